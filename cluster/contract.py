@@ -1,0 +1,180 @@
+"""The hinge: what goes into a node, what comes out, and what a driver guarantees.
+
+Owns: the event and effect types and the `Node` protocol.  Never: imports anything of ours; every
+layer may import this.  Kafka: RequestChannel.Request/Response, and raft's Ready/Step contract.
+
+A *node* (a broker or the controller) is a state machine: `step(now_ms, event) -> effects`.  It does
+no I/O, reads no clock, draws no global randomness, never waits.  A *driver* (runtime/live.py,
+runtime/virtual.py) owns time, sockets and delivery.
+
+What every driver guarantees
+  1. At most one step runs at a time in a cluster; a step is never interrupted.
+  2. The effects of a step are carried out in list order.
+  3. Messages from one node to another arrive in the order sent, whatever the delays, or not at all.
+  4. Messages over a link without delay are delivered within the same dispatch, breadth first: all
+     nodes are quiet again before the driver reads the next bytes from a client.
+  5. `now_ms` never goes back, and is the same for every step of one dispatch.
+  6. Of one connection at most one Request is in a node; the next is delivered after its Reply.
+     A node owes exactly one Reply to each Request, in this step or a later one.
+  7. A node whose `deadline_ms` is set gets a Tick at that time or later.
+  8. When a process dies, every node that it could talk to gets a PeerDisconnected; so does a node
+     that sends to a process that is down (connection refused).  A cut link, or a paused process,
+     is silence: nothing arrives, nobody is told.
+What no driver guarantees
+  - that a PeerRequest gets its PeerResponse (links are cut): ask again after a timeout of your own;
+  - that a Tick is on time; - any order between messages of different senders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+CONTROLLER_ID: Final = 3000
+"""Node id of the controller: Kafka's habit of giving controllers ids from 3000 on."""
+
+NoteId = tuple[int, int]
+"""(node id, that node's running number): names a Note, so that others can give it as their cause."""
+
+
+# ------------------------------------------------------------------------------------- events
+
+
+class Request(Struct, gc=False):
+    """One request of a client, decoded."""
+
+    connection_id: int
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body: Any
+    """The message: `cluster.protocol.messages.<Api>Request`."""
+    client_host: str = "127.0.0.1"
+    arrived_ms: int = 0
+
+
+class PeerRequest(Struct, gc=False):
+    """A question from another node of the cluster, over the fabric."""
+
+    source: int
+    request_id: int
+    """Chosen by the asker; comes back in the answer."""
+    body: Any
+    """A protocol message (FetchRequest, AlterPartitionRequest, …) or `MetadataFetch`."""
+
+
+class PeerResponse(Struct, gc=False):
+    """The answer to a PeerRequest."""
+
+    source: int
+    request_id: int
+    body: Any
+
+
+class PeerDisconnected(Struct, gc=False):
+    """The process of `peer` is gone: its connections were reset, or refused."""
+
+    peer: int
+
+
+class ConnectionClosed(Struct, gc=False):
+    """A client went away; what it had parked here will find nobody to answer."""
+
+    connection_id: int
+
+
+class Tick(Struct, gc=False):
+    """`deadline_ms` has come."""
+
+
+class Start(Struct, gc=False):
+    """First event of a node's life; every life has exactly one."""
+
+
+class Shutdown(Struct, gc=False):
+    """Stop cleanly: controlled shutdown, then the effect Stopped.  Kafka: SIGTERM."""
+
+
+class MoveLeader(Struct, gc=False):
+    """To the controller: make `leader` the leader of a partition, if it is in the ISR."""
+
+    topic: str
+    partition: int
+    leader: int
+
+
+Event = (
+    Request | PeerRequest | PeerResponse | PeerDisconnected | ConnectionClosed
+    | Tick | Start | Shutdown | MoveLeader
+)  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------ effects
+
+
+class Reply(Struct, gc=False):
+    """The answer to a Request.  `body` None: nothing is sent (Produce with acks=0), but the
+    connection's next request may come."""
+
+    request: Request
+    body: Any
+
+
+class Send(Struct, gc=False):
+    """Give `message` (PeerRequest or PeerResponse) to node `to`, over the fabric."""
+
+    to: int
+    message: PeerRequest | PeerResponse
+
+
+class CloseConnection(Struct, gc=False):
+    """Close a client's connection; `reason` is logged in one line."""
+
+    connection_id: int
+    reason: str
+
+
+class Note(Struct, gc=False):
+    """Something worth telling happened, and why.  Tests, timeline, CLI and verdicts read these."""
+
+    note_id: NoteId
+    at_ms: int
+    kind: str
+    """A word of `cluster.trace.kinds`: leader_elected, isr_changed, broker_fenced, …"""
+    subject: str
+    """`orders-0`, `broker 2`, …"""
+    text: str
+    """The change and its reason in one line, as a person would say it."""
+    cause: NoteId | None = None
+    data: dict[str, Any] = {}
+
+
+class Stopped(Struct, gc=False):
+    """The node has shut down cleanly; the driver takes it down."""
+
+
+Effect = Reply | Send | CloseConnection | Note | Stopped
+
+
+class Node(Protocol):
+    """A broker or the controller, as a driver sees it."""
+
+    node_id: int
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """The earliest time at which this node wants a Tick; None for never."""
+
+    def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
+        """Take one event; return what is to be done, in order."""
+
+
+class Rng(Protocol):
+    """The part of random.Random that nodes use; seeded by the driver."""
+
+    def random(self) -> float: ...
+    def randrange(self, stop: int, /) -> int: ...
+    def randbytes(self, n: int, /) -> bytes: ...

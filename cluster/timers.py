@@ -1,0 +1,60 @@
+"""A node's own alarm clock: many deadlines, one `deadline_ms` for the driver.
+
+Owns: keyed deadlines of one node.  Never: reads a clock; `now_ms` comes in.
+Kafka: TimingWheel / SystemTimer; a heap here, for the few deadlines that a node has at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from heapq import heappop, heappush
+
+
+class Timers:
+    """Deadlines by key: setting a key again moves it.  Due callbacks run in order of deadline,
+    then in the order in which they were set."""
+
+    __slots__ = ("_armed", "_heap", "_sequence")
+
+    def __init__(self) -> None:
+        self._armed: dict[Hashable, tuple[int, Callable[[int], None]]] = {}
+        self._heap: list[tuple[int, int, Hashable]] = []
+        self._sequence = 0
+
+    def set(self, key: Hashable, at_ms: int, callback: Callable[[int], None]) -> None:
+        """Call `callback(now_ms)` at `at_ms` or later, unless moved or cancelled before."""
+        self._sequence += 1
+        self._armed[key] = (self._sequence, callback)
+        heappush(self._heap, (at_ms, self._sequence, key))
+        if len(self._heap) > 64 and len(self._heap) > 4 * len(self._armed):
+            self._drop_stale()
+
+    def cancel(self, key: Hashable) -> None:
+        """Forget `key`; no error if it is not set."""
+        self._armed.pop(key, None)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._armed
+
+    @property
+    def next_ms(self) -> int | None:
+        """The earliest deadline, or None."""
+        heap, armed = self._heap, self._armed
+        while heap:
+            at_ms, sequence, key = heap[0]
+            entry = armed.get(key)
+            if entry is not None and entry[0] == sequence:
+                return at_ms
+            heappop(heap)
+        return None
+
+    def run_due(self, now_ms: int) -> None:
+        """Run every callback whose deadline has come, and those that they set for now."""
+        while (at_ms := self.next_ms) is not None and at_ms <= now_ms:
+            _, _, key = heappop(self._heap)
+            _, callback = self._armed.pop(key)
+            callback(now_ms)
+
+    def _drop_stale(self) -> None:
+        live = {sequence for sequence, _ in self._armed.values()}
+        self._heap = sorted(entry for entry in self._heap if entry[1] in live)
