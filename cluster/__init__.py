@@ -1,1 +1,42 @@
-"""…"""
+"""kcluster: a Kafka cluster of several brokers, with real replication, in one Python process.
+
+Owns: the public names.  Never: imports anything before it is asked for, or patches anything.
+
+    from cluster import Cluster, Topology
+
+    with Cluster(Topology.of(brokers=3, topics={"orders": {"partitions": 6}})) as c:
+        print(c.bootstrap)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from cluster.config.topology import Topology, TopologyError
+    from cluster.runtime.cluster import Cluster
+
+__version__ = "0.1.0"
+
+__all__ = ["Cluster", "Topology", "TopologyError", "__version__"]
+
+_HOMES: Final = {
+    "Cluster": "cluster.runtime.cluster",
+    "Topology": "cluster.config.topology",
+    "TopologyError": "cluster.config.topology",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: `import cluster` itself costs nothing."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'cluster' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,35 @@
+"""Every config by Kafka's name: the one place to import them from.
+
+Owns: the names below.  Never: defines any (values.py, broker.py, topic.py do).
+Kafka: KafkaConfig, LogConfig.
+"""
+
+from __future__ import annotations
+
+from cluster.config.broker import BROKER_CONFIGS, BrokerConfig, check_broker_config
+from cluster.config.topic import (
+    TOPIC_CONFIGS,
+    TopicConfig,
+    broker_defaults,
+    check_topic_config,
+    check_topic_overrides,
+    describe,
+)
+from cluster.config.values import ConfigDef, ConfigError, Value, format_value, parse_value
+
+__all__ = [
+    "BROKER_CONFIGS",
+    "TOPIC_CONFIGS",
+    "BrokerConfig",
+    "ConfigDef",
+    "ConfigError",
+    "TopicConfig",
+    "Value",
+    "broker_defaults",
+    "check_broker_config",
+    "check_topic_config",
+    "check_topic_overrides",
+    "describe",
+    "format_value",
+    "parse_value",
+]

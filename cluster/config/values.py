@@ -1,0 +1,234 @@
+"""One config's definition, and its text to a value and back.
+
+Owns: ConfigDef, how Kafka reads a value (types, ranges, lists) and what it says about a bad one.
+Never: knows which configs exist (broker.py, topic.py do).
+Kafka: clients ConfigDef (parseType, Range, ValidString, ValidList), ConfigException.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
+
+from msgspec import Struct, structs
+
+ConfigType = Literal["BOOLEAN", "STRING", "SHORT", "INT", "LONG", "DOUBLE", "LIST"]
+Value = bool | int | float | str | tuple[str, ...] | None
+"""A config's value: LIST is a tuple of strings, None is Kafka's null (not set)."""
+Dynamic = Literal["read-only", "per-broker", "cluster-wide"]
+"""When a broker takes a new value: at start; changed for one broker; for one or for all."""
+
+_BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
+_DOUBLE: Final = re.compile(
+    r"[+-]?(NaN|Infinity|([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?[0-9]{1,9})?[fFdD]?)"
+)
+_LIST_SEPARATOR: Final = re.compile(r"\s*,\s*")
+_ANNOTATION_NAMES: Final = {"Annotated": Annotated, "Literal": Literal}
+
+
+class ConfigError(Exception):
+    """A config has no such name, or its value is not one; str() is what Kafka would say."""
+
+
+class Spec(Struct, frozen=True):
+    """What a field's annotation tells of a config besides its name and default."""
+
+    type: ConfigType
+    minimum: float | None = None
+    maximum: float | None = None
+    or_equal: int | None = None
+    """A value outside of the range that is valid all the same."""
+    one_of: tuple[str, ...] = ()
+    check: Callable[[ConfigDef, Value], str | None] | None = None
+    """For what ranges cannot say: the message, or None."""
+    dynamic: Dynamic = "read-only"
+    scaled: bool = False
+    synonyms: tuple[str, ...] = ()
+    feature: bool = False
+
+
+class ConfigDef(Struct, frozen=True):
+    """A config by Kafka's name."""
+
+    name: str
+    scope: Literal["broker", "topic"]
+    default: Value
+    """Kafka's default, before `profile: fast` scales it."""
+    spec: Spec
+
+    @property
+    def type(self) -> ConfigType:
+        """Kafka's type name."""
+        return self.spec.type
+
+    @property
+    def synonyms(self) -> tuple[str, ...]:
+        """Of a topic config: the broker configs that give its default, the strongest first."""
+        return self.spec.synonyms
+
+    @property
+    def dynamic(self) -> Dynamic:
+        """When a running broker takes a new value.  Topic configs are always dynamic."""
+        return self.spec.dynamic
+
+    @property
+    def scaled(self) -> bool:
+        """Whether `profile: fast` divides the default by 100."""
+        return self.spec.scaled
+
+    @property
+    def feature(self) -> bool:
+        """Not a config in Kafka but a feature level, set here like a config."""
+        return self.spec.feature
+
+    @property
+    def field(self) -> str:
+        """Name of the attribute of BrokerConfig or TopicConfig."""
+        return field_of(self.name)
+
+    def default_for(self, profile: str) -> Value:
+        """The default under `kafka` or `fast`: there a hundredth, but never 0."""
+        if profile != "fast" or not self.spec.scaled:
+            return self.default
+        assert isinstance(self.default, int), self
+        return max(1, self.default // FAST_DIVISOR) if self.default > 0 else self.default
+
+
+FAST_DIVISOR: Final = 100
+
+
+def field_of(name: str) -> str:
+    """`retention.ms` -> `retention_ms`.  No config of Kafka has an underscore in its name."""
+    return name.replace(".", "_")
+
+
+def definitions_of(struct: type[Struct], scope: Literal["broker", "topic"]) -> dict[str, ConfigDef]:
+    """ConfigDefs by name, in field order, from a Struct's annotations and defaults."""
+    hints = get_type_hints(struct, include_extras=True)
+    definitions = {}
+    for field in structs.fields(struct):
+        spec = next(meta for meta in get_args(hints[field.name]) if isinstance(meta, Spec))
+        name = field.name.replace("_", ".")
+        definitions[name] = ConfigDef(name, scope, field.default, spec)
+    return definitions
+
+
+# ------------------------------------------------------------------------- text to value
+
+
+def parse_value(definition: ConfigDef, text: str | bool | int | float) -> Value | ConfigError:
+    """The value of `text` for this config, or an error saying why not, as Kafka says it.
+
+    bool, int and float (from YAML or Python) count as if written out.
+    """
+    written = text if isinstance(text, str) else format_value(text) or ""
+    value = _parse_type(definition, written)
+    if isinstance(value, ConfigError):
+        return value
+    problem = _check(definition, value)
+    return value if problem is None else ConfigError(problem)
+
+
+def format_value(value: Value) -> str | None:
+    """A value as Kafka writes it in DescribeConfigs; None for null."""
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(value)
+        case float() if value == float("inf"):
+            return "Infinity"
+        case _:
+            return str(value)
+
+
+def invalid(name: str, value: object, why: str) -> str:
+    """Kafka's sentence for a bad value (ConfigException)."""
+    return f"Invalid value {value} for configuration {name}: {why}"
+
+
+def _parse_type(definition: ConfigDef, text: str) -> Value | ConfigError:
+    kind, name, trimmed = definition.spec.type, definition.name, text.strip()
+    if kind == "STRING":
+        return trimmed
+    if kind == "LIST":
+        return _parse_list(name, trimmed)
+    if kind == "BOOLEAN":
+        lowered = trimmed.lower()
+        if lowered in ("true", "false"):
+            return lowered == "true"
+        return ConfigError(invalid(name, text, "Expected value to be either true or false"))
+    if kind == "DOUBLE":
+        if _DOUBLE.fullmatch(trimmed):
+            return float(trimmed.rstrip("fFdD"))
+    elif _INTEGER.fullmatch(trimmed):
+        number, bits = int(trimmed), _BITS[kind]
+        if -(1 << bits - 1) <= number < 1 << bits - 1:
+            return number
+    return ConfigError(invalid(name, text, f"Not a number of type {kind}"))
+
+
+def _parse_list(name: str, trimmed: str) -> Value | ConfigError:
+    if not trimmed:
+        return ()
+    items = _LIST_SEPARATOR.split(trimmed)
+    if "" in items:
+        return ConfigError(f"Configuration '{name}' values must not be empty.")
+    return tuple(dict.fromkeys(items))
+
+
+def _check(definition: ConfigDef, value: Value) -> str | None:
+    spec, name = definition.spec, definition.name
+    if spec.one_of:
+        words = (value,) if isinstance(value, str) else value
+        assert isinstance(words, tuple)
+        for word in words:
+            if word not in spec.one_of:
+                return invalid(name, word, f"String must be one of: {', '.join(spec.one_of)}")
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        why = _out_of_range(spec, value)
+        if why is not None:
+            return invalid(name, value, why)
+    return None if spec.check is None else spec.check(definition, value)
+
+
+def _out_of_range(spec: Spec, value: float) -> str | None:
+    low, high = spec.minimum, spec.maximum
+    if spec.or_equal is not None:
+        assert low is not None
+        assert high is not None
+        if value == spec.or_equal or low <= value <= high:
+            return None
+        return f"Value must be between {low:g} and {high:g} or equal to {spec.or_equal}"
+    if low is not None and value < low:
+        return f"Value must be at least {_number(low)}"
+    if high is not None and value > high:
+        return f"Value must be no more than {_number(high)}"
+    return None
+
+
+def _number(bound: float) -> str:
+    return str(int(bound)) if bound == int(bound) else str(bound)
+
+
+# ------------------------------------------------------------------------- overrides
+
+
+def parse_overrides(
+    definitions: Mapping[str, ConfigDef], overrides: Mapping[str, Any], what: str
+) -> dict[str, Value]:
+    """Values by name of what `overrides` sets; raises ConfigError for the first bad one."""
+    values: dict[str, Value] = {}
+    for name, text in overrides.items():
+        definition = definitions.get(name)
+        if definition is None:
+            raise ConfigError(f"Unknown {what} config name: {name}")
+        value = parse_value(definition, text)
+        if isinstance(value, ConfigError):
+            raise value
+        values[name] = value
+    return values
