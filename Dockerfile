@@ -1,0 +1,37 @@
+# kcluster in a container:
+#   docker build -t kcluster .
+#   docker run --rm -p 9092-9094:9092-9094 kcluster
+# A topology of one's own:
+#   docker run --rm -p 19092:19092 -v "$PWD/topology.yaml:/etc/kcluster/topology.yaml:ro" kcluster
+# Clients outside connect to what a broker advertises, so publish each port under its own number;
+# `host` in the topology must be 0.0.0.0 in here, with `advertised` naming the machine as they see it.
+
+FROM python:3.11-slim AS build
+WORKDIR /src
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+RUN python -m venv /opt/kcluster
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY cluster ./cluster
+RUN /opt/kcluster/bin/pip install -c constraints.txt .
+
+FROM python:3.11-slim
+RUN useradd --system --uid 10001 --user-group --create-home --home-dir /var/lib/kcluster kcluster \
+ && mkdir -p /etc/kcluster
+COPY --from=build /opt/kcluster /opt/kcluster
+# The teaching topology, bound to all addresses of the container and advertised as localhost.
+COPY topology.yaml /src/topology.yaml
+RUN sed -e 's/^host: 127\.0\.0\.1.*/host: 0.0.0.0/' \
+        -e 's/{id: \([0-9]*\), port: \([0-9]*\)/&, advertised: "localhost:\2"/' \
+        /src/topology.yaml > /etc/kcluster/topology.yaml \
+ && rm -r /src
+ENV PATH=/opt/kcluster/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    XDG_RUNTIME_DIR=/var/lib/kcluster
+USER kcluster
+WORKDIR /var/lib/kcluster
+EXPOSE 9092-9094
+STOPSIGNAL SIGINT
+HEALTHCHECK --interval=10s --timeout=5s --start-period=5s --retries=3 \
+  CMD ["kcluster", "status", "--json"]
+ENTRYPOINT ["kcluster"]
+CMD ["up", "/etc/kcluster/topology.yaml"]

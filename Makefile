@@ -1,0 +1,88 @@
+# Every target sets up .venv by itself; from the second time on it starts at once.
+#
+#   make demo          a cluster of three brokers, real clients, a leader that dies; nothing lost
+#   make test          ruff, mypy, pytest: what .ci/run runs
+#   make lint          ruff and mypy alone
+#   make bench         this and the peers in one sitting, to docs/benchmarks.md
+#   make bench-micro   the hot paths alone, in seconds
+#   make renew         newest versions of everything, to constraints.txt
+#   make clean         remove .venv and all caches
+#
+# ARGS goes to the program:  make demo ARGS="--help"    make test ARGS="-k fetch"
+# PYTHON names another interpreter:  make test PYTHON=python3.13
+
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench bench-micro renew clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+help:
+	@sed -n 's/^#   \(make .*\)/\1/p' Makefile
+
+# ------------------------------------------------------------------------------ what is run
+
+demo: $(VENV)/.clients
+	@$(BIN)/kcluster demo $(ARGS)
+
+test: lint
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+bench: $(VENV)/.dev
+	@$(BIN)/python -m bench $(ARGS)
+
+bench-micro: $(VENV)/.dev
+	@$(BIN)/python -m bench.micro $(ARGS)
+
+# ---------------------------------------------------------------------------------- set-up
+
+# The first interpreter that answers and is new enough; a name given as PYTHON is the only one tried.
+FIND_PYTHON = for python in $(or $(PYTHON),python3.11 python3 python3.12 python3.13 python3.14 python); do \
+	  if "$$python" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	  then found=$$python; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "make: found no Python 3.11 or newer with its venv module (looked for:" \
+	    "$(or $(PYTHON),python3.11, python3, python3.12, python3.13, python3.14, python))." >&2; \
+	  echo "make: install one (on Debian or Ubuntu: python3.11 and python3.11-venv)," \
+	    "or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; \
+	  exit 1; \
+	fi
+
+$(BIN)/python:
+	@$(FIND_PYTHON); \
+	echo "Setting up $(VENV) with $$($$found -V); this once." >&2; \
+	"$$found" -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "make: $$found -m venv failed; on Debian or Ubuntu install python3-venv" >&2; exit 1; }
+
+# What .dev installs has all of .clients, so it stamps both.
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	@$(PIP_INSTALL) -e '.[dev]'
+	@touch $(VENV)/.clients $@
+
+$(VENV)/.clients: pyproject.toml constraints.txt | $(BIN)/python
+	@$(PIP_INSTALL) -e '.[clients]'
+	@touch $@
+
+renew: $(BIN)/python
+	@rm -rf $(VENV)-renew
+	@$(BIN)/python -m venv $(VENV)-renew
+	@$(VENV)-renew/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -e '.[dev,plots,spark]'
+	@sed -n '/^#/p' constraints.txt > $(VENV)-renew/constraints.txt
+	@$(VENV)-renew/bin/python -m pip freeze --exclude-editable >> $(VENV)-renew/constraints.txt
+	@cp $(VENV)-renew/constraints.txt constraints.txt
+	@rm -rf $(VENV)-renew
+	@git --no-pager diff --stat constraints.txt
+
+clean:
+	rm -rf $(VENV) $(VENV)-renew .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
