@@ -1,0 +1,140 @@
+"""Codecs of record batches: none, gzip, snappy, lz4, zstd, with a bound on what comes out.
+
+Owns: bytes to bytes for one batch's records section.  Never: knows what a record is; is needed for
+a batch that is only stored and forwarded.  Kafka: CompressionType, Compression; codec ids are the
+low three bits of a batch's attributes.
+
+Snappy is written in the block framing of the Java client (xerial) and read in that framing or raw,
+as Kafka's clients send both.  cramjam is imported when a batch is first opened or built compressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct as Layout
+from typing import Any, Final
+
+Buffer = bytes | bytearray | memoryview
+
+NONE: Final = 0
+GZIP: Final = 1
+SNAPPY: Final = 2
+LZ4: Final = 3
+ZSTD: Final = 4
+
+CODEC_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+"""By codec id.  Ids 5 to 7 are undefined."""
+
+CODEC_IDS: Final = {name: codec for codec, name in enumerate(CODEC_NAMES)}
+
+SIZE_MAX: Final = 256 * 1024 * 1024
+"""Most bytes that one batch may open to; Kafka streams and has no bound."""
+
+_FIRST_GUESS_MIN: Final = 64 * 1024
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+_INT32: Final = Layout(">i")
+
+
+class CompressionError(Exception):
+    """Compressed bytes that do not open, open to too much, or name an unknown codec."""
+
+
+def compress(codec: int, data: Buffer) -> bytes:
+    """Return `data` compressed with the codec of that id, at its default level."""
+    if codec == NONE:
+        return bytes(data)
+    import cramjam
+
+    if codec == GZIP:
+        return bytes(cramjam.gzip.compress(data))
+    if codec == SNAPPY:
+        return _compress_xerial(data)
+    if codec == LZ4:
+        return bytes(cramjam.lz4.compress(data))
+    if codec == ZSTD:
+        return bytes(cramjam.zstd.compress(data))
+    raise CompressionError(f"unknown compression codec {codec}")
+
+
+def decompress(codec: int, data: Buffer, size_max: int = SIZE_MAX) -> Buffer:
+    """Return `data` opened with the codec of that id; CompressionError beyond `size_max` bytes."""
+    if codec == NONE:
+        return data
+    if codec == SNAPPY:
+        return _decompress_snappy(memoryview(data), size_max)
+    import cramjam
+
+    if codec == GZIP:
+        return _decompress_growing(cramjam.gzip.decompress_into, data, size_max)
+    if codec == LZ4:
+        return _decompress_growing(cramjam.lz4.decompress_into, data, size_max)
+    if codec == ZSTD:
+        return _decompress_growing(cramjam.zstd.decompress_into, data, size_max)
+    raise CompressionError(f"unknown compression codec {codec}")
+
+
+def _decompress_growing(
+    decompress_into: Callable[[Any, Any], int], data: Buffer, size_max: int
+) -> memoryview:
+    """The codecs tell "does not fit" and "is damaged" by the same exception, so the output grows
+    until it fits, or the bound is reached: the last exception then says which it was."""
+    import cramjam
+
+    size = min(max(_FIRST_GUESS_MIN, 8 * len(memoryview(data))), size_max)
+    while True:
+        output = bytearray(size)
+        try:
+            return memoryview(output)[: decompress_into(data, output)]
+        except cramjam.DecompressionError as problem:
+            # "failed to write whole buffer" is the only message that a greater output can cure.
+            if "write" not in str(problem):
+                raise CompressionError(str(problem)) from problem
+            if size >= size_max:
+                raise CompressionError(f"opens to more than {size_max} bytes") from problem
+        size = min(4 * size, size_max)
+
+
+def _compress_xerial(data: Buffer) -> bytes:
+    import cramjam
+
+    view = memoryview(data)
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+        parts.append(_INT32.pack(len(block)))
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(view: memoryview, size_max: int) -> bytes:
+    if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
+        return _decompress_raw_snappy(view, size_max)
+    parts: list[bytes] = []
+    position = len(_XERIAL_HEADER)
+    left = size_max
+    while position < len(view):
+        if position + 4 > len(view):
+            raise CompressionError("snappy: truncated block length")
+        (size,) = _INT32.unpack_from(view, position)
+        position += 4
+        if size < 0 or position + size > len(view):
+            raise CompressionError(f"snappy: block of {size} bytes does not fit")
+        parts.append(_decompress_raw_snappy(view[position : position + size], left))
+        left -= len(parts[-1])
+        position += size
+    return b"".join(parts)
+
+
+def _decompress_raw_snappy(view: memoryview, size_max: int) -> bytes:
+    import cramjam
+
+    try:
+        size = cramjam.snappy.decompress_raw_len(view)
+        if size > size_max:
+            raise CompressionError(f"opens to more than {size_max} bytes")
+        return bytes(cramjam.snappy.decompress_raw(view))
+    except cramjam.DecompressionError as problem:
+        raise CompressionError(str(problem)) from problem

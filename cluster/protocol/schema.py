@@ -1,0 +1,276 @@
+"""The schema table: every version of every message, read from schema/*.txt.
+
+Owns: our notation and its parser.  Never: bytes on the wire (compiler.py, primitives.py).
+Kafka: common/message/*.json and MessageSpec; tools/read_schemas.py writes the files from those.
+
+`schema/index.txt` has one line an API, which its file `schema/<Api>.txt` begins with, too:
+
+    Produce 0: 4.3.1 3-13, 3.9.1 0-11, flexible 9+, listeners broker
+
+After `request` and `response` come the fields, a struct's fields indented below the field (or
+below `struct <Name>` where several fields share them):
+
+    topic_data          0+    []TopicProduceData
+      name              0-12  string ignorable
+      records           0+    records null 0+
+      current_leader    10+   LeaderIdAndEpoch tag 0 10+
+      error_message     8+    string null 8+ = null
+
+that is: name, versions that have the field, type, versions in which it may be null, tag and the
+versions in which it is a tagged field (KIP-482), default, `ignorable` (a sender may drop a value
+that the version has no room for).  Without `=` the default is 0, "", [], or 16 zero bytes.
+`schema/records/<Name>.txt` are values of internal topics and of the consumer protocol.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+SCHEMA_DIR: Final = Path(__file__).parent / "schema"
+LAST_VERSION: Final = 32767
+NEVER: Final = (0, -1)
+ZERO_UUID: Final = bytes(16)
+
+FIXED_TYPES: Final = {
+    "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
+    "int64": "q", "float64": "d", "uuid": "16s",
+}  # fmt: skip
+"""Types of fixed size -> their struct format."""
+VARIABLE_TYPES: Final = ("string", "bytes", "records")
+
+Versions = tuple[int, int]
+"""Inclusive bounds; NEVER if there are none."""
+
+
+class Field(Struct, frozen=True):
+    """One field in all versions."""
+
+    name: str
+    type: str
+    """A type of FIXED_TYPES or VARIABLE_TYPES, or a struct's name; of the elements if is_array."""
+    is_array: bool
+    versions: Versions
+    null_versions: Versions
+    tag: int
+    tagged_versions: Versions
+    default: Any
+    """None, bool, int, float, str, bytes; [] and {} stand for a new list and a new struct."""
+    is_ignorable: bool
+    struct: StructSchema | None
+
+    def is_in(self, version: int) -> bool:
+        return self.versions[0] <= version <= self.versions[1]
+
+    def may_be_null(self, version: int) -> bool:
+        return self.null_versions[0] <= version <= self.null_versions[1]
+
+    def is_tagged(self, version: int) -> bool:
+        return self.tagged_versions[0] <= version <= self.tagged_versions[1]
+
+
+class StructSchema(Struct, frozen=True):
+    """A struct's fields, in the order of the schema, which is that of the wire."""
+
+    name: str
+    fields: tuple[Field, ...]
+
+    def untagged(self, version: int) -> list[Field]:
+        """Fields that every message of this version has, in wire order."""
+        return [f for f in self.fields if f.is_in(version) and not f.is_tagged(version)]
+
+    def tagged(self, version: int) -> list[Field]:
+        """Fields that a message of this version may have after the others, by tag."""
+        found = [f for f in self.fields if f.is_in(version) and f.is_tagged(version)]
+        return sorted(found, key=lambda f: f.tag)
+
+
+class MessageSchema(Struct, frozen=True):
+    """A request, a response or a record."""
+
+    name: str
+    versions: Versions
+    """All that the table knows: those of 4.3.1 and of 3.9.1 together."""
+    flexible: Versions
+    """Compact lengths and tagged fields (KIP-482)."""
+    top: StructSchema
+
+    def is_flexible(self, version: int) -> bool:
+        return self.flexible[0] <= version <= self.flexible[1]
+
+
+class ApiLine(Struct, frozen=True):
+    """One line of index.txt."""
+
+    name: str
+    key: int
+    versions: Versions
+    """That 4.3.1 serves; NEVER for those that 4.0 removed."""
+    versions_3_9: Versions
+    flexible: Versions
+    listeners: tuple[str, ...]
+    is_latest_unstable: bool
+
+    @property
+    def all_versions(self) -> Versions:
+        known = [v for v in (self.versions, self.versions_3_9) if v != NEVER]
+        return min(v[0] for v in known), max(v[1] for v in known)
+
+
+class RecordLine(Struct, frozen=True):
+    """One line of records/index.txt."""
+
+    name: str
+    kind: str
+    """coordinator-key, coordinator-value or data."""
+    number: int
+    """The record type, which every key begins with; -1 if it has none."""
+    versions: Versions
+    flexible: Versions
+
+
+def parse_versions(text: str) -> Versions:
+    """`3-7`, `3+`, `3` or `none`."""
+    if text == "none":
+        return NEVER
+    if text.endswith("+"):
+        return int(text[:-1]), LAST_VERSION
+    low, _, high = text.partition("-")
+    return int(low), int(high or low)
+
+
+@cache
+def api_lines() -> dict[str, ApiLine]:
+    """API name (`Produce`) -> its line, by API key."""
+    found = {}
+    for line in (SCHEMA_DIR / "index.txt").read_text().splitlines():
+        name, key, _, now, _, before, _, flexible, _, *rest = (
+            line.replace(":", "").replace(",", "").split()
+        )
+        is_unstable = rest[-1] == "unstable"
+        listeners = [word for word in rest if word in ("broker", "controller")]
+        found[name] = ApiLine(
+            name, int(key), parse_versions(now), parse_versions(before), parse_versions(flexible),
+            tuple(listeners), is_unstable,
+        )  # fmt: skip
+    return found
+
+
+@cache
+def record_lines() -> dict[str, RecordLine]:
+    """Record name (`OffsetCommitKey`) -> its line."""
+    found = {}
+    for line in (SCHEMA_DIR / "records" / "index.txt").read_text().splitlines():
+        head, _, rest = line.partition(":")
+        name, _, number = head.partition(" ")
+        kind, _, versions, _, flexible = rest.replace(",", "").split()
+        found[name] = RecordLine(
+            name, kind, int(number or -1), parse_versions(versions), parse_versions(flexible)
+        )
+    return found
+
+
+@cache
+def message_schema(name: str) -> MessageSchema:
+    """The schema of `ProduceRequest`, `OffsetCommitKey`, …; KeyError if there is none."""
+    if name in record_lines():
+        record = record_lines()[name]
+        text = (SCHEMA_DIR / "records" / f"{name}.txt").read_text()
+        return MessageSchema(name, record.versions, record.flexible, _parse(name, text, "record"))
+    api, kind = (name[:-7], "request") if name.endswith("Request") else (name[:-8], "response")
+    line = api_lines()[api]
+    if name != api + kind.capitalize():
+        raise KeyError(name)
+    text = (SCHEMA_DIR / f"{api}.txt").read_text()
+    return MessageSchema(name, line.all_versions, line.flexible, _parse(name, text, kind))
+
+
+def message_names() -> list[str]:
+    """Every message that there is: by API key, then the records."""
+    apis = [api + kind for api in api_lines() for kind in ("Request", "Response")]
+    return apis + list(record_lines())
+
+
+def structs_below(top: StructSchema) -> dict[str, StructSchema]:
+    """Name -> struct, of all structs inside `top`, inner ones first."""
+    found: dict[str, StructSchema] = {}
+    for field in top.fields:
+        if field.struct is not None:
+            found |= structs_below(field.struct)
+            assert found.get(field.type, field.struct) == field.struct, field.type
+            found[field.type] = field.struct
+    return found
+
+
+Tree = list[tuple[list[str], "Tree"]]
+"""Lines as words, each with the lines indented below it."""
+
+
+def _parse(name: str, text: str, section: str) -> StructSchema:
+    tree: Tree = []
+    levels = [tree]
+    for line in text.splitlines():
+        if words := line.split():
+            depth = (len(line) - len(line.lstrip())) // 2
+            children: Tree = []
+            levels[depth].append((words, children))
+            levels[depth + 1 :] = [children]
+    body = next(children for words, children in tree if words == [section])
+    commons = {words[1]: below for words, below in body if words[0] == "struct"}
+    return _struct(name, [line for line in body if line[0][0] != "struct"], commons)
+
+
+def _struct(name: str, lines: Tree, commons: dict[str, Tree]) -> StructSchema:
+    return StructSchema(name, tuple(_field(words, below, commons) for words, below in lines))
+
+
+def _field(words: list[str], below: Tree, commons: dict[str, Tree]) -> Field:
+    name, versions, kind, *rest = words
+    is_array = kind.startswith("[]")
+    kind = kind.removeprefix("[]")
+    struct = None
+    if kind not in FIXED_TYPES and kind not in VARIABLE_TYPES:
+        struct = _struct(kind, below or commons[kind], commons)
+    null, tagged, tag, ignorable, default = NEVER, NEVER, -1, False, _zero(kind, is_array)
+    at = 0
+    while at < len(rest):
+        match rest[at]:
+            case "null":
+                null = parse_versions(rest[at + 1])
+                at += 2
+            case "tag":
+                tag, tagged = int(rest[at + 1]), parse_versions(rest[at + 2])
+                at += 3
+            case "=":
+                default = json.loads(rest[at + 1])
+                at += 2
+            case word:
+                assert word == "ignorable", f"{name}: {word}?"
+                ignorable = True
+                at += 1
+    return Field(
+        name, kind, is_array, parse_versions(versions), null, tag, tagged, default, ignorable, struct
+    )
+
+
+def _zero(kind: str, is_array: bool) -> Any:
+    if is_array:
+        return []
+    match kind:
+        case "string":
+            return ""
+        case "bytes":
+            return b""
+        case "uuid":
+            return ZERO_UUID
+        case "records":
+            return None
+        case "bool":
+            return False
+        case "float64":
+            return 0.0
+    return 0 if kind in FIXED_TYPES else {}
