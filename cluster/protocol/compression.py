@@ -110,7 +110,7 @@ def _compress_xerial(data: Buffer) -> bytes:
 
 
 def _decompress_snappy(view: memoryview, size_max: int) -> bytes:
-    if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
+    if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
         return _decompress_raw_snappy(view, size_max)
     parts: list[bytes] = []
     position = len(_XERIAL_HEADER)

@@ -1,0 +1,70 @@
+"""A segment: consecutive batches of one log, the unit that retention deletes.
+
+Owns: the batches of a segment, and finding one by offset or time.  Never: knows the log's start or
+end, or decides when to roll; log.py does.  Kafka: LogSegment, LocalLog.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import attrgetter
+from typing import Final
+
+from msgspec import Struct, field
+
+from cluster.protocol.batches import NO_TIMESTAMP, Batch
+
+_BASE_OFFSET: Final = attrgetter("base_offset")
+
+
+class Segment(Struct, gc=False, eq=False):
+    """Batches from `base_offset` on.  Batches are shared with other replicas; the list is not."""
+
+    base_offset: int
+    created_ms: int
+    batches: list[Batch] = field(default_factory=list)
+    size_bytes: int = 0
+    max_timestamp: int = NO_TIMESTAMP
+    appended_ms: int = NO_TIMESTAMP
+    """Time of the last append: Kafka's lastModified, where no record has a timestamp."""
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What retention.ms counts from."""
+        return self.max_timestamp if self.max_timestamp >= 0 else self.appended_ms
+
+    def index_of(self, offset: int) -> int:
+        """Index of the first batch whose last offset is `offset` or greater; may be one past the
+        end.  Compaction leaves gaps, so that batch need not hold `offset`."""
+        batches = self.batches
+        index = bisect_right(batches, offset, key=_BASE_OFFSET) - 1
+        if index < 0:
+            return 0
+        return index if batches[index].last_offset >= offset else index + 1
+
+    def full(self, size_bytes: int, timestamp: int, now_ms: int, limits: tuple[int, int]) -> bool:
+        """Whether a batch of this size and timestamp must go into a new segment.
+
+        `limits`: (segment.bytes, segment.ms).  Time is counted between the timestamps of the
+        first and the new batch, or from creation where there are none.
+        """
+        segment_bytes, segment_ms = limits
+        if self.size_bytes > segment_bytes - size_bytes:
+            return True
+        if not self.batches:
+            return False
+        first_timestamp = self.batches[0].max_timestamp
+        if first_timestamp >= 0 and timestamp >= 0:
+            return timestamp - first_timestamp > segment_ms
+        return now_ms - self.created_ms > segment_ms
+
+    def replace(self, batches: list[Batch]) -> None:
+        """Hold `batches` (truncated, or compacted) from now on."""
+        self.batches = batches
+        self.size_bytes = sum(batch.size_bytes for batch in batches)
+        self.max_timestamp = max((batch.max_timestamp for batch in batches), default=NO_TIMESTAMP)
+
+
+def segment_index(segments: list[Segment], offset: int) -> int:
+    """Index of the last segment that starts at `offset` or before; at least 0."""
+    return max(0, bisect_right(segments, offset, key=_BASE_OFFSET) - 1)
