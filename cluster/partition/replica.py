@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from cluster.contract import NoteId
 from cluster.controller.metadata import BrokerRegistration, PartitionRegistration
+from cluster.partition.log import Appended
 from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -73,13 +74,14 @@ class Replica:
 
     __slots__ = (
         "acks_waiting", "broker_id", "brokers", "cause", "config", "fetches_waiting", "followers",
-        "high_watermark", "lag_time_max_ms", "leader_epoch_start_offset", "log", "min_isr",
-        "partition", "proposal", "registration", "role", "sessions", "topic", "topic_id",
+        "high_watermark", "lag_time_max_ms", "last_fetches", "leader_epoch_start_offset", "log",
+        "min_isr", "partition", "proposal", "registration", "role", "sessions", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
         self, topic: str, registration: PartitionRegistration, broker_id: int, log: Log,
-        config: TopicConfig, brokers: Mapping[int, BrokerRegistration], lag_time_max_ms: int,
+        config: TopicConfig, brokers: Mapping[int, BrokerRegistration],
+        last_fetches: Mapping[int, int], lag_time_max_ms: int,
     ) -> None:  # fmt: skip
         self.topic = topic
         self.topic_id = registration.topic_id
@@ -87,6 +89,7 @@ class Replica:
         self.broker_id = broker_id
         self.log = log
         self.brokers = brokers
+        self.last_fetches = last_fetches
         self.lag_time_max_ms = lag_time_max_ms
         self.config = config
         self.registration = registration
@@ -342,18 +345,48 @@ class Replica:
         self._take(registration)
         return self.advance_high_watermark(now_ms)
 
-    # ------------------------------------------------------------------------------ reading
+    # ---------------------------------------------------------------------- records, both roles
+
+    def append_as_leader(self, records: Any, acks: int, now_ms: int) -> Appended:
+        """Append what a producer sent.  The watermark moves at once where nobody else must have
+        it.  Kafka: Partition.appendRecordsToLeader."""
+        if acks == -1 and len(self.registration.isr) < self.min_isr:
+            return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
+        end = self.log.log_end_offset
+        appended = self.log.append_as_leader(records, self.leader_epoch, now_ms, self.config)
+        for follower in self.followers.values():
+            if follower.log_end_offset == end:
+                # It had all there was when it last fetched, also where an incremental fetch
+                # did not name this partition (KIP-227).
+                last_fetch_ms = self.last_fetches.get(follower.broker_id, NEVER_MS)
+                follower.last_caught_up_ms = max(follower.last_caught_up_ms, last_fetch_ms)
+        if len(self.registration.isr) == 1:
+            self.advance_high_watermark(now_ms)
+        return appended
+
+    def retire(self) -> None:
+        """This broker hosts the partition no longer: nobody may be served from it."""
+        self.role = Role.NONE
+        self.followers = {}
+        self.proposal = None
 
     def check_leader(self, current_leader_epoch: int) -> ErrorCode:
         """May this replica answer a client that believes in `current_leader_epoch` (-1: none)?
 
         Kafka: Partition.checkCurrentLeaderEpoch, KIP-320.
         """
-        if current_leader_epoch != -1 and current_leader_epoch != self.leader_epoch:
-            if current_leader_epoch < self.leader_epoch:
-                return ErrorCode.FENCED_LEADER_EPOCH
-            return ErrorCode.UNKNOWN_LEADER_EPOCH
-        return ErrorCode.NONE if self.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        error = self.check_epoch(current_leader_epoch)
+        if error != ErrorCode.NONE or self.is_leader:
+            return error
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def check_epoch(self, current_leader_epoch: int) -> ErrorCode:
+        """Does the asker believe in the same leader epoch (-1: it does not say)?  KIP-320."""
+        if current_leader_epoch in (-1, self.leader_epoch):
+            return ErrorCode.NONE
+        if current_leader_epoch < self.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def acks_reached(self, required_offset: int) -> ErrorCode | None:
         """Is all before `required_offset` committed?  None: not yet.

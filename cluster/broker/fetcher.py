@@ -1,0 +1,340 @@
+"""The follower's side of replication: one fetcher per leader, pulling for many partitions.
+
+Owns: what is asked of each leader and what is done with the answer: append, watermark, truncation.
+Never: changes a log but through `Replica`, decides who leads.
+Kafka: ReplicaFetcherThread, AbstractFetcherThread, LeaderEndPoint; KIP-101, KIP-227, KIP-279, KIP-595.
+
+    put(replica)      -> named in the next fetch, with its log end and last epoch
+    data              -> appended, watermark followed, named again at its new end
+    diverging epoch   -> truncated to where the logs agree, named again
+    out of range      -> the leader is asked where its log begins and ends
+    other errors      -> left out for replica.fetch.backoff.ms
+    no answer         -> the session begins anew after replica.fetch.backoff.ms
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.broker.peers import PeerCall
+from cluster.partition.replica import Replica
+from cluster.protocol import messages as m
+from cluster.protocol.errors import ErrorCode
+from cluster.trace import kinds
+
+if TYPE_CHECKING:
+    from cluster.broker.node import BrokerNode
+
+EARLIEST_TIMESTAMP: Final = -2
+LATEST_TIMESTAMP: Final = -1
+
+
+class Fetchers:
+    """One fetcher for each broker that leads something this broker follows."""
+
+    def __init__(self, broker: BrokerNode) -> None:
+        self._broker = broker
+        self._by_leader: dict[int, ReplicaFetcher] = {}
+        self._leader_of: dict[Replica, int] = {}
+
+    def put(self, replica: Replica) -> None:
+        """Follow the leader that the replica's registration names, from its log end on."""
+        self.remove(replica)
+        leader = replica.registration.leader
+        if leader < 0 or leader not in self._broker.image.brokers:
+            return
+        fetcher = self._by_leader.get(leader)
+        if fetcher is None:
+            fetcher = self._by_leader[leader] = ReplicaFetcher(self._broker, leader)
+        self._leader_of[replica] = leader
+        fetcher.put(replica)
+
+    def remove(self, replica: Replica) -> None:
+        """Stop fetching for `replica`, if anything was."""
+        leader = self._leader_of.pop(replica, None)
+        if leader is not None:
+            self._by_leader[leader].remove(replica)
+
+    def on_brokers_changed(self) -> None:
+        """Followers of a broker that was not known when they were put try again."""
+        for replica in self._broker.replicas.all():
+            if not replica.is_leader and replica not in self._leader_of:
+                self.put(replica)
+
+    def send(self, now_ms: int) -> None:
+        """Fetch wherever something is to be fetched and nothing is under way."""
+        for leader, fetcher in list(self._by_leader.items()):
+            if fetcher.is_idle:
+                fetcher.stop()
+                del self._by_leader[leader]
+            else:
+                fetcher.send(now_ms)
+
+
+class ReplicaFetcher:
+    """Fetches from one leader, one request at a time, as one incremental session."""
+
+    def __init__(self, broker: BrokerNode, leader: int) -> None:
+        self._broker = broker
+        self._leader = leader
+        self._replicas: dict[tuple[bytes, int], Replica] = {}
+        self._named: dict[tuple[bytes, int], None] = {}
+        """To be named in the next request: new, or their position has changed."""
+        self._forgotten: dict[tuple[bytes, int], None] = {}
+        self._in_session: dict[tuple[bytes, int], None] = {}
+        self._session_id = 0
+        self._session_epoch = 0
+        self._under_way: PeerCall | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._replicas
+
+    def put(self, replica: Replica) -> None:
+        self._replicas[replica.key] = replica
+        self._named[replica.key] = None
+        self._forgotten.pop(replica.key, None)
+
+    def remove(self, replica: Replica) -> None:
+        key = replica.key
+        self._replicas.pop(key, None)
+        self._leave_out(key)
+        self._broker.timers.cancel(("fetcher", self._leader, key))
+
+    def _leave_out(self, key: tuple[bytes, int]) -> None:
+        self._named.pop(key, None)
+        if key in self._in_session:
+            self._forgotten[key] = None
+
+    def stop(self) -> None:
+        """Nothing is followed there any more."""
+        if self._under_way is not None:
+            self._broker.peers.forget(self._under_way)
+            self._under_way = None
+        self._broker.timers.cancel(("fetcher", self._leader))
+
+    # ------------------------------------------------------------------------------- asking
+
+    def send(self, now_ms: int) -> None:
+        """Send the next fetch, unless one is under way or the leader is left alone for a while."""
+        broker = self._broker
+        backoff = ("fetcher", self._leader)
+        if self._under_way is not None or not self._replicas or backoff in broker.timers:
+            return
+        config = broker.config
+        request = m.FetchRequest(
+            replica_state=m.FetchRequest.ReplicaState(
+                replica_id=broker.node_id, replica_epoch=broker.epoch
+            ),
+            max_wait_ms=config.replica_fetch_wait_max_ms,
+            min_bytes=config.replica_fetch_min_bytes,
+            max_bytes=config.replica_fetch_response_max_bytes,
+            session_id=self._session_id,
+            session_epoch=self._session_epoch,
+            topics=self._topics(),
+            forgotten_topics_data=self._forgotten_topics() if self._forgotten else [],
+        )
+        timeout_ms = config.replica_socket_timeout_ms
+        self._under_way = broker.peers.ask(
+            self._leader, request, self._on_answer, timeout_ms, now_ms
+        )
+
+    def _topics(self) -> list[m.FetchRequest.FetchTopic]:
+        topics: dict[bytes, m.FetchRequest.FetchTopic] = {}
+        max_bytes = self._broker.config.replica_fetch_max_bytes
+        for key in self._named:
+            replica = self._replicas[key]
+            log = replica.log
+            topic_id, partition = key
+            topic = topics.get(topic_id)
+            if topic is None:
+                topic = topics[topic_id] = m.FetchRequest.FetchTopic(
+                    topic=replica.topic, topic_id=topic_id, partitions=[]
+                )
+            topic.partitions.append(
+                m.FetchRequest.FetchPartition(
+                    partition=partition,
+                    current_leader_epoch=replica.leader_epoch,
+                    fetch_offset=log.log_end_offset,
+                    last_fetched_epoch=log.epochs.latest_epoch,
+                    log_start_offset=log.log_start_offset,
+                    partition_max_bytes=max_bytes,
+                )
+            )
+            self._in_session[key] = None
+        self._named = {}
+        return list(topics.values())
+
+    def _forgotten_topics(self) -> list[m.FetchRequest.ForgottenTopic]:
+        partitions: dict[bytes, list[int]] = {}
+        for topic_id, partition in self._forgotten:
+            partitions.setdefault(topic_id, []).append(partition)
+            self._in_session.pop((topic_id, partition), None)
+        self._forgotten = {}
+        return [
+            m.FetchRequest.ForgottenTopic(topic_id=topic_id, partitions=indexes)
+            for topic_id, indexes in partitions.items()
+        ]
+
+    # ------------------------------------------------------------------------- the answer
+
+    def _on_answer(self, response: m.FetchResponse | None, now_ms: int) -> None:
+        self._under_way = None
+        if response is None:
+            self._begin_anew()
+            self._back_off(now_ms)
+            return
+        if response.error_code != ErrorCode.NONE:
+            # The leader does not know the session (it restarted, or made room): a full fetch.
+            self._begin_anew()
+            self.send(now_ms)
+            return
+        self._session_id = response.session_id
+        self._session_epoch = self._session_epoch % 0x7FFFFFFF + 1 if self._session_id else 0
+        for topic in response.responses:
+            for data in topic.partitions:
+                key = (topic.topic_id, data.partition_index)
+                replica = self._replicas.get(key)
+                if replica is not None and not replica.is_leader:
+                    self._take(replica, data, now_ms)
+        if not self._session_id:
+            self._begin_anew()
+        self.send(now_ms)
+
+    def _begin_anew(self) -> None:
+        """The next fetch is a full one, naming everything but what is left out for a while."""
+        self._session_id = 0
+        self._session_epoch = 0
+        self._in_session = {}
+        self._forgotten = {}
+        timers = self._broker.timers
+        self._named = {
+            key: None for key in self._replicas if ("fetcher", self._leader, key) not in timers
+        }
+
+    def _back_off(self, now_ms: int) -> None:
+        until_ms = now_ms + self._broker.config.replica_fetch_backoff_ms
+        self._broker.timers.set(("fetcher", self._leader), until_ms, self.send)
+
+    def _take(self, replica: Replica, data: m.FetchResponse.PartitionData, now_ms: int) -> None:
+        """What the leader said of one partition."""
+        error = data.error_code
+        if error == ErrorCode.NONE:
+            if data.diverging_epoch.end_offset >= 0:
+                self._truncate(replica, data.diverging_epoch)
+            else:
+                self._append(replica, data)
+        elif error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._ask_offset(replica, LATEST_TIMESTAMP, now_ms)
+        else:
+            # Fenced, unknown, not (yet) the leader: metadata will tell, or it will pass.
+            self._leave_out_for_a_while(replica, now_ms)
+
+    def _append(self, replica: Replica, data: m.FetchResponse.PartitionData) -> None:
+        moved = False
+        batches = data.records
+        if batches:
+            replica.append_as_follower(batches)
+            self._named[replica.key] = None
+            moved = True
+        if replica.follow_high_watermark(data.high_watermark):
+            moved = True
+        if data.log_start_offset > replica.log.log_start_offset:
+            moved |= replica.advance_log_start(min(data.log_start_offset, replica.high_watermark))
+            self._named[replica.key] = None
+        if moved and (replica.sessions or replica.fetches_waiting):
+            self._broker.replicas.moved[replica] = None
+
+    def _truncate(self, replica: Replica, diverging: m.FetchResponse.EpochEndOffset) -> None:
+        """Drop what the leader does not have, as far as this answer tells; the next fetch tells
+        more if need be.  Kafka: AbstractFetcherThread.getOffsetTruncationState (KIP-279)."""
+        log = replica.log
+        epoch, end_offset = log.epochs.end_offset_for(diverging.epoch, log.log_end_offset)
+        if epoch < 0 or end_offset < 0:
+            to_offset = min(diverging.end_offset, log.log_end_offset)
+        elif epoch != diverging.epoch:
+            # We have no such epoch: our last one before it may still be too long.
+            to_offset = min(end_offset, log.log_end_offset)
+        else:
+            to_offset = min(end_offset, diverging.end_offset, log.log_end_offset)
+        self._truncate_to(
+            replica, to_offset,
+            f"the leader, broker {self._leader}, ends epoch {diverging.epoch}"
+            f" at offset {diverging.end_offset}",
+        )  # fmt: skip
+
+    def _truncate_to(self, replica: Replica, to_offset: int, reason: str) -> None:
+        broker = self._broker
+        from_offset, high_watermark = replica.log.log_end_offset, replica.high_watermark
+        replica.truncate_to(to_offset)
+        self._named[replica.key] = None
+        broker.replicas.moved[replica] = None
+        if from_offset > to_offset:
+            below = ", below its high watermark" if to_offset < high_watermark else ""
+            broker.note(
+                kinds.LOG_TRUNCATED, replica.name,
+                f"broker {broker.node_id} drops offsets {to_offset} to {from_offset - 1} of"
+                f" {replica.name}{below}: {reason}",
+                replica.cause, topic=replica.topic, partition=replica.partition,
+                broker=broker.node_id, from_offset=from_offset, to_offset=to_offset,
+                high_watermark=high_watermark,
+            )  # fmt: skip
+
+    def _leave_out_for_a_while(self, replica: Replica, now_ms: int) -> None:
+        key = replica.key
+        self._leave_out(key)
+
+        def name_again(now_ms: int) -> None:
+            if key in self._replicas:
+                self.put(self._replicas[key])
+                self.send(now_ms)
+
+        until_ms = now_ms + self._broker.config.replica_fetch_backoff_ms
+        self._broker.timers.set(("fetcher", self._leader, key), until_ms, name_again)
+
+    # ----------------------------------------------------------------------- out of range
+
+    def _ask_offset(self, replica: Replica, timestamp: int, now_ms: int) -> None:
+        """Where does the leader's log end, or begin?  Kafka: fetchOffsetAndTruncate."""
+        self._leave_out(replica.key)
+        partition = m.ListOffsetsRequest.ListOffsetsPartition(
+            partition_index=replica.partition,
+            current_leader_epoch=replica.leader_epoch,
+            timestamp=timestamp,
+        )
+        request = m.ListOffsetsRequest(
+            replica_id=self._broker.node_id,
+            topics=[
+                m.ListOffsetsRequest.ListOffsetsTopic(name=replica.topic, partitions=[partition])
+            ],
+        )
+
+        def on_answer(response: Any, now_ms: int) -> None:
+            if self._replicas.get(replica.key) is not replica or replica.is_leader:
+                return
+            answer = None if response is None else response.topics[0].partitions[0]
+            if answer is None or answer.error_code != ErrorCode.NONE:
+                self._leave_out_for_a_while(replica, now_ms)
+            elif timestamp == LATEST_TIMESTAMP:
+                self._compare_with_end(replica, answer.offset, now_ms)
+            else:
+                self._begin_at(replica, answer.offset)
+            self.send(now_ms)
+
+        timeout_ms = self._broker.config.replica_socket_timeout_ms
+        self._broker.peers.ask(self._leader, request, on_answer, timeout_ms, now_ms)
+
+    def _compare_with_end(self, replica: Replica, leader_end: int, now_ms: int) -> None:
+        if leader_end < replica.log.log_end_offset:
+            self._truncate_to(
+                replica, leader_end, f"the leader, broker {self._leader}, ends at {leader_end}"
+            )
+        else:
+            self._ask_offset(replica, EARLIEST_TIMESTAMP, now_ms)
+
+    def _begin_at(self, replica: Replica, leader_start: int) -> None:
+        """What this replica lacks is gone from the leader too: begin where its log begins."""
+        if leader_start > replica.log.log_end_offset:
+            replica.truncate_fully_and_start_at(leader_start)
+            self._broker.replicas.moved[replica] = None
+        self._named[replica.key] = None

@@ -1,0 +1,177 @@
+"""Reading partitions for one fetch: who may read, from where, how far.
+
+Owns: the order of checks and the answer for one partition.  Never: waits (handlers/fetch.py parks),
+keeps anything between fetches (sessions.py does).
+Kafka: ReplicaManager.readFromLog, Partition.fetchRecords; KIP-320, KIP-392, KIP-595.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from cluster.broker.sessions import SessionPartition
+from cluster.partition.replica import Replica, Role
+from cluster.protocol import messages as m
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.records import Batch
+
+if TYPE_CHECKING:
+    from cluster.broker.node import BrokerNode
+
+CONSUMER_ID: Final = -1
+READ_COMMITTED: Final = 1
+
+
+class Reader(Struct, gc=False):
+    """Who fetches, and by which rules."""
+
+    follower_id: int
+    """Broker id, or CONSUMER_ID."""
+    follower_epoch: int
+    leader_only: bool
+    """False: a consumer that may read from any replica (KIP-392, Fetch v11+)."""
+    isolation_level: int
+
+    @property
+    def is_follower(self) -> bool:
+        return self.follower_id >= 0
+
+
+class PartitionRead(Struct, gc=False):
+    """What one partition has to tell.  `available_bytes`: to decide whether to wait for more."""
+
+    error: ErrorCode
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    batches: list[Batch] | None = None
+    size_bytes: int = 0
+    diverging_epoch: int = -1
+    diverging_end_offset: int = -1
+
+    @property
+    def must_be_told(self) -> bool:
+        """Worth an answer at once: Kafka does not let an error or a divergence wait."""
+        return self.error != ErrorCode.NONE or self.diverging_end_offset >= 0
+
+
+def find_replica(broker: BrokerNode, wanted: SessionPartition, by_id: bool) -> Replica | ErrorCode:
+    """The replica that is to serve `wanted`, by the topic id (v13+) or name it was asked by."""
+    if by_id:
+        return broker.replicas.find_by_id(wanted.topic_id, wanted.partition)
+    return broker.replicas.find(wanted.topic, wanted.partition)
+
+
+def read_partition(
+    replica: Replica, wanted: SessionPartition, reader: Reader, max_bytes: int, at_least_one: bool
+) -> PartitionRead:
+    """Read from `wanted.fetch_offset` on: whole batches, `max_bytes` at most.
+
+    `at_least_one`: the first batch is returned however large (KIP-74).
+    """
+    error = _may_read(replica, wanted, reader)
+    if error != ErrorCode.NONE:
+        return PartitionRead(error)
+    log = replica.log
+    if wanted.last_fetched_epoch >= 0:
+        diverging = _divergence(replica, wanted)
+        if diverging is not None:
+            return diverging
+    offset = wanted.fetch_offset
+    if not log.log_start_offset <= offset <= log.log_end_offset:
+        return PartitionRead(
+            ErrorCode.OFFSET_OUT_OF_RANGE, replica.high_watermark, log.log_start_offset
+        )
+    end_offset = log.log_end_offset if reader.is_follower else replica.high_watermark
+    limit = min(max_bytes, wanted.max_bytes)
+    batches: list[Batch] | None = None
+    size_bytes = 0
+    if offset < end_offset and (limit > 0 or at_least_one):
+        batches = log.read(offset, limit, end_offset, at_least_one)
+        for batch in batches:
+            size_bytes += batch.size_bytes
+    return PartitionRead(
+        ErrorCode.NONE, replica.high_watermark, log.log_start_offset, batches, size_bytes
+    )
+
+
+def _may_read(replica: Replica, wanted: SessionPartition, reader: Reader) -> ErrorCode:
+    if reader.leader_only or reader.is_follower:
+        error = replica.check_leader(wanted.current_leader_epoch)
+        if error != ErrorCode.NONE:
+            return error
+    else:
+        if replica.role is Role.NONE:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        error = replica.check_epoch(wanted.current_leader_epoch)
+        if error != ErrorCode.NONE:
+            return error
+    if reader.is_follower and reader.follower_id not in replica.followers:
+        # Kafka: the leader's metadata may be behind the follower's, or the other way round.
+        if wanted.current_leader_epoch >= 0:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.NONE
+
+
+def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | None:
+    """Where the fetcher's log left ours, if it did (KIP-595's truncation on fetch)."""
+    epoch, end_offset = replica.log.epochs.end_offset_for(
+        wanted.last_fetched_epoch, replica.log.log_end_offset
+    )
+    if epoch < 0 or end_offset < 0:
+        return PartitionRead(
+            ErrorCode.OFFSET_OUT_OF_RANGE, replica.high_watermark, replica.log.log_start_offset
+        )
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return PartitionRead(
+            ErrorCode.NONE, replica.high_watermark, replica.log.log_start_offset,
+            diverging_epoch=epoch, diverging_end_offset=end_offset,
+        )  # fmt: skip
+    return None
+
+
+def partition_data(
+    broker: BrokerNode, wanted: SessionPartition, read: PartitionRead, reader: Reader
+) -> m.FetchResponse.PartitionData:
+    """The part of a FetchResponse for one partition."""
+    data = m.FetchResponse.PartitionData(
+        partition_index=wanted.partition,
+        error_code=read.error,
+        high_watermark=read.high_watermark,
+        last_stable_offset=read.high_watermark,
+        log_start_offset=read.log_start_offset,
+        aborted_transactions=[] if reader.isolation_level == READ_COMMITTED else None,
+        records=read.batches if read.batches is not None else b"",
+    )
+    if read.diverging_end_offset >= 0:
+        data.diverging_epoch = m.FetchResponse.EpochEndOffset(
+            epoch=read.diverging_epoch, end_offset=read.diverging_end_offset
+        )
+    if read.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+        data.current_leader = m.FetchResponse.LeaderIdAndEpoch(
+            *current_leader(broker, wanted.topic, wanted.topic_id, wanted.partition)
+        )
+    return data
+
+
+def current_leader(
+    broker: BrokerNode, topic: str, topic_id: bytes, partition: int
+) -> tuple[int, int]:
+    """(leader id, leader epoch) as this broker knows them: the hint of KIP-951."""
+    image = broker.image.topic_by_id(topic_id) or broker.image.topics.get(topic)
+    if image is None or not 0 <= partition < len(image.partitions):
+        return -1, -1
+    registration = image.partitions[partition]
+    return registration.leader, registration.leader_epoch
+
+
+def node_endpoints(broker: BrokerNode, leaders: dict[int, None], endpoint: Any) -> list[Any]:
+    """Addresses of the leaders hinted at, so that the client need not ask (KIP-951)."""
+    brokers = broker.image.brokers
+    return [
+        endpoint(node_id=leader, host=known.host, port=known.port, rack=known.rack)
+        for leader in leaders
+        if (known := brokers.get(leader)) is not None and not known.fenced
+    ]

@@ -1,0 +1,325 @@
+"""Fetch (API 1, v4-18): serve consumers up to the high watermark, followers up to the log end.
+
+Owns: what one fetch wants, when it is answered, the parked fetch.  Never: decides who may read what
+(fetching.py), moves a watermark (partition/replica.py).  Kafka: KafkaApis.handleFetchRequest,
+DelayedFetch.
+Behaviour: answered at once if there are min_bytes, an error, a divergence or nothing to wait for;
+  else when there are, or after max_wait_ms.  The first batch is returned however large (KIP-74).
+Versions: v7 sessions (KIP-227), v9 leader epochs (KIP-320), v11 any replica (KIP-392), v12
+  divergence (KIP-595), v13 topic ids (KIP-516), v15 replica epochs (KIP-903), v16 leader hints
+  (KIP-951), v17 directory ids, v18 high watermark of the follower (ignored).
+Not done: tiered storage, quotas, replica selectors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cluster.broker.fetching import (
+    CONSUMER_ID,
+    PartitionRead,
+    Reader,
+    find_replica,
+    node_endpoints,
+    partition_data,
+    read_partition,
+)
+from cluster.broker.purgatory import DelayedOperation
+from cluster.broker.registry import PARKED, handles
+from cluster.broker.sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    FetchSession,
+    PartitionKey,
+    SessionPartition,
+)
+from cluster.contract import Request
+from cluster.partition.replica import Replica
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from cluster.broker.node import BrokerNode
+
+FIRST_VERSION_WITH_ANY_REPLICA = 11
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+ZERO_UUID = bytes(16)
+
+
+@handles(ApiKey.FETCH, versions=(4, 18))
+def fetch(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+    """Answer, or park, one fetch."""
+    session = _session(broker, request, now_ms)
+    if isinstance(session, ErrorCode):
+        return m.FetchResponse(error_code=session)
+    pending = PendingFetch(broker, request, session)
+    reader = pending.reader
+    if reader.is_follower:
+        broker.replicas.last_fetches[reader.follower_id] = now_ms
+    found = pending.collect(now_ms, record_progress=reader.is_follower)
+    body: m.FetchRequest = request.body
+    if body.max_wait_ms <= 0 or not pending.partitions or found.enough(pending.min_bytes):
+        return pending.response(found)
+    pending.park(now_ms)
+    return PARKED
+
+
+def _session(
+    broker: BrokerNode, request: Request, now_ms: int
+) -> FetchSession | ErrorCode | None:
+    """The session that this fetch begins or goes on with; None: it stands alone.
+
+    Kafka: FetchManager.newContext.
+    """
+    body: m.FetchRequest = request.body
+    by_id = request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    sessions = broker.sessions
+    if body.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if body.session_id:
+            sessions.remove(body.session_id)
+        if body.session_epoch == FINAL_EPOCH:
+            return None
+        is_follower = _follower_id(body) >= 0
+        session = sessions.create(is_follower, by_id, request.connection_id, now_ms)
+        if session is not None:
+            _update(broker, session, body, by_id)
+        return session
+    found = sessions.find(body.session_id, body.session_epoch, by_id, now_ms)
+    if isinstance(found, ErrorCode):
+        return found
+    found.connection_id = request.connection_id
+    if found.parked is not None:
+        found.parked.supersede()
+    _update(broker, found, body, by_id)
+    if not found.partitions:
+        sessions.remove(found.session_id)
+        return None
+    return found
+
+
+def _update(broker: BrokerNode, session: FetchSession, body: m.FetchRequest, by_id: bool) -> None:
+    """Take what the request names into its session."""
+    for forgotten in body.forgotten_topics_data:
+        topic: bytes | str = forgotten.topic_id if by_id else forgotten.topic
+        for partition in forgotten.partitions:
+            session.forget((topic, partition))
+    for key, wanted in _named(broker, body, by_id):
+        known = session.partitions.get(key)
+        if known is not None:
+            wanted.sent_high_watermark = known.sent_high_watermark
+            wanted.sent_log_start_offset = known.sent_log_start_offset
+        session.partitions[key] = wanted
+        session.moved[key] = None
+
+
+def _named(
+    broker: BrokerNode, body: m.FetchRequest, by_id: bool
+) -> list[tuple[PartitionKey, SessionPartition]]:
+    """The partitions named in the request, in its order."""
+    named: list[tuple[PartitionKey, SessionPartition]] = []
+    image = broker.image
+    for topic in body.topics:
+        name, topic_id = topic.topic, topic.topic_id
+        if by_id:
+            name = image.topic_names.get(topic_id, "")
+        else:
+            known = image.topics.get(name)
+            topic_id = ZERO_UUID if known is None else known.topic_id
+        for p in topic.partitions:
+            wanted = SessionPartition(
+                name, topic_id, p.partition, p.fetch_offset, p.current_leader_epoch,
+                p.last_fetched_epoch, p.log_start_offset, p.partition_max_bytes,
+            )  # fmt: skip
+            named.append(((topic_id if by_id else name, p.partition), wanted))
+    return named
+
+
+def _follower_id(body: m.FetchRequest) -> int:
+    """v15+ tells it, with the broker epoch, in a tagged field; before it is a field of its own."""
+    replica_id: int = body.replica_state.replica_id
+    return replica_id if replica_id != CONSUMER_ID else body.replica_id
+
+
+class Found:
+    """What the partitions of one fetch have to tell."""
+
+    __slots__ = ("reads", "size_bytes", "urgent")
+
+    def __init__(self) -> None:
+        self.reads: list[tuple[PartitionKey, SessionPartition, PartitionRead]] = []
+        self.size_bytes = 0
+        self.urgent = False
+
+    def enough(self, min_bytes: int) -> bool:
+        return self.urgent or self.size_bytes >= min_bytes
+
+
+class PendingFetch(DelayedOperation):
+    """One fetch, from its arrival to its answer.  Kafka: DelayedFetch."""
+
+    __slots__ = (
+        "_by_id", "_watched", "broker", "connection_id", "max_bytes", "min_bytes", "partitions",
+        "reader", "request", "session",
+    )  # fmt: skip
+
+    def __init__(self, broker: BrokerNode, request: Request, session: FetchSession | None) -> None:
+        super().__init__()
+        body: m.FetchRequest = request.body
+        version = request.api_version
+        self.broker = broker
+        self.request = request
+        self.connection_id = request.connection_id
+        self.session = session
+        self._by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
+        follower_id = _follower_id(body)
+        self.reader = Reader(
+            follower_id,
+            body.replica_state.replica_epoch,
+            version < FIRST_VERSION_WITH_ANY_REPLICA,
+            body.isolation_level,
+        )
+        max_bytes = body.max_bytes
+        if follower_id < 0:
+            max_bytes = min(max_bytes, broker.config.fetch_max_bytes)
+        self.max_bytes = max_bytes
+        self.min_bytes = min(body.min_bytes, max_bytes)
+        self.partitions = (
+            dict(_named(broker, body, self._by_id)) if session is None else session.partitions
+        )
+        self._watched: list[Replica] = []
+
+    # ------------------------------------------------------------------------------- reading
+
+    def collect(self, now_ms: int, record_progress: bool = False) -> Found:
+        """Read what there is; a follower's progress is recorded after reading, as in Kafka, so
+        that the watermark it hears of is the one before its own fetch."""
+        found = Found()
+        session = self.session
+        keys = self.partitions if session is None else session.moved
+        budget = self.max_bytes
+        quiet: list[PartitionKey] = []
+        for key in keys:
+            wanted = self.partitions[key]
+            replica = find_replica(self.broker, wanted, self._by_id)
+            if isinstance(replica, ErrorCode):
+                read = PartitionRead(replica)
+            else:
+                if session is not None:
+                    session.watch(key, replica)
+                read = read_partition(
+                    replica, wanted, self.reader, budget, at_least_one=not found.size_bytes
+                )
+                if record_progress and read.error == ErrorCode.NONE and not read.must_be_told:
+                    self._record_progress(replica, wanted, now_ms)
+            if read.must_be_told:
+                found.urgent = True
+            elif read.size_bytes:
+                found.size_bytes += read.size_bytes
+                budget = max(0, budget - read.size_bytes)
+            elif session is not None and not _has_news(wanted, read):
+                # Quiet until it moves; unless the budget alone kept its records back.
+                if budget > 0:
+                    quiet.append(key)
+                continue
+            found.reads.append((key, wanted, read))
+        if session is not None:
+            for key in quiet:
+                del session.moved[key]
+        return found
+
+    def _record_progress(self, replica: Replica, wanted: SessionPartition, now_ms: int) -> None:
+        reader = self.reader
+        follower_id = reader.follower_id
+        if replica.record_fetch(
+            follower_id, reader.follower_epoch, wanted.fetch_offset, wanted.log_start_offset, now_ms
+        ):
+            self.broker.replicas.moved[replica] = None
+        if follower_id not in replica.registration.isr:
+            proposal = replica.propose_expansion(follower_id)
+            if proposal is not None:
+                self.broker.isr_changes.submit(replica, proposal, now_ms)
+
+    # ------------------------------------------------------------------------------- waiting
+
+    def park(self, now_ms: int) -> None:
+        """Wait for partitions to move, or for max_wait_ms."""
+        broker = self.broker
+        if self.session is not None:
+            self.session.parked = self
+        else:
+            for wanted in self.partitions.values():
+                replica = find_replica(broker, wanted, self._by_id)
+                if isinstance(replica, Replica):
+                    replica.fetches_waiting[self] = None
+                    self._watched.append(replica)
+        broker.purgatory.park(self, self.request.body.max_wait_ms, now_ms)
+
+    def try_complete(self, now_ms: int) -> None:
+        """A partition has moved: answer if that is enough."""
+        if self.done:
+            return
+        found = self.collect(now_ms)
+        if found.enough(self.min_bytes):
+            self._finish(self.response(found))
+
+    def expire(self, now_ms: int) -> None:
+        self._finish(self.response(self.collect(now_ms)))
+
+    def supersede(self) -> None:
+        """The session went on elsewhere: this fetch is of the past."""
+        self._finish(m.FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH))
+
+    def abandon(self) -> None:
+        """The client is gone: nobody waits for an answer."""
+        self.done = True
+        if self.session is not None:
+            self.session.parked = None
+        for replica in self._watched:
+            replica.fetches_waiting.pop(self, None)
+        self._watched = []
+
+    def _finish(self, response: m.FetchResponse) -> None:
+        self.abandon()
+        self.broker.reply(self.request, response)
+
+    # ------------------------------------------------------------------------------ answering
+
+    def response(self, found: Found) -> m.FetchResponse:
+        """All that was found; in a session only what is news (KIP-227)."""
+        session = self.session
+        topics: dict[Any, m.FetchResponse.FetchableTopicResponse] = {}
+        leaders: dict[int, None] = {}
+        for key, wanted, read in found.reads:
+            data = partition_data(self.broker, wanted, read, self.reader)
+            if session is not None:
+                wanted.sent_high_watermark = read.high_watermark
+                wanted.sent_log_start_offset = read.log_start_offset
+                if read.size_bytes:
+                    # Those that got a turn go to the end of the queue.
+                    del session.moved[key]
+                    session.moved[key] = None
+            if data.current_leader.leader_id >= 0:
+                leaders[data.current_leader.leader_id] = None
+            topic = topics.get(key[0])
+            if topic is None:
+                topic = topics[key[0]] = m.FetchResponse.FetchableTopicResponse(
+                    topic=wanted.topic, topic_id=wanted.topic_id, partitions=[]
+                )
+            topic.partitions.append(data)
+        response = m.FetchResponse(
+            session_id=0 if session is None else session.session_id,
+            responses=list(topics.values()),
+        )
+        if leaders:
+            response.node_endpoints = node_endpoints(
+                self.broker, leaders, m.FetchResponse.NodeEndpoint
+            )
+        return response
+
+
+def _has_news(wanted: SessionPartition, read: PartitionRead) -> bool:
+    return (
+        read.high_watermark != wanted.sent_high_watermark
+        or read.log_start_offset != wanted.sent_log_start_offset
+    )

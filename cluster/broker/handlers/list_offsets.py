@@ -1,0 +1,106 @@
+"""ListOffsets (API 2, v1-11): earliest, latest, by timestamp, of the greatest timestamp.
+
+Owns: which offset a timestamp stands for.  Never: searches records itself (partition/log.py does).
+Kafka: KafkaApis.handleListOffsetRequest, Partition.fetchOffsetForTimestamp.
+Versions: v2 isolation level, v4 leader epochs (KIP-320), v7 max timestamp (KIP-734), v8 earliest
+  local, v9 last tiered (KIP-1005), v10 timeout, v11 earliest pending upload (KIP-1023).
+Not done: tiered storage: what asks for it gets -1, as from a broker without it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.broker.registry import handles
+from cluster.contract import Request
+from cluster.partition.replica import Replica
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from cluster.broker.node import BrokerNode
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+_FIRST_VERSION: Final = {
+    MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11,
+}  # fmt: skip
+CONSUMER_ID: Final = -1
+DEBUGGING_CONSUMER_ID: Final = -2
+
+PartitionAnswer = m.ListOffsetsResponse.ListOffsetsPartitionResponse
+
+
+@handles(ApiKey.LIST_OFFSETS, versions=(1, 11))
+def list_offsets(broker: BrokerNode, request: Request, _now_ms: int) -> Any:
+    """Answer each partition by itself."""
+    body: m.ListOffsetsRequest = request.body
+    named = Counter(
+        (topic.name, p.partition_index) for topic in body.topics for p in topic.partitions
+    )
+    return m.ListOffsetsResponse(
+        topics=[
+            m.ListOffsetsResponse.ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _answer(broker, request, topic.name, p, named[topic.name, p.partition_index])
+                    for p in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+def _answer(broker: BrokerNode, request: Request, topic: str, wanted: Any, named: int) -> Any:
+    index = wanted.partition_index
+    if named > 1:
+        return PartitionAnswer(index, ErrorCode.INVALID_REQUEST)
+    if request.api_version < _FIRST_VERSION.get(wanted.timestamp, 1):
+        return PartitionAnswer(index, ErrorCode.UNSUPPORTED_VERSION)
+    replica = broker.replicas.find(topic, index)
+    if isinstance(replica, ErrorCode):
+        return PartitionAnswer(index, replica)
+    if request.body.replica_id == DEBUGGING_CONSUMER_ID:
+        error = replica.check_epoch(wanted.current_leader_epoch)
+    else:
+        error = replica.check_leader(wanted.current_leader_epoch)
+    if error != ErrorCode.NONE:
+        return PartitionAnswer(index, error)
+    if request.body.replica_id == CONSUMER_ID and not _watermark_is_of_this_epoch(replica):
+        # A new leader cannot tell yet what was committed before it.
+        return PartitionAnswer(index, ErrorCode.OFFSET_NOT_AVAILABLE)
+    return PartitionAnswer(index, ErrorCode.NONE, **_offset(replica, wanted.timestamp, request))
+
+
+def _watermark_is_of_this_epoch(replica: Replica) -> bool:
+    return replica.high_watermark >= replica.leader_epoch_start_offset
+
+
+def _offset(replica: Replica, timestamp: int, request: Request) -> dict[str, int]:
+    log = replica.log
+    end = replica.high_watermark
+    if request.body.replica_id != CONSUMER_ID:
+        end = log.log_end_offset
+    if timestamp == LATEST:
+        return {"offset": end, "leader_epoch": replica.leader_epoch, "timestamp": -1}
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = log.log_start_offset
+        return {
+            "offset": start, "leader_epoch": log.epochs.epoch_for_offset(start), "timestamp": -1,
+        }  # fmt: skip
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return {"offset": -1, "leader_epoch": -1, "timestamp": -1}
+    if timestamp == MAX_TIMESTAMP:
+        found = log.offset_of_max_timestamp()
+    else:
+        found = log.offset_for_timestamp(timestamp)
+    if found is None or found[1] >= end:
+        return {"offset": -1, "leader_epoch": -1, "timestamp": -1}
+    return {"timestamp": found[0], "offset": found[1], "leader_epoch": found[2]}

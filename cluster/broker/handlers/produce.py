@@ -1,0 +1,157 @@
+"""Produce (API 0, v3-13): append batches to the partitions that this broker leads.
+
+Owns: the order of checks before an append, and the response.  Never: opens records (partition/log.py
+does where it must), waits (appends.py does).  Kafka: KafkaApis.handleProduceRequest.
+Behaviour: acks=0 gets no answer, and a closed connection on an error; acks=1 is answered after the
+  append, acks=all when the high watermark has passed it.
+Versions: v7 zstd (KIP-110), v8 record errors (KIP-467), v10 leader hints (KIP-951), v13 topic ids
+  (KIP-516).
+Not done: transactions (v12's implicit partitions), quotas.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.broker.appends import ACKS_ALL, DelayedAppend
+from cluster.broker.fetching import current_leader, node_endpoints
+from cluster.broker.registry import NO_RESPONSE, PARKED, handles
+from cluster.contract import CloseConnection, Request
+from cluster.partition.replica import Replica
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from cluster.broker.node import BrokerNode
+
+FIRST_VERSION_WITH_ZSTD: Final = 7
+FIRST_VERSION_WITH_HINTS: Final = 10
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+ZSTD: Final = 4
+_ATTRIBUTES_LOW_BYTE: Final = 22
+"""Where a v2 batch holds its compression type: the low byte of its attributes."""
+INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+ADMIN_CLIENT_ID: Final = "__admin_client"
+
+PartitionAnswer = m.ProduceResponse.PartitionProduceResponse
+
+
+@handles(ApiKey.PRODUCE, versions=(3, 13))
+def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+    """Append each partition's batch; answer when the acks asked for are there."""
+    body: m.ProduceRequest = request.body
+    acks = body.acks
+    response = m.ProduceResponse(responses=[])
+    delayed: DelayedAppend | None = None
+    moved = broker.replicas.moved
+    for topic in body.topic_data:
+        answers: list[m.ProduceResponse.PartitionProduceResponse] = []
+        response.responses.append(
+            m.ProduceResponse.TopicProduceResponse(topic.name, topic.topic_id, answers)
+        )
+        for data in topic.partition_data:
+            answer = PartitionAnswer(data.index)
+            answers.append(answer)
+            replica = _find_leader(broker, request, topic, data)
+            if isinstance(replica, ErrorCode):
+                _fail(answer, replica)
+                continue
+            appended = replica.append_as_leader(data.records, acks, now_ms)
+            data.records = None
+            if appended.error != ErrorCode.NONE:
+                _fail(answer, appended.error, appended.error_message)
+                answer.record_errors = appended.record_errors
+                continue
+            answer.base_offset = appended.base_offset
+            answer.log_append_time_ms = appended.log_append_time_ms
+            answer.log_start_offset = appended.log_start_offset
+            moved[replica] = None
+            if acks == ACKS_ALL:
+                if delayed is None:
+                    delayed = _delayed(broker, request, response)
+                delayed.wait_for(replica, appended.last_offset + 1, answer)
+    if acks == 0:
+        return _silent(broker, request, response)
+    if delayed is None:
+        return _with_hints(broker, request, response)
+    # What needs nobody else (RF 1, a lone ISR) is answered when the step wakes who waits.
+    broker.purgatory.park(delayed, max(0, body.timeout_ms), now_ms)
+    return PARKED
+
+
+def _find_leader(
+    broker: BrokerNode, request: Request, topic: Any, data: Any
+) -> Replica | ErrorCode:
+    """The replica to append to, or the first thing that speaks against it."""
+    if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        replica = broker.replicas.find_by_id(topic.topic_id, data.index)
+    else:
+        replica = broker.replicas.find(topic.name, data.index)
+    if replica is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or replica is ErrorCode.UNKNOWN_TOPIC_ID:
+        return replica
+    records = data.records
+    if records is None or not len(records):
+        return ErrorCode.INVALID_RECORD
+    if (
+        request.api_version < FIRST_VERSION_WITH_ZSTD
+        and len(records) > _ATTRIBUTES_LOW_BYTE
+        and records[_ATTRIBUTES_LOW_BYTE] & 7 == ZSTD
+    ):
+        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    if request.body.acks not in (-1, 0, 1):
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    if isinstance(replica, ErrorCode):
+        return replica
+    if replica.topic in INTERNAL_TOPICS and request.client_id != ADMIN_CLIENT_ID:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return replica if replica.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def _fail(answer: Any, error: ErrorCode, message: str | None = None) -> None:
+    answer.error_code = error
+    answer.base_offset = -1
+    answer.log_append_time_ms = -1
+    answer.log_start_offset = -1
+    answer.error_message = message
+
+
+def _delayed(
+    broker: BrokerNode, request: Request, response: m.ProduceResponse
+) -> DelayedAppend:
+    def on_done(_now_ms: int) -> None:
+        broker.reply(request, _with_hints(broker, request, response))
+
+    return DelayedAppend(_fail, on_done)
+
+
+def _with_hints(
+    broker: BrokerNode, request: Request, response: m.ProduceResponse
+) -> m.ProduceResponse:
+    """Tell who leads where this broker does not (KIP-951)."""
+    if request.api_version < FIRST_VERSION_WITH_HINTS:
+        return response
+    leaders: dict[int, None] = {}
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                leader, epoch = current_leader(broker, topic.name, topic.topic_id, answer.index)
+                answer.current_leader = m.ProduceResponse.LeaderIdAndEpoch(leader, epoch)
+                leaders[leader] = None
+    if leaders:
+        response.node_endpoints = node_endpoints(broker, leaders, m.ProduceResponse.NodeEndpoint)
+    return response
+
+
+def _silent(broker: BrokerNode, request: Request, response: m.ProduceResponse) -> Any:
+    """acks=0: a producer that hears nothing learns of an error by its connection closing."""
+    failed = [
+        f"{topic.name}-{answer.index}: {ErrorCode(answer.error_code).name}"
+        for topic in response.responses
+        for answer in topic.partition_responses
+        if answer.error_code != ErrorCode.NONE
+    ]
+    if failed:
+        reason = f"Produce with acks=0 failed: {', '.join(failed)}"
+        broker.emit(CloseConnection(request.connection_id, reason))
+    return NO_RESPONSE

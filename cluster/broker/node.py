@@ -1,0 +1,218 @@
+"""A broker: `step` takes one event and returns what is to be done.
+
+Owns: the dispatch of events to the parts of a broker, the outbox, the notes.  Never: decides about a
+partition (partition/replica.py), a topic (the controller), or bytes (channel.py).
+Kafka: BrokerServer, KafkaApis.handle.
+
+    Request       -> the handler registered for its API        handlers/*.py
+    PeerRequest   -> the same handlers: a follower fetches as a consumer does, by Fetch
+    PeerResponse  -> whoever asked                              peers.py
+    Tick          -> timers and parked requests that are due    timers.py, purgatory.py
+    after each of them: replicas that moved wake who waits for them (replicas.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from cluster.broker import handlers as _handlers  # registers every handler
+from cluster.broker.appends import append_internal
+from cluster.broker.coordinator import GroupCoordinator
+from cluster.broker.isr import IsrChanges
+from cluster.broker.lifecycle import Lifecycle
+from cluster.broker.peers import Answered, PeerCalls
+from cluster.broker.producer_ids import ProducerIds
+from cluster.broker.purgatory import Purgatory
+from cluster.broker.registry import NO_RESPONSE, PARKED, SERVED_APIS
+from cluster.broker.replicas import Replicas
+from cluster.broker.sessions import FetchSessions
+from cluster.config.definitions import BrokerConfig
+from cluster.contract import (
+    CONTROLLER_ID,
+    ConnectionClosed,
+    Effect,
+    Event,
+    Note,
+    NoteId,
+    PeerDisconnected,
+    PeerRequest,
+    PeerResponse,
+    Reply,
+    Request,
+    Rng,
+    Send,
+    Shutdown,
+    Start,
+    Tick,
+)
+from cluster.controller.metadata import BrokerRegistration, MetadataImage
+from cluster.partition.disk import Disk
+from cluster.partition.replica import Replica
+from cluster.protocol.apis import VERSIONS, ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.timers import Timers
+
+PEER_API_OF: Final = {
+    "FetchRequest": ApiKey.FETCH,
+    "ListOffsetsRequest": ApiKey.LIST_OFFSETS,
+    "OffsetForLeaderEpochRequest": ApiKey.OFFSET_FOR_LEADER_EPOCH,
+}
+"""What brokers ask of each other; served by the handlers that clients are served by."""
+
+assert _handlers.ALL, "no handler is registered"
+
+
+class BrokerNode:
+    """One life of one broker: a restart makes a new one on the same disk."""
+
+    def __init__(
+        self, broker_id: int, config: BrokerConfig, disk: Disk, host: str, port: int,
+        rack: str | None, rng: Rng, cluster_id: str,
+    ) -> None:  # fmt: skip
+        self.node_id = broker_id
+        self.static_config = config
+        self.config = config
+        self.disk = disk
+        self.host = host
+        self.port = port
+        self.rack = rack
+        self.rng = rng
+        self.cluster_id = cluster_id
+        self.epoch = -1
+        """The broker epoch that the controller gave to this life; -1 before registration."""
+        self.image = MetadataImage()
+        self.timers = Timers()
+        self.purgatory = Purgatory()
+        self._outbox: list[Effect] = []
+        self._notes_written = 0
+        self._now_ms = 0
+        self.peers = PeerCalls(broker_id, self.purgatory, self.emit)
+        self.sessions = FetchSessions(self)
+        self.replicas = Replicas(self)
+        self.isr_changes = IsrChanges(self)
+        self.lifecycle = Lifecycle(self)
+        self.producer_ids = ProducerIds(self)
+        self.coordinator = GroupCoordinator(self)
+
+    def __repr__(self) -> str:
+        return f"<broker {self.node_id} epoch={self.epoch} metadata={self.image.offset}>"
+
+    # --------------------------------------------------------------------------- as a driver sees it
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """When the next timer or parked request is due."""
+        timer_ms, parked_ms = self.timers.next_ms, self.purgatory.next_ms
+        if timer_ms is None or (parked_ms is not None and parked_ms < timer_ms):
+            return parked_ms
+        return timer_ms
+
+    def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
+        """Take one event; see contract.py for what drivers guarantee."""
+        self._now_ms = now_ms
+        self._on[type(event)](self, event, now_ms)
+        if self.replicas.moved:
+            self.replicas.wake(now_ms)
+        effects, self._outbox = self._outbox, []
+        return effects
+
+    def _on_request(self, request: Request, now_ms: int) -> None:
+        body = SERVED_APIS[request.api_key].handler(self, request, now_ms)
+        if body is PARKED:
+            return
+        self.reply(request, None if body is NO_RESPONSE else body)
+
+    def _on_peer_request(self, question: PeerRequest, now_ms: int) -> None:
+        api_key = PEER_API_OF[type(question.body).__name__]
+        request = Request(
+            _peer_connection(question.source), api_key, VERSIONS[api_key][1],
+            question.request_id, None, question.body,
+        )  # fmt: skip
+        self._on_request(request, now_ms)
+
+    def _on_peer_response(self, response: PeerResponse, now_ms: int) -> None:
+        self.peers.on_response(response, now_ms)
+
+    def _on_peer_disconnected(self, event: PeerDisconnected, now_ms: int) -> None:
+        self.peers.on_disconnected(event.peer, now_ms)
+        self.sessions.on_connection_closed(_peer_connection(event.peer))
+
+    def _on_connection_closed(self, event: ConnectionClosed, _now_ms: int) -> None:
+        self.sessions.on_connection_closed(event.connection_id)
+
+    def _on_tick(self, _event: Tick, now_ms: int) -> None:
+        self.timers.run_due(now_ms)
+        self.purgatory.run_due(now_ms)
+
+    def _on_start(self, _event: Start, now_ms: int) -> None:
+        self.replicas.start(now_ms)
+        self.lifecycle.start(now_ms)
+
+    def _on_shutdown(self, _event: Shutdown, now_ms: int) -> None:
+        self.lifecycle.shut_down(now_ms)
+
+    _on: Final[dict[type, Callable[[BrokerNode, Any, int], None]]] = {
+        Request: _on_request,
+        PeerRequest: _on_peer_request,
+        PeerResponse: _on_peer_response,
+        PeerDisconnected: _on_peer_disconnected,
+        ConnectionClosed: _on_connection_closed,
+        Tick: _on_tick,
+        Start: _on_start,
+        Shutdown: _on_shutdown,
+    }
+
+    # ------------------------------------------------------------------- what handlers and parts use
+
+    def emit(self, effect: Effect) -> None:
+        """Add an effect of this step."""
+        self._outbox.append(effect)
+
+    def reply(self, request: Request, body: Any) -> None:
+        """Answer a request, now or after it was parked; None: nothing is sent (acks=0)."""
+        if request.connection_id < 0:
+            peer = -1 - request.connection_id
+            answer = PeerResponse(self.node_id, request.correlation_id, body)
+            self._outbox.append(Send(peer, answer))
+        else:
+            self._outbox.append(Reply(request, body))
+
+    def note(
+        self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
+    ) -> NoteId:
+        """Tell whoever watches what happened and why; the id can be given as a cause."""
+        self._notes_written += 1
+        note_id = (self.node_id, self._notes_written)
+        self._outbox.append(Note(note_id, self._now_ms, kind, subject, text, cause, data))
+        return note_id
+
+    def ask_controller(
+        self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int
+    ) -> None:
+        """Ask the controller; `on_answer(None, now_ms)` when no answer came in time."""
+        self.peers.ask(CONTROLLER_ID, body, on_answer, timeout_ms, now_ms)
+
+    def alive_brokers(self) -> list[BrokerRegistration]:
+        """Those that clients may be told of, by id.  Kafka: MetadataCache.getAliveBrokers."""
+        brokers = self.image.brokers
+        return [brokers[broker_id] for broker_id in sorted(brokers) if not brokers[broker_id].fenced]
+
+    def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode:
+        """The replica here that leads `topic`-`partition`, or why there is none."""
+        replica = self.replicas.find(topic, partition)
+        if isinstance(replica, ErrorCode) or replica.is_leader:
+            return replica
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def append_internal(
+        self, topic: str, partition: int, records: bytearray,
+        on_committed: Callable[[ErrorCode, int], None], now_ms: int,
+    ) -> None:  # fmt: skip
+        """Append as this broker itself, acks=all; `on_committed(error, now_ms)` once."""
+        append_internal(self, topic, partition, records, on_committed, now_ms)
+
+
+def _peer_connection(peer: int) -> int:
+    """Peers have negative connection ids, so that handlers serve them as they serve clients."""
+    return -1 - peer

@@ -1,0 +1,278 @@
+"""The replicas that this broker hosts, and keeping them as the metadata image wants them.
+
+Owns: which replicas exist here, their roles as metadata records arrive, who is woken when one moves,
+and the periodic work: ISR checks, watermark checkpoints, retention.  Never: changes a replica's
+state itself (partition/replica.py does).  Kafka: ReplicaManager, LogManager, BrokerMetadataPublisher.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cluster.broker.fetcher import Fetchers
+from cluster.config.definitions import TopicConfig
+from cluster.contract import NoteId
+from cluster.controller.metadata import (
+    BROKER_RESOURCE,
+    CLUSTER_DEFAULT,
+    TOPIC_RESOURCE,
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    PartitionRegistration,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    UnregisterBrokerRecord,
+)
+from cluster.partition.replica import Replica
+from cluster.protocol.errors import ErrorCode
+from cluster.trace import kinds
+
+if TYPE_CHECKING:
+    from cluster.broker.node import BrokerNode
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+class Replicas:
+    """Replicas by (topic id, partition).  `moved`: those that changed in this step."""
+
+    def __init__(self, broker: BrokerNode) -> None:
+        self._broker = broker
+        self._by_key: dict[tuple[bytes, int], Replica] = {}
+        self.moved: dict[Replica, None] = {}
+        self.fetchers = Fetchers(broker)
+        self.last_fetches: dict[int, int] = {}
+        """Per follower broker, when it last fetched from this one."""
+
+    # ------------------------------------------------------------------------------ look-up
+
+    def get(self, topic_id: bytes, partition: int) -> Replica | None:
+        return self._by_key.get((topic_id, partition))
+
+    def find(self, topic: str, partition: int) -> Replica | ErrorCode:
+        """The replica hosted here, in whatever role, or why there is none.
+
+        Kafka: ReplicaManager.getPartitionOrError.
+        """
+        image = self._broker.image.topics.get(topic)
+        if image is None or not 0 <= partition < len(image.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        replica = self._by_key.get((image.topic_id, partition))
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if replica is None else replica
+
+    def find_by_id(self, topic_id: bytes, partition: int) -> Replica | ErrorCode:
+        """The same by topic id."""
+        replica = self._by_key.get((topic_id, partition))
+        if replica is not None:
+            return replica
+        image = self._broker.image.topic_by_id(topic_id)
+        if image is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        if not 0 <= partition < len(image.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def all(self) -> list[Replica]:
+        return list(self._by_key.values())
+
+    # -------------------------------------------------------------------------- periodic work
+
+    def start(self, now_ms: int) -> None:
+        """Begin the periodic work."""
+        config = self._broker.config
+        # Kafka looks twice per lag time, so that a lagging follower leaves within 1.5 of it.
+        self._every(max(1, config.replica_lag_time_max_ms // 2), "isr", self._shrink_isrs, now_ms)
+        self._every(
+            config.replica_high_watermark_checkpoint_interval_ms, "checkpoint",
+            self._checkpoint, now_ms,
+        )  # fmt: skip
+        self._every(
+            config.log_retention_check_interval_ms, "retention", self._apply_retention, now_ms
+        )
+
+    def _every(self, interval_ms: int, name: str, work: Any, now_ms: int) -> None:
+        def run(now_ms: int) -> None:
+            work(now_ms)
+            self._broker.timers.set(("replicas", name), now_ms + interval_ms, run)
+
+        self._broker.timers.set(("replicas", name), now_ms + interval_ms, run)
+
+    def _shrink_isrs(self, now_ms: int) -> None:
+        for replica in self._by_key.values():
+            if replica.followers and (proposal := replica.propose_shrink(now_ms)):
+                self._broker.isr_changes.submit(replica, proposal, now_ms)
+
+    def _checkpoint(self, _now_ms: int) -> None:
+        for replica in self._by_key.values():
+            replica.log.high_watermark_checkpoint = replica.high_watermark
+
+    def _apply_retention(self, now_ms: int) -> None:
+        for replica in self._by_key.values():
+            start = replica.log.log_start_offset
+            replica.log.expire(now_ms, replica.config, replica.high_watermark)
+            if replica.log.log_start_offset != start:
+                self.moved[replica] = None
+
+    def checkpoint_all(self) -> None:
+        """A clean stop leaves exact watermarks and flushed logs."""
+        for replica in self._by_key.values():
+            replica.log.high_watermark_checkpoint = replica.high_watermark
+            replica.log.flush()
+
+    # ------------------------------------------------------------------------------- metadata
+
+    def apply(self, records: list[MetadataRecord], now_ms: int) -> None:
+        """Apply records to the image, then bring the replicas here in line with it."""
+        broker = self._broker
+        image = broker.image
+        partitions: dict[tuple[bytes, int], NoteId | None] = {}
+        removed: list[tuple[str, bytes]] = []
+        configured: dict[tuple[int, str], None] = {}
+        brokers_changed = False
+        for record in records:
+            match record:
+                case PartitionRecord(registration=new):
+                    partitions[new.topic_id, new.partition] = record.cause
+                case RemoveTopicRecord(topic_id=topic_id):
+                    removed.append((image.topic_names[topic_id], topic_id))
+                case ConfigRecord():
+                    configured[record.resource_type, record.resource_name] = None
+                case (
+                    RegisterBrokerRecord()
+                    | BrokerRegistrationChangeRecord()
+                    | UnregisterBrokerRecord()
+                ):
+                    brokers_changed = True
+            image.apply(record)
+        for name, topic_id in removed:
+            self._remove_topic(name, topic_id, now_ms)
+        for resource in configured:
+            self._reconfigure(*resource)
+        for (topic_id, partition), cause in partitions.items():
+            topic = image.topic_by_id(topic_id)
+            if topic is not None:
+                self._adopt(topic.name, topic.partitions[partition], cause, now_ms)
+        if brokers_changed:
+            self.fetchers.on_brokers_changed()
+        self.fetchers.send(now_ms)
+
+    def _adopt(
+        self, topic: str, new: PartitionRegistration, cause: NoteId | None, now_ms: int
+    ) -> None:
+        """Make the replica here what `new` says; create or delete it as needed."""
+        broker = self._broker
+        key = (new.topic_id, new.partition)
+        replica = self._by_key.get(key)
+        if broker.node_id not in new.replicas:
+            if replica is not None:
+                self._remove_replica(replica, now_ms)
+            return
+        if replica is None:
+            replica = self._by_key[key] = Replica(
+                topic, new, broker.node_id, broker.disk.log(*key), self._topic_config(topic),
+                broker.image.brokers, self.last_fetches, broker.config.replica_lag_time_max_ms,
+            )  # fmt: skip
+        replica.cause = cause
+        self.moved[replica] = None
+        if new.leader == broker.node_id:
+            self._lead(replica, new, now_ms)
+        else:
+            self._follow(replica, new, now_ms)
+
+    def _lead(self, replica: Replica, new: PartitionRegistration, now_ms: int) -> None:
+        broker = self._broker
+        was_leader = replica.is_leader
+        self.fetchers.remove(replica)
+        if not replica.lead(new, now_ms):
+            return
+        broker.note(
+            kinds.BECAME_LEADER, replica.name,
+            f"broker {broker.node_id} leads {replica.name} in epoch {new.leader_epoch}"
+            f" from offset {replica.leader_epoch_start_offset}",
+            replica.cause, topic=replica.topic, partition=replica.partition,
+            epoch=new.leader_epoch, offset=replica.leader_epoch_start_offset,
+        )  # fmt: skip
+        if not was_leader and replica.topic == OFFSETS_TOPIC:
+            broker.coordinator.on_elected(replica.partition, now_ms)
+
+    def _follow(self, replica: Replica, new: PartitionRegistration, now_ms: int) -> None:
+        broker = self._broker
+        was_leader = replica.is_leader
+        changed = replica.follow(new)
+        if changed:
+            self.fetchers.put(replica)
+        if was_leader:
+            broker.note(
+                kinds.BECAME_FOLLOWER, replica.name,
+                f"broker {broker.node_id} no longer leads {replica.name}:"
+                f" broker {new.leader} does in epoch {new.leader_epoch}",
+                replica.cause, topic=replica.topic, partition=replica.partition,
+                epoch=new.leader_epoch, leader=new.leader,
+            )  # fmt: skip
+            if replica.topic == OFFSETS_TOPIC:
+                broker.coordinator.on_resigned(replica.partition, now_ms)
+
+    def _remove_topic(self, name: str, topic_id: bytes, now_ms: int) -> None:
+        for replica in [r for r in self._by_key.values() if r.topic_id == topic_id]:
+            self._remove_replica(replica, now_ms)
+        self._broker.coordinator.on_topic_deleted(name, now_ms)
+
+    def _remove_replica(self, replica: Replica, now_ms: int) -> None:
+        del self._by_key[replica.key]
+        self.fetchers.remove(replica)
+        was_leader = replica.is_leader
+        replica.retire()
+        self._broker.disk.remove(*replica.key)
+        self.moved[replica] = None
+        if was_leader and replica.topic == OFFSETS_TOPIC:
+            self._broker.coordinator.on_resigned(replica.partition, now_ms)
+
+    def _topic_config(self, topic: str) -> TopicConfig:
+        return TopicConfig.resolve(self._broker.config, self._broker.image.topic_configs(topic))
+
+    def _reconfigure(self, resource_type: int, resource_name: str) -> None:
+        broker = self._broker
+        if resource_type == TOPIC_RESOURCE:
+            config = self._topic_config(resource_name)
+            for replica in self._by_key.values():
+                if replica.topic == resource_name:
+                    replica.configure(config)
+                    self.moved[replica] = None
+        elif resource_type == BROKER_RESOURCE:
+            configs = broker.image.configs
+            broker.config = broker.static_config.override(
+                configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {}),
+                configs.get((BROKER_RESOURCE, str(broker.node_id)), {}),
+            )
+            for replica in self._by_key.values():
+                replica.configure(self._topic_config(replica.topic))
+
+    # --------------------------------------------------------------------------------- waking
+
+    def wake(self, now_ms: int) -> None:
+        """Tell those who wait for the replicas that moved in this step, until nothing moves."""
+        while self.moved:
+            moved, self.moved = self.moved, {}
+            for replica in moved:
+                self._answer_acks(replica, now_ms)
+            for replica in moved:
+                for session in replica.sessions:
+                    session.on_moved(replica)
+            for replica in moved:
+                for session in list(replica.sessions):
+                    if session.parked is not None:
+                        session.parked.try_complete(now_ms)
+                for fetch in list(replica.fetches_waiting):
+                    fetch.try_complete(now_ms)
+
+    def _answer_acks(self, replica: Replica, now_ms: int) -> None:
+        waiting = replica.acks_waiting
+        while waiting:
+            required_offset, delayed = waiting[0]
+            error = replica.acks_reached(required_offset)
+            if error is None:
+                return
+            waiting.popleft()
+            delayed.on_partition_done(replica, error, now_ms)

@@ -1,0 +1,173 @@
+"""Incremental fetch sessions: what a fetcher asked for, so that it need not say it again.
+
+Owns: sessions, their epochs and eviction, and per session the partitions that may have news.
+Never: reads a log (fetching.py does).  Kafka: FetchSession, FetchSessionCache; KIP-227.
+
+A session is told when one of its replicas moves (`on_moved`), so a fetch looks only at partitions
+that were named in it or have moved since: ten thousand idle partitions cost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from cluster.partition.replica import Replica
+from cluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from cluster.broker.node import BrokerNode
+
+INVALID_SESSION_ID: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+MIN_EVICTION_MS: Final = 120_000
+"""Kafka: FetchSession.MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS."""
+
+PartitionKey = tuple[Any, int]
+"""(topic id, or topic name before Fetch v13; partition)."""
+
+
+class SessionPartition(Struct, gc=False):
+    """One partition as its fetcher asked for it last, and what it was told last."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    fetch_offset: int
+    current_leader_epoch: int
+    last_fetched_epoch: int
+    log_start_offset: int
+    max_bytes: int
+    sent_high_watermark: int = -1
+    sent_log_start_offset: int = -1
+
+
+class FetchSession:
+    """The partitions of one fetcher, in the order in which they are to be served."""
+
+    __slots__ = (
+        "by_replica", "connection_id", "created_ms", "epoch", "is_follower", "last_used_ms",
+        "moved", "parked", "partitions", "replica_of", "session_id", "uses_topic_ids",
+    )  # fmt: skip
+
+    def __init__(
+        self, session_id: int, is_follower: bool, uses_topic_ids: bool, connection_id: int,
+        now_ms: int,
+    ) -> None:  # fmt: skip
+        self.session_id = session_id
+        self.epoch = INITIAL_EPOCH + 1
+        self.is_follower = is_follower
+        self.uses_topic_ids = uses_topic_ids
+        self.connection_id = connection_id
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.partitions: dict[PartitionKey, SessionPartition] = {}
+        self.moved: dict[PartitionKey, None] = {}
+        """Those that may have something to tell; all others have not."""
+        self.parked: Any = None
+        self.by_replica: dict[Replica, PartitionKey] = {}
+        self.replica_of: dict[PartitionKey, Replica] = {}
+
+    def on_moved(self, replica: Replica) -> None:
+        """A replica of this session has new records, a new watermark, role or epoch."""
+        self.moved[self.by_replica[replica]] = None
+
+    def watch(self, key: PartitionKey, replica: Replica) -> None:
+        """Be told when `replica`, which serves `key`, moves."""
+        known = self.replica_of.get(key)
+        if known is replica:
+            return
+        if known is not None:
+            self._unwatch(key, known)
+        self.replica_of[key] = replica
+        self.by_replica[replica] = key
+        replica.sessions[self] = None
+
+    def _unwatch(self, key: PartitionKey, replica: Replica) -> None:
+        del self.replica_of[key]
+        del self.by_replica[replica]
+        replica.sessions.pop(self, None)
+
+    def forget(self, key: PartitionKey) -> None:
+        """The fetcher no longer wants `key`."""
+        self.partitions.pop(key, None)
+        self.moved.pop(key, None)
+        replica = self.replica_of.get(key)
+        if replica is not None:
+            self._unwatch(key, replica)
+
+    def close(self) -> None:
+        """Stop watching anything."""
+        for key, replica in list(self.replica_of.items()):
+            self._unwatch(key, replica)
+        self.partitions = {}
+
+
+class FetchSessions:
+    """All sessions of one broker.  Bounded by max.incremental.fetch.session.cache.slots."""
+
+    def __init__(self, broker: BrokerNode) -> None:
+        self._broker = broker
+        self._sessions: dict[int, FetchSession] = {}
+        """By session id, the least recently used first."""
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def find(
+        self, session_id: int, epoch: int, uses_topic_ids: bool, now_ms: int
+    ) -> FetchSession | ErrorCode:
+        """The session that an incremental fetch goes on with.  Kafka: FetchManager.newContext."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        if session.epoch != epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        if session.uses_topic_ids != uses_topic_ids:
+            return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        session.epoch = 1 if epoch == 0x7FFFFFFF else epoch + 1
+        session.last_used_ms = now_ms
+        self._sessions[session_id] = self._sessions.pop(session_id)
+        return session
+
+    def create(
+        self, is_follower: bool, uses_topic_ids: bool, connection_id: int, now_ms: int
+    ) -> FetchSession | None:
+        """A new session, or None when there is no room for it: the fetch is served without."""
+        if not self._make_room(is_follower, now_ms):
+            return None
+        session_id = 0
+        while session_id == 0 or session_id in self._sessions:
+            session_id = self._broker.rng.randrange(0x7FFFFFFF)
+        session = FetchSession(session_id, is_follower, uses_topic_ids, connection_id, now_ms)
+        self._sessions[session_id] = session
+        return session
+
+    def _make_room(self, is_follower: bool, now_ms: int) -> bool:
+        """Kafka: FetchSessionCache.tryEvict: the stale go first, and followers before consumers."""
+        slots = self._broker.config.max_incremental_fetch_session_cache_slots
+        if len(self._sessions) < slots:
+            return True
+        for session in self._sessions.values():
+            stale = now_ms - session.last_used_ms > MIN_EVICTION_MS
+            if stale or (is_follower and not session.is_follower):
+                self.remove(session.session_id)
+                return True
+        return False
+
+    def remove(self, session_id: int) -> None:
+        """Close a session; no error if there is none."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
+
+    def on_connection_closed(self, connection_id: int) -> None:
+        """What the connection had parked has nobody to be answered to.
+
+        As in Kafka the session outlives its connection: the client may come back on another.
+        """
+        for session in self._sessions.values():
+            if session.parked is not None and session.parked.connection_id == connection_id:
+                session.parked.abandon()
