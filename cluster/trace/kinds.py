@@ -1,0 +1,34 @@
+"""The words for what a Note can tell.  Owns: the vocabulary.  Never: how a note is shown (render.py).
+
+One word per kind of change, in the past tense; everything that filters notes uses these names.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+BROKER_STARTED: Final = "broker_started"
+BROKER_DOWN: Final = "broker_down"  # its process went: kill, power, wipe, clean (data: how)
+BROKER_PAUSED: Final = "broker_paused"
+BROKER_RESUMED: Final = "broker_resumed"
+BROKER_REGISTERED: Final = "broker_registered"
+BROKER_FENCED: Final = "broker_fenced"
+BROKER_UNFENCED: Final = "broker_unfenced"
+CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
+TOPIC_CREATED: Final = "topic_created"
+TOPIC_DELETED: Final = "topic_deleted"
+PARTITIONS_ADDED: Final = "partitions_added"
+CONFIG_CHANGED: Final = "config_changed"
+LEADER_ELECTED: Final = "leader_elected"  # data: topic, partition, old, new, epoch, clean
+PARTITION_OFFLINE: Final = "partition_offline"
+ISR_SHRUNK: Final = "isr_shrunk"  # data: topic, partition, isr, removed
+ISR_EXPANDED: Final = "isr_expanded"  # data: topic, partition, isr, added
+BECAME_LEADER: Final = "became_leader"
+BECAME_FOLLOWER: Final = "became_follower"
+LOG_TRUNCATED: Final = "log_truncated"  # data: topic, partition, from_offset, to_offset
+RECORDS_LOST: Final = "records_lost"  # power loss or wipe took an unflushed tail
+GROUP_REBALANCED: Final = "group_rebalanced"
+GROUP_MEMBER_EXPIRED: Final = "group_member_expired"
+CONNECTION_REFUSED_INPUT: Final = "connection_closed_bad_input"
+LINK_CUT: Final = "link_cut"
+LINK_HEALED: Final = "link_healed"

@@ -1,0 +1,189 @@
+"""The control socket: rights, names, stale sockets, the protocol from both ends."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.cli import control
+from cluster.cli.control import ControlError, Conversation, ask, running_clusters
+from cluster.cli.control_server import MAX_REQUEST_BYTES, ControlServer, EventFeed
+
+Make = Callable[..., ControlServer]
+
+
+@pytest.fixture
+def base(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A runtime directory of our own; short, as a unix socket's path must be."""
+    with tempfile.TemporaryDirectory(prefix="kc", dir="/tmp") as directory:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", directory)
+        yield Path(directory)
+
+
+@pytest.fixture
+def make_server(base: Path) -> Iterator[Make]:
+    servers: list[ControlServer] = []
+
+    def make(name: str = "test", feed: EventFeed | None = None, **verbs: Any) -> ControlServer:
+        server = ControlServer(name, verbs, feed or EventFeed(), lambda event: event)
+        servers.append(server)
+        return server
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+def echo(request: Mapping[str, Any]) -> Any:
+    return request["word"]
+
+
+def refuse(request: Mapping[str, Any]) -> Any:
+    raise ControlError("there is no broker 9", 2)
+
+
+def test_ask__the_verb_gets_its_arguments_and_the_asker_its_result(make_server: Make) -> None:
+    make_server(echo=echo)
+    assert ask("echo", word="żółw") == "żółw"
+
+
+def test_ask__a_refusal_comes_back_with_its_words_and_exit_code(make_server: Make) -> None:
+    make_server(refuse=refuse)
+    with pytest.raises(ControlError, match="there is no broker 9") as caught:
+        ask("refuse")
+    assert caught.value.exit_code == 2
+
+
+def test_ask__without_a_cluster_says_so(make_server: Make) -> None:
+    with pytest.raises(ControlError, match="no cluster runs here; start one: kcluster up"):
+        ask("echo")
+
+
+def test_ask__several_clusters_are_listed(make_server: Make) -> None:
+    make_server("one", echo=echo)
+    make_server("two", echo=echo)
+    with pytest.raises(ControlError, match="several clusters run: one, two; say which: --name"):
+        ask("echo", word="x")
+    assert ask("echo", "two", word="x") == "x"
+
+
+def test_ask__a_wrong_name_is_told_what_runs(make_server: Make) -> None:
+    make_server("one", echo=echo)
+    with pytest.raises(ControlError, match=r"no cluster called two runs here \(running: one\)"):
+        ask("echo", "two", word="x")
+
+
+def test_server__a_name_in_use_is_refused_and_the_first_serves_on(make_server: Make) -> None:
+    make_server("one", echo=echo)
+    with pytest.raises(ControlError, match="a cluster called one runs already"):
+        make_server("one", echo=echo)
+    assert ask("echo", word="x") == "x"
+
+
+def test_server__a_stale_socket_is_swept_away(make_server: Make) -> None:
+    directory = control.make_runtime_directory()
+    path = control.socket_path(directory, "dead")
+    with closing(socket.socket(socket.AF_UNIX)) as dead:
+        dead.bind(path)
+    assert running_clusters() == []
+    assert not os.path.lexists(path)
+
+
+def test_server__a_stale_socket_does_not_keep_its_name(make_server: Make) -> None:
+    path = control.socket_path(control.make_runtime_directory(), "test")
+    with closing(socket.socket(socket.AF_UNIX)) as dead:
+        dead.bind(path)
+    make_server(echo=echo)
+    assert ask("echo", word="x") == "x"
+
+
+def test_server__closing_gives_the_name_back(make_server: Make) -> None:
+    make_server(echo=echo).close()
+    assert running_clusters() == []
+    make_server(echo=echo)
+
+
+def test_server__directory_and_socket_are_for_their_owner_only(make_server: Make) -> None:
+    server = make_server(echo=echo)
+    assert os.stat(os.path.dirname(server.path)).st_mode & 0o777 == 0o700
+    assert os.stat(server.path).st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("damage", ["open to others", "a link"])
+def test_directory__others_could_write_it__nothing_is_asked_or_made(
+    make_server: Make, base: Path, damage: str
+) -> None:
+    path = base / "kcluster"
+    if damage == "a link":
+        (base / "elsewhere").mkdir(mode=0o700)
+        path.symlink_to(base / "elsewhere")
+    else:
+        path.mkdir()
+        path.chmod(0o770)
+    for attempt in (lambda: make_server(echo=echo), lambda: ask("echo", word="x")):
+        with pytest.raises(ControlError, match=r"chmod 700|not a directory of yours"):
+            attempt()
+
+
+def test_directory__a_long_base_falls_back_to_tmp(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    long = tmp_path / ("d" * 90)
+    long.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    assert control.runtime_directory() == f"/tmp/kcluster-{os.getuid()}"
+
+
+@pytest.mark.parametrize("name", ["", "../evil", "a/b", ".hidden", "x" * 41, "a b"])
+def test_name__what_cannot_be_a_file_name_is_refused(name: str) -> None:
+    with pytest.raises(ControlError, match="cannot name a cluster"):
+        control.check_name(name)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"not json\n", "not JSON"),
+        (b"[]\n", "an object with a verb"),
+        (b'{"verb": 3}\n', "an object with a verb"),
+        (b'{"verb": "nope"}\n', "is no verb"),
+        (b"\xff\xfe\n", "not JSON"),
+    ],
+)
+def test_protocol__bad_requests_get_words(make_server: Make, line: bytes, words: str) -> None:
+    server = make_server(echo=echo)
+    with closing(socket.socket(socket.AF_UNIX)) as raw:
+        raw.connect(server.path)
+        raw.sendall(line)
+        assert words in raw.makefile("r").readline()
+
+
+def test_protocol__an_endless_request_is_cut_off(make_server: Make) -> None:
+    server = make_server(echo=echo)
+    with closing(socket.socket(socket.AF_UNIX)) as raw:
+        raw.connect(server.path)
+        try:
+            raw.sendall(b"x" * (2 * MAX_REQUEST_BYTES))
+            answer = raw.recv(1)
+        except ConnectionError:
+            answer = b""
+        assert answer == b""
+    assert ask("echo", word="x") == "x"
+
+
+def test_follow__events_so_far_then_each_new_one(make_server: Make) -> None:
+    feed = EventFeed()
+    make_server(feed=feed, events=lambda request: ["first"])
+    with Conversation() as conversation:
+        assert conversation.ask("events", follow=True) == ["first"]
+        feed.publish("second")
+        feed.publish("third")
+        events = conversation.follow()
+        assert [next(events), next(events)] == ["second", "third"]

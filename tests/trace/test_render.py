@@ -1,0 +1,221 @@
+"""One line each, whatever comes: notes, requests, answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster.contract import Note, Request
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.trace import kinds
+from cluster.trace.render import (
+    FoldedNotes,
+    fold,
+    folded_line,
+    mentions,
+    note_line,
+    note_values,
+    outcome_text,
+    request_line,
+    request_values,
+    subjects_text,
+)
+
+ORDERS_ID = bytes(range(16))
+
+
+def note(kind: str, partition: int, cause: tuple[int, int] | None = None) -> Note:
+    return Note(
+        (3000, partition + 1),
+        1_500,
+        kind,
+        f"orders-{partition}",
+        "leader 1 -> 2: broker 1 was fenced",
+        cause,
+        {"topic": "orders", "partition": partition},
+    )
+
+
+def request(api_key: ApiKey, version: int, body: Any, client_id: str | None = "app") -> Request:
+    return Request(1, api_key, version, 5, client_id, body)
+
+
+def test_note_line__has_time_kind_subject_text_and_cause() -> None:
+    line = note_line(note(kinds.LEADER_ELECTED, 0, (3000, 12)), origin_ms=1_000)
+    assert line == (
+        "    +500 ms  leader_elected   orders-0     leader 1 -> 2: broker 1 was fenced  [3000.12]"
+    )
+
+
+def test_note_values__are_ready_for_json() -> None:
+    values = note_values(note(kinds.LEADER_ELECTED, 0, (3000, 12)))
+    assert values["id"] == [3000, 1]
+    assert values["cause"] == [3000, 12]
+    assert values["data"] == {"topic": "orders", "partition": 0}
+
+
+def test_fold__many_equal_changes_of_a_topic_become_one_line() -> None:
+    notes = [note(kinds.LEADER_ELECTED, partition, (3000, 9)) for partition in range(12)]
+    (entry,) = fold(notes)
+    assert isinstance(entry, FoldedNotes)
+    assert "12 partitions (0,1,2,3,4,5,6,7,… 4 more), as orders-0" in folded_line(entry)
+
+
+def test_fold__few_changes_stay_apart_and_in_order() -> None:
+    notes = [note(kinds.LEADER_ELECTED, 0), note(kinds.ISR_SHRUNK, 0), note(kinds.ISR_SHRUNK, 1)]
+    assert fold(notes) == notes
+
+
+def test_request_line__produce_shows_partitions_size_and_ok() -> None:
+    data = m.ProduceRequest.TopicProduceData(
+        name="orders",
+        partition_data=[
+            m.ProduceRequest.PartitionProduceData(index=index, records=bytes(100))
+            for index in (0, 3)
+        ],
+    )
+    answer = m.ProduceResponse.TopicProduceResponse(
+        name="orders",
+        partition_responses=[
+            m.ProduceResponse.PartitionProduceResponse(index=index) for index in (0, 3)
+        ],
+    )
+    line = request_line(
+        2,
+        request(ApiKey.PRODUCE, 11, m.ProduceRequest(topic_data=[data])),
+        m.ProduceResponse(responses=[answer]),
+        100,
+        103,
+        origin_ms=100,
+    )
+    assert line == ("      +0 ms  broker 2  Produce v11          app  orders-0,3 (200 B)  ok  3 ms")
+
+
+def test_request_line__errors_are_named_with_what_they_are_about() -> None:
+    answer = m.ProduceResponse.TopicProduceResponse(
+        topic_id=ORDERS_ID,
+        partition_responses=[
+            m.ProduceResponse.PartitionProduceResponse(index=0, error_code=6),
+            m.ProduceResponse.PartitionProduceResponse(index=1),
+        ],
+    )
+    line = request_line(
+        1,
+        request(ApiKey.PRODUCE, 13, m.ProduceRequest()),
+        m.ProduceResponse(responses=[answer]),
+        0,
+        0,
+        {ORDERS_ID: "orders"},
+    )
+    assert "NOT_LEADER_OR_FOLLOWER orders-0  0 ms" in line
+
+
+def test_request_line__acks_0_has_no_answer() -> None:
+    line = request_line(1, request(ApiKey.PRODUCE, 3, m.ProduceRequest(), None), None, 0, 0)
+    assert line.endswith("Produce v3           -  -  no answer  0 ms")
+
+
+def test_request_line__a_hostile_client_id_cannot_break_the_line() -> None:
+    body = m.ApiVersionsRequest()
+    line = request_line(
+        1,
+        request(ApiKey.API_VERSIONS, 4, body, "a\nb\x1b[2J"),
+        m.ApiVersionsResponse(error_code=35),
+        0,
+        0,
+    )
+    assert "\n" not in line
+    assert "\x1b" not in line
+    assert "UNSUPPORTED_VERSION" in line
+
+
+def test_request_line__an_unknown_api_and_error_still_have_a_line() -> None:
+    asked = Request(1, 999, 0, 5, "app", m.HeartbeatRequest(group_id="g"))
+    line = request_line(1, asked, m.HeartbeatResponse(error_code=12_345), 0, 0)
+    assert "api 999 v0" in line
+    assert "ERROR_12345" in line
+
+
+def test_request_line__an_incremental_fetch_shows_what_was_answered() -> None:
+    partition = m.FetchResponse.PartitionData(partition_index=2, records=bytes(64))
+    topic = m.FetchResponse.FetchableTopicResponse(topic="orders", partitions=[partition])
+    line = request_line(
+        1,
+        request(ApiKey.FETCH, 12, m.FetchRequest(session_id=7)),
+        m.FetchResponse(responses=[topic]),
+        0,
+        1,
+    )
+    assert "orders-2 (64 B)  ok" in line
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (m.FindCoordinatorRequest(coordinator_keys=["demo"]), "demo"),
+        (m.HeartbeatRequest(group_id="demo"), "demo"),
+        (m.DeleteTopicsRequest(topic_names=["a", "b"]), "a b"),
+        (
+            m.OffsetFetchRequest(
+                groups=[
+                    m.OffsetFetchRequest.OffsetFetchRequestGroup(
+                        group_id="demo",
+                        topics=[
+                            m.OffsetFetchRequest.OffsetFetchRequestTopics(
+                                name="orders", partition_indexes=[0, 1]
+                            )
+                        ],
+                    )
+                ]
+            ),
+            "orders-0,1",
+        ),
+        (
+            m.FetchRequest(
+                forgotten_topics_data=[
+                    m.FetchRequest.ForgottenTopic(topic="orders", partitions=[1])
+                ]
+            ),
+            "-",
+        ),
+        (m.ApiVersionsRequest(), "-"),
+    ],
+)
+def test_subjects__are_found_in_every_kind_of_message(body: Any, text: str) -> None:
+    assert subjects_text(list(mentions(body, {}))) == text
+
+
+def test_outcome__top_level_errors_have_no_subject() -> None:
+    answer = m.FetchResponse(error_code=70)
+    assert outcome_text(list(mentions(answer, {}))) == "FETCH_SESSION_ID_NOT_FOUND"
+
+
+def test_request_values__list_errors_by_name() -> None:
+    answer = m.DeleteTopicsResponse(
+        responses=[
+            m.DeleteTopicsResponse.DeletableTopicResult(name="nope", error_code=3),
+        ]
+    )
+    values = request_values(
+        1,
+        request(ApiKey.DELETE_TOPICS, 5, m.DeleteTopicsRequest(topic_names=["nope"])),
+        answer,
+        10,
+        12,
+    )
+    assert values["errors"] == [{"error": "UNKNOWN_TOPIC_OR_PARTITION", "subject": "nope"}]
+    assert values["subjects"] == ["nope"]
+    assert values["took_ms"] == 2
+
+
+def test_mentions__every_message_of_every_api_can_be_walked() -> None:
+    for api_key in ApiKey:
+        name = "".join(word.capitalize() for word in api_key.name.split("_"))
+        for suffix in ("Request", "Response"):
+            try:
+                cls = getattr(m, name + suffix)
+            except (AttributeError, KeyError):
+                continue
+            list(mentions(cls(), {}))
