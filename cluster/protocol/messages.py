@@ -72,9 +72,9 @@ def _build(
     fields: list[Any] = []
     for field in struct.fields:
         default = field.default
-        if default == [] and field.is_array:
+        if default == _schema.NEW_LIST:
             default = msgspec.field(default_factory=list)
-        elif default == {}:
+        elif default is _schema.NEW_STRUCT:
             default = msgspec.field(default_factory=known[field.type])
         fields.append((field.name, Any, default))
     return msgspec.defstruct(

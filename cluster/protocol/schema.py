@@ -35,6 +35,9 @@ SCHEMA_DIR: Final = Path(__file__).parent / "schema"
 LAST_VERSION: Final = 32767
 NEVER: Final = (0, -1)
 ZERO_UUID: Final = bytes(16)
+NEW_LIST: Final = ()
+NEW_STRUCT: Final = ...
+"""What an array, a struct has as its default: an empty one of its own."""
 
 FIXED_TYPES: Final = {
     "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
@@ -59,7 +62,7 @@ class Field(Struct, frozen=True):
     tag: int
     tagged_versions: Versions
     default: Any
-    """None, bool, int, float, str, bytes; [] and {} stand for a new list and a new struct."""
+    """None, bool, int, float, str, bytes; or NEW_LIST, NEW_STRUCT."""
     is_ignorable: bool
     struct: StructSchema | None
 
@@ -259,7 +262,7 @@ def _field(words: list[str], below: Tree, commons: dict[str, Tree]) -> Field:
 
 def _zero(kind: str, is_array: bool) -> Any:
     if is_array:
-        return []
+        return NEW_LIST
     match kind:
         case "string":
             return ""
@@ -273,4 +276,4 @@ def _zero(kind: str, is_array: bool) -> Any:
             return False
         case "float64":
             return 0.0
-    return 0 if kind in FIXED_TYPES else {}
+    return 0 if kind in FIXED_TYPES else NEW_STRUCT
