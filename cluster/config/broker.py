@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster.config.values import (
     ConfigDef,
@@ -77,6 +78,7 @@ class BrokerConfig(Struct, frozen=True):
     broker_session_timeout_ms: Annotated[int, _TIME] = 9_000
     initial_broker_registration_timeout_ms: Annotated[int, _TIME] = 60_000
     controller_socket_timeout_ms: Annotated[int, _TIME] = 30_000
+    controller_quorum_request_timeout_ms: Annotated[int, _TIME] = 2_000
     request_timeout_ms: Annotated[int, _TIME] = 30_000
     controlled_shutdown_enable: Annotated[bool, _FLAG] = True
 
@@ -246,6 +248,14 @@ class BrokerConfig(Struct, frozen=True):
             values = parse_overrides(BROKER_CONFIGS, mapping, "broker")
             fields.update((field_of(name), value) for name, value in values.items())
         return cls(**fields)
+
+    def override(self, *overrides: Mapping[str, str | bool | int | float]) -> BrokerConfig:
+        """These values, then each of `overrides` over those before: dynamic broker configs."""
+        fields: dict[str, Any] = {}
+        for mapping in overrides:
+            values = parse_overrides(BROKER_CONFIGS, mapping, "broker")
+            fields.update((field_of(name), value) for name, value in values.items())
+        return replace(self, **fields)
 
     @property
     def effective_retention_ms(self) -> int:
