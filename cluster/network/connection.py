@@ -1,0 +1,264 @@
+"""One client's connection: read, hand over frame by frame in order, write what comes back.
+
+Owns: a socket, its read-ahead, its unsent answers.  Never: decodes a body (broker/channel.py),
+yields while a step runs: only the reading greenlet ever waits, and only between dispatches.
+Kafka: KafkaChannel with its mute state, Selector, NetworkSend.
+
+One frame is in the broker at a time (contract rule 6).  While its answer is due, or the client does
+not read its answers, or the broker's process is paused, frames wait here, and past
+`READ_AHEAD_BYTES` nothing more is read: the kernel's window closes and the client feels it.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from gevent.hub import Hub, Waiter
+
+from cluster.contract import ConnectionClosed, Reply, Request
+from cluster.protocol.errors import ProtocolError
+from cluster.protocol.framing import FrameReader
+
+if TYPE_CHECKING:
+    from cluster.network.listener import Listener
+
+Buffer = bytes | bytearray | memoryview
+
+READ_AHEAD_BYTES: Final = 256 << 10
+UNSENT_LIMIT_BYTES: Final = 1 << 20
+"""With more than this unsent, the connection's next request waits.  One answer may be larger."""
+
+MAX_BUFFERS_PER_SEND: Final = 1024
+"""IOV_MAX of Linux and macOS."""
+
+_READ, _WRITE = 1, 2
+
+_CLIENT_GONE: Final = frozenset(
+    {errno.EPIPE, errno.ECONNABORTED, errno.ECONNRESET, errno.ETIMEDOUT}
+)
+"""That clients go is no news."""
+
+
+class Connection:
+    """A client's connection to a broker's listener."""
+
+    __slots__ = (
+        "_ahead_bytes", "_frames", "_hub", "_malformed", "_pumping", "_readable", "_reader",
+        "_reading", "_socket", "_unsent", "_unsent_bytes", "_waiter", "_writable",
+        "awaits_reply", "client_host", "connection_id", "is_dirty", "is_open",
+        "last_active_ms", "listener",
+    )  # fmt: skip
+
+    def __init__(
+        self, listener: Listener, sock: socket.socket, connection_id: int, client_host: str,
+        hub: Hub,
+    ) -> None:  # fmt: skip
+        self.listener = listener
+        self.connection_id = connection_id
+        self.client_host = client_host
+        self.is_open = True
+        self.is_dirty = False
+        """On the driver's list of connections to be pumped."""
+        self.awaits_reply = False
+        self.last_active_ms = listener.gate.now_ms()
+        self._hub = hub
+        self._socket = sock
+        self._reader = FrameReader(listener.limits.request_max_bytes)
+        self._frames: deque[memoryview] = deque()
+        self._ahead_bytes = 0
+        """Read, and not yet handed to the broker."""
+        self._unsent: list[Buffer] = []
+        self._unsent_bytes = 0
+        self._malformed = ""
+        """Why no more is read; the connection closes once what came before is answered."""
+        self._pumping = False
+        self._waiter = Waiter(hub)
+        self._readable: Any = hub.loop.io(sock.fileno(), _READ)
+        self._writable: Any = None
+        self._reading = False
+
+    # --------------------------------------------------------------------------- reading
+
+    def run(self) -> None:
+        """The reading greenlet's life: until the connection is closed by either side."""
+        waiter, gate = self._waiter, self.listener.gate
+        try:
+            self._set_reading(True)
+            while self.is_open:
+                waiter.get()
+                waiter.clear()
+                if not self.is_open:
+                    return
+                gate.wake()
+                self._read()
+                self.pump()
+                gate.settle()
+        finally:
+            # Also when a step raised: that is our bug, and this client's connection goes with it.
+            self.close("")
+
+    def _read(self) -> None:
+        try:
+            rest = self._reader.buffer_for_rest()
+            if rest is not None:
+                size_bytes = self._socket.recv_into(rest)
+                frame = self._reader.received(size_bytes)
+                if frame is not None:
+                    self._frames.append(frame)
+            else:
+                room = self.listener.read_buffer
+                size_bytes = self._socket.recv_into(room)
+                self._frames.extend(self._reader.feed(room[:size_bytes]))
+        except BlockingIOError:
+            return
+        except ProtocolError as error:
+            # What came whole before it is answered first.
+            self._malformed = str(error)
+            return
+        except OSError as error:
+            self._broken(error)
+            return
+        if not size_bytes:
+            self.close("")
+            return
+        self._ahead_bytes += size_bytes
+        self.last_active_ms = self.listener.gate.now_ms()
+
+    @property
+    def _may_not_go_on(self) -> bool:
+        return (
+            self.awaits_reply or self._unsent_bytes > UNSENT_LIMIT_BYTES or self.listener.is_paused
+        )
+
+    def _set_reading(self, wanted: bool) -> None:
+        if wanted is not self._reading and self.is_open:
+            self._reading = wanted
+            if wanted:
+                self._readable.start(self._waiter.switch, True)
+            else:
+                self._readable.stop()
+
+    # ---------------------------------------------------------------------- to the broker
+
+    def pump(self) -> None:
+        """Hand over frames until one must wait; then write all the answers that there are."""
+        if self._pumping:
+            return
+        self._pumping = True
+        frames = self._frames
+        try:
+            while frames and self.is_open and not self._may_not_go_on:
+                frame = frames.popleft()
+                self._ahead_bytes -= len(frame) + 4
+                self._hand_over(frame)
+        finally:
+            self._pumping = False
+        self.flush()
+        if self._malformed and not frames and not self.awaits_reply:
+            self.close(self._malformed)
+        self._set_reading(
+            not self._malformed
+            and (self._ahead_bytes < READ_AHEAD_BYTES or not self._may_not_go_on)
+        )
+
+    def _hand_over(self, frame: memoryview) -> None:
+        listener = self.listener
+        gate = listener.gate
+        try:
+            received = listener.channel.receive(
+                frame, self.connection_id, self.client_host, gate.now_ms()
+            )
+        except ProtocolError as error:
+            self._frames.clear()
+            self._malformed = str(error)
+            return
+        if isinstance(received, Request):
+            self.awaits_reply = True
+            gate.deliver(listener.node_id, received)
+        else:
+            self._write(received)
+
+    def take_reply(self, reply: Reply) -> None:
+        """The answer to the request that is in the broker.  Written by the next `pump`."""
+        assert self.awaits_reply, reply
+        self.awaits_reply = False
+        self._write(self.listener.channel.answer(reply))
+        if not self._pumping:
+            self.listener.gate.pump_later(self)
+
+    # --------------------------------------------------------------------------- writing
+
+    def _write(self, buffers: list[Buffer]) -> None:
+        self._unsent.extend(buffers)
+        for buffer in buffers:
+            self._unsent_bytes += len(buffer)
+
+    def flush(self) -> None:
+        """Send what the kernel takes now; the rest when it takes more.  Never waits."""
+        unsent = self._unsent
+        if not unsent or not self.is_open or (self._writable and self._writable.active):
+            return
+        try:
+            while unsent:
+                if len(unsent) == 1:
+                    sent_bytes = self._socket.send(unsent[0])
+                else:
+                    sent_bytes = self._socket.sendmsg(unsent[:MAX_BUFFERS_PER_SEND])
+                self._forget_sent(sent_bytes)
+        except BlockingIOError:
+            if self._writable is None:
+                self._writable = self._hub.loop.io(self._socket.fileno(), _WRITE)
+            self._writable.start(self._on_writable)
+        except OSError as error:
+            self._broken(error)
+
+    def _forget_sent(self, sent_bytes: int) -> None:
+        self._unsent_bytes -= sent_bytes
+        unsent = self._unsent
+        if not self._unsent_bytes:
+            unsent.clear()
+            return
+        whole = 0
+        for buffer in unsent:
+            if sent_bytes < len(buffer):
+                break
+            sent_bytes -= len(buffer)
+            whole += 1
+        del unsent[:whole]
+        if sent_bytes:
+            unsent[0] = memoryview(unsent[0])[sent_bytes:]
+
+    def _on_writable(self) -> None:
+        self._writable.stop()
+        gate = self.listener.gate
+        gate.wake()
+        self.last_active_ms = gate.now_ms()
+        self.flush()
+        self.pump()
+        gate.settle()
+
+    # --------------------------------------------------------------------------- the end
+
+    def _broken(self, error: OSError) -> None:
+        self.close("" if error.errno in _CLIENT_GONE else str(error.strerror))
+
+    def close(self, reason: str, *, tell_broker: bool = True) -> None:
+        """Close at once, unsent answers are lost; `reason` is logged unless empty."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._readable.stop()
+        self._readable.close()
+        if self._writable is not None:
+            self._writable.stop()
+            self._writable.close()
+        self._socket.close()
+        self._frames.clear()
+        self._unsent.clear()
+        self._hub.loop.run_callback(self._waiter.switch, False)
+        self.listener.forget(self, reason)
+        if tell_broker:
+            self.listener.gate.defer(self.listener.node_id, ConnectionClosed(self.connection_id))

@@ -1,0 +1,103 @@
+"""From a topology to the nodes, disks and links of a cluster.
+
+Owns: which values each node is made with, and where its randomness comes from.  Never: opens a
+port, reads a clock.  Kafka: kafka-storage format, and the start scripts.
+
+Everything random in a cluster comes from one seed, by a generator for each node, so that what one
+node draws does not depend on how often another did.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Final
+
+from msgspec import Struct
+
+from cluster.broker.node import BrokerNode
+from cluster.config.broker import BrokerConfig
+from cluster.config.topology import BrokerSpec, Topology
+from cluster.contract import CONTROLLER_ID, Node
+from cluster.controller.node import ControllerNode
+from cluster.network.fabric import Fabric
+from cluster.partition.disk import Disk
+from cluster.runtime.process import Process
+
+REPLICATED_BY_DEFAULT: Final = 3
+
+
+class Plan(Struct):
+    """All that a driver needs to run a cluster.  `processes`: the controller first, then brokers
+    by id; none is up yet."""
+
+    topology: Topology
+    seed: int
+    cluster_id: str
+    fabric: Fabric
+    processes: tuple[Process, ...]
+    disks: dict[int, Disk]
+    rngs: dict[int, Random]
+    addresses: dict[int, tuple[str, int]]
+    """By broker id: host and port that clients are told."""
+
+
+def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
+    """`ports`: by broker id, the port where it listens."""
+    cluster_id = _cluster_id(Random(f"{seed}/cluster id"))
+    specs = sorted(topology.brokers, key=lambda spec: spec.id)
+    node_ids = (CONTROLLER_ID, *(spec.id for spec in specs))
+    rngs = {node_id: Random(f"{seed}/{node_id}") for node_id in node_ids}
+    disks = {spec.id: Disk() for spec in specs}
+    addresses = {spec.id: spec.advertised_address(topology.host, ports[spec.id]) for spec in specs}
+    processes = [Process(CONTROLLER_ID, _controller_builder(topology, rngs, cluster_id))]
+    for spec in specs:
+        config = topology.broker_config(spec.id, _defaults_for(len(specs)))
+        builder = _broker_builder(
+            spec, config, disks[spec.id], addresses[spec.id], rngs[spec.id], cluster_id
+        )
+        processes.append(Process(spec.id, builder, disks[spec.id]))
+    fabric = _fabric(topology, node_ids)
+    return Plan(topology, seed, cluster_id, fabric, tuple(processes), disks, rngs, addresses)
+
+
+def _defaults_for(brokers: int) -> dict[str, int]:
+    """Kafka's three replicas of internal topics, or as many as there can be."""
+    factor = min(REPLICATED_BY_DEFAULT, brokers)
+    return {
+        "offsets.topic.replication.factor": factor,
+        "transaction.state.log.replication.factor": factor,
+        "transaction.state.log.min.isr": min(2, factor),
+    }
+
+
+def _controller_builder(
+    topology: Topology, rngs: Mapping[int, Random], cluster_id: str
+) -> Callable[[], Node]:
+    config = BrokerConfig.resolve(
+        topology.profile, _defaults_for(len(topology.brokers)), topology.config
+    )
+    expected = tuple(sorted(spec.id for spec in topology.brokers))
+    topics = list(topology.topics.values())
+    return lambda: ControllerNode(config, rngs[CONTROLLER_ID], cluster_id, topics, expected)
+
+
+def _broker_builder(
+    spec: BrokerSpec, config: BrokerConfig, disk: Disk, address: tuple[str, int], rng: Random,
+    cluster_id: str,
+) -> Callable[[], Node]:  # fmt: skip
+    host, port = address
+    return lambda: BrokerNode(spec.id, config, disk, host, port, spec.rack, rng, cluster_id)
+
+
+def _fabric(topology: Topology, node_ids: tuple[int, ...]) -> Fabric:
+    fabric = Fabric(node_ids, topology.network.default_latency_ms)
+    for link in topology.network.links:
+        fabric.set_latency(*link.between, link.latency_ms)
+    return fabric
+
+
+def _cluster_id(rng: Random) -> str:
+    """22 characters, as Kafka writes a random UUID."""
+    return base64.urlsafe_b64encode(rng.randbytes(16)).decode().rstrip("=")

@@ -1,0 +1,401 @@
+"""Cluster: a running cluster in a user's hands; the same handle for Python, CLI and tests.
+
+Owns: what a user may do to a cluster, and when each of these is done.  Never: changes a node's
+state itself (all goes through the driver's thread).  Kafka: the operator with kill -9, iptables and
+kafka-leader-election at hand.
+
+Every method may be called from any thread.  A method returns when the cluster has settled, and
+raises ClusterError, with the reason, if it does not in time or cannot do what was asked.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from gevent.event import Event as GeventEvent
+
+from cluster.config.topology import Topology
+from cluster.contract import MoveLeader, Note
+from cluster.controller.metadata import PartitionRegistration
+from cluster.network.listener import ReservedPort
+from cluster.protocol.errors import ErrorCode
+from cluster.runtime.asking import Asking, elect_request
+from cluster.runtime.build import Plan, build
+from cluster.runtime.live import ClusterError, LiveDriver
+from cluster.runtime.process import DeathKind, ProcessState
+from cluster.runtime.settled import Settled
+from cluster.runtime.status import ClusterStatus, NoteEntry, cluster_status
+
+T = TypeVar("T")
+
+MAX_EVENTS_KEPT: Final = 100_000
+START_TIMEOUT_S: Final = 30.0
+SHUT_DOWN_LIMIT_S: Final = 30.0
+EXTRA_WAIT_S: Final = 10.0
+"""On top of the session timeout, for what follows a broker's death."""
+
+
+class Cluster:
+    """A cluster on the live driver: `with Cluster(Topology.load("topology.yaml")) as cluster: …`.
+
+    `seed`: of all that is random in the cluster; drawn if None.  `log`: gets one line for what an
+    operator should know.  `bootstrap`: `host:port,host:port`, for clients.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        seed: int | None = None,
+        log: Callable[[str], None] | None = None,
+    ) -> None:
+        self.topology = topology
+        self.seed = int.from_bytes(os.urandom(6)) if seed is None else seed
+        self._ports = _reserve(topology)
+        ports = {broker_id: port.port for broker_id, port in self._ports.items()}
+        self.plan: Plan = build(topology, self.seed, ports)
+        self.driver = LiveDriver(self.plan, self._ports, log)
+        self._asking = Asking(self.driver.dispatcher)
+        self._settled = Settled(self.driver.dispatcher)
+        self._thread: threading.Thread | None = None
+        self._sequence = 0
+        self._events: deque[NoteEntry] = deque(maxlen=MAX_EVENTS_KEPT)
+        self._subscribers: tuple[Callable[[NoteEntry], None], ...] = ()
+        self.driver.dispatcher.note_sinks = (self._keep,)
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` of every broker, for a client's bootstrap.servers."""
+        return ",".join(f"{host}:{port}" for host, port in self.plan.addresses.values())
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """Ids of all brokers, up or not."""
+        return tuple(self.plan.addresses)
+
+    # ------------------------------------------------------------------------ its life
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+        if error is None and self.driver.bugs:
+            raise ClusterError(
+                f"the simulator has a bug: {self.driver.bugs[0]!r}; the traceback is above"
+            ) from self.driver.bugs[0]
+
+    def open(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Start the cluster in a thread of its own; returns when all brokers serve clients."""
+        assert self._thread is None, "a Cluster is opened once"
+        ready: Future[None] = Future()
+
+        def serve() -> None:
+            try:
+                self.driver.run(lambda: ready.set_result(None))
+            finally:
+                if not ready.done():
+                    ready.set_exception(ClusterError("the cluster did not start"))
+
+        self._thread = threading.Thread(target=serve, name="kcluster", daemon=True)
+        self._thread.start()
+        ready.result()
+        self._wait(self._settled.all_serving, timeout_s, "not all brokers came up")
+
+    def run(self, on_ready: Callable[[], None] | None = None) -> None:
+        """Serve in the calling thread until `close` is called from another thread or greenlet."""
+        self.driver.run(on_ready)
+        self._release()
+
+    def close(self) -> None:
+        """Stop everything at once."""
+        self.driver.stop()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+            self._release()
+
+    def _release(self) -> None:
+        for port in self._ports.values():
+            port.release()
+
+    # ------------------------------------------------------------------------ processes
+
+    def kill(
+        self, broker_id: int, how: str = "kill", *, wait: bool = True,
+        timeout_s: float | None = None,
+    ) -> None:  # fmt: skip
+        """End a broker's process: `kill` (SIGKILL), `clean` (controlled shutdown), `power` (what
+        was not flushed is lost), `wipe` (its disk is gone too).  With `wait`, returns when every
+        partition that it led has another leader or is offline and the others know."""
+        try:
+            death = DeathKind(how)
+        except ValueError:
+            raise ClusterError(f"how={how!r}: one of {', '.join(DeathKind)}") from None
+
+        def act() -> None:
+            self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
+            if death is DeathKind.CLEAN:
+                self.driver.dispatcher.shut_down(broker_id, int(SHUT_DOWN_LIMIT_S * 1e6))
+            else:
+                self.driver.dispatcher.take_down(broker_id, death)
+
+        self._do(act)
+        if death is DeathKind.CLEAN:
+            self._wait(
+                lambda: self._settled.is_down(broker_id),
+                timeout_s or SHUT_DOWN_LIMIT_S + 1,
+                f"broker {broker_id} did not shut down",
+            )
+        if wait:
+            self._wait(
+                lambda: self._settled.is_without(broker_id),
+                timeout_s or self._session_s() * 2 + EXTRA_WAIT_S,
+                f"broker {broker_id} is down, but still leads in the eyes of the others",
+            )
+
+    def start(self, broker_id: int, *, wait: bool = True, timeout_s: float = 30.0) -> None:
+        """Start a broker that is down, on the disk that it left.  Returns when it serves clients
+        and is back in the ISRs that it can get into within `timeout_s`."""
+
+        def act() -> None:
+            self._process(broker_id, ProcessState.DOWN)
+            self.driver.dispatcher.start(broker_id)
+
+        self._do(act)
+        if wait:
+            self._wait(
+                lambda: self._settled.is_serving(broker_id),
+                timeout_s, f"broker {broker_id} was started and is still fenced",
+            )  # fmt: skip
+            self._wait(lambda: self._settled.is_in_sync(broker_id), timeout_s, None)
+
+    def pause(self, broker_id: int) -> None:
+        """Let a broker stand still, as in a long garbage collection; its sockets stay open."""
+
+        def act() -> None:
+            self._process(broker_id, ProcessState.UP)
+            self.driver.dispatcher.pause(broker_id)
+
+        self._do(act)
+
+    def resume(self, broker_id: int) -> None:
+        """Let a paused broker run on."""
+
+        def act() -> None:
+            self._process(broker_id, ProcessState.PAUSED)
+            self.driver.dispatcher.resume(broker_id)
+
+        self._do(act)
+
+    # ---------------------------------------------------------------------------- leaders
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The broker that leads a partition; ClusterError if there is none."""
+
+        def look() -> int:
+            leader = self._partition(topic, partition).leader
+            if leader < 0:
+                raise ClusterError(f"{topic}-{partition} has no leader")
+            return leader
+
+        return self._do(look)
+
+    def move(self, topic: str, partition: int, to: int, *, timeout_s: float = 10.0) -> None:
+        """Make `to` the leader of a partition; it must be in the ISR."""
+
+        def act() -> None:
+            self._broker(to)
+            isr = self._partition(topic, partition).isr
+            if to not in isr:
+                raise ClusterError(f"broker {to} is not in the ISR of {topic}-{partition}: {isr}")
+            controller = self._settled.controller_id
+            self.driver.dispatcher.deliver(controller, MoveLeader(topic, partition, to))
+
+        self._do(act)
+        self._wait(
+            lambda: self._settled.is_led_by(topic, partition, to),
+            timeout_s,
+            f"broker {to} did not become leader of {topic}-{partition}",
+        )
+
+    def elect(
+        self, topic: str, partition: int, *, unclean: bool = False, timeout_s: float = 10.0
+    ) -> int:
+        """Elect the preferred leader (or, `unclean`, any live replica if there is no leader), as
+        kafka-leader-election does; returns the leader."""
+        answer: Future[Any] = Future()
+
+        def act() -> None:
+            self._partition(topic, partition)
+            self._asking.ask(elect_request(topic, partition, unclean), answer.set_result)
+
+        self._do(act)
+        body = self._result(answer, timeout_s, "the controller did not answer")
+        result = body.replica_election_results[0].partition_result[0]
+        if result.error_code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
+            error = ErrorCode(result.error_code)
+            raise ClusterError(
+                f"{topic}-{partition}: {error.name}: {result.error_message or error.text}"
+            )
+        self._wait(self._settled.has_applied_all, timeout_s, "brokers did not hear of it")
+        return self.leader(topic, partition)
+
+    # ------------------------------------------------------------------------------ links
+
+    def cut(self, a: int, b: int, one_way: bool = False) -> None:
+        """Let nothing through from node `a` to `b`, nor back unless `one_way`."""
+        self._do(lambda: self.driver.dispatcher.cut(self._node(a), self._node(b), one_way=one_way))
+
+    def heal(self, a: int | None = None, b: int | None = None) -> None:
+        """Undo cuts: all, those of node `a`, or those between `a` and `b`."""
+
+        def act() -> None:
+            for node_id in (a, b):
+                if node_id is not None:
+                    self._node(node_id)
+            self.driver.dispatcher.heal(a, b)
+
+        self._do(act)
+
+    # --------------------------------------------------------------------------- watching
+
+    def status(self) -> ClusterStatus:
+        """Everything at this moment."""
+        return self._do(lambda: cluster_status(self.plan, self.driver.dispatcher))
+
+    def events(self, since: int = 0) -> list[NoteEntry]:
+        """What happened after the entry with sequence `since`, oldest first."""
+        return self._do(lambda: [entry for entry in self._events if entry.sequence > since])
+
+    def subscribe(self, callback: Callable[[NoteEntry], None]) -> Callable[[], None]:
+        """Call `callback(entry)` for all that happens from now on, in the driver's thread: it must
+        be quick and must not call back.  Returns a function that ends it."""
+        self._subscribers = (*self._subscribers, callback)
+
+        def end() -> None:
+            self._subscribers = tuple(x for x in self._subscribers if x is not callback)
+
+        return end
+
+    def wait_for(
+        self,
+        *,
+        isr: tuple[str, int, int] | None = None,
+        leader: tuple[str, int, int] | None = None,
+        event: str | None = None,
+        since: int | None = None,
+        timeout_s: float = 10.0,
+    ) -> None:
+        """Wait until the ISR of (topic, partition) has n members, until broker b leads (topic,
+        partition), or until an event of this kind after `since` (default: from now on)."""
+        assert sum(x is not None for x in (isr, leader, event)) == 1, "one thing to wait for"
+        if isr is not None:
+            topic, partition, size = isr
+            self._do(lambda: self._partition(topic, partition))
+            condition = lambda: len(self._partition(topic, partition).isr) == size  # noqa: E731
+            text = f"the ISR of {topic}-{partition} does not have {size} members"
+        elif leader is not None:
+            topic, partition, broker_id = leader
+            self._do(lambda: self._partition(topic, partition))
+            condition = lambda: self._settled.is_led_by(topic, partition, broker_id)  # noqa: E731
+            text = f"broker {broker_id} does not lead {topic}-{partition}"
+        else:
+            first = self._sequence if since is None else since
+            condition = lambda: any(  # noqa: E731
+                entry.kind == event and entry.sequence > first for entry in self._events
+            )
+            text = f"no event {event}"
+        self._wait(condition, timeout_s, text)
+
+    def _keep(self, note: Note) -> None:
+        self._sequence += 1
+        entry = NoteEntry(self._sequence, note)
+        self._events.append(entry)
+        for subscriber in self._subscribers:
+            subscriber(entry)
+
+    # ------------------------------------------------------------- the driver's thread and ours
+
+    def _do(self, function: Callable[[], T]) -> T:
+        return self._result(self.driver.call(function), None, "")
+
+    def _wait(self, condition: Callable[[], bool], timeout_s: float, failure: str | None) -> None:
+        """Wait for a condition; `failure` None: it is no error if it does not come."""
+        future = self._do(lambda: self.driver.when(condition))
+        try:
+            self._result(future, timeout_s, failure or "")
+        except ClusterError:
+            if future.done():
+                raise
+            self._do(lambda: self.driver.forget_condition(future))
+            if failure is not None:
+                raise
+
+    def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
+        if threading.get_ident() == self.driver.thread_id:
+            # A greenlet of the driver's own thread: it may wait, the hub may not.
+            done = GeventEvent()
+            future.add_done_callback(lambda _: done.set())
+            if not done.wait(timeout_s):
+                raise ClusterError(f"{failure} within {timeout_s:g} s")
+            return future.result(0)
+        try:
+            return future.result(timeout_s)
+        except FutureTimeoutError:
+            raise ClusterError(f"{failure} within {timeout_s:g} s") from None
+
+    def _session_s(self) -> float:
+        return self.topology.broker_config(self.broker_ids[0]).broker_session_timeout_ms / 1000
+
+    def _broker(self, broker_id: int) -> int:
+        if broker_id not in self.plan.addresses:
+            there = ", ".join(str(known) for known in self.broker_ids)
+            raise ClusterError(f"there is no broker {broker_id}; the brokers are {there}")
+        return broker_id
+
+    def _node(self, node_id: int) -> int:
+        return node_id if node_id == self._settled.controller_id else self._broker(node_id)
+
+    def _process(self, broker_id: int, *allowed: ProcessState) -> None:
+        state = self.driver.dispatcher.processes[self._broker(broker_id)].state
+        if state not in allowed:
+            raise ClusterError(f"broker {broker_id} is {state}")
+
+    def _partition(self, topic: str, partition: int) -> PartitionRegistration:
+        image = self._settled.image
+        if topic not in image.topics:
+            there = ", ".join(sorted(image.topics)) or "none"
+            raise ClusterError(f"there is no topic {topic!r}; the topics are {there}")
+        registration = image.partition(topic, partition)
+        if registration is None:
+            count = len(image.topics[topic].partitions)
+            raise ClusterError(f"there is no partition {partition} of {topic}, which has {count}")
+        return registration
+
+
+def _reserve(topology: Topology) -> dict[int, ReservedPort]:
+    """The brokers' ports, by id; all or none."""
+    ports: dict[int, ReservedPort] = {}
+    # Fixed ports first, so that none of them is given away as a free one.
+    for spec in sorted(topology.brokers, key=lambda spec: (not spec.port, spec.id)):
+        try:
+            ports[spec.id] = ReservedPort(topology.host, spec.port)
+        except OSError as error:
+            for port in ports.values():
+                port.release()
+            where = f"{topology.host}:{spec.port}"
+            raise ClusterError(f"broker {spec.id} cannot have {where}: {error.strerror}") from error
+    return {broker_id: ports[broker_id] for broker_id in sorted(ports)}

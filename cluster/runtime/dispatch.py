@@ -1,0 +1,343 @@
+"""Delivers events to nodes and carries out their effects: the part that both drivers share.
+
+Owns: the processes of a cluster, the queue of a dispatch, messages in flight, nodes' deadlines,
+life and death of processes, where notes go.  Never: reads a clock (the driver says what time it
+is), touches a socket (`Outlet` does).  Kafka: the machines, the kernel and the network.
+
+A *dispatch* is one `run`: events are delivered first in, first out, until no node has anything left
+to do now.  Guarantees: contract.py, 1 to 8.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import Any, Final
+
+from cluster.contract import (
+    CloseConnection,
+    Event,
+    Note,
+    NoteId,
+    PeerDisconnected,
+    PeerRequest,
+    PeerResponse,
+    Reply,
+    Send,
+    Shutdown,
+    Start,
+    Stopped,
+    Tick,
+)
+from cluster.network.fabric import Fabric, Link
+from cluster.runtime.process import DeathKind, Outlet, Process, ProcessState
+from cluster.trace import kinds
+
+RUNTIME_ID: Final = -1
+"""First half of the NoteIds of what was done to the cluster from outside: kill, pause, cut."""
+
+NEVER_US: Final = 1 << 62
+
+MAX_STEPS: Final = 5_000_000
+"""More steps in one dispatch than any work needs: two nodes ask each other for ever."""
+
+_LIFE_SHIFT: Final = 40
+_ASKED_BITS: Final = (1 << _LIFE_SHIFT) - 1
+
+NoteSink = Callable[[Note], None]
+ReplySink = Callable[[int, Reply, int], None]
+"""(broker id, reply, now_ms)."""
+Tap = Callable[[int, int, Event], None]
+"""(now_us, node id, event about to be delivered)."""
+
+
+class Dispatcher:
+    """Nodes by id, and everything between them.  Times in microseconds, of the driver's clock."""
+
+    def __init__(self, fabric: Fabric, processes: Iterable[Process], outlet: Outlet) -> None:
+        self.fabric = fabric
+        self.processes: dict[int, Process] = {process.node_id: process for process in processes}
+        self.note_sinks: tuple[NoteSink, ...] = ()
+        self.reply_sinks: tuple[ReplySink, ...] = ()
+        self.on_answer: Callable[[PeerResponse], None] | None = None
+        """Gets answers to questions that the runtime itself asked, as node RUNTIME_ID."""
+        self.tap: Tap | None = None
+        self.now_us = 0
+        self.quiet_until_us = NEVER_US
+        """Nothing is due before this; may be earlier than `next_due_us()`, never later."""
+        self._outlet = outlet
+        self._pending: deque[tuple[Process, int, Event]] = deque()
+        self._in_flight: list[tuple[int, int, int, Process, int, Event]] = []
+        """(arrival_us, sequence, source, destination, its life, event)."""
+        self._sequence = 0
+        self._last_arrival_us: dict[Link, int] = {}
+        self._touched: list[Process] = []
+        self._running = False
+        self._notes = 0
+        self._shutdown_limits_us: dict[int, int] = {}
+
+    # ------------------------------------------------------------------------------- time
+
+    @property
+    def now_ms(self) -> int:
+        """The time that nodes see."""
+        return self.now_us // 1000
+
+    def next_due_us(self) -> int:
+        """When something is to happen without a client's doing; NEVER_US for never."""
+        due_us = self._in_flight[0][0] if self._in_flight else NEVER_US
+        for process in self.processes.values():
+            if process.deadline_ms is not None and process.deadline_ms * 1000 < due_us:
+                due_us = process.deadline_ms * 1000
+        return min(due_us, *self._shutdown_limits_us.values(), NEVER_US)
+
+    def at(self, now_us: int) -> None:
+        """It is `now_us` now; `advance`, if something may be due."""
+        if now_us >= self.quiet_until_us:
+            self.advance(now_us)
+        elif now_us > self.now_us:
+            self.now_us = now_us
+
+    def advance(self, now_us: int) -> None:
+        """It is `now_us` now: deliver what has arrived, give Ticks that are due, run."""
+        self.now_us = max(self.now_us, now_us)
+        self._collect_arrivals()
+        self._run()
+        now_ms = self.now_ms
+        for process in self.processes.values():
+            if process.deadline_ms is not None and process.deadline_ms <= now_ms:
+                self._pending.append((process, process.life, Tick()))
+        self._run()
+        if self._shutdown_limits_us:
+            for node_id, limit_us in tuple(self._shutdown_limits_us.items()):
+                if limit_us <= self.now_us:
+                    self.take_down(node_id, DeathKind.KILL)
+        self.quiet_until_us = self.next_due_us()
+
+    def deliver(self, node_id: int, event: Event) -> None:
+        """Give `event` to a node at the time of the last `advance`, and run to quiescence."""
+        if self._in_flight:
+            self._collect_arrivals()
+        process = self.processes[node_id]
+        self._pending.append((process, process.life, event))
+        self._run()
+
+    def _collect_arrivals(self) -> None:
+        in_flight = self._in_flight
+        while in_flight and in_flight[0][0] <= self.now_us:
+            _, _, source, process, life, event = heappop(in_flight)
+            if not self.fabric.is_cut(source, process.node_id):
+                self._pending.append((process, life, event))
+
+    # ---------------------------------------------------------------------------- the loop
+
+    def _run(self) -> None:
+        assert not self._running, "a step called back into the dispatcher"
+        self._running = True
+        now_ms = self.now_us // 1000
+        pending, step_one = self._pending, self._step
+        steps = 0
+        try:
+            while pending:
+                process, life, event = pending.popleft()
+                if process.life == life:
+                    step_one(process, event, now_ms)
+                    steps += 1
+                    assert steps < MAX_STEPS, f"no end: node {process.node_id} gets {event}"
+        finally:
+            self._running = False
+            self._read_deadlines()
+
+    def _step(self, process: Process, event: Event, now_ms: int) -> None:
+        node = process.node
+        if node is None:
+            return
+        if process.state is ProcessState.PAUSED:
+            process.inbox.append(event)
+            return
+        if not process.touched:
+            process.touched = True
+            self._touched.append(process)
+        if self.tap is not None:
+            self.tap(self.now_us, process.node_id, event)
+        for effect in node.step(now_ms, event):
+            kind = type(effect)
+            if kind is Send:
+                self._send(process, effect)  # type: ignore[arg-type]
+            elif kind is Reply:
+                self._outlet.reply(process.node_id, effect)  # type: ignore[arg-type]
+                for sink in self.reply_sinks:
+                    sink(process.node_id, effect, now_ms)  # type: ignore[arg-type]
+            elif isinstance(effect, Note):
+                for note_sink in self.note_sinks:
+                    note_sink(effect)
+            elif isinstance(effect, CloseConnection):
+                self._outlet.close_connection(process.node_id, effect.connection_id, effect.reason)
+            else:
+                assert isinstance(effect, Stopped), effect
+                self._die(process, DeathKind.CLEAN)
+
+    def _read_deadlines(self) -> None:
+        for process in self._touched:
+            process.touched = False
+            node = process.node
+            if node is None or process.state is not ProcessState.UP:
+                process.deadline_ms = None
+                continue
+            deadline_ms = process.deadline_ms = node.deadline_ms
+            if deadline_ms is not None and deadline_ms * 1000 < self.quiet_until_us:
+                self.quiet_until_us = deadline_ms * 1000
+        self._touched.clear()
+
+    # ------------------------------------------------------------------- between the nodes
+
+    def _send(self, source: Process, effect: Send) -> None:
+        message = effect.message
+        if effect.to == RUNTIME_ID:
+            assert isinstance(message, PeerResponse), message
+            assert self.on_answer is not None
+            self.on_answer(message)
+            return
+        process = self.processes[effect.to]
+        if process.node is None:
+            if not self.fabric.is_cut(source.node_id, effect.to):
+                self._post(effect.to, source, PeerDisconnected(effect.to))
+            return
+        # An answer must not reach a later life of the one who asked: its connection is gone.  So
+        # the life is part of the number; in a first life the two are the same.
+        if type(message) is PeerResponse:
+            asked = message.request_id
+            if asked >> _LIFE_SHIFT != process.life:
+                return
+            if process.life:
+                message = PeerResponse(message.source, asked & _ASKED_BITS, message.body)
+        elif source.life:
+            number = source.life << _LIFE_SHIFT | message.request_id
+            message = PeerRequest(message.source, number, message.body)
+        self._post(source.node_id, process, message)
+
+    def _post(self, source: int, process: Process, event: Event) -> None:
+        """Put an event on the link from `source`: at once, later, or never."""
+        if self.fabric.is_plain and not self._in_flight:
+            self._pending.append((process, process.life, event))
+            return
+        delay_us = self.fabric.delay_us(source, process.node_id)
+        if delay_us is None:
+            return
+        link = (source, process.node_id)
+        arrival_us = max(self.now_us + delay_us, self._last_arrival_us.get(link, 0))
+        if arrival_us <= self.now_us:
+            self._pending.append((process, process.life, event))
+            return
+        self._last_arrival_us[link] = arrival_us
+        self._sequence += 1
+        self.quiet_until_us = min(self.quiet_until_us, arrival_us)
+        heappush(
+            self._in_flight, (arrival_us, self._sequence, source, process, process.life, event)
+        )
+
+    # ----------------------------------------------------------------------- life and death
+
+    def start(self, node_id: int) -> None:
+        """A process starts, on the disk that it has.  It must be down."""
+        process = self.processes[node_id]
+        assert process.state is ProcessState.DOWN, process.state
+        process.node = process.build_node()
+        self._change(process, ProcessState.UP)
+        if process.disk is not None:
+            text = "process started" if not process.life else "process started again"
+            self.note(kinds.BROKER_STARTED, f"broker {node_id}", text, broker=node_id)
+        self.deliver(node_id, Start())
+
+    def take_down(self, node_id: int, how: DeathKind) -> None:
+        """A process goes at once; not for `clean`, which is `shut_down`."""
+        process = self.processes[node_id]
+        assert process.state is not ProcessState.DOWN, process.state
+        self._die(process, how)
+        self._run()
+
+    def shut_down(self, node_id: int, limit_us: int) -> None:
+        """Ask a process to stop cleanly; killed if it has not by `limit_us` from now."""
+        assert self.processes[node_id].state is not ProcessState.DOWN
+        self._shutdown_limits_us[node_id] = self.now_us + limit_us
+        self.quiet_until_us = min(self.quiet_until_us, self.now_us + limit_us)
+        self.deliver(node_id, Shutdown())
+
+    def pause(self, node_id: int) -> None:
+        """Stop a process from running; what comes for it is kept."""
+        process = self.processes[node_id]
+        assert process.state is ProcessState.UP, process.state
+        process.deadline_ms = None
+        self._change(process, ProcessState.PAUSED)
+        self.note(kinds.BROKER_PAUSED, f"broker {node_id}", "paused: nothing runs", broker=node_id)
+
+    def resume(self, node_id: int) -> None:
+        """Let a paused process run on: first what came for it meanwhile, then its deadlines."""
+        process = self.processes[node_id]
+        assert process.state is ProcessState.PAUSED, process.state
+        self._change(process, ProcessState.UP)
+        self.note(kinds.BROKER_RESUMED, f"broker {node_id}", "runs again", broker=node_id)
+        self._pending.extend((process, process.life, event) for event in process.inbox)
+        process.inbox.clear()
+        process.touched = True
+        self._touched.append(process)
+        self._run()
+
+    def _die(self, process: Process, how: DeathKind) -> None:
+        process.life += 1
+        process.node = None
+        process.deadline_ms = None
+        process.inbox.clear()
+        self._shutdown_limits_us.pop(process.node_id, None)
+        subject = f"broker {process.node_id}"
+        self.note(kinds.BROKER_DOWN, subject, _DEATHS[how], broker=process.node_id, how=str(how))
+        if process.disk is not None and how is DeathKind.POWER:
+            lost = process.disk.lose_unflushed()
+            if lost:
+                text = f"{lost} records were not flushed and are gone, over all its logs"
+                self.note(kinds.RECORDS_LOST, subject, text, broker=process.node_id, records=lost)
+        elif process.disk is not None and how is DeathKind.WIPE:
+            process.disk.wipe()
+        self._change(process, ProcessState.DOWN)
+        for other in self.processes.values():
+            if other.node is not None:
+                self._post(process.node_id, other, PeerDisconnected(process.node_id))
+
+    def _change(self, process: Process, state: ProcessState) -> None:
+        was, process.state = process.state, state
+        self._outlet.process_changed(process, was)
+
+    # --------------------------------------------------------------------------- the links
+
+    def cut(self, a: int, b: int, *, one_way: bool = False) -> None:
+        """Cut a link: silence from now on; what is in flight on it is lost."""
+        for source, destination in self.fabric.cut(a, b, one_way=one_way):
+            self._note_link(kinds.LINK_CUT, source, destination, "cut: nothing gets through")
+
+    def heal(self, a: int | None = None, b: int | None = None) -> None:
+        """Undo cuts: all, those of node `a`, or those between `a` and `b`."""
+        for source, destination in self.fabric.heal(a, b):
+            self._note_link(kinds.LINK_HEALED, source, destination, "whole again")
+
+    def _note_link(self, kind: str, source: int, destination: int, text: str) -> None:
+        self.note(kind, f"link {source}>{destination}", text, source=source, to=destination)
+
+    # --------------------------------------------------------------------------- the notes
+
+    def note(self, kind: str, subject: str, text: str, **data: Any) -> NoteId:
+        """Tell what was done to the cluster from outside."""
+        self._notes += 1
+        note_id = (RUNTIME_ID, self._notes)
+        note = Note(note_id, self.now_ms, kind, subject, text, None, data)
+        for sink in self.note_sinks:
+            sink(note)
+        return note_id
+
+
+_DEATHS: Final = {
+    DeathKind.CLEAN: "process ended after a controlled shutdown",
+    DeathKind.KILL: "process killed; its disk keeps what was written",
+    DeathKind.POWER: "power lost; what was not flushed is gone",
+    DeathKind.WIPE: "process killed and its disk wiped",
+}

@@ -1,0 +1,320 @@
+"""The live driver: real clients over TCP, the real clock, one OS thread with one gevent hub.
+
+Owns: the clock, the one timer, the sockets of all brokers, the way in for other threads.  Never:
+yields inside a step, patches the standard library: clients in the same process stay as they are.
+Kafka: the machines that brokers run on.
+
+Time is the wall clock at the start plus what a monotonic clock counted since, so that it never goes
+back and record timestamps mean something.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+import gevent
+from gevent.event import Event as GeventEvent
+from gevent.hub import Hub
+
+from cluster.broker.channel import Channel
+from cluster.config.definitions import BrokerConfig
+from cluster.contract import Event, Reply
+from cluster.network.connection import Connection
+from cluster.network.listener import Limits, Listener, ReservedPort
+from cluster.runtime.build import Plan
+from cluster.runtime.dispatch import NEVER_US, Dispatcher
+from cluster.runtime.process import Process, ProcessState
+
+T = TypeVar("T")
+
+LONGEST_SLEEP_S: Final = 3600.0
+IDLE_SWEEPS: Final = 8
+"""Idle connections are looked for so many times per connections.max.idle.ms."""
+
+
+class ClusterError(Exception):
+    """What a user asked of the cluster cannot be done; the text says why."""
+
+
+class LiveDriver:
+    """Runs a plan's nodes.  `run` owns the calling thread, `call` and `stop` are for others."""
+
+    def __init__(
+        self, plan: Plan, ports: Mapping[int, ReservedPort],
+        log: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.plan = plan
+        self.ports = ports
+        self.dispatcher = Dispatcher(plan.fabric, plan.processes, self)
+        self.listeners: dict[int, Listener] = {}
+        self.bugs: list[BaseException] = []
+        """What steps raised: each is a bug of ours, and a test that met one must not pass."""
+        self._log = log
+        self._start_wall_us = time.time_ns() // 1000
+        self._start_us = time.monotonic_ns() // 1000
+        self._connection_ids = 0
+        self._dirty: deque[Connection] = deque()
+        self._deferred: deque[tuple[int, Event]] = deque()
+        self._settling = False
+        self._conditions: list[tuple[Callable[[], bool], Future[None]]] = []
+        self._commands: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._commands_lock = threading.Lock()
+        self._accepts_commands = False
+        self._hub: Hub | None = None
+        self._alarm: Any = None
+        self._timer: Any = None
+        self._armed_us = NEVER_US
+        self._stopped: GeventEvent | None = None
+        self.thread_id: int | None = None
+
+    # ---------------------------------------------------------------------- the thread's life
+
+    def run(self, on_ready: Callable[[], None] | None = None) -> None:
+        """Start every node, then serve until `stop`.  `on_ready` is called once clients may come.
+        In a thread other than the main one the hub made for it is destroyed at the end."""
+        hub = self._hub = gevent.get_hub()
+        hub.NOT_ERROR = (*hub.NOT_ERROR, ClusterError)
+        report, hub.handle_error = hub.handle_error, self._on_error
+        self._report_error = report
+        self.thread_id = threading.get_ident()
+        self._stopped = GeventEvent()
+        self._timer = hub.loop.timer(0)
+        self._alarm = hub.loop.async_()
+        self._alarm.start(self._run_commands)
+        sweep = gevent.spawn(self._close_idle)
+        try:
+            self.wake()
+            for process in self.plan.processes:
+                self.dispatcher.start(process.node_id)
+            self.settle()
+            with self._commands_lock:
+                self._accepts_commands = True
+            self._run_commands()
+            if on_ready is not None:
+                on_ready()
+            self._stopped.wait()
+        finally:
+            self._refuse_commands()
+            sweep.kill(block=False)
+            for node_id in tuple(self.listeners):
+                self.listeners.pop(node_id).close()
+            self._alarm.close()
+            self._timer.close()
+            hub.handle_error = report
+            # Reading greenlets see that their connections are closed, and end.
+            gevent.sleep(0)
+            if threading.current_thread() is not threading.main_thread():
+                hub.destroy(destroy_loop=True)
+
+    def stop(self) -> None:
+        """End `run`, from any thread: every socket closes, every node is dropped."""
+        if self._accepts_commands:
+            self.call(self._stop)
+
+    def _stop(self) -> None:
+        assert self._stopped is not None
+        self._stopped.set()
+
+    # ------------------------------------------------------------------------ other threads
+
+    def call(self, function: Callable[[], T]) -> Future[T]:
+        """Run `function` in the driver's thread between two dispatches; from any thread.
+        It may raise ClusterError, which the future then holds."""
+        future: Future[T] = Future()
+        with self._commands_lock:
+            if not self._accepts_commands:
+                raise ClusterError("the cluster is not running")
+            self._commands.append((function, future))
+            self._alarm.send()
+        return future
+
+    def when(self, condition: Callable[[], bool]) -> Future[None]:
+        """Done as soon as `condition()` holds between two dispatches; in the driver's thread."""
+        future: Future[None] = Future()
+        if condition():
+            future.set_result(None)
+        else:
+            self._conditions.append((condition, future))
+        return future
+
+    def forget_condition(self, future: Future[None]) -> None:
+        """Nobody waits for this any more."""
+        self._conditions = [entry for entry in self._conditions if entry[1] is not future]
+
+    def _run_commands(self) -> None:
+        while self._commands:
+            function, future = self._commands.popleft()
+            # A greenlet for each, so that what it raises ends up in its future.
+            greenlet = gevent.Greenlet(self._run_command, function)
+            greenlet.link(_Settled(future))
+            greenlet.start()
+
+    def _run_command(self, function: Callable[[], T]) -> T:
+        self.wake()
+        result = function()
+        self.settle()
+        return result
+
+    def _refuse_commands(self) -> None:
+        with self._commands_lock:
+            self._accepts_commands = False
+            left, self._commands = self._commands, deque()
+        ended = ClusterError("the cluster was stopped")
+        for _, future in left:
+            future.set_exception(ended)
+        for _, waiting in self._conditions:
+            waiting.set_exception(ended)
+        self._conditions = []
+
+    def _on_error(self, context: Any, kind: Any, value: Any, trace: Any) -> None:
+        if not isinstance(value, (ClusterError, gevent.GreenletExit)):
+            self.bugs.append(value)
+        self._report_error(context, kind, value, trace)
+
+    # --------------------------------------------------------------------- time and dispatch
+
+    def now_ms(self) -> int:
+        return self.dispatcher.now_us // 1000
+
+    def wake(self) -> None:
+        now_us = time.monotonic_ns() // 1000 - self._start_us + self._start_wall_us
+        self.dispatcher.at(now_us)
+
+    def deliver(self, node_id: int, event: Event) -> None:
+        self.dispatcher.deliver(node_id, event)
+
+    def defer(self, node_id: int, event: Event) -> None:
+        self._deferred.append((node_id, event))
+
+    def settle(self) -> None:
+        if self._settling:
+            return
+        self._settling = True
+        try:
+            while self._dirty or self._deferred:
+                while self._deferred:
+                    node_id, event = self._deferred.popleft()
+                    self.dispatcher.deliver(node_id, event)
+                if self._dirty:
+                    connection = self._dirty.popleft()
+                    connection.is_dirty = False
+                    connection.pump()
+        finally:
+            self._settling = False
+        if self._conditions:
+            self._check_conditions()
+        if self.dispatcher.quiet_until_us < self._armed_us:
+            self._arm()
+
+    def _check_conditions(self) -> None:
+        for entry in tuple(self._conditions):
+            condition, future = entry
+            if condition():
+                self._conditions.remove(entry)
+                future.set_result(None)
+
+    def _arm(self) -> None:
+        due_us = self._armed_us = self.dispatcher.quiet_until_us
+        self._timer.stop()
+        if due_us != NEVER_US:
+            elapsed_us = time.monotonic_ns() // 1000 - self._start_us + self._start_wall_us
+            delay_s = max(0.0, (due_us - elapsed_us) / 1e6)
+            hub = self._hub
+            assert hub is not None
+            self._timer.close()
+            self._timer = hub.loop.timer(min(delay_s, LONGEST_SLEEP_S))
+            self._timer.start(self._on_timer, update=True)
+
+    def _on_timer(self) -> None:
+        self._armed_us = NEVER_US
+        self.wake()
+        self.settle()
+
+    def _close_idle(self) -> None:
+        while True:
+            limits = [x.limits.max_idle_ms for x in self.listeners.values()]
+            shortest_ms = min((limit for limit in limits if limit >= 0), default=60_000)
+            gevent.sleep(max(0.05, shortest_ms / IDLE_SWEEPS / 1000))
+            self.wake()
+            for listener in tuple(self.listeners.values()):
+                listener.close_idle(self.now_ms())
+            self.settle()
+
+    # ------------------------------------------------------------------------ the clients' side
+
+    def pump_later(self, connection: Connection) -> None:
+        if not connection.is_dirty:
+            connection.is_dirty = True
+            self._dirty.append(connection)
+
+    def next_connection_id(self) -> int:
+        self._connection_ids += 1
+        return self._connection_ids
+
+    def log(self, line: str) -> None:
+        if self._log is not None:
+            self._log(line)
+
+    def reply(self, node_id: int, reply: Reply) -> None:
+        """Outlet: an answer of a broker, for the wire."""
+        listener = self.listeners[node_id]
+        connection = listener.connections.get(reply.request.connection_id)
+        if connection is not None:
+            connection.take_reply(reply)
+
+    def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
+        """Outlet: a broker wants to be rid of a client."""
+        connection = self.listeners[node_id].connections.get(connection_id)
+        if connection is not None:
+            connection.close(reason)
+
+    def process_changed(self, process: Process, was: ProcessState) -> None:
+        """Outlet: sockets follow the process."""
+        node_id = process.node_id
+        port = self.ports.get(node_id)
+        if port is None:
+            return
+        if process.state is ProcessState.DOWN:
+            self.listeners.pop(node_id).close()
+        elif process.state is ProcessState.PAUSED:
+            self.listeners[node_id].pause()
+        elif was is ProcessState.PAUSED:
+            self.listeners[node_id].resume()
+        else:
+            node: Any = process.node
+            self.listeners[node_id] = Listener(
+                node_id, port, Channel(node), limits_of(node.config), self, gevent.get_hub()
+            )
+
+
+class _Settled:
+    """Carries the end of a greenlet over to a future of another thread."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self, future: Future[Any]) -> None:
+        self._future = future
+
+    def __call__(self, greenlet: Any) -> None:
+        if greenlet.successful():
+            self._future.set_result(greenlet.value)
+        else:
+            self._future.set_exception(greenlet.exception)
+
+
+def limits_of(config: BrokerConfig) -> Limits:
+    """The limits of a broker's listener."""
+    return Limits(
+        request_max_bytes=config.socket_request_max_bytes,
+        max_connections=config.max_connections,
+        max_connections_per_ip=config.max_connections_per_ip,
+        max_idle_ms=config.connections_max_idle_ms,
+    )
+
+
+__all__ = ["ClusterError", "LiveDriver", "ReservedPort", "limits_of"]
