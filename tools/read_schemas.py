@@ -3,7 +3,7 @@
     python tools/read_schemas.py --newer DIR_WITH_4.3.1_JARS --older kafka-clients-3.9.1.jar
 
 Owns: reading `common/message/*.json`, merging two releases into one table, writing our notation
-(cluster/protocol/schema.py says what it means).  Never: copies prose; names, types and numbers only.
+(cluster/protocol/schema.py says what it means).  Never: copies prose; facts only.
 
 Merging goes version by version: for a version that 4.3.1 serves its definition counts, for one that
 only 3.9.1 serves (KIP-896 removed it in 4.0) that of 3.9.1.  A field that only 3.9.1 knows is kept
@@ -106,12 +106,10 @@ class Merge:
     def fields(self, newer: list[Definition], older: list[Definition], depth: int) -> list[str]:
         old_by_name = {f["name"]: f for f in older}
         new_names = {f["name"] for f in newer}
-        pairs: list[tuple[Definition, Definition]] = []
         waiting = [f for f in older if f["name"] not in new_names and self.only_old(f)]
         if not newer:
             return [line for f in older for line in self.field({}, f, depth)]
-        for new in newer:
-            pairs.append((new, old_by_name.get(new["name"], {})))
+        pairs = [(new, old_by_name.get(new["name"], {})) for new in newer]
         for old in waiting:  # after the field that it followed in 3.9.1
             before = [f["name"] for f in older[: older.index(old)]]
             at = 1 + max((i for i, (n, o) in enumerate(pairs)

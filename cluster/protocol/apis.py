@@ -1,7 +1,7 @@
 """Kafka's APIs: keys, versions, and where the codec of each is found.
 
-Owns: ApiKey, the version tables, the cache of codecs.  Never: which APIs our broker has handlers for
-(broker/registry.py).  Kafka: org.apache.kafka.common.protocol.ApiKeys.
+Owns: ApiKey, the version tables, the cache of codecs.  Never: which APIs our broker has handlers
+for (broker/registry.py).  Kafka: org.apache.kafka.common.protocol.ApiKeys.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ VERSIONS: Final[dict[int, Versions]] = {
 """API key -> inclusive bounds of what 4.3.1 serves.  The four APIs that 4.0 removed are missing."""
 
 PRODUCE_MIN_ADVERTISED: Final = 0
-"""4.3.1 lists Produce from version 0 for librdkafka's feature probe, but serves 3+ (KAFKA-18659)."""
+"""For librdkafka's feature probe 4.3.1 lists Produce from here on, but serves 3+ (KAFKA-18659)."""
 
 _codecs: dict[tuple[int, int], Codec] = {}
 _record_codecs: dict[tuple[str, int], RecordCodec] = {}

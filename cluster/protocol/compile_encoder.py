@@ -15,7 +15,14 @@ from typing import Any
 
 from cluster.protocol import primitives
 from cluster.protocol.messages import Message
-from cluster.protocol.schema import FIXED_TYPES, NEW_LIST, NEW_STRUCT, Field, MessageSchema, StructSchema
+from cluster.protocol.schema import (
+    FIXED_TYPES,
+    NEW_LIST,
+    NEW_STRUCT,
+    Field,
+    MessageSchema,
+    StructSchema,
+)
 
 _ARRAYS = {"int32": "INT32_ARRAYS", "int16": "INT16_ARRAYS"}
 

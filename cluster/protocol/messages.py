@@ -7,9 +7,9 @@ Kafka: the generated org.apache.kafka.common.message.*Data classes.
     m.ProduceResponse(responses=[m.ProduceResponse.TopicProduceResponse(name="orders")])
 
 Fields have the names of the schema table in its order, Kafka's defaults, and can be given by
-position.  Types: string -> str, bytes -> bytes, uuid -> 16 bytes, arrays -> list, records -> decoded
-as a memoryview into the frame; to encode any bytes-like, None, or a list of bytes-like values or of
-objects with a `buffer`.  messages.pyi has the static types.
+position.  Types: string -> str, bytes -> bytes, uuid -> 16 bytes, arrays -> list; records: decoded
+a memoryview into the frame or None, to encode any bytes-like, None, or a list of bytes-like values
+or of objects with a `buffer`.  messages.pyi has the static types.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bytes of the protocol, one value at a time: helpers of compiled codecs, and the careful decoder.
 
-Owns: variable-length integers, and `decode_carefully`, which walks the schema and knows the position
+Owns: variable-length integers, and `decode_carefully`, which walks the schema and knows position
 and path of everything it reads.  Never: the hot path; compiler.py's functions decode, and turn to
 the careful decoder when they fail, so that it finds out what is wrong and where.  Both accept the
 same bytes and give the same message.  Kafka: ByteUtils, ByteBufferAccessor, generated readers.
@@ -116,7 +116,7 @@ def _min_item_size(field: Field, version: int, flexible: bool) -> int:
 def decode_carefully(
     schema: MessageSchema, top: type[Message], version: int, buffer: Buffer, position: int = 0
 ) -> Message:
-    """The message that fills `buffer` from `position` to its end; ProtocolError if there is none."""
+    """The message that fills `buffer` from `position` on; ProtocolError if there is none."""
     reader = _Reader(memoryview(buffer), position, version, schema.is_flexible(version), top)
     found = reader.struct(schema.top, top)
     if reader.position != len(buffer):

@@ -256,8 +256,9 @@ def _field(words: list[str], below: Tree, commons: dict[str, Tree]) -> Field:
                 ignorable = True
                 at += 1
     return Field(
-        name, kind, is_array, parse_versions(versions), null, tag, tagged, default, ignorable, struct
-    )
+        name, kind, is_array, parse_versions(versions), null, tag, tagged, default, ignorable,
+        struct,
+    )  # fmt: skip
 
 
 def _zero(kind: str, is_array: bool) -> Any:
