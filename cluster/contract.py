@@ -36,7 +36,7 @@ CONTROLLER_ID: Final = 3000
 """Node id of the controller: Kafka's habit of giving controllers ids from 3000 on."""
 
 NoteId = tuple[int, int]
-"""(node id, that node's running number): names a Note, so that others can give it as their cause."""
+"""(node id, that node's running number): names a Note, so that others can give it as a cause."""
 
 
 # ------------------------------------------------------------------------------------- events

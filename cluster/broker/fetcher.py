@@ -156,7 +156,7 @@ class ReplicaFetcher:
                     partition=partition,
                     current_leader_epoch=replica.leader_epoch,
                     fetch_offset=log.log_end_offset,
-                    last_fetched_epoch=log.epochs.latest_epoch,
+                    last_fetched_epoch=log.epochs.latest,
                     log_start_offset=log.log_start_offset,
                     partition_max_bytes=max_bytes,
                 )

@@ -1,7 +1,7 @@
 """Asking the controller for changes of ISRs.
 
-Owns: the queue of proposals and the one AlterPartition request under way.  Never: decides an ISR
-(partition/replica.py proposes, the controller agrees or not).  Kafka: AlterPartitionManager, KIP-497.
+Owns: the queue of proposals and the one AlterPartition request under way.  Never: decides an ISR:
+partition/replica.py proposes, the controller agrees or not.  Kafka: AlterPartitionManager, KIP-497.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cluster.controller.metadata import PartitionRegistration
-from cluster.partition.replica import IsrProposal, Replica
+from cluster.partition.followers import IsrProposal
+from cluster.partition.replica import Replica
 from cluster.protocol import messages as m
 from cluster.protocol.errors import ErrorCode
 

@@ -61,10 +61,8 @@ class Lifecycle:
             incarnation_id=broker.rng.randbytes(16),
             listeners=[listener],
             rack=broker.rack,
-            previous_broker_epoch=broker.disk.clean_shutdown_epoch,
+            previous_broker_epoch=broker.disk.broker_epoch if broker.disk.clean_shutdown else -1,
         )
-        # Only a clean stop writes it again: a crash must not look like one (KIP-966).
-        broker.disk.clean_shutdown_epoch = -1
         broker.ask_controller(
             request, self._on_registered, broker.config.controller_quorum_request_timeout_ms, now_ms
         )
@@ -76,9 +74,12 @@ class Lifecycle:
             broker.timers.set(_REGISTER, retry_ms, self.start)
             return
         broker.epoch = response.broker_epoch
+        # Only a clean stop sets it again: a crash must not look like one (KIP-966).
+        broker.disk.clean_shutdown = False
         self.state = LifecycleState.RECOVERY
+        interval_ms = broker.config.broker_heartbeat_interval_ms
+        broker.timers.set(_HEARTBEAT, now_ms + interval_ms, self._heartbeat)
         self._fetch_metadata(now_ms)
-        self._heartbeat(now_ms)
 
     # ------------------------------------------------------------------------------ metadata
 
@@ -93,8 +94,7 @@ class Lifecycle:
                 broker.node_id, broker.image.offset + 1, config.replica_fetch_wait_max_ms
             ),
             self._on_metadata,
-            config.replica_fetch_wait_max_ms
-            + config.controller_quorum_request_timeout_ms,
+            config.replica_fetch_wait_max_ms + config.controller_quorum_request_timeout_ms,
             now_ms,
         )
 
@@ -177,5 +177,6 @@ class Lifecycle:
         self.state = LifecycleState.STOPPED
         broker.timers.cancel(_HEARTBEAT)
         broker.replicas.checkpoint_all()
-        broker.disk.clean_shutdown_epoch = broker.epoch
+        broker.disk.broker_epoch = broker.epoch
+        broker.disk.clean_shutdown = True
         broker.emit(Stopped())

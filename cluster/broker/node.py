@@ -1,7 +1,7 @@
 """A broker: `step` takes one event and returns what is to be done.
 
-Owns: the dispatch of events to the parts of a broker, the outbox, the notes.  Never: decides about a
-partition (partition/replica.py), a topic (the controller), or bytes (channel.py).
+Owns: the dispatch of events to the parts of a broker, the outbox, the notes.  Never: decides about
+a partition (partition/replica.py), a topic (the controller), or bytes (channel.py).
 Kafka: BrokerServer, KafkaApis.handle.
 
     Request       -> the handler registered for its API        handlers/*.py
@@ -60,7 +60,7 @@ PEER_API_OF: Final = {
 }
 """What brokers ask of each other; served by the handlers that clients are served by."""
 
-assert _handlers.ALL, "no handler is registered"
+assert _handlers.__all__, "importing them registers them"
 
 
 class BrokerNode:
@@ -98,7 +98,7 @@ class BrokerNode:
     def __repr__(self) -> str:
         return f"<broker {self.node_id} epoch={self.epoch} metadata={self.image.offset}>"
 
-    # --------------------------------------------------------------------------- as a driver sees it
+    # ----------------------------------------------------------------- as a driver sees it
 
     @property
     def deadline_ms(self) -> int | None:
@@ -163,7 +163,7 @@ class BrokerNode:
         Shutdown: _on_shutdown,
     }
 
-    # ------------------------------------------------------------------- what handlers and parts use
+    # --------------------------------------------------------- what handlers and parts use
 
     def emit(self, effect: Effect) -> None:
         """Add an effect of this step."""
@@ -187,16 +187,14 @@ class BrokerNode:
         self._outbox.append(Note(note_id, self._now_ms, kind, subject, text, cause, data))
         return note_id
 
-    def ask_controller(
-        self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int
-    ) -> None:
+    def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
         """Ask the controller; `on_answer(None, now_ms)` when no answer came in time."""
         self.peers.ask(CONTROLLER_ID, body, on_answer, timeout_ms, now_ms)
 
     def alive_brokers(self) -> list[BrokerRegistration]:
         """Those that clients may be told of, by id.  Kafka: MetadataCache.getAliveBrokers."""
-        brokers = self.image.brokers
-        return [brokers[broker_id] for broker_id in sorted(brokers) if not brokers[broker_id].fenced]
+        by_id = sorted(self.image.brokers.items())
+        return [broker for _, broker in by_id if not broker.fenced]
 
     def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode:
         """The replica here that leads `topic`-`partition`, or why there is none."""

@@ -1,7 +1,8 @@
 """Questions to other nodes, and their answers or the lack of them.
 
-Owns: which questions are under way and their time-outs.  Never: what is asked or what follows from
-the answer (the asker's callback does).  Kafka: InterBrokerSendThread, NodeToControllerChannelManager.
+Owns: which questions are under way and their time-outs.  Never: what is asked, or what follows
+from the answer (the asker's callback does).  Kafka: InterBrokerSendThread,
+NodeToControllerChannelManager.
 """
 
 from __future__ import annotations
@@ -21,9 +22,7 @@ class PeerCall(DelayedOperation):
 
     __slots__ = ("_calls", "on_answer", "peer", "request_id")
 
-    def __init__(
-        self, calls: PeerCalls, peer: int, request_id: int, on_answer: Answered
-    ) -> None:
+    def __init__(self, calls: PeerCalls, peer: int, request_id: int, on_answer: Answered) -> None:
         super().__init__()
         self._calls = calls
         self.peer = peer
@@ -39,9 +38,7 @@ class PeerCalls:
 
     __slots__ = ("_next_id", "_node_id", "_purgatory", "_send", "_under_way")
 
-    def __init__(
-        self, node_id: int, purgatory: Purgatory, send: Callable[[Effect], None]
-    ) -> None:
+    def __init__(self, node_id: int, purgatory: Purgatory, send: Callable[[Effect], None]) -> None:
         self._node_id = node_id
         self._purgatory = purgatory
         self._send = send

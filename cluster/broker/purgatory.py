@@ -64,9 +64,7 @@ class Purgatory:
     def run_due(self, now_ms: int) -> None:
         """Expire all whose deadline has come, the earliest first."""
         due = [
-            operation
-            for queue in self._queues.values()
-            for operation in _pop_due(queue, now_ms)
+            operation for queue in self._queues.values() for operation in _pop_due(queue, now_ms)
         ]
         due.sort(key=lambda operation: operation.deadline_ms)
         for operation in due:

@@ -1,8 +1,8 @@
-"""The replicas that this broker hosts, and keeping them as the metadata image wants them.
+"""The replicas that this broker hosts, kept as the metadata image wants them.
 
-Owns: which replicas exist here, their roles as metadata records arrive, who is woken when one moves,
-and the periodic work: ISR checks, watermark checkpoints, retention.  Never: changes a replica's
-state itself (partition/replica.py does).  Kafka: ReplicaManager, LogManager, BrokerMetadataPublisher.
+Owns: which replicas exist here, their roles as metadata arrives, who is woken when one moves, and
+the periodic work: ISR checks, watermark checkpoints, retention.  Never: changes a replica's state
+itself (partition/replica.py does).  Kafka: ReplicaManager, LogManager, BrokerMetadataPublisher.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class Replicas:
             return
         if replica is None:
             replica = self._by_key[key] = Replica(
-                topic, new, broker.node_id, broker.disk.log(*key), self._topic_config(topic),
+                topic, new, broker.node_id, broker.disk.create(*key), self._topic_config(topic),
                 broker.image.brokers, self.last_fetches, broker.config.replica_lag_time_max_ms,
             )  # fmt: skip
         replica.cause = cause

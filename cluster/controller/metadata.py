@@ -39,6 +39,8 @@ class BrokerRegistration(Struct, frozen=True):
     rack: str | None
     fenced: bool = True
     in_controlled_shutdown: bool = False
+    incarnation_id: bytes = b""
+    """Drawn by the broker's process at its start: another one means that it was restarted."""
 
     @property
     def is_active(self) -> bool:
@@ -56,7 +58,8 @@ class PartitionRegistration(Struct, frozen=True):
     leader: int
     """Broker id or NO_LEADER."""
     leader_epoch: int
-    """One up at each change of leader (or ISR shrink by the controller, as in Kafka)."""
+    """One up at each change of leader, to another broker or to none.  An ISR shrink alone has not
+    bumped it since 3.6 (KAFKA-15021)."""
     partition_epoch: int
     """One up at each change of anything."""
     elr: tuple[int, ...] = ()

@@ -18,12 +18,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any
 
 from cluster.contract import NoteId
 from cluster.controller.metadata import BrokerRegistration, PartitionRegistration
+from cluster.partition.followers import NEVER_MS, FollowerProgress, IsrProposal
 from cluster.partition.log import Appended
 from cluster.protocol.errors import ErrorCode
 
@@ -32,10 +31,6 @@ if TYPE_CHECKING:
     from cluster.partition.log import Log
     from cluster.protocol.records import Batch
 
-UNKNOWN_OFFSET: Final = -1
-NEVER_MS: Final = -(10**12)
-"""Before any run began; virtual clocks start at 0."""
-
 
 class Role(Enum):
     """What a replica is to its partition; NONE until metadata has said."""
@@ -43,30 +38,6 @@ class Role(Enum):
     NONE = "none"
     LEADER = "leader"
     FOLLOWER = "follower"
-
-
-class FollowerProgress(Struct):
-    """What a leader knows of one follower.  Kafka: ReplicaState."""
-
-    broker_id: int
-    last_caught_up_ms: int
-    """Last time at which it had everything that the leader had at its previous fetch."""
-    log_end_offset: int = UNKNOWN_OFFSET
-    log_start_offset: int = UNKNOWN_OFFSET
-    last_fetch_ms: int = 0
-    leader_end_at_last_fetch: int = 0
-    broker_epoch: int = -1
-
-
-class IsrProposal(Struct, frozen=True):
-    """An ISR that this leader has asked the controller for.  Kafka: PendingPartitionChange."""
-
-    isr: tuple[int, ...]
-    maximal_isr: tuple[int, ...]
-    """Committed and proposed together: all of them hold the watermark back until it is decided."""
-    leader_epoch: int
-    partition_epoch: int
-    reason: str
 
 
 class Replica:
@@ -205,7 +176,8 @@ class Replica:
         self, follower_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int,
         now_ms: int,
     ) -> bool:  # fmt: skip
-        """A follower asks for `fetch_offset`: it has all before it.  True if the watermark moved.
+        """A follower asks for `fetch_offset`: it has all before it.  True if the high or the low
+        watermark may have moved.
 
         Kafka: Partition.updateFollowerFetchState.
         """
@@ -216,13 +188,14 @@ class Replica:
         elif fetch_offset >= follower.leader_end_at_last_fetch:
             # It reached what the leader had a fetch ago: caught up as of that fetch.
             follower.last_caught_up_ms = max(follower.last_caught_up_ms, follower.last_fetch_ms)
-        moved = follower.log_end_offset != fetch_offset
+        start_moved = follower.log_start_offset != log_start_offset
+        end_moved = follower.log_end_offset != fetch_offset
         follower.log_end_offset = fetch_offset
         follower.log_start_offset = log_start_offset
         follower.last_fetch_ms = now_ms
         follower.leader_end_at_last_fetch = log_end_offset
         follower.broker_epoch = broker_epoch
-        return moved and self.advance_high_watermark(now_ms)
+        return (end_moved and self.advance_high_watermark(now_ms)) or start_moved
 
     def advance_high_watermark(self, now_ms: int) -> bool:
         """Move the watermark to the least log end of those that must have it.  True if moved.
@@ -252,9 +225,7 @@ class Replica:
         """Neither fenced nor going down (KIP-841), nor of an earlier life (KIP-903)."""
         broker = self.brokers.get(follower.broker_id)
         return (
-            broker is not None
-            and broker.is_active
-            and follower.broker_epoch in (-1, broker.epoch)
+            broker is not None and broker.is_active and follower.broker_epoch in (-1, broker.epoch)
         )
 
     def _is_lagging(self, follower: FollowerProgress, end: int, now_ms: int) -> bool:
@@ -419,7 +390,7 @@ class Replica:
         self.high_watermark = offset
 
     def advance_log_start(self, offset: int) -> bool:
-        """Forget what is below `offset` (retention on the leader, DeleteRecords).  True if moved."""
+        """Forget what is below `offset`: the leader has, or DeleteRecords.  True if it moved."""
         log = self.log
         if offset <= log.log_start_offset:
             return False

@@ -65,9 +65,7 @@ def fetch(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     return PARKED
 
 
-def _session(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> FetchSession | ErrorCode | None:
+def _session(broker: BrokerNode, request: Request, now_ms: int) -> FetchSession | ErrorCode | None:
     """The session that this fetch begins or goes on with; None: it stands alone.
 
     Kafka: FetchManager.newContext.

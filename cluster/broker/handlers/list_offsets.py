@@ -34,6 +34,8 @@ _FIRST_VERSION: Final = {
 CONSUMER_ID: Final = -1
 DEBUGGING_CONSUMER_ID: Final = -2
 
+NOWHERE: Final = (-1, -1, -1)
+
 PartitionAnswer = m.ListOffsetsResponse.ListOffsetsPartitionResponse
 
 
@@ -76,31 +78,30 @@ def _answer(broker: BrokerNode, request: Request, topic: str, wanted: Any, named
     if request.body.replica_id == CONSUMER_ID and not _watermark_is_of_this_epoch(replica):
         # A new leader cannot tell yet what was committed before it.
         return PartitionAnswer(index, ErrorCode.OFFSET_NOT_AVAILABLE)
-    return PartitionAnswer(index, ErrorCode.NONE, **_offset(replica, wanted.timestamp, request))
+    timestamp, offset, leader_epoch = _find_offset(replica, wanted.timestamp, request)
+    return PartitionAnswer(
+        index, ErrorCode.NONE, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch
+    )
 
 
 def _watermark_is_of_this_epoch(replica: Replica) -> bool:
     return replica.high_watermark >= replica.leader_epoch_start_offset
 
 
-def _offset(replica: Replica, timestamp: int, request: Request) -> dict[str, int]:
+def _find_offset(replica: Replica, timestamp: int, request: Request) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch), each -1 where there is none."""
     log = replica.log
-    end = replica.high_watermark
-    if request.body.replica_id != CONSUMER_ID:
-        end = log.log_end_offset
+    is_consumer = request.body.replica_id == CONSUMER_ID
+    end = replica.high_watermark if is_consumer else log.log_end_offset
     if timestamp == LATEST:
-        return {"offset": end, "leader_epoch": replica.leader_epoch, "timestamp": -1}
+        return -1, end, replica.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
-        return {
-            "offset": start, "leader_epoch": log.epochs.epoch_for_offset(start), "timestamp": -1,
-        }  # fmt: skip
+        return -1, start, log.epochs.epoch_for_offset(start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return {"offset": -1, "leader_epoch": -1, "timestamp": -1}
+        return NOWHERE
     if timestamp == MAX_TIMESTAMP:
         found = log.offset_of_max_timestamp()
     else:
         found = log.offset_for_timestamp(timestamp)
-    if found is None or found[1] >= end:
-        return {"offset": -1, "leader_epoch": -1, "timestamp": -1}
-    return {"timestamp": found[0], "offset": found[1], "leader_epoch": found[2]}
+    return NOWHERE if found is None or found[1] >= end else found

@@ -1,7 +1,8 @@
 """Produce (API 0, v3-13): append batches to the partitions that this broker leads.
 
-Owns: the order of checks before an append, and the response.  Never: opens records (partition/log.py
-does where it must), waits (appends.py does).  Kafka: KafkaApis.handleProduceRequest.
+Owns: the order of checks before an append, and the response.  Never: opens records (only
+partition/log.py does, where it must), waits (appends.py does).
+Kafka: KafkaApis.handleProduceRequest.
 Behaviour: acks=0 gets no answer, and a closed connection on an error; acks=1 is answered after the
   append, acks=all when the high watermark has passed it.
 Versions: v7 zstd (KIP-110), v8 record errors (KIP-467), v10 leader hints (KIP-951), v13 topic ids
@@ -61,7 +62,10 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
             data.records = None
             if appended.error != ErrorCode.NONE:
                 _fail(answer, appended.error, appended.error_message)
-                answer.record_errors = appended.record_errors
+                answer.record_errors = [
+                    m.ProduceResponse.BatchIndexAndErrorMessage(index, text)
+                    for index, text in appended.record_errors
+                ]
                 continue
             answer.base_offset = appended.base_offset
             answer.log_append_time_ms = appended.log_append_time_ms
@@ -116,9 +120,7 @@ def _fail(answer: Any, error: ErrorCode, message: str | None = None) -> None:
     answer.error_message = message
 
 
-def _delayed(
-    broker: BrokerNode, request: Request, response: m.ProduceResponse
-) -> DelayedAppend:
+def _delayed(broker: BrokerNode, request: Request, response: m.ProduceResponse) -> DelayedAppend:
     def on_done(_now_ms: int) -> None:
         broker.reply(request, _with_hints(broker, request, response))
 
@@ -146,7 +148,7 @@ def _with_hints(
 def _silent(broker: BrokerNode, request: Request, response: m.ProduceResponse) -> Any:
     """acks=0: a producer that hears nothing learns of an error by its connection closing."""
     failed = [
-        f"{topic.name}-{answer.index}: {ErrorCode(answer.error_code).name}"
+        f"{topic.name}-{answer.index}: {answer.error_code!r}"
         for topic in response.responses
         for answer in topic.partition_responses
         if answer.error_code != ErrorCode.NONE
