@@ -1,1 +1,49 @@
-"""…"""
+"""One module per API family; importing this package registers every handler.
+
+Owns: the list of handler modules.  Never: anything else (registry.py has the table).
+"""
+
+from __future__ import annotations
+
+from cluster.broker.handlers import (
+    api_versions,
+    configs,
+    delete_records,
+    describe_cluster,
+    describe_configs,
+    describe_topic_partitions,
+    elections,
+    fetch,
+    find_coordinator,
+    group_offsets,
+    groups,
+    list_offsets,
+    metadata,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+    producer_ids,
+    topics,
+)
+
+ALL = (
+    api_versions,
+    configs,
+    delete_records,
+    describe_cluster,
+    describe_configs,
+    describe_topic_partitions,
+    elections,
+    fetch,
+    find_coordinator,
+    group_offsets,
+    groups,
+    list_offsets,
+    metadata,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+    producer_ids,
+    topics,
+)
+"""Every handler module."""

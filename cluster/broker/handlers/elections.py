@@ -1,0 +1,50 @@
+"""ElectLeaders (API 43, v0-2): preferred or unclean elections, on demand; the controller decides.
+
+Owns: the answer when the controller does not answer in time.  Never: elects.
+Kafka: KafkaApis.handleElectLeaders (forwarded), ReplicationControlManager.electLeaders; KIP-183,
+KIP-460.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cluster.broker.handlers.forwarding import forward
+from cluster.broker.registry import handles
+from cluster.contract import Request
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from cluster.broker.node import BrokerNode
+
+
+@handles(ApiKey.ELECT_LEADERS, versions=(0, 2))
+def elect_leaders(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+    """Elect leaders of the partitions named, or (null) of all.
+
+    Behaviour: as the controller answers; REQUEST_TIMED_OUT for the whole and for every partition
+    named if it does not within timeout_ms.
+    Versions: v0 preferred elections only, no error for the whole; v1 unclean ones (KIP-460).
+    """
+    return forward(broker, request, request.body.timeout_ms, elect_leaders_timed_out, now_ms)
+
+
+def elect_leaders_timed_out(request: m.ElectLeadersRequest) -> m.ElectLeadersResponse:
+    """REQUEST_TIMED_OUT for the whole and for each partition named."""
+    return m.ElectLeadersResponse(
+        error_code=ErrorCode.REQUEST_TIMED_OUT,
+        replica_election_results=[
+            m.ElectLeadersResponse.ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    m.ElectLeadersResponse.PartitionResult(
+                        partition_id=partition, error_code=ErrorCode.REQUEST_TIMED_OUT
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )

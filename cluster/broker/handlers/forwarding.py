@@ -1,0 +1,36 @@
+"""Requests that only the controller can answer: pass them on, give its answer back as it is.
+
+Owns: the wait for that answer.  Never: looks into a request (its handler does, before).
+Kafka: ForwardingManager, KIP-590.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cluster.broker.registry import PARKED, Parked
+from cluster.contract import Request
+
+if TYPE_CHECKING:
+    from cluster.broker.node import BrokerNode
+
+
+def forward(
+    broker: BrokerNode,
+    request: Request,
+    timeout_ms: int,
+    timed_out: Callable[[Any], Any],
+    now_ms: int,
+) -> Parked | Any:
+    """Have the controller answer `request`; `timed_out(request.body)` is the answer if it has not
+    in `timeout_ms`.  Without time to wait it is not even asked: nothing is done then, as in Kafka,
+    where the controller drops what comes to its turn too late."""
+    if timeout_ms <= 0:
+        return timed_out(request.body)
+
+    def on_answer(body: Any, now_ms: int) -> None:
+        broker.reply(request, timed_out(request.body) if body is None else body)
+
+    broker.ask_controller(request.body, on_answer, timeout_ms, now_ms)
+    return PARKED
