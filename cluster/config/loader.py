@@ -68,7 +68,8 @@ def check_ports(topology: Topology, probe: Callable[[str, int], str | None]) -> 
 
 def _checked(root: Node, source: str, problems: list[Problem]) -> Topology:
     topology, more = check_topology(root, source)
-    problems = problems + more
+    said = {problem.path for problem in problems}
+    problems = problems + [problem for problem in more if problem.path not in said]
     if problems or topology is None:
         raise TopologyError(problems)
     return topology

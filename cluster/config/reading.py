@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from cluster.config.problems import Problem, join, show, unknown
+from cluster.config.problems import MAX_SHOWN, Problem, join, show, unknown
 from cluster.config.topology import Place
 from cluster.config.tree import Entry, Items, Map, Node, Scalar
 
@@ -32,6 +32,11 @@ class Reading:
         """Add a problem at this place."""
         self.problems.append(Problem(self.source, at.line, at.column, path, text))
 
+    @property
+    def is_tired(self) -> bool:
+        """There are so many problems that the search for near names is not worth its time."""
+        return len(self.problems) > 2 * MAX_SHOWN
+
     def entries(
         self, node: Node | None, path: str, known: Sequence[str] | None, what: str
     ) -> dict[str, Node]:
@@ -45,7 +50,8 @@ class Reading:
         values: dict[str, Node] = {}
         for key, entry in node.entries.items():
             if known is not None and key not in known:
-                self.wrong(entry, join(path, key), unknown(what, key, known))
+                text = f"no such {what}" if self.is_tired else unknown(what, key, known)
+                self.wrong(entry, join(path, key), text)
             elif not is_null(entry.value):
                 values[key] = entry.value
         return values

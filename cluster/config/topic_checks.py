@@ -1,23 +1,24 @@
-"""Topics and configs as written (tree.py) to checked ones.
+"""Topics as written (tree.py) to checked ones.
 
-Owns: what topics and configs in a topology may say.  Never: raises; says everything that is wrong.
-Kafka: Topic.validate, ReplicationControlManager (CreateTopics), ConfigurationControlManager.
+Owns: what a topology may say of topics.  Never: raises; says everything that is wrong.
+Kafka: Topic.validate, ReplicationControlManager (CreateTopics).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from cluster.config.broker import BROKER_CONFIGS, BrokerConfig, check_broker_config
-from cluster.config.problems import join, nearest, show
-from cluster.config.reading import Reading, kind
+from cluster.config.broker import BrokerConfig
+from cluster.config.broker_checks import Brokers
+from cluster.config.config_checks import read_configs, unknown_topic_config
+from cluster.config.problems import join, show
+from cluster.config.reading import Reading
 from cluster.config.topic import TOPIC_CONFIGS, TopicConfig, check_topic_config
 from cluster.config.topology import TopicSpec
-from cluster.config.tree import Items, Map, Node, Scalar
-from cluster.config.values import ConfigDef, ConfigError, parse_value
+from cluster.config.tree import Items, Map, Node
 
 MAX_PARTITIONS: Final = 100_000
 """Of one topic, and of all topics of a topology together."""
@@ -27,125 +28,9 @@ TOPIC_KEYS: Final = ("partitions", "replication_factor", "assignment", "config")
 
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
-_TOPOLOGY_SETS: Final = {
-    "broker.id": "`id` of the broker",
-    "node.id": "`id` of the broker",
-    "broker.rack": "`rack` of the broker",
-    "listeners": "`host` of the topology and `port` of the broker",
-    "advertised.listeners": "`advertised` of the broker",
-}
-_NOT_SIMULATED: Final = (
-    "ssl.", "sasl.", "security.", "listener.", "remote.", "controller.", "metadata.", "group.",
-    "share.", "process.roles", "log.dir", "log.cleaner.", "metric", "kafka.metrics",
-    "delegation.token.", "authorizer.", "principal.", "client.quota.", "telemetry.", "replica.",
-    "num.", "background.threads", "broker.", "transaction.", "quota.", "alter.", "create.topic.",
-    "config.providers", "socket.", "connection.", "inter.broker.", "early.start.",
-    "offsets.commit.required.acks", "password.", "server.max.", "internal.",
-)  # fmt: skip
-"""How names begin that Kafka has and kcluster does not."""
-
-
-# ---------------------------------------------------------------------------------- configs
-
-
-def read_broker_configs(
-    reading: Reading, node: Node | None, path: str, profile: str, beneath: Mapping[str, str]
-) -> tuple[dict[str, str], BrokerConfig | None]:
-    """The broker configs of a mapping as text; and what they come to over `beneath`, if that can
-    be said.  Says also what does not go together."""
-    before = len(reading.problems)
-    own = _read_configs(reading, node, path, BROKER_CONFIGS, _unknown_broker_config)
-    if len(reading.problems) > before or node is None:
-        return own, None if node is not None else _resolved(profile, beneath)
-    config = _resolved(profile, beneath, own)
-    if config is not None:
-        values = node.entries if isinstance(node, Map) else {}
-        for name, why in check_broker_config(config):
-            entry = values.get(name)
-            reading.wrong(node if entry is None else entry.value, join(path, name), why)
-    return own, config
-
-
-def _resolved(profile: str, *overrides: Mapping[str, str]) -> BrokerConfig | None:
-    try:
-        return BrokerConfig.resolve(profile, *overrides)
-    except ConfigError:
-        return None  # said where it was written
-
-
-def _read_configs(
-    reading: Reading,
-    node: Node | None,
-    path: str,
-    definitions: Mapping[str, ConfigDef],
-    unknown_name: Callable[[str], str],
-) -> dict[str, str]:
-    configs: dict[str, str] = {}
-    if node is None:
-        return configs
-    if not isinstance(node, Map):
-        reading.entries(node, path, None, "config")
-        return configs
-    for name, entry in node.entries.items():
-        at = join(path, name)
-        definition = definitions.get(name)
-        if definition is None:
-            reading.wrong(entry, at, unknown_name(name))
-            continue
-        text = _config_text(entry.value, definition)
-        if text is None:
-            reading.wrong(entry.value, at, f"{kind(entry.value)}; it must be a {definition.type}")
-            continue
-        value = parse_value(definition, text)
-        if isinstance(value, ConfigError):
-            reading.wrong(entry.value, at, show_sentence(str(value)))
-        else:
-            configs[name] = text
-    return configs
-
-
-def _config_text(node: Node, definition: ConfigDef) -> str | None:
-    if isinstance(node, Scalar):
-        return node.text
-    if isinstance(node, Items) and definition.type == "LIST":
-        words = [item.text for item in node.items if isinstance(item, Scalar)]
-        return ",".join(word or "" for word in words) if len(words) == len(node.items) else None
-    return None
-
-
-def show_sentence(text: str) -> str:
-    """A message with a value in it, on one line and bounded."""
-    text = text if len(text) <= 300 else f"{text[:200]} ... {text[-97:]}"
-    return text if text.isprintable() else repr(text)
-
-
-def _unknown_broker_config(name: str) -> str:
-    if name in _TOPOLOGY_SETS:
-        return f"set with {_TOPOLOGY_SETS[name]}"
-    topic_config = TOPIC_CONFIGS.get(name)
-    if topic_config is not None and topic_config.synonyms:
-        return f"a config of topics; for all topics it is {topic_config.synonyms[0]}"
-    meant = nearest(name, BROKER_CONFIGS)
-    if meant is not None:
-        return f"no such broker config; did you mean {meant}?"
-    if name.startswith(_NOT_SIMULATED):
-        return "not a config that kcluster obeys, whether or not Kafka has it; leave it out"
-    return "no such broker config"
-
-
-def _unknown_topic_config(name: str) -> str:
-    for definition in TOPIC_CONFIGS.values():
-        if name in definition.synonyms:
-            return f"a config of brokers; of a topic it is {definition.name}"
-    meant = nearest(name, TOPIC_CONFIGS)
-    return "no such topic config" + (f"; did you mean {meant}?" if meant else "")
-
-
-# ----------------------------------------------------------------------------------- topics
-
 
 def check_topics(
-    reading: Reading, node: Node | None, broker_ids: Sequence[int], broker: BrokerConfig
+    reading: Reading, node: Node | None, brokers: Brokers, broker: BrokerConfig
 ) -> dict[str, TopicSpec]:
     """The topics by name."""
     reading.entries(node, "topics", None, "topic")
@@ -164,7 +49,7 @@ def check_topics(
             reading.wrong(
                 entry, path, f"collides with {other}: `.` and `_` are the same in metric names"
             )
-        topic = _Topic(reading, path, entry.value, broker_ids, broker).read(name)
+        topic = _Topic(reading, path, entry.value, brokers, broker).read(name)
         topics[name] = topic
         if 0 <= room < topic.partitions:
             reading.wrong(entry, path, f"with it there are more than {MAX_PARTITIONS} partitions")
@@ -195,11 +80,11 @@ class _Topic:
         reading: Reading,
         path: str,
         node: Node,
-        broker_ids: Sequence[int],
+        brokers: Brokers,
         broker: BrokerConfig,
     ) -> None:
         self.reading, self.path, self.node = reading, path, node
-        self.broker_ids, self.broker = broker_ids, broker
+        self.brokers, self.broker = brokers, broker
         self.values = reading.entries(node, path, TOPIC_KEYS, "key of a topic")
 
     def read(self, name: str) -> TopicSpec:
@@ -229,7 +114,7 @@ class _Topic:
         return factor
 
     def _check_replication_factor(self, factor: int, node: Node, origin: str) -> None:
-        count = len(self.broker_ids)
+        count = self.brokers.count
         if count and factor > count:
             who = "the only broker" if count == 1 else f"the {count} brokers"
             value = f"{origin} {factor}".strip()
@@ -239,7 +124,7 @@ class _Topic:
     def _config(self) -> dict[str, str]:
         node, path = self.values.get("config"), join(self.path, "config")
         before = len(self.reading.problems)
-        own = _read_configs(self.reading, node, path, TOPIC_CONFIGS, _unknown_topic_config)
+        own = read_configs(self.reading, node, path, TOPIC_CONFIGS, unknown_topic_config)
         if node is not None and len(self.reading.problems) == before:
             problem = check_topic_config(TopicConfig.resolve(self.broker, own))
             if problem is not None:
@@ -289,11 +174,16 @@ class _Topic:
             if number is None:
                 continue
             replicas.append(number)
-            if self.broker_ids and number not in self.broker_ids:
-                there = ", ".join(map(str, sorted(self.broker_ids)[:10]))
-                text = f"there is no broker {number}; there are {there}"
-                self.reading.wrong(item, join(path, place), text)
+            known_ids = self.brokers.known_ids
+            if known_ids and number not in known_ids:
+                self.reading.wrong(item, join(path, place), no_broker(number, known_ids))
         for number, times in Counter(replicas).items():
             if times > 1:
                 self.reading.wrong(row, path, f"broker {number} is named {times} times")
         return tuple(replicas)
+
+
+def no_broker(number: int, ids: Sequence[int]) -> str:
+    """The message for an id that no broker has."""
+    there = ", ".join(map(str, sorted(ids)[:10])) + (", ..." if len(ids) > 10 else "")
+    return f"there is no broker {number}; there are {there}"

@@ -149,7 +149,7 @@ def split_address(address: str) -> tuple[str, int]:
         if not bracket or (port and not port.startswith(":")):
             raise ValueError(address)
         port = port[1:]
-    elif address.count(":") == 1:
+    elif ":" in address:
         host, _, port = address.partition(":")
         if not port:
             raise ValueError(address)
