@@ -1,0 +1,57 @@
+"""Parked requests: each is expired once, in order, or never."""
+
+from __future__ import annotations
+
+from cluster.broker.purgatory import DelayedOperation, Purgatory
+
+
+class Parked(DelayedOperation):
+    __slots__ = ("expired",)
+
+    def __init__(self, expired: list[Parked]) -> None:
+        super().__init__()
+        self.expired = expired
+
+    def expire(self, now_ms: int) -> None:
+        self.done = True
+        self.expired.append(self)
+
+
+def test_purgatory__expires_in_order_of_deadline_whatever_the_wait():
+    purgatory, expired = Purgatory(), []
+    late, early = Parked(expired), Parked(expired)
+    purgatory.park(late, 500, now_ms=0)
+    purgatory.park(early, 100, now_ms=10)
+    assert purgatory.next_ms == 110
+    purgatory.run_due(499)
+    assert expired == [early]
+    purgatory.run_due(500)
+    assert expired == [early, late]
+    assert purgatory.next_ms is None
+
+
+def test_purgatory__what_is_done_is_not_expired_and_not_waited_for():
+    purgatory, expired = Purgatory(), []
+    done, waiting = Parked(expired), Parked(expired)
+    purgatory.park(done, 100, now_ms=0)
+    purgatory.park(waiting, 100, now_ms=50)
+    done.done = True
+    assert purgatory.next_ms == 150
+    assert len(purgatory) == 1
+    purgatory.run_due(1_000)
+    assert expired == [waiting]
+
+
+def test_purgatory__one_that_finishes_another_does_not_expire_it():
+    purgatory, expired = Purgatory(), []
+    other = Parked(expired)
+
+    class Finisher(Parked):
+        def expire(self, now_ms: int) -> None:
+            super().expire(now_ms)
+            other.done = True
+
+    purgatory.park(Finisher(expired), 100, now_ms=0)
+    purgatory.park(other, 200, now_ms=0)
+    purgatory.run_due(300)
+    assert other not in expired
