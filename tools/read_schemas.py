@@ -215,6 +215,8 @@ def write_records(newer: Definitions) -> None:
 
 
 STUB_HEAD = '''"""Static types of messages.py.  Written by tools/read_schemas.py; do not edit."""
+# ruff: noqa: E501
+# fmt: off
 
 from typing import Any
 

@@ -45,7 +45,7 @@ def decoder_source(
         "    try:",
         f"        {start if has_records else 'b = bytes(buffer)'}",
         *writer.lines,
-        "        if p != len(b): raise ValueError",
+        f"        if p {'>' if schema.ignores_rest else '!='} len(b): raise ValueError",
         f"        return {value}",
         "    except (StructError, IndexError, ValueError):",
         "        return decode_carefully(buffer, s)",

@@ -1,4 +1,6 @@
 """Static types of messages.py.  Written by tools/read_schemas.py; do not edit."""
+# ruff: noqa: E501
+# fmt: off
 
 from typing import Any
 

@@ -101,6 +101,8 @@ class MessageSchema(Struct, frozen=True):
     flexible: Versions
     """Compact lengths and tagged fields (KIP-482)."""
     top: StructSchema
+    ignores_rest: bool
+    """Whether bytes may follow: 4.3.1 answers requests that go on after their last field."""
 
     def is_flexible(self, version: int) -> bool:
         return self.flexible[0] <= version <= self.flexible[1]
@@ -183,13 +185,15 @@ def message_schema(name: str) -> MessageSchema:
     if name in record_lines():
         record = record_lines()[name]
         text = (SCHEMA_DIR / "records" / f"{name}.txt").read_text()
-        return MessageSchema(name, record.versions, record.flexible, _parse(name, text, "record"))
+        top = _parse(name, text, "record")
+        return MessageSchema(name, record.versions, record.flexible, top, False)
     api, kind = (name[:-7], "request") if name.endswith("Request") else (name[:-8], "response")
     line = api_lines()[api]
     if name != api + kind.capitalize():
         raise KeyError(name)
     text = (SCHEMA_DIR / f"{api}.txt").read_text()
-    return MessageSchema(name, line.all_versions, line.flexible, _parse(name, text, kind))
+    top = _parse(name, text, kind)
+    return MessageSchema(name, line.all_versions, line.flexible, top, kind == "request")
 
 
 def message_names() -> list[str]:
