@@ -53,5 +53,6 @@ class CoordinatorBroker(Protocol):
     def append_internal(
         self, topic: str, partition: int, records: bytearray, on_committed: Committed, now_ms: int
     ) -> None:
-        """Append with acks=all to a partition that this broker leads.  `on_committed` may be
-        called before this returns."""
+        """Append with acks=all to a partition that this broker leads.  `on_committed` is called
+        once, maybe before this returns; with REQUEST_TIMED_OUT after offsets.commit.timeout.ms,
+        when the records are in the log but not known to be committed."""

@@ -86,7 +86,7 @@ def _join_new(
     prefix = (request.client_id or "") if instance_id is None else instance_id
     member_id = f"{prefix}-{UUID(bytes=shard.broker.rng.randbytes(16), version=4)}"
     if instance_id is not None and instance_id in group.static_members:
-        _replace_static(shard, request, group, member_id, protocols, now_ms)
+        _replace_static(shard, request, group, instance_id, member_id, protocols, now_ms)
     elif instance_id is None and request.api_version >= MEMBER_ID_REQUIRED_SINCE:
         group.pending_members[member_id] = None
         rebalance.await_member(shard, group, member_id, now_ms + body.session_timeout_ms)
@@ -171,12 +171,11 @@ def _update(
 
 
 def _replace_static(
-    shard: GroupShard, request: Request, group: Group, new_id: str,
+    shard: GroupShard, request: Request, group: Group, instance_id: str, new_id: str,
     protocols: dict[str, bytes], now_ms: int,
 ) -> None:  # fmt: skip
     """A static member has restarted: it takes its old place under a new id (KIP-345)."""
     body: m.JoinGroupRequest = request.body
-    instance_id = body.group_instance_id
     old_id = group.static_members[instance_id]
     old = group.members[old_id]
     rebalance.answer_both(shard, old, old_id, ErrorCode.FENCED_INSTANCE_ID)

@@ -5,9 +5,9 @@ resignation.  Never: decides about members (membership.py, rebalance.py) or what
 (offsets.py).
 Kafka: CoordinatorRuntime's context of one partition, GroupCoordinatorShard, CoordinatorLoader.
 
-Writes settle in the order in which they were appended.  A write that is given up on
-(offsets.commit.timeout.ms) is still in the log: it stays in line, and takes effect when a later one
-is committed, as it would for whoever loads the log.
+Writes take effect in the order in which they were appended.  A write that is given up on
+(offsets.commit.timeout.ms) is still in the log: it stays in line, and takes effect when the high
+watermark has passed it after all, as it would for whoever loads the log.
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ class _Write(Struct):
     """None once it has been called."""
     waiters: list[Settled]
     """To be called when this write and all before it are settled."""
+    end_offset: int = -1
+    """Log end offset behind it; -1 when it has not been appended."""
 
 
 class GroupShard:
@@ -93,34 +95,44 @@ class GroupShard:
             lambda error, at_ms: self._on_append(write, error, at_ms),
             now_ms,
         )
-        if write.on_settled is not None:
-            self.broker.timers.set(
-                ("group-write", self.partition, write.sequence),
-                now_ms + self.broker.config.offsets_commit_timeout_ms,
-                lambda at_ms: self._on_append(write, ErrorCode.REQUEST_TIMED_OUT, at_ms),
-            )
+        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        if not isinstance(replica, ErrorCode):
+            write.end_offset = replica.log.log_end_offset
 
     def after_writes(self, on_settled: Settled, now_ms: int) -> None:
-        """Call back when everything written so far is settled; at once if it is."""
-        if self._writes:
-            self._writes[-1].waiters.append(on_settled)
-        else:
+        """Call back when everything written so far is committed; at once if it is."""
+        self.catch_up(now_ms)
+        if not self._writes:
             on_settled(ErrorCode.NONE, now_ms)
+        elif self._writes[-1].on_settled is None:
+            # Given up on, so nobody will tell when it is committed.
+            on_settled(ErrorCode.COORDINATOR_NOT_AVAILABLE, now_ms)
+        else:
+            self._writes[-1].waiters.append(on_settled)
+
+    def catch_up(self, now_ms: int) -> None:
+        """Let writes that were given up on take effect if they have been committed since."""
+        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        if isinstance(replica, ErrorCode):
+            return
+        while self._writes:
+            first = self._writes[0]
+            if first.on_settled is not None or first.end_offset > replica.high_watermark:
+                return
+            self._take_effect(self._writes.popleft(), now_ms)
 
     def _on_append(self, write: _Write, error: ErrorCode, now_ms: int) -> None:
         if not self.active:
             return
-        self.broker.timers.cancel(("group-write", self.partition, write.sequence))
-        if error is ErrorCode.NONE:
+        if error == ErrorCode.NONE:
             while self._writes and self._writes[0].sequence <= write.sequence:
                 self._take_effect(self._writes.popleft(), now_ms)
             return
-        if error not in _MAY_BE_IN_LOG and write in self._writes:
-            self._writes.remove(write)
+        if error not in _MAY_BE_IN_LOG:
+            self._writes = deque(other for other in self._writes if other is not write)
         self._settle(write, _ANSWERS.get(error, error), now_ms)
 
     def _take_effect(self, write: _Write, now_ms: int) -> None:
-        self.broker.timers.cancel(("group-write", self.partition, write.sequence))
         for record in write.records:
             if isinstance(record, OffsetRecord):
                 self._apply_offset(record)
@@ -170,8 +182,7 @@ class GroupShard:
         self._writes.clear()
         self.active = False
         for write in writes:
-            self.broker.timers.cancel(("group-write", self.partition, write.sequence))
-            self._settle(write, ErrorCode.NOT_COORDINATOR, now_ms)
+                self._settle(write, ErrorCode.NOT_COORDINATOR, now_ms)
 
     # ---------------------------------------------------------------------- deletion
 

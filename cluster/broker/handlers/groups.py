@@ -45,7 +45,8 @@ def shard_of(broker: BrokerNode, group_id: str) -> GroupShard | ErrorCode:
     """The shard of a group of members, which must have a name."""
     if not group_id:
         return ErrorCode.INVALID_GROUP_ID
-    return broker.coordinator.shard_for(group_id)
+    found: GroupShard | ErrorCode = broker.coordinator.shard_for(group_id)
+    return found
 
 
 # ------------------------------------------------------------------------------------ members

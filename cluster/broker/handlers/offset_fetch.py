@@ -101,6 +101,7 @@ def _fetch_group(
     if request.body.require_stable:
         shard.after_writes(read, now_ms)
     else:
+        shard.catch_up(now_ms)
         read(ErrorCode.NONE, now_ms)
 
 

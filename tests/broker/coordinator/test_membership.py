@@ -1,0 +1,309 @@
+"""Join, sync, heartbeat, leave: each check and its error, static members."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.protocol import messages as m
+from cluster.protocol.errors import ErrorCode
+from tests.broker.coordinator.stand_in import (
+    Consumer,
+    commit_request,
+    fresh_broker,
+    settle,
+    subscription,
+)
+
+
+def stable(*instance_ids: str | None) -> list[Consumer]:
+    broker = fresh_broker()
+    members = [
+        Consumer(broker, instance_id=one, name=f"m{i}") for i, one in enumerate(instance_ids)
+    ]
+    for member in members:
+        member.join()
+    broker.at(9000)
+    settle(*members)
+    return members
+
+
+def test_join__new_member_must_come_back_with_its_id() -> None:
+    broker = fresh_broker()
+    a = Consumer(broker, name="app")
+    first = broker.answer(a._send_join(9))
+    assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert first.member_id.startswith("app-")
+    a.member_id = first.member_id
+    assert a.join().joined is None
+
+
+def test_join__id_that_never_came_back_does_not_hold_up_the_others() -> None:
+    (a,) = stable(None)
+    broker = a.broker
+    Consumer(broker)._send_join(9)
+    a.join()
+    assert a.joined is None, "one pending member may still come"
+    broker.at(broker.now_ms + 9_999)
+    assert a.joined is None
+    broker.at(broker.now_ms + 1)
+    assert a.joined.generation_id == 2
+
+
+def test_join__before_version_4_a_new_member_is_in_at_once() -> None:
+    broker = fresh_broker()
+    a = Consumer(broker).join(version=3)
+    broker.at(3000)
+    assert a.joined.generation_id == 1
+    b = Consumer(broker, session_timeout_ms=10_000, rebalance_timeout_ms=-1).join(version=0)
+    b.rebalance_timeout_ms = 10_000
+    a.join(version=3)
+    assert b.joined.generation_id == 2, "v0: the session timeout is the rebalance timeout"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"group": ""}, ErrorCode.INVALID_GROUP_ID),
+        ({"session_timeout_ms": 5_999}, ErrorCode.INVALID_SESSION_TIMEOUT),
+        ({"session_timeout_ms": 1_800_001}, ErrorCode.INVALID_SESSION_TIMEOUT),
+        ({"protocol_type": ""}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+    ],
+)
+def test_join__is_refused(changes: dict[str, object], error: ErrorCode) -> None:
+    consumer = Consumer(fresh_broker(), **changes)  # type: ignore[arg-type]
+    for version in range(10):
+        answer = consumer.join(version).joined
+        assert (answer.error_code, answer.generation_id) == (error, -1)
+
+
+def test_join__unknown_id_is_refused() -> None:
+    (a,) = stable(None)
+    for group in ("g", "other"):
+        stranger = Consumer(a.broker, group=group)
+        stranger.member_id = "nobody"
+        assert stranger.join().joined.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_join__other_protocol_type_is_refused() -> None:
+    (a,) = stable(None)
+    other = Consumer(a.broker, protocol_type="connect")
+    assert other.join().joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_join__full_group_is_refused() -> None:
+    broker = fresh_broker(group_max_size=1)
+    a = Consumer(broker).join()
+    b = Consumer(broker).join()
+    assert b.joined.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    broker.at(3000)
+    settle(a)
+    assert Consumer(broker).join().joined.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_join__repeated_elsewhere_answers_the_first() -> None:
+    broker = fresh_broker()
+    a = Consumer(broker).join()
+    first = a.joining
+    a.join()
+    assert first is not None
+    assert broker.answer(first).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    broker.at(3000)
+    assert a.joined.generation_id == 1
+
+
+def test_generation__old_one_is_fenced() -> None:
+    (a,) = stable(None)
+    assert a.heartbeat(0) is a.heartbeat(2) is ErrorCode.ILLEGAL_GENERATION
+    a.generation = 0
+    assert a.sync().synced.error_code == ErrorCode.ILLEGAL_GENERATION
+    assert a.commit(5) is ErrorCode.ILLEGAL_GENERATION
+
+
+def test_sync__other_protocol_is_refused() -> None:
+    (a,) = stable(None)
+    a.protocols = {"sticky": b""}
+    assert a.sync().synced.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    unnamed = m.SyncGroupRequest(group_id="g", generation_id=1, member_id=a.member_id)
+    assert a.broker.ask(unnamed, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert a.broker.ask(unnamed, 4).error_code == ErrorCode.NONE
+
+
+def test_sync__again_while_stable_gives_the_same_part() -> None:
+    a, b = stable(None, None)
+    assert b.sync().synced.assignment == b"part of m1"
+    assert a.sync().synced.assignment == b"part of m0"
+
+
+# -------------------------------------------------------------------------- static members
+
+
+def test_static__restart_takes_the_old_place_without_a_rebalance() -> None:
+    a, b = stable("i1", "i2")
+    old = Consumer(b.broker, instance_id="i2")
+    old.member_id, old.generation = b.member_id, b.generation
+    b.member_id = ""
+    b.join()
+    assert b.joined.error_code == ErrorCode.NONE
+    assert (b.generation, b.joined.skip_assignment) == (1, False)
+    assert b.member_id != old.member_id
+    assert b.sync().synced.assignment == b"part of m1"
+    assert a.heartbeat() is b.heartbeat() is ErrorCode.NONE
+    assert old.heartbeat() is ErrorCode.FENCED_INSTANCE_ID
+    assert old.commit(1) is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_static__leader_that_restarts_is_told_to_skip_the_assignment() -> None:
+    a, b = stable("i1", "i2")
+    a.member_id = ""
+    a.join(version=9)
+    assert a.joined.skip_assignment
+    assert a.joined.leader == a.member_id
+    assert [one.group_instance_id for one in a.joined.members] == ["i2", "i1"]
+    former = a.member_id
+    a.member_id = ""
+    a.join(version=8)
+    assert a.joined.leader == former, "before KIP-814 it must not know that it leads"
+    assert a.joined.members == []
+    assert b.heartbeat() is ErrorCode.NONE
+
+
+def test_static__restart_with_other_protocols_starts_a_rebalance() -> None:
+    a, b = stable("i1", "i2")
+    b.member_id, b.protocols = "", {"range": b""}
+    a.protocols = {"range": subscription("orders")}
+    assert b.join().joined.generation_id == 1, "same protocol, other metadata: no rebalance"
+    lonely = stable("i1")[0]
+    lonely.member_id, lonely.protocols = "", {"sticky": b""}
+    joined = lonely.join().joined
+    assert joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "others must know it too"
+
+
+def test_static__restart_is_undone_when_it_cannot_be_stored() -> None:
+    (a,) = stable("i1")
+    old_id, a.member_id = a.member_id, ""
+    a.broker.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert a.join().joined.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    a.broker.append_error = ErrorCode.NONE
+    a.member_id = old_id
+    assert a.heartbeat() is ErrorCode.NONE
+
+
+def test_static__second_process_with_the_same_instance_id_fences_a_waiting_first() -> None:
+    broker = fresh_broker()
+    first = Consumer(broker, instance_id="i1").join()
+    second = Consumer(broker, instance_id="i1").join()
+    assert first.joined.error_code == ErrorCode.FENCED_INSTANCE_ID
+    broker.at(3000)
+    assert second.joined.generation_id == 1
+
+
+def test_static__all_absent_keep_their_places_until_one_comes() -> None:
+    a, b = stable("i1", "i2")
+    broker = a.broker
+    c = Consumer(broker, session_timeout_ms=6000).join()
+    for _ in range(12):
+        broker.at(broker.now_ms + 5_000)
+        a.heartbeat()
+        b.heartbeat()
+    assert c.joined.generation_id == 2
+    assert c.joined.leader == c.member_id
+    assert len(c.joined.members) == 3
+
+
+def test_leave__admin_removes_a_static_member_by_its_instance_id() -> None:
+    a, b = stable("i1", "i2")
+    identity = m.LeaveGroupRequest.MemberIdentity
+    answer = a.broker.ask(
+        m.LeaveGroupRequest(
+            group_id="g",
+            members=[
+                identity(group_instance_id="i2"),
+                identity(group_instance_id="i9"),
+                identity(member_id=b.member_id, group_instance_id="i1"),
+                identity(member_id="nobody"),
+            ],
+        )
+    )
+    assert [one.error_code for one in answer.members] == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    ]
+    assert a.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_leave__in_old_versions_and_of_strangers() -> None:
+    a, b = stable(None, None)
+    assert a.leave(version=0) is ErrorCode.NONE
+    assert a.leave(version=2) is ErrorCode.UNKNOWN_MEMBER_ID
+    stranger = Consumer(a.broker, group="none")
+    stranger.member_id = "x"
+    assert stranger.leave() is ErrorCode.UNKNOWN_MEMBER_ID
+    b.join()
+    assert b.joined.generation_id == 2
+
+
+def test_leave__pending_member_may() -> None:
+    (a,) = stable(None)
+    pending = Consumer(a.broker)
+    pending.member_id = a.broker.answer(pending._send_join(9)).member_id
+    a.join()
+    assert a.joined is None
+    assert pending.leave() is ErrorCode.NONE
+    assert a.joined.generation_id == 2
+
+
+# ------------------------------------------------------------------------------- inspection
+
+
+def test_describe__shows_state_members_and_metadata() -> None:
+    (a,) = stable("i1")
+    answer = a.broker.ask(
+        m.DescribeGroupsRequest(groups=["g", "none"], include_authorized_operations=True)
+    )
+    group, none = answer.groups
+    (member,) = group.members
+    assert (group.group_state, group.protocol_type, group.protocol_data) == (
+        "Stable", "consumer", "range",
+    )  # fmt: skip
+    assert (member.group_instance_id, member.client_id) == ("i1", "m0")
+    assert member.client_host == "/127.0.0.1"
+    assert member.member_metadata == subscription("orders")
+    assert member.member_assignment == b"part of m0"
+    assert (none.group_state, none.error_code) == ("Dead", ErrorCode.GROUP_ID_NOT_FOUND)
+    old = a.broker.ask(m.DescribeGroupsRequest(groups=["none"]), 5).groups[0]
+    assert (old.group_state, old.error_code) == ("Dead", ErrorCode.NONE)
+
+
+def test_list__filters_by_state_and_type() -> None:
+    (a,) = stable(None)
+    a.broker.ask(commit_request("simple", 3), 2)
+
+    def listed(**filters: list[str]) -> list[tuple[str, str, str, str]]:
+        answer = a.broker.ask(m.ListGroupsRequest(**filters))
+        return sorted(
+            (g.group_id, g.group_state, g.protocol_type, g.group_type) for g in answer.groups
+        )
+
+    g = ("g", "Stable", "consumer", "classic")
+    simple = ("simple", "Empty", "", "classic")
+    assert listed() == [g, simple]
+    assert listed(states_filter=["STABLE"]) == [g]
+    assert listed(states_filter=["Empty", "Dead"]) == [simple]
+    assert listed(types_filter=["Classic"]) == [g, simple]
+    assert listed(types_filter=["consumer"]) == []
+
+
+def test_delete__only_groups_without_members() -> None:
+    (a,) = stable(None)
+    a.commit(7)
+
+    def delete(*names: str) -> list[int]:
+        answer = a.broker.ask(m.DeleteGroupsRequest(groups_names=list(names)))
+        return [one.error_code for one in answer.results]
+
+    assert delete("g", "none") == [ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_ID_NOT_FOUND]
+    a.leave()
+    assert delete("g") == [ErrorCode.NONE]
+    assert delete("g") == [ErrorCode.GROUP_ID_NOT_FOUND]

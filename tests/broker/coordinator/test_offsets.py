@@ -1,0 +1,354 @@
+"""Committed offsets: commit, fetch, delete, expire, and what a failover keeps."""
+
+from __future__ import annotations
+
+from cluster.broker.coordinator.coordinator import java_string_hash
+from cluster.contract import Request
+from cluster.protocol import messages as m
+from cluster.protocol.errors import ErrorCode
+from tests.broker.coordinator.stand_in import (
+    Consumer,
+    StandInBroker,
+    commit_request,
+    committed,
+    fresh_broker,
+    restarted,
+    settle,
+)
+
+MINUTE_MS = 60_000
+
+
+def one_member(**config: object) -> Consumer:
+    broker = fresh_broker(**config)
+    member = Consumer(broker, name="a").join()
+    broker.at(3000)
+    settle(member)
+    return member
+
+
+def error_of(broker: StandInBroker, request: Request) -> int | None:
+    answer = broker.answer(request)
+    return None if answer is None else answer.topics[0].partitions[0].error_code
+
+
+# ----------------------------------------------------------------------------- commit, fetch
+
+
+def test_commit__member_commits_and_anybody_fetches() -> None:
+    a = one_member()
+    assert a.commit(42) is ErrorCode.NONE
+    assert committed(a.broker, "g") == 42
+    assert committed(a.broker, "g", partition=1) == -1
+    assert committed(a.broker, "other") == -1
+
+
+def test_commit__counts_as_a_heartbeat() -> None:
+    a = one_member()
+    for _ in range(3):
+        a.broker.at(a.broker.now_ms + 9_000)
+        assert a.commit(1) is ErrorCode.NONE
+    assert a.heartbeat() is ErrorCode.NONE
+
+
+def test_commit__without_a_group_makes_a_simple_one() -> None:
+    broker = fresh_broker()
+    for version in (2, 7, 9):
+        broker.ask(commit_request("tool", version), version)
+        assert committed(broker, "tool") == version
+    with_generation = commit_request("none", 1, generation=3, member_id="m")
+    assert error_of(broker, broker.send(with_generation, 9)) == ErrorCode.ILLEGAL_GENERATION
+
+
+def test_commit__into_a_group_with_members_needs_to_be_one() -> None:
+    a = one_member()
+    broker = a.broker
+    unknown = ErrorCode.UNKNOWN_MEMBER_ID
+    assert error_of(broker, broker.send(commit_request("g", 1), 9)) == unknown
+    assert (
+        error_of(broker, broker.send(commit_request("g", 1, generation=1, member_id="x"), 9))
+        == unknown
+    )
+    a.join()
+    assert a.joined is not None
+    assert a.commit(1) is ErrorCode.REBALANCE_IN_PROGRESS, "it has joined and not yet synced"
+
+
+def test_commit__during_a_rebalance_is_taken_from_the_old_generation() -> None:
+    a = one_member()
+    Consumer(a.broker).join()
+    assert a.commit(5) is ErrorCode.NONE
+    assert committed(a.broker, "g") == 5
+
+
+def test_commit__each_partition_has_its_own_error() -> None:
+    broker = fresh_broker(offset_metadata_max_bytes=4)
+    request = commit_request("g", 1, partition=0, metadata="12345")
+    part = m.OffsetCommitRequest.OffsetCommitRequestPartition
+    request.topics[0].partitions += [part(partition_index=6), part(partition_index=1)]
+    topic = m.OffsetCommitRequest.OffsetCommitRequestTopic
+    request.topics.append(topic(name="nowhere", partitions=[part(partition_index=0)]))
+    answer = broker.ask(request, 9)
+    found = {(t.name, p.partition_index): p.error_code for t in answer.topics for p in t.partitions}
+    assert found == {
+        ("orders", 0): ErrorCode.OFFSET_METADATA_TOO_LARGE,
+        ("orders", 6): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("orders", 1): ErrorCode.NONE,
+        ("nowhere", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+
+
+def test_commit__by_topic_id() -> None:
+    broker = fresh_broker()
+    topic_id = broker.image.topics["orders"].topic_id
+    request = commit_request("g", 11, topic="")
+    request.topics[0].topic_id = topic_id
+    answer = broker.ask(request, 10)
+    assert answer.topics[0].topic_id == topic_id
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+    request.topics[0].topic_id = bytes(15) + b"\xee"
+    assert broker.ask(request, 10).topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+    asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
+    (group,) = broker.ask(m.OffsetFetchRequest(groups=[asked]), 10).groups
+    assert [t.topic_id for t in group.topics] == [topic_id]
+    one = m.OffsetFetchRequest.OffsetFetchRequestTopics
+    asked.topics = [one(topic_id=bytes(15) + b"\xee", partition_indexes=[0])]
+    (group,) = broker.ask(m.OffsetFetchRequest(groups=[asked]), 10).groups
+    assert group.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_commit__is_answered_and_seen_when_it_is_committed() -> None:
+    broker = fresh_broker()
+    broker.held = []
+    request = broker.send(commit_request("g", 9), 9)
+    assert broker.answer(request) is None
+    assert committed(broker, "g") == -1
+    stable = broker.send(m.OffsetFetchRequest(group_id="g", topics=None, require_stable=True), 7)
+    assert broker.answer(stable) is None
+    broker.release()
+    assert error_of(broker, request) == ErrorCode.NONE
+    assert broker.answer(stable).topics[0].partitions[0].committed_offset == 9
+
+
+def test_commit__that_timed_out_counts_once_the_log_has_it() -> None:
+    broker = fresh_broker()
+    broker.held = []
+    request = broker.send(commit_request("g", 9), 9)
+    broker.release(ErrorCode.REQUEST_TIMED_OUT)
+    assert error_of(broker, request) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert committed(broker, "g") == -1
+    fetch = m.OffsetFetchRequest(group_id="g", topics=None, require_stable=True)
+    assert broker.ask(fetch, 7).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    for replica in broker.replicas.values():
+        replica.high_watermark = replica.log.log_end_offset
+    assert committed(broker, "g") == 9
+
+
+def test_commit__that_was_refused_never_counts() -> None:
+    broker = fresh_broker()
+    broker.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    request = broker.send(commit_request("g", 9), 9)
+    assert error_of(broker, request) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    broker.append_error = ErrorCode.NONE
+    broker.ask(commit_request("g", 1, partition=1), 9)
+    assert committed(broker, "g") == -1
+
+
+def test_fetch__old_versions_and_many_groups() -> None:
+    broker = fresh_broker()
+    broker.ask(commit_request("g", 3, metadata="note"), 6)
+    broker.ask(commit_request("h", 4, partition=5), 6)
+    topic = m.OffsetFetchRequest.OffsetFetchRequestTopic(name="orders", partition_indexes=[0, 1])
+    for version in range(1, 8):
+        answer = broker.ask(m.OffsetFetchRequest(group_id="g", topics=[topic]), version)
+        found = [(p.committed_offset, p.metadata) for p in answer.topics[0].partitions]
+        assert found == [(3, "note"), (-1, "")]
+    group = m.OffsetFetchRequest.OffsetFetchRequestGroup
+    groups = [group(group_id=name, topics=None) for name in ("h", "g", "none")]
+    answer = broker.ask(m.OffsetFetchRequest(groups=groups), 9)
+    assert [(g.group_id, len(g.topics)) for g in answer.groups] == [("h", 1), ("g", 1), ("none", 0)]
+
+
+def test_not_coordinator__is_said_by_every_api() -> None:
+    broker = StandInBroker()
+    broker.create_topic("__consumer_offsets", 4)
+    broker.create_topic("orders", 1)
+    wrong = ErrorCode.NOT_COORDINATOR
+    a = Consumer(broker)
+    a.member_id = "x"
+    assert a.join().joined.error_code == wrong
+    assert a.sync().synced.error_code == wrong
+    assert a.heartbeat() is a.leave() is a.commit(1) is wrong
+    group = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
+    assert broker.ask(m.OffsetFetchRequest(groups=[group]), 9).groups[0].error_code == wrong
+    assert broker.ask(m.DescribeGroupsRequest(groups=["g"])).groups[0].error_code == wrong
+    assert broker.ask(m.DeleteGroupsRequest(groups_names=["g"])).results[0].error_code == wrong
+    assert broker.ask(m.OffsetDeleteRequest(group_id="g")).error_code == wrong
+
+
+# ------------------------------------------------------------------------------ going away
+
+
+def test_offset_delete__not_while_the_topic_is_read() -> None:
+    a = one_member()
+    broker = a.broker
+    broker.create_topic("old", 1)
+    a.commit(5)
+    a.commit(6, topic="old")
+    topic = m.OffsetDeleteRequest.OffsetDeleteRequestTopic
+    part = m.OffsetDeleteRequest.OffsetDeleteRequestPartition
+    request = m.OffsetDeleteRequest(
+        group_id="g",
+        topics=[topic(name=n, partitions=[part(partition_index=0)]) for n in ("orders", "old")],
+    )
+    answer = broker.ask(request)
+    assert [t.partitions[0].error_code for t in answer.topics] == [
+        ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+        ErrorCode.NONE,
+    ]
+    assert (committed(broker, "g"), committed(broker, "g", topic="old")) == (5, -1)
+
+
+def test_offsets__of_a_deleted_topic_are_forgotten_for_good() -> None:
+    a = one_member()
+    a.commit(5)
+    a.broker.coordinator.on_topic_deleted("orders", a.broker.now_ms)
+    assert committed(a.broker, "g") == -1
+    assert committed(restarted(a.broker), "g") == -1
+
+
+def test_offsets__expire_after_retention_when_the_group_is_empty() -> None:
+    a = one_member(offsets_retention_minutes=30)
+    broker = a.broker
+    a.commit(5)
+    broker.ask(commit_request("simple", 6), 9)
+    a.session_timeout_ms = 1_800_000
+    for _ in range(40):
+        broker.at(broker.now_ms + MINUTE_MS // 10)
+        a.heartbeat()
+    a.leave()
+    left_ms = broker.now_ms
+    broker.at(left_ms + 29 * MINUTE_MS)
+    assert committed(broker, "g") == 5
+    broker.at(left_ms + 41 * MINUTE_MS)
+    assert committed(broker, "g") == committed(broker, "simple") == -1
+    assert broker.ask(m.ListGroupsRequest()).groups == []
+    assert restarted(broker).ask(m.ListGroupsRequest()).groups == []
+
+
+def test_delete_group__takes_its_offsets_with_it() -> None:
+    a = one_member()
+    a.commit(5)
+    a.leave()
+    a.broker.ask(m.DeleteGroupsRequest(groups_names=["g"]))
+    assert committed(a.broker, "g") == -1
+    assert committed(restarted(a.broker), "g") == -1
+
+
+# -------------------------------------------------------------------------------- failover
+
+
+def test_failover__new_coordinator_knows_members_and_offsets() -> None:
+    a = one_member()
+    a.commit(5)
+    a.commit(6, partition=3)
+    a.commit(7)
+    a.broker = restarted(a.broker)
+    assert (committed(a.broker, "g"), committed(a.broker, "g", partition=3)) == (7, 6)
+    assert a.heartbeat() is ErrorCode.NONE, "members need not join again"
+    assert a.sync().synced.assignment == b"part of a"
+    assert a.commit(8) is ErrorCode.NONE
+    a.broker.at(a.broker.now_ms + 10_000)
+    assert a.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID, "sessions count from the loading"
+
+
+def test_failover__half_joined_group_starts_again() -> None:
+    broker = fresh_broker()
+    a = Consumer(broker).join()
+    a.broker = restarted(broker)
+    assert a.join().joined.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    a.member_id = ""
+    a.join()
+    a.broker.at(3000)
+    assert a.joined.generation_id == 1
+
+
+def test_failover__who_waits_is_sent_on() -> None:
+    a = one_member()
+    broker = a.broker
+    b = Consumer(broker).join()
+    broker.held = []
+    commit = broker.send(a.commit_request(5), 9)
+    for partition in range(4):
+        broker.coordinator.on_resigned(partition, broker.now_ms)
+    assert b.joined.error_code == ErrorCode.NOT_COORDINATOR
+    assert error_of(broker, commit) == ErrorCode.NOT_COORDINATOR
+    assert a.heartbeat() is ErrorCode.NOT_COORDINATOR
+    broker.release()
+    assert broker.timers.next_ms is None
+
+
+def test_failover__sync_that_waits_is_sent_on() -> None:
+    broker = fresh_broker()
+    a, b = Consumer(broker).join(), Consumer(broker).join()
+    broker.at(6000)
+    assert a.joined is not None
+    assert b.joined is not None
+    b.sync()
+    for partition in range(4):
+        broker.coordinator.on_resigned(partition, broker.now_ms)
+    assert b.synced.error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_failover__static_member_keeps_its_place() -> None:
+    broker = fresh_broker()
+    a = Consumer(broker, instance_id="i", name="a").join()
+    broker.at(3000)
+    settle(a)
+    a.broker, a.member_id = restarted(broker), ""
+    a.join()
+    assert a.joined.generation_id == 1
+    assert a.sync().synced.assignment == b"part of a"
+
+
+# ------------------------------------------------------------------------- FindCoordinator
+
+
+def test_find_coordinator__creates_the_topic_on_first_need() -> None:
+    broker = StandInBroker(offsets_topic_num_partitions=4)
+    request = m.FindCoordinatorRequest(key="g")
+    for _ in range(2):
+        assert broker.ask(request, 0).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    ((body, on_answer),) = broker.asked
+    (topic,) = body.topics
+    assert (topic.name, topic.num_partitions) == ("__consumer_offsets", 4)
+    assert ("cleanup.policy", "compact") in [(c.name, c.value) for c in topic.configs]
+    on_answer(None, 0)
+    assert broker.ask(request, 0).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert len(broker.asked) == 2, "the first was lost"
+    broker.create_topic("__consumer_offsets", 4)
+    answer = broker.ask(request, 3)
+    assert (answer.error_code, answer.node_id, answer.host, answer.port) == (0, 1, "h", 9)
+
+
+def test_find_coordinator__many_keys_and_other_types() -> None:
+    broker = fresh_broker()
+    answer = broker.ask(m.FindCoordinatorRequest(coordinator_keys=["a", "b"]), 4)
+    assert [(c.key, c.node_id, c.error_code) for c in answer.coordinators] == [
+        ("a", 1, 0),
+        ("b", 1, 0),
+    ]
+
+    def error(key_type: int, version: int) -> int:
+        request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=["t"])
+        return int(broker.ask(request, version).coordinators[0].error_code)
+
+    assert error(1, 4) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert error(2, 5) == error(3, 6) == ErrorCode.INVALID_REQUEST
+
+
+def test_java_string_hash__is_javas() -> None:
+    # From jshell: "".hashCode(), "group".hashCode(), …
+    known = {"": 0, "group": 98629247, "polygenelubricants": -2147483648, "\U0001f600": 1772899}
+    assert {text: java_string_hash(text) for text in known} == known

@@ -1,0 +1,200 @@
+"""Stories of classic groups in virtual time: who joins, who leaves, who is too late."""
+
+from __future__ import annotations
+
+from cluster.protocol.errors import ErrorCode
+from tests.broker.coordinator.stand_in import Consumer, fresh_broker, settle
+
+
+def two_members() -> tuple[Consumer, Consumer]:
+    """A stable group of two, generation 1, on a broker at 3 s."""
+    broker = fresh_broker()
+    a, b = Consumer(broker, name="a").join(), Consumer(broker, name="b").join()
+    broker.at(6000)
+    settle(a, b)
+    return a, b
+
+
+def test_rebalance__two_members_join_and_split() -> None:
+    broker = fresh_broker()
+    a = Consumer(broker, name="a").join()
+    broker.at(1000)
+    b = Consumer(broker, name="b").join()
+    broker.at(2999)
+    assert a.joined is None, "group.initial.rebalance.delay.ms is 3 s"
+
+    broker.at(6000)
+    assert a.joined.generation_id == b.joined.generation_id == 1
+    assert a.joined.leader == b.joined.leader == a.member_id
+    assert [one.member_id for one in a.joined.members] == [a.member_id, b.member_id]
+    assert b.joined.members == []
+    assert a.joined.protocol_name == "range"
+    assert a.member_id.startswith("a-")
+
+    b.sync()
+    assert b.synced is None, "it waits for the leader"
+    a.sync({a.member_id: b"0,1,2", b.member_id: b"3,4,5"})
+    assert (a.synced.assignment, b.synced.assignment) == (b"0,1,2", b"3,4,5")
+    assert a.heartbeat() is b.heartbeat() is ErrorCode.NONE
+
+
+def test_rebalance__initial_delay_is_extended_while_members_come() -> None:
+    broker = fresh_broker()
+    a = Consumer(broker, rebalance_timeout_ms=7000).join()
+    broker.at(2000)
+    Consumer(broker).join()
+    broker.at(5000)
+    c = Consumer(broker).join()
+    broker.at(6000)
+    assert a.joined is None, "b came within the first delay, c within the second"
+    broker.at(7000)
+    assert a.joined.error_code == ErrorCode.NONE, "the third delay is what is left of 7 s"
+    assert len(a.joined.members) == 3
+    assert c.joined.generation_id == 1
+
+
+def test_rebalance__third_member_makes_all_join_again() -> None:
+    a, b = two_members()
+    c = Consumer(a.broker, name="c").join()
+    assert c.joined is None
+    assert a.heartbeat() is b.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+
+    a.join()
+    assert a.joined is None
+    b.join()
+    settle(a, b, c)
+    assert a.generation == b.generation == c.generation == 2
+    assert c.synced.assignment == b"part of c"
+
+
+def test_rebalance__member_that_is_silent_expires() -> None:
+    a, b = two_members()
+    broker = a.broker
+    broker.at(15_999)
+    assert a.heartbeat() is ErrorCode.NONE
+    broker.at(16_000)
+    assert a.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS, "b was silent for 10 s"
+    assert b.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
+    assert broker.notes[-1][0] == "group_member_expired"
+
+    a.join()
+    settle(a)
+    assert a.generation == 2
+    assert [one.member_id for one in a.joined.members] == [a.member_id]
+
+
+def test_rebalance__member_that_does_not_join_again_in_time_is_dropped() -> None:
+    a, b = two_members()
+    broker = a.broker
+    c = Consumer(broker).join()
+    a.join()
+    for _ in range(8):
+        broker.at(broker.now_ms + 8000)
+        if c.joined is None:
+            assert b.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+    assert c.joined.generation_id == 2, "60 s rebalance timeout"
+    assert [one.member_id for one in a.joined.members] == [a.member_id, c.member_id]
+    assert b.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_rebalance__leader_leaves_and_the_next_one_leads() -> None:
+    a, b = two_members()
+    assert a.leave() is ErrorCode.NONE
+    assert b.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+    b.join()
+    assert b.joined.leader == b.member_id
+    settle(b)
+    assert b.generation == 2
+
+
+def test_rebalance__last_member_leaves_an_empty_group() -> None:
+    a, b = two_members()
+    assert a.leave() is ErrorCode.NONE
+    assert b.leave() is ErrorCode.NONE
+    assert a.broker.notes[-1][1].startswith("generation 2: empty; ")
+    c = Consumer(a.broker).join()
+    assert c.joined is None, "an empty group waits again for more members"
+    a.broker.at(a.broker.now_ms + 3000)
+    assert c.joined.generation_id == 3
+
+
+def test_rebalance__leader_that_joins_again_starts_one() -> None:
+    a, b = two_members()
+    a.join()
+    assert a.joined is None
+    assert b.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_rebalance__follower_that_joins_again_unchanged_gets_its_generation() -> None:
+    a, b = two_members()
+    b.join()
+    assert b.joined.generation_id == 1
+    assert a.heartbeat() is ErrorCode.NONE
+    b.protocols = {"range": b"\0\0changed"}
+    b.join()
+    assert b.joined is None
+    assert a.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_rebalance__member_without_sync_is_removed() -> None:
+    broker = fresh_broker()
+    a, b = Consumer(broker).join(), Consumer(broker).join()
+    broker.at(6000)
+    assert a.joined is not None
+    assert b.joined is not None
+    a.sync({})
+    for _ in range(8):
+        broker.at(broker.now_ms + 7500)
+        if b.member_id:
+            b.heartbeat()
+            a.heartbeat()
+    assert a.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+    assert b.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_rebalance__sync_waiters_learn_of_the_next_one() -> None:
+    broker = fresh_broker()
+    a, b = Consumer(broker).join(), Consumer(broker).join()
+    broker.at(6000)
+    assert a.joined is not None
+    assert b.joined is not None
+    b.sync()
+    Consumer(broker).join()
+    assert b.synced.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    a.sync({})
+    assert a.synced.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_rebalance__assignment_that_cannot_be_stored_starts_another() -> None:
+    broker = fresh_broker()
+    a = Consumer(broker).join()
+    broker.at(3000)
+    assert a.joined is not None
+    broker.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    a.sync({a.member_id: b"x"})
+    assert a.synced.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert a.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_rebalance__assignment_waits_until_it_is_committed() -> None:
+    broker = fresh_broker()
+    a = Consumer(broker).join()
+    broker.at(3000)
+    assert a.joined is not None
+    broker.held = []
+    a.sync({a.member_id: b"x"})
+    assert a.synced is None
+    broker.release()
+    assert a.synced.assignment == b"x"
+
+
+def test_rebalance__protocol_is_chosen_by_votes_among_the_common() -> None:
+    broker = fresh_broker()
+    old = {"range": b"", "sticky": b""}
+    a = Consumer(broker, protocols={"cooperative": b"", "sticky": b"", "range": b""}).join()
+    b = Consumer(broker, protocols=old).join()
+    c = Consumer(broker, protocols=old).join()
+    d = Consumer(broker, protocols={"other": b""}).join()
+    assert d.joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    broker.at(9000)
+    assert {x.joined.protocol_name for x in (a, b, c)} == {"range"}
