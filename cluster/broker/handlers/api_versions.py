@@ -56,9 +56,7 @@ def build_api_versions(
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return m.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    response = m.ApiVersionsResponse(
-        api_keys=[_listed(api_key) for api_key in sorted(SERVED_APIS)]
-    )
+    response = m.ApiVersionsResponse(api_keys=[_listed(api_key) for api_key in sorted(SERVED_APIS)])
     if version < 3:
         return response
     response.supported_features = [

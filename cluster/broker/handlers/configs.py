@@ -67,9 +67,7 @@ def alter_configs(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     return _alter(broker, request, m.AlterConfigsRequest, m.AlterConfigsResponse, now_ms)
 
 
-def _alter(
-    broker: BrokerNode, request: Request, ask: Any, answer: Any, now_ms: int
-) -> Any:
+def _alter(broker: BrokerNode, request: Request, ask: Any, answer: Any, now_ms: int) -> Any:
     resources = request.body.resources
     verdicts = check_alterations(resources, broker.node_id)
     rest = [r for r, verdict in zip(resources, verdicts, strict=True) if verdict is None]

@@ -60,6 +60,12 @@ CONFIG_TYPES: Final = {
 _RETENTION: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 _ROLL: Final = ("log.roll.ms", "log.roll.hours")
 _ROLL_JITTER: Final = ("log.roll.jitter.ms", "log.roll.jitter.hours")
+IDENTITY_TYPES: Final = {
+    "advertised.listeners": "LIST", "broker.id": "INT", "broker.rack": "STRING",
+    "listeners": "LIST", "node.id": "INT", "process.roles": "LIST",
+}  # fmt: skip
+"""Configs that the topology sets by other keys, all of them read-only."""
+
 BROKER_SYNONYMS: Final = {
     **dict.fromkeys(_RETENTION, _RETENTION),
     **dict.fromkeys(_ROLL, _ROLL),
@@ -194,7 +200,7 @@ def describe_broker(resource_name: str, settings: BrokerSettings) -> Described:
     if problem is not None:
         return _failed(ErrorCode.INVALID_REQUEST, problem)
     if resource_name:
-        names: Iterable[str] = {*settings.defaults, *settings.static, *BROKER_CONFIGS}
+        names: Iterable[str] = {*settings.static, *IDENTITY_TYPES, *BROKER_CONFIGS}
     else:
         names = settings.dynamic_default
     entries = []
@@ -206,19 +212,13 @@ def describe_broker(resource_name: str, settings: BrokerSettings) -> Described:
         if not resource_name:
             synonyms = [s for s in synonyms if s.source == DYNAMIC_DEFAULT_BROKER_CONFIG]
         if definition is None:
-            kind = CONFIG_TYPES[_IDENTITY_TYPES.get(name, "STRING")]
+            kind = CONFIG_TYPES[IDENTITY_TYPES[name]]
             entries.append(_entry(name, settings.static.get(name), synonyms, kind, True))
             continue
         value = synonyms[0].value if synonyms else describe(definition, settings.config)
         kind = CONFIG_TYPES[definition.type]
         entries.append(_entry(name, value, synonyms, kind, definition.dynamic == "read-only"))
     return _described(entries)
-
-
-_IDENTITY_TYPES: Final = {
-    "advertised.listeners": "LIST", "broker.id": "INT", "listeners": "LIST", "node.id": "INT",
-    "process.roles": "LIST",
-}  # fmt: skip
 
 
 def _describe_other(resource_type: int, name: str, settings: BrokerSettings) -> Described:
@@ -283,6 +283,4 @@ def _described(entries: list[Entry]) -> Described:
 
 
 def _failed(error: ErrorCode, message: str = "") -> Described:
-    return m.DescribeConfigsResponse.DescribeConfigsResult(
-        error_code=error, error_message=message
-    )
+    return m.DescribeConfigsResponse.DescribeConfigsResult(error_code=error, error_message=message)

@@ -7,7 +7,7 @@ KIP-460.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cluster.broker.handlers.forwarding import forward
 from cluster.broker.registry import handles
@@ -19,29 +19,40 @@ from cluster.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from cluster.broker.node import BrokerNode
 
+PREFERRED: Final = 0
+UNCLEAN: Final = 1
+"""Kafka's ElectionType codes."""
+
 
 @handles(ApiKey.ELECT_LEADERS, versions=(0, 2))
 def elect_leaders(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     """Elect leaders of the partitions named, or (null) of all.
 
     Behaviour: as the controller answers; REQUEST_TIMED_OUT for the whole and for every partition
-    named if it does not within timeout_ms.
+    named if it does not within timeout_ms, INVALID_REQUEST for a type of election that is none.
     Versions: v0 preferred elections only, no error for the whole; v1 unclean ones (KIP-460).
     """
+    if request.body.election_type not in (PREFERRED, UNCLEAN):
+        return elect_leaders_failed(request.body, ErrorCode.INVALID_REQUEST)
     return forward(broker, request, request.body.timeout_ms, elect_leaders_timed_out, now_ms)
 
 
 def elect_leaders_timed_out(request: m.ElectLeadersRequest) -> m.ElectLeadersResponse:
     """REQUEST_TIMED_OUT for the whole and for each partition named."""
+    return elect_leaders_failed(request, ErrorCode.REQUEST_TIMED_OUT)
+
+
+def elect_leaders_failed(
+    request: m.ElectLeadersRequest, error: ErrorCode
+) -> m.ElectLeadersResponse:
+    """`error` for the whole and for each partition named."""
     return m.ElectLeadersResponse(
-        error_code=ErrorCode.REQUEST_TIMED_OUT,
+        error_code=error,
         replica_election_results=[
             m.ElectLeadersResponse.ReplicaElectionResult(
                 topic=topic.topic,
                 partition_result=[
-                    m.ElectLeadersResponse.PartitionResult(
-                        partition_id=partition, error_code=ErrorCode.REQUEST_TIMED_OUT
-                    )
+                    m.ElectLeadersResponse.PartitionResult(partition_id=partition, error_code=error)
                     for partition in topic.partitions
                 ],
             )

@@ -140,9 +140,7 @@ def offline_replicas(
     return [id_ for id_ in partition.replicas if id_ in dead or id_ not in brokers]
 
 
-def _malformed(
-    asked: list[m.MetadataRequest.MetadataRequestTopic], version: int
-) -> ErrorCode:
+def _malformed(asked: list[m.MetadataRequest.MetadataRequestTopic], version: int) -> ErrorCode:
     for topic in asked:
         if version < 12 and (topic.name is None or topic.topic_id != NO_TOPIC_ID):
             return ErrorCode.INVALID_REQUEST
