@@ -185,7 +185,9 @@ def api_header(request: Merge) -> str:
 
 def write_apis(newer: Definitions, older: Definitions) -> None:
     index = []
-    requests = [d for d in {**older, **newer}.values() if d["type"] == "request"]
+    names_by_key = {(d["apiKey"], d["type"]): name for name, d in newer.items() if "apiKey" in d}
+    older = {names_by_key[d["apiKey"], d["type"]]: d for d in older.values() if "apiKey" in d}
+    requests = [d for d in newer.values() if d["type"] == "request"]
     for definition in sorted(requests, key=lambda d: int(d["apiKey"])):
         name = definition["name"].removesuffix("Request")
         merged = [
