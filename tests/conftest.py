@@ -1,0 +1,86 @@
+"""For all tests: a limit of time each, and the same examples in every run.
+
+Owns: the limit, hypothesis' profile.  Never: starts clusters (fixtures for that live beside the
+tests that want them).
+
+A test has 30 s, or what `@pytest.mark.timeout_s(N)` says. When they are over, it fails with the
+stacks of all threads. If even that does not get through (a call that never returns from C),
+faulthandler ends the run, with the stacks, some time later (pyproject.toml).
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Generator
+from typing import Any
+
+import hypothesis
+import pytest
+
+LIMIT_S = 30.0
+
+hypothesis.settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, database=None, print_blob=False
+)
+hypothesis.settings.load_profile("repeatable")
+
+
+class TimeLimitReached(BaseException):
+    """Not an Exception, so that no test's own handler takes it for something else."""
+
+
+def limit_of(item: pytest.Item) -> float:
+    """Seconds that this test may take."""
+    marker = item.get_closest_marker("timeout_s")
+    return LIMIT_S if marker is None else float(marker.args[0])
+
+
+def stacks() -> str:
+    """What every thread is doing."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    parts = []
+    for ident, frame in sys._current_frames().items():
+        parts.append(f"--- thread {names.get(ident, ident)}\n")
+        parts += traceback.format_stack(frame)[-12:]
+    return "".join(parts)
+
+
+def limited(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Run one phase of a test under its limit."""
+    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
+        return (yield)
+    limit_s = limit_of(item)
+
+    def alarm(_signal: int, _frame: object) -> None:
+        raise TimeLimitReached(f"{item.nodeid} took more than {limit_s:g} s\n{stacks()}")
+
+    before = signal.signal(signal.SIGALRM, alarm)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        return (yield)
+    except TimeLimitReached as error:
+        pytest.fail(str(error), pytrace=False)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Fixtures count against a limit of their own."""
+    return (yield from limited(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """The test itself."""
+    return (yield from limited(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    """And what it leaves behind."""
+    return (yield from limited(item))

@@ -1,0 +1,334 @@
+"""The rules of the code, as tests: layers, what the core must not touch, sizes, headers.
+
+Owns: the table of layers (docs/architecture.md tells it in prose), the rules, and for each rule a
+snippet that must be caught.  Never: imports the code that it reads.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_LINE_CHARS = 400, 70, 100
+
+LAYERS = {
+    "contract": "",
+    "timers": "",
+    "protocol": "contract timers",
+    "controller.metadata": "contract protocol",
+    "trace": "contract protocol",
+    "config": "contract protocol",
+    "partition": "contract timers protocol controller.metadata trace config",
+    "controller": "contract timers protocol controller.metadata trace config partition",
+    "broker": "contract timers protocol controller.metadata trace config partition",
+    "network": "contract timers protocol trace config broker",
+    "runtime": "contract timers protocol trace config partition controller broker network",
+    "testing": "contract timers protocol trace config partition controller broker network runtime",
+    "cli": "contract timers protocol trace config partition controller broker network runtime",
+}
+"""What each part of `cluster` may import besides itself; `controller` includes its metadata."""
+
+OUTSIDE_THE_CORE = (
+    "cluster/network/listener.py", "cluster/network/connection.py", "cluster/runtime/live.py",
+    "cluster/runtime/cluster.py", "cluster/cli/", "cluster/testing/",
+)  # fmt: skip
+
+_DRIVER = "I/O is the driver's (runtime/live.py); return an effect"
+BANNED = {
+    "gevent": "greenlets are the live driver's; park what waits with a deadline (broker/purgatory)",
+    "threading": "a node runs in one thread, one step at a time; runtime/cluster.py has the lock",
+    "concurrent": "a node runs in one thread, one step at a time",
+    "asyncio": "nothing waits in the core; park what waits with a deadline (broker/purgatory)",
+    "time": "take `now_ms` as an argument",
+    "datetime": "take `now_ms` as an argument",
+    "random": "take the node's `rng`, which the driver seeds",
+    "secrets": "take the node's `rng`, which the driver seeds",
+    "socket": _DRIVER, "select": _DRIVER, "selectors": _DRIVER, "ssl": _DRIVER,
+    "os": _DRIVER, "io": _DRIVER, "pathlib": _DRIVER, "subprocess": _DRIVER, "signal": _DRIVER,
+    "logging": "leave a Note; trace/render.py makes a line of it",
+}  # fmt: skip
+BANNED_CALLS = {
+    "open": _DRIVER,
+    "print": "leave a Note; trace/render.py makes a line of it",
+    "input": _DRIVER,
+    "hash": "differs from process to process; zlib.crc32 does not",
+    "id": "differs from run to run; number things yourself",
+    "uuid1": "take the node's `rng`",
+    "uuid4": "take the node's `rng`",
+}
+ALLOWED = {
+    "cluster/config/loader.py": {"open"},  # the one file that it is given
+    "cluster/protocol/schema.py": {"pathlib"},  # the schema table in the package
+    "cluster/runtime/build.py": {"random"},  # where seeds become `rng`s
+    "cluster/runtime/virtual.py": {"random"},
+}
+
+
+class Module(NamedTuple):
+    path: str
+    text: str
+    tree: ast.Module
+
+    @property
+    def is_ours(self) -> bool:
+        return self.path.startswith("cluster/")
+
+    @property
+    def is_core(self) -> bool:
+        return self.is_ours and not self.path.startswith(OUTSIDE_THE_CORE)
+
+    @property
+    def layer(self) -> str:
+        return layer_of(self.path.removesuffix(".py").replace("/", ".").removeprefix("cluster."))
+
+    def walk(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, kinds))
+
+
+def layer_of(name: str) -> str:
+    """`controller.metadata` -> itself, `controller.node` -> `controller`."""
+    return "controller.metadata" if name == "controller.metadata" else name.split(".", 1)[0]
+
+
+def imports_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of each import; `from a import b` gives `a.b`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            dots = "." * node.level
+            yield from ((node.lineno, f"{dots}{node.module}.{alias.name}") for alias in node.names)
+
+
+# ------------------------------------------------------------------------------------ rules
+
+Rule = Callable[[Module], Iterator[tuple[int, str]]]
+
+
+def imports_point_one_way(module: Module) -> Iterator[tuple[int, str]]:
+    if not module.is_ours or module.path == "cluster/__init__.py":
+        return
+    assert module.layer in LAYERS, f"{module.path}: no layer of this name in tests/test_tidy.py"
+    may = {module.layer, *LAYERS[module.layer].split()}
+    may |= {"controller.metadata"} if "controller" in may else set()
+    for line, name in imports_of(module.tree):
+        if name.startswith("."):
+            yield line, "imports relatively; write cluster.…"
+        elif name.startswith("cluster."):
+            seen = name.removeprefix("cluster.")
+            layer = "controller.metadata" if seen.startswith("controller.metadata") else ""
+            layer = layer or layer_of(seen)
+            if layer not in may and layer in LAYERS:
+                yield line, f"{module.layer} must not see {layer}"
+
+
+def the_core_touches_nothing(module: Module) -> Iterator[tuple[int, str]]:
+    if not module.is_core:
+        return
+    allowed = ALLOWED.get(module.path, set())
+    for line, name in imports_of(without_type_checking(module.tree)):
+        root = name.split(".", 1)[0]
+        if root in BANNED and root not in allowed:
+            yield line, f"imports {root} in the core: {BANNED[root]}"
+    for node in module.walk(ast.Call):
+        assert isinstance(node, ast.Call)
+        name = ast.unparse(node.func).removeprefix("uuid.")
+        if name in BANNED_CALLS and name not in allowed:
+            yield node.lineno, f"calls {name}() in the core: {BANNED_CALLS[name]}"
+
+
+def without_type_checking(tree: ast.Module) -> ast.Module:
+    """The module without `if TYPE_CHECKING:`, which never runs."""
+
+    def runs(node: ast.stmt) -> bool:
+        return not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+
+    return ast.Module([node for node in tree.body if runs(node)], [])
+
+
+def sets_are_not_iterated(module: Module) -> Iterator[tuple[int, str]]:
+    if not module.is_core:
+        return
+    for node in module.walk(ast.For, ast.comprehension, ast.Call):
+        sources: list[ast.expr] = []
+        if isinstance(node, (ast.For, ast.comprehension)):
+            sources = [node.iter]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("list", "tuple", "next"):
+            sources = node.args[:1]
+        for source in sources:
+            is_call = isinstance(source, ast.Call)
+            if isinstance(source, (ast.Set, ast.SetComp)) or (
+                is_call and ast.unparse(source).startswith(("set(", "frozenset("))
+            ):
+                yield source.lineno, "goes through a set: no order; sorted() or dict.fromkeys()"
+
+
+def files_functions_and_lines_are_short(module: Module) -> Iterator[tuple[int, str]]:
+    lines = module.text.splitlines()
+    if len(lines) > MAX_FILE_LINES:
+        yield len(lines), f"{len(lines)} lines; split it, at most {MAX_FILE_LINES}"
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_LINE_CHARS:
+            yield number, f"{len(line)} characters; at most {MAX_LINE_CHARS}"
+    for node in module.walk(ast.FunctionDef, ast.AsyncFunctionDef):
+        assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        length = (node.end_lineno or node.lineno) - node.lineno + 1
+        if length > MAX_FUNCTION_LINES:
+            yield node.lineno, f"{node.name} has {length} lines; at most {MAX_FUNCTION_LINES}"
+
+
+def modules_say_what_they_own(module: Module) -> Iterator[tuple[int, str]]:
+    docstring = ast.get_docstring(module.tree) or ""
+    if len(docstring) < 20:
+        yield 1, "has no docstring"
+    elif module.is_ours and not module.path.endswith("/__init__.py"):
+        for word in ("Owns:", "Never:"):
+            if word not in docstring:
+                yield 1, f"its docstring does not say '{word}'"
+
+
+def errors_are_named(module: Module) -> Iterator[tuple[int, str]]:
+    for node in module.walk(ast.ExceptHandler):
+        assert isinstance(node, ast.ExceptHandler)
+        kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+        for kind in kinds:
+            name = "everything" if kind is None else ast.unparse(kind)
+            if name in ("everything", "Exception", "BaseException"):
+                yield node.lineno, f"catches {name}; name what can happen here"
+
+
+_UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|NotImplementedError|NotImplemented)\b")
+_SILENCED = re.compile(
+    r"#\s*(noqa|type:\s*ignore)(?P<code>(:\s*[A-Z]+[0-9]+|\[[a-z-]+\]))?(?P<why>.*)"
+)
+
+
+def nothing_is_left_unfinished_or_silenced(module: Module) -> Iterator[tuple[int, str]]:
+    if module.path == "tests/test_tidy.py":
+        return
+    for number, line in enumerate(module.text.splitlines(), 1):
+        if found := _UNFINISHED.search(line):
+            yield number, f"{found[0]}: finish it, or make it an issue"
+        silenced = _SILENCED.search(line)
+        if silenced and not (silenced["code"] and len(silenced["why"].strip(" #")) > 5):
+            yield number, f"{silenced[1]} needs its code, and after it the reason"
+
+
+def no_test_sleeps(module: Module) -> Iterator[tuple[int, str]]:
+    if not module.path.startswith("tests/"):
+        return
+    for node in module.walk(ast.Call):
+        assert isinstance(node, ast.Call)
+        if ast.unparse(node.func) in ("time.sleep", "sleep", "gevent.sleep"):
+            yield node.lineno, "sleeps; wait for what should happen (Cluster.wait_for, an Event)"
+
+
+RULES: tuple[Rule, ...] = (
+    imports_point_one_way,
+    the_core_touches_nothing,
+    sets_are_not_iterated,
+    files_functions_and_lines_are_short,
+    modules_say_what_they_own,
+    errors_are_named,
+    nothing_is_left_unfinished_or_silenced,
+    no_test_sleeps,
+)
+
+
+# ------------------------------------------------------------------------------------ tests
+
+
+def modules() -> Iterator[Module]:
+    for folder in ("cluster", "tests", "bench", "tools"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            text = path.read_text("utf-8")
+            yield Module(path.relative_to(ROOT).as_posix(), text, ast.parse(text))
+
+
+@pytest.fixture(scope="module")
+def all_modules() -> list[Module]:
+    return list(modules())
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_tidy__the_code_keeps_the_rule(rule: Rule, all_modules: list[Module]) -> None:
+    broken = [
+        f"{module.path}:{line}: {text}" for module in all_modules for line, text in rule(module)
+    ]
+    assert not broken, "\n" + "\n".join(broken)
+
+
+GOOD_HEADER = '"""What this is, in one line.\n\nOwns: a.  Never: b.\n"""\n'
+LONG_FUNCTION = "def long():\n" + "    pass\n" * MAX_FUNCTION_LINES
+BAD: tuple[tuple[Rule, str, str, str], ...] = (
+    (imports_point_one_way, "partition/x.py", "import cluster.broker.node", "must not see broker"),
+    (imports_point_one_way, "broker/x.py", "from cluster.controller import node", "see controller"),
+    (imports_point_one_way, "broker/x.py", "from . import node", "relatively"),
+    (imports_point_one_way, "config/x.py", "def f():\n import cluster.cli.main", "see cli"),
+    (the_core_touches_nothing, "broker/x.py", "import time", "now_ms"),
+    (the_core_touches_nothing, "broker/x.py", "def f():\n from random import random", "rng"),
+    (the_core_touches_nothing, "network/fabric.py", "import gevent.event", "greenlets"),
+    (the_core_touches_nothing, "partition/log.py", "open('x')", "driver's"),
+    (the_core_touches_nothing, "broker/x.py", "import uuid\nuuid.uuid4()", "rng"),
+    (the_core_touches_nothing, "broker/x.py", "hash('x')", "process"),
+    (the_core_touches_nothing, "runtime/build.py", "import time", "now_ms"),
+    (sets_are_not_iterated, "broker/x.py", "for x in {1, 2}: pass", "no order"),
+    (sets_are_not_iterated, "broker/x.py", "[x for x in set(y)]", "no order"),
+    (sets_are_not_iterated, "broker/x.py", "list({x for x in y})", "no order"),
+    (files_functions_and_lines_are_short, "x.py", "x = 1\n" * 401, "split it"),
+    (files_functions_and_lines_are_short, "x.py", "x = " + "1" * 97, "101 characters"),
+    (files_functions_and_lines_are_short, "x.py", LONG_FUNCTION, "71 lines"),
+    (modules_say_what_they_own, "x.py", "x = 1", "no docstring"),
+    (modules_say_what_they_own, "x.py", '"""Does this and that. Owns: it."""', "'Never:'"),
+    (errors_are_named, "x.py", "try: pass\nexcept: pass", "everything"),
+    (errors_are_named, "x.py", "try: pass\nexcept (OSError, Exception): pass", "Exception"),
+    (nothing_is_left_unfinished_or_silenced, "x.py", "x = 1  # TODO later", "finish it"),
+    (nothing_is_left_unfinished_or_silenced, "x.py", "raise NotImplementedError", "finish it"),
+    (nothing_is_left_unfinished_or_silenced, "x.py", "x = 1  # noqa", "its code"),
+    (nothing_is_left_unfinished_or_silenced, "x.py", "x = 1  # noqa: E501", "the reason"),
+    (nothing_is_left_unfinished_or_silenced, "x.py", "x = 1  # type: ignore", "its code"),
+    (no_test_sleeps, "../tests/x.py", "import time\ntime.sleep(1)", "wait for"),
+)
+
+
+@pytest.mark.parametrize(("rule", "path", "text", "expected"), BAD)
+def test_tidy__a_breach_is_caught(rule: Rule, path: str, text: str, expected: str) -> None:
+    where = path.removeprefix("../") if path.startswith("../") else f"cluster/{path}"
+    found = [message for _, message in rule(Module(where, text, ast.parse(text)))]
+    assert any(expected in message for message in found), found
+
+
+def test_tidy__every_rule_has_a_breach_that_it_catches() -> None:
+    assert {rule for rule, *_ in BAD} == set(RULES)
+
+
+def test_tidy__what_is_fine_is_not_caught() -> None:
+    text = GOOD_HEADER + (
+        "import uuid\nfrom cluster.controller.metadata import X\nfrom cluster.protocol import m\n"
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from os import PathLike\n"
+        "for x in sorted({1, 2}): uuid.UUID(int=x)\n"
+        "y = z  # type: ignore[attr-defined]  # its stub lacks it\n"
+        "try: pass\nexcept OSError: pass\n"
+    )
+    module = Module("cluster/broker/x.py", text, ast.parse(text))
+    assert [message for rule in RULES for _, message in rule(module)] == []
+
+
+def test_tidy__layers_have_no_cycle() -> None:
+    seen: set[str] = set()
+    for layer, below in LAYERS.items():
+        assert set(below.split()) <= seen | {layer}, f"{layer} sees what stands after it"
+        seen.add(layer)
+
+
+def test_tidy__every_part_of_the_package_has_a_layer() -> None:
+    entries = {
+        path.stem for path in (ROOT / "cluster").iterdir() if path.is_dir() or path.suffix == ".py"
+    }
+    assert entries - {"__init__", "__pycache__"} <= set(LAYERS)
