@@ -87,11 +87,8 @@ class Connection:
         waiter, gate = self._waiter, self.listener.gate
         try:
             self._set_reading(True)
-            while self.is_open:
-                waiter.get()
+            while waiter.get():
                 waiter.clear()
-                if not self.is_open:
-                    return
                 gate.wake()
                 self._read()
                 self.pump()
@@ -258,6 +255,7 @@ class Connection:
         self._socket.close()
         self._frames.clear()
         self._unsent.clear()
+        # Ends `run`, wherever that waits.
         self._hub.loop.run_callback(self._waiter.switch, False)
         self.listener.forget(self, reason)
         if tell_broker:

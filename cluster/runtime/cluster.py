@@ -22,22 +22,20 @@ from typing import Any, Final, Self, TypeVar
 from gevent.event import Event as GeventEvent
 
 from cluster.config.topology import Topology
-from cluster.contract import MoveLeader, Note
-from cluster.controller.metadata import PartitionRegistration
+from cluster.contract import Note
 from cluster.network.listener import ReservedPort
-from cluster.protocol.errors import ErrorCode
-from cluster.runtime.asking import Asking, elect_request
 from cluster.runtime.build import Plan, build
-from cluster.runtime.live import ClusterError, LiveDriver
-from cluster.runtime.process import DeathKind, ProcessState
-from cluster.runtime.settled import Settled
+from cluster.runtime.live import LiveDriver
+from cluster.runtime.process import DeathKind
 from cluster.runtime.status import ClusterStatus, NoteEntry, cluster_status
+from cluster.runtime.verbs import SHUT_DOWN_LIMIT_S, ClusterError, Verbs, death_kind
+
+__all__ = ["Cluster", "ClusterError", "ClusterStatus", "NoteEntry"]
 
 T = TypeVar("T")
 
 MAX_EVENTS_KEPT: Final = 100_000
 START_TIMEOUT_S: Final = 30.0
-SHUT_DOWN_LIMIT_S: Final = 30.0
 EXTRA_WAIT_S: Final = 10.0
 """On top of the session timeout, for what follows a broker's death."""
 
@@ -62,8 +60,8 @@ class Cluster:
         ports = {broker_id: port.port for broker_id, port in self._ports.items()}
         self.plan: Plan = build(topology, self.seed, ports)
         self.driver = LiveDriver(self.plan, self._ports, log)
-        self._asking = Asking(self.driver.dispatcher)
-        self._settled = Settled(self.driver.dispatcher)
+        self._verbs = Verbs(self.plan, self.driver.dispatcher)
+        self._settled = self._verbs.settled
         self._thread: threading.Thread | None = None
         self._sequence = 0
         self._events: deque[NoteEntry] = deque(maxlen=MAX_EVENTS_KEPT)
@@ -140,19 +138,8 @@ class Cluster:
         """End a broker's process: `kill` (SIGKILL), `clean` (controlled shutdown), `power` (what
         was not flushed is lost), `wipe` (its disk is gone too).  With `wait`, returns when every
         partition that it led has another leader or is offline and the others know."""
-        try:
-            death = DeathKind(how)
-        except ValueError:
-            raise ClusterError(f"how={how!r}: one of {', '.join(DeathKind)}") from None
-
-        def act() -> None:
-            self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
-            if death is DeathKind.CLEAN:
-                self.driver.dispatcher.shut_down(broker_id, int(SHUT_DOWN_LIMIT_S * 1e6))
-            else:
-                self.driver.dispatcher.take_down(broker_id, death)
-
-        self._do(act)
+        death = death_kind(how)
+        self._do(lambda: self._verbs.kill(broker_id, death))
         if death is DeathKind.CLEAN:
             self._wait(
                 lambda: self._settled.is_down(broker_id),
@@ -163,73 +150,37 @@ class Cluster:
             self._wait(
                 lambda: self._settled.is_without(broker_id),
                 timeout_s or self._session_s() * 2 + EXTRA_WAIT_S,
-                f"broker {broker_id} is down, but still leads in the eyes of the others",
+                f"broker {broker_id} is down, but the others do not do without it",
             )
 
     def start(self, broker_id: int, *, wait: bool = True, timeout_s: float = 30.0) -> None:
         """Start a broker that is down, on the disk that it left.  Returns when it serves clients
         and is back in the ISRs that it can get into within `timeout_s`."""
-
-        def act() -> None:
-            self._process(broker_id, ProcessState.DOWN)
-            self.driver.dispatcher.start(broker_id)
-
-        self._do(act)
+        self._do(lambda: self._verbs.start(broker_id))
         if wait:
-            self._wait(
-                lambda: self._settled.is_serving(broker_id),
-                timeout_s, f"broker {broker_id} was started and is still fenced",
-            )  # fmt: skip
+            failure = f"broker {broker_id} was started and is still fenced"
+            self._wait(lambda: self._settled.is_serving(broker_id), timeout_s, failure)
             self._wait(lambda: self._settled.is_in_sync(broker_id), timeout_s, None)
 
     def pause(self, broker_id: int) -> None:
         """Let a broker stand still, as in a long garbage collection; its sockets stay open."""
-
-        def act() -> None:
-            self._process(broker_id, ProcessState.UP)
-            self.driver.dispatcher.pause(broker_id)
-
-        self._do(act)
+        self._do(lambda: self._verbs.pause(broker_id))
 
     def resume(self, broker_id: int) -> None:
         """Let a paused broker run on."""
-
-        def act() -> None:
-            self._process(broker_id, ProcessState.PAUSED)
-            self.driver.dispatcher.resume(broker_id)
-
-        self._do(act)
+        self._do(lambda: self._verbs.resume(broker_id))
 
     # ---------------------------------------------------------------------------- leaders
 
     def leader(self, topic: str, partition: int) -> int:
         """The broker that leads a partition; ClusterError if there is none."""
-
-        def look() -> int:
-            leader = self._partition(topic, partition).leader
-            if leader < 0:
-                raise ClusterError(f"{topic}-{partition} has no leader")
-            return leader
-
-        return self._do(look)
+        return self._do(lambda: self._verbs.leader(topic, partition))
 
     def move(self, topic: str, partition: int, to: int, *, timeout_s: float = 10.0) -> None:
         """Make `to` the leader of a partition; it must be in the ISR."""
-
-        def act() -> None:
-            self._broker(to)
-            isr = self._partition(topic, partition).isr
-            if to not in isr:
-                raise ClusterError(f"broker {to} is not in the ISR of {topic}-{partition}: {isr}")
-            controller = self._settled.controller_id
-            self.driver.dispatcher.deliver(controller, MoveLeader(topic, partition, to))
-
-        self._do(act)
-        self._wait(
-            lambda: self._settled.is_led_by(topic, partition, to),
-            timeout_s,
-            f"broker {to} did not become leader of {topic}-{partition}",
-        )
+        self._do(lambda: self._verbs.move(topic, partition, to))
+        failure = f"broker {to} did not become leader of {topic}-{partition}"
+        self._wait(lambda: self._settled.is_led_by(topic, partition, to), timeout_s, failure)
 
     def elect(
         self, topic: str, partition: int, *, unclean: bool = False, timeout_s: float = 10.0
@@ -237,19 +188,9 @@ class Cluster:
         """Elect the preferred leader (or, `unclean`, any live replica if there is no leader), as
         kafka-leader-election does; returns the leader."""
         answer: Future[Any] = Future()
-
-        def act() -> None:
-            self._partition(topic, partition)
-            self._asking.ask(elect_request(topic, partition, unclean), answer.set_result)
-
-        self._do(act)
+        self._do(lambda: self._verbs.elect(topic, partition, unclean, answer.set_result))
         body = self._result(answer, timeout_s, "the controller did not answer")
-        result = body.replica_election_results[0].partition_result[0]
-        if result.error_code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
-            error = ErrorCode(result.error_code)
-            raise ClusterError(
-                f"{topic}-{partition}: {error.name}: {result.error_message or error.text}"
-            )
+        self._verbs.check_elected(topic, partition, body)
         self._wait(self._settled.has_applied_all, timeout_s, "brokers did not hear of it")
         return self.leader(topic, partition)
 
@@ -257,18 +198,11 @@ class Cluster:
 
     def cut(self, a: int, b: int, one_way: bool = False) -> None:
         """Let nothing through from node `a` to `b`, nor back unless `one_way`."""
-        self._do(lambda: self.driver.dispatcher.cut(self._node(a), self._node(b), one_way=one_way))
+        self._do(lambda: self._verbs.cut(a, b, one_way))
 
     def heal(self, a: int | None = None, b: int | None = None) -> None:
         """Undo cuts: all, those of node `a`, or those between `a` and `b`."""
-
-        def act() -> None:
-            for node_id in (a, b):
-                if node_id is not None:
-                    self._node(node_id)
-            self.driver.dispatcher.heal(a, b)
-
-        self._do(act)
+        self._do(lambda: self._verbs.heal(a, b))
 
     # --------------------------------------------------------------------------- watching
 
@@ -304,12 +238,12 @@ class Cluster:
         assert sum(x is not None for x in (isr, leader, event)) == 1, "one thing to wait for"
         if isr is not None:
             topic, partition, size = isr
-            self._do(lambda: self._partition(topic, partition))
-            condition = lambda: len(self._partition(topic, partition).isr) == size  # noqa: E731
+            self._do(lambda: self._verbs.partition(topic, partition))
+            condition = lambda: len(self._verbs.partition(topic, partition).isr) == size  # noqa: E731
             text = f"the ISR of {topic}-{partition} does not have {size} members"
         elif leader is not None:
             topic, partition, broker_id = leader
-            self._do(lambda: self._partition(topic, partition))
+            self._do(lambda: self._verbs.partition(topic, partition))
             condition = lambda: self._settled.is_led_by(topic, partition, broker_id)  # noqa: E731
             text = f"broker {broker_id} does not lead {topic}-{partition}"
         else:
@@ -359,31 +293,6 @@ class Cluster:
 
     def _session_s(self) -> float:
         return self.topology.broker_config(self.broker_ids[0]).broker_session_timeout_ms / 1000
-
-    def _broker(self, broker_id: int) -> int:
-        if broker_id not in self.plan.addresses:
-            there = ", ".join(str(known) for known in self.broker_ids)
-            raise ClusterError(f"there is no broker {broker_id}; the brokers are {there}")
-        return broker_id
-
-    def _node(self, node_id: int) -> int:
-        return node_id if node_id == self._settled.controller_id else self._broker(node_id)
-
-    def _process(self, broker_id: int, *allowed: ProcessState) -> None:
-        state = self.driver.dispatcher.processes[self._broker(broker_id)].state
-        if state not in allowed:
-            raise ClusterError(f"broker {broker_id} is {state}")
-
-    def _partition(self, topic: str, partition: int) -> PartitionRegistration:
-        image = self._settled.image
-        if topic not in image.topics:
-            there = ", ".join(sorted(image.topics)) or "none"
-            raise ClusterError(f"there is no topic {topic!r}; the topics are {there}")
-        registration = image.partition(topic, partition)
-        if registration is None:
-            count = len(image.topics[topic].partitions)
-            raise ClusterError(f"there is no partition {partition} of {topic}, which has {count}")
-        return registration
 
 
 def _reserve(topology: Topology) -> dict[int, ReservedPort]:

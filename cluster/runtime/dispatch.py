@@ -39,7 +39,7 @@ RUNTIME_ID: Final = -1
 
 NEVER_US: Final = 1 << 62
 
-MAX_STEPS: Final = 5_000_000
+MAX_STEPS: Final = 300_000
 """More steps in one dispatch than any work needs: two nodes ask each other for ever."""
 
 _LIFE_SHIFT: Final = 40

@@ -29,16 +29,13 @@ from cluster.network.listener import Limits, Listener, ReservedPort
 from cluster.runtime.build import Plan
 from cluster.runtime.dispatch import NEVER_US, Dispatcher
 from cluster.runtime.process import Process, ProcessState
+from cluster.runtime.verbs import ClusterError
 
 T = TypeVar("T")
 
 LONGEST_SLEEP_S: Final = 3600.0
 IDLE_SWEEPS: Final = 8
 """Idle connections are looked for so many times per connections.max.idle.ms."""
-
-
-class ClusterError(Exception):
-    """What a user asked of the cluster cannot be done; the text says why."""
 
 
 class LiveDriver:
@@ -315,6 +312,3 @@ def limits_of(config: BrokerConfig) -> Limits:
         max_connections_per_ip=config.max_connections_per_ip,
         max_idle_ms=config.connections_max_idle_ms,
     )
-
-
-__all__ = ["ClusterError", "LiveDriver", "ReservedPort", "limits_of"]

@@ -1,0 +1,151 @@
+"""What may be done to a cluster, in either driver: checks, then the deed, without waiting.
+
+Owns: which of these is allowed when, and the words for a refusal.  Never: waits for what follows
+(`Cluster` and `VirtualDriver` do).  Kafka: kill, iptables, kafka-leader-election.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from cluster.contract import MoveLeader
+from cluster.controller.metadata import PartitionRegistration
+from cluster.protocol.errors import ErrorCode
+from cluster.runtime.asking import Asking, elect_request
+from cluster.runtime.build import Plan
+from cluster.runtime.dispatch import Dispatcher
+from cluster.runtime.process import DeathKind, ProcessState
+from cluster.runtime.settled import Settled
+
+SHUT_DOWN_LIMIT_S: Final = 30.0
+"""A controlled shutdown that takes longer becomes a kill."""
+
+
+class ClusterError(Exception):
+    """What a user asked of the cluster cannot be done; the text says why."""
+
+
+class Verbs:
+    """Deeds on one cluster; all between two dispatches, in the driver's thread."""
+
+    def __init__(self, plan: Plan, dispatcher: Dispatcher) -> None:
+        self.settled = Settled(dispatcher)
+        self._plan = plan
+        self._dispatcher = dispatcher
+        self._asking = Asking(dispatcher)
+
+    # ------------------------------------------------------------------------ processes
+
+    def kill(self, broker_id: int, how: DeathKind) -> None:
+        """End a process, or ask it to end (`clean`)."""
+        self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
+        if how is DeathKind.CLEAN:
+            self._dispatcher.shut_down(broker_id, int(SHUT_DOWN_LIMIT_S * 1e6))
+        else:
+            self._dispatcher.take_down(broker_id, how)
+
+    def start(self, broker_id: int) -> None:
+        """Start a process that is down."""
+        self._process(broker_id, ProcessState.DOWN)
+        self._dispatcher.start(broker_id)
+
+    def pause(self, broker_id: int) -> None:
+        """Let a process stand still."""
+        self._process(broker_id, ProcessState.UP)
+        self._dispatcher.pause(broker_id)
+
+    def resume(self, broker_id: int) -> None:
+        """Let a paused process run on."""
+        self._process(broker_id, ProcessState.PAUSED)
+        self._dispatcher.resume(broker_id)
+
+    # ---------------------------------------------------------------------------- leaders
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The broker that leads a partition."""
+        leader = self.partition(topic, partition).leader
+        if leader < 0:
+            raise ClusterError(f"{topic}-{partition} has no leader")
+        return leader
+
+    def move(self, topic: str, partition: int, to: int) -> None:
+        """Ask the controller to make `to` the leader."""
+        self.broker(to)
+        isr = self.partition(topic, partition).isr
+        if to not in isr:
+            members = ", ".join(map(str, isr)) or "empty"
+            raise ClusterError(f"broker {to} is not in the ISR of {topic}-{partition} ({members})")
+        self._dispatcher.deliver(self.settled.controller_id, MoveLeader(topic, partition, to))
+
+    def elect(
+        self, topic: str, partition: int, unclean: bool, on_answer: Callable[[Any], None]
+    ) -> None:
+        """Ask the controller for an election; `on_answer(ElectLeadersResponse)`."""
+        self.partition(topic, partition)
+        self._asking.ask(elect_request(topic, partition, unclean), on_answer)
+
+    def check_elected(self, topic: str, partition: int, answer: Any) -> None:
+        """Raise what an ElectLeadersResponse complains of."""
+        results = [
+            result
+            for chosen in answer.replica_election_results
+            for result in chosen.partition_result
+        ]
+        code = results[0].error_code if results else answer.error_code
+        if code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
+            error = ErrorCode(code)
+            text = (results[0].error_message if results else None) or error.text
+            raise ClusterError(f"{topic}-{partition}: {error.name}: {text}")
+
+    # ------------------------------------------------------------------------------ links
+
+    def cut(self, a: int, b: int, one_way: bool) -> None:
+        """Cut a link between two nodes."""
+        if self.node(a) == self.node(b):
+            raise ClusterError(f"node {a} has no link to itself")
+        self._dispatcher.cut(a, b, one_way=one_way)
+
+    def heal(self, a: int | None, b: int | None) -> None:
+        """Undo cuts."""
+        for node_id in (a, b):
+            if node_id is not None:
+                self.node(node_id)
+        self._dispatcher.heal(a, b)
+
+    # ---------------------------------------------------------------------------- names
+
+    def broker(self, broker_id: int) -> int:
+        """The id, if there is such a broker."""
+        if broker_id not in self._plan.addresses:
+            there = ", ".join(map(str, self._plan.addresses))
+            raise ClusterError(f"there is no broker {broker_id}; the brokers are {there}")
+        return broker_id
+
+    def node(self, node_id: int) -> int:
+        """The id, if there is such a broker or it is the controller's."""
+        return node_id if node_id == self.settled.controller_id else self.broker(node_id)
+
+    def partition(self, topic: str, partition: int) -> PartitionRegistration:
+        """A partition as the controller knows it."""
+        image = self.settled.image
+        if topic not in image.topics:
+            there = ", ".join(sorted(image.topics)) or "none"
+            raise ClusterError(f"there is no topic {topic!r}; the topics are: {there}")
+        registration = image.partition(topic, partition)
+        if registration is None:
+            count = len(image.topics[topic].partitions)
+            raise ClusterError(f"there is no partition {partition} of {topic}, which has {count}")
+        return registration
+
+    def _process(self, broker_id: int, *allowed: ProcessState) -> None:
+        state = self._dispatcher.processes[self.broker(broker_id)].state
+        if state not in allowed:
+            raise ClusterError(f"broker {broker_id} is {state}")
+
+
+def death_kind(how: str) -> DeathKind:
+    """The kind of death that a user named."""
+    if how not in tuple(DeathKind):
+        raise ClusterError(f"how={how!r}: it is one of {', '.join(DeathKind)}")
+    return DeathKind(how)
