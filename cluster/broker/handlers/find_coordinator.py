@@ -60,6 +60,7 @@ def find_coordinator(
             host=found.host,
             port=found.port,
         )
+    is_known = body.key_type in CoordinatorType.__members__.values()
     answers = []
     for key in body.coordinator_keys:
         found = _find(broker, body.key_type, key, version, now_ms)
@@ -70,14 +71,15 @@ def find_coordinator(
                 host=found.host,
                 port=found.port,
                 error_code=found.error,
+                error_message="" if is_known else found.error.text,
             )
         )
     return m.FindCoordinatorResponse(coordinators=answers)
 
 
 def _find(broker: BrokerNode, key_type: int, key: str, version: int, now_ms: int) -> _Found:
-    if key_type == CoordinatorType.SHARE and version < SHARE_SINCE:
-        return _Found(ErrorCode.INVALID_REQUEST)
+    if key_type == CoordinatorType.SHARE and (version < SHARE_SINCE or key.count(":") != 2):
+        return _Found(ErrorCode.INVALID_REQUEST)  # the key is group:topic id:partition
     if key_type not in CoordinatorType.__members__.values():
         return _Found(ErrorCode.INVALID_REQUEST)
     if key_type != CoordinatorType.GROUP:

@@ -209,19 +209,18 @@ def _delete_in_topic(
     broker: BrokerNode, shard: GroupShard, group: Group,
     topic: m.OffsetDeleteRequest.OffsetDeleteRequestTopic, records: list[LogRecord],
 ) -> m.OffsetDeleteResponse.OffsetDeleteResponseTopic:  # fmt: skip
-    results = []
+    missing, results = [], []
     for partition in topic.partitions:
         index = partition.partition_index
-        error = ErrorCode.NONE
+        result = m.OffsetDeleteResponse.OffsetDeleteResponsePartition(partition_index=index)
         if broker.image.partition(topic.name, index) is None:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        elif group.is_subscribed_to(topic.name):
-            error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            missing.append(result)
+            continue
+        if group.is_subscribed_to(topic.name):
+            result.error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         elif shard.offsets.get(group.group_id, topic.name, index) is not None:
             records.append(OffsetRecord(group.group_id, topic.name, index, None))
-        results.append(
-            m.OffsetDeleteResponse.OffsetDeleteResponsePartition(
-                partition_index=index, error_code=error
-            )
-        )
+        results.append(result)
+    results = missing + results
     return m.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name, partitions=results)

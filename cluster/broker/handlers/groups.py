@@ -182,14 +182,14 @@ def _describe(
 def _describe_member(
     group: Group, member: Member, stable: bool
 ) -> m.DescribeGroupsResponse.DescribedGroupMember:
-    """Metadata and assignment belong to a protocol, which only a stable group has."""
+    """The metadata belongs to a protocol, which only a stable group has for sure."""
     return m.DescribeGroupsResponse.DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
         member_metadata=member.protocols.get(group.protocol_name or "", b"") if stable else b"",
-        member_assignment=member.assignment if stable else b"",
+        member_assignment=member.assignment,
     )
 
 

@@ -345,7 +345,7 @@ def test_find_coordinator__many_keys_and_other_types() -> None:
         return int(broker.ask(request, version).coordinators[0].error_code)
 
     assert error(1, 4) == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert error(2, 5) == error(3, 6) == ErrorCode.INVALID_REQUEST
+    assert error(2, 5) == error(2, 6) == error(3, 6) == ErrorCode.INVALID_REQUEST
 
 
 def test_java_string_hash__is_javas() -> None:
