@@ -40,6 +40,7 @@ SUBJECTS_SHOWN: Final = 8
 FOLD_FROM: Final = 4
 """So many equal changes of one topic, for one cause, become one line."""
 
+_ERRORS: Final[dict[int, ErrorCode]] = {int(error): error for error in ErrorCode}
 _TOPIC_LISTS: Final = frozenset({"topics", "topic_data", "responses"})
 """Fields whose items call the topic `name`; elsewhere `name` is that of a config or a feature."""
 _TOPIC_FIELDS: Final = ("topic", "topic_name")
@@ -78,7 +79,7 @@ def cause_text(cause: NoteId | None) -> str:
 
 def note_line(note: Note, origin_ms: int = 0) -> str:
     """One note as one line; columns in the module's docstring."""
-    line = f"{offset_text(note.at_ms, origin_ms)}  {note.kind:<16} {note.subject:<12} {note.text}"
+    line = f"{offset_text(note.at_ms, origin_ms)}  {note.kind:<17} {note.subject:<12} {note.text}"
     cause = cause_text(note.cause)
     return one_line(f"{line}  {cause}" if cause else line)
 
@@ -132,7 +133,7 @@ def folded_line(entry: Note | FoldedNotes, origin_ms: int = 0) -> str:
     first = entry.notes[0]
     partitions = numbers_text(sorted(int(note.data["partition"]) for note in entry.notes))
     return one_line(
-        f"{offset_text(first.at_ms, origin_ms)}  {first.kind:<16} {entry.topic:<12} "
+        f"{offset_text(first.at_ms, origin_ms)}  {first.kind:<17} {entry.topic:<12} "
         f"{len(entry.notes)} partitions ({partitions}), as {first.subject}: {first.text}"
     )
 
@@ -209,7 +210,8 @@ def mentions(
     error_code = getattr(message, "error_code", None)
     children: list[Mention] = []
     size_bytes = 0
-    for field in message.__struct_fields__:
+    fields: tuple[str, ...] = message.__struct_fields__
+    for field in fields:
         value = getattr(message, field)
         if field == "records":
             size_bytes = _records_size(value)
@@ -262,11 +264,8 @@ def _first_int(message: Any, fields: Sequence[str]) -> int | None:
 
 
 def _records_size(records: Any) -> int:
-    if records is None:
-        return 0
-    if isinstance(records, list):
-        return sum(len(getattr(part, "buffer", part)) for part in records)
-    return len(records)
+    parts = records if isinstance(records, list) else [records or b""]
+    return sum(len(getattr(part, "buffer", part)) for part in parts)
 
 
 # ------------------------------------------------------------------------------------- words
@@ -317,10 +316,8 @@ def api_text(api_key: int, version: int) -> str:
 
 def error_name(code: int | None) -> str:
     """Kafka's name of an error code; `ERROR_1234` for one that Kafka does not know."""
-    try:
-        return ErrorCode(code or 0).name
-    except ValueError:
-        return f"ERROR_{code}"
+    error = _ERRORS.get(code or 0)
+    return f"ERROR_{code}" if error is None else error.name
 
 
 def numbers_text(numbers: Sequence[int]) -> str:

@@ -45,7 +45,7 @@ def request(api_key: ApiKey, version: int, body: Any, client_id: str | None = "a
 def test_note_line__has_time_kind_subject_text_and_cause() -> None:
     line = note_line(note(kinds.LEADER_ELECTED, 0, (3000, 12)), origin_ms=1_000)
     assert line == (
-        "    +500 ms  leader_elected   orders-0     leader 1 -> 2: broker 1 was fenced  [3000.12]"
+        "    +500 ms  leader_elected    orders-0     leader 1 -> 2: broker 1 was fenced  [3000.12]"
     )
 
 
