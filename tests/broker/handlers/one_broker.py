@@ -1,0 +1,121 @@
+"""One real broker and its image, without a cluster: the test plays the controller."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from cluster.broker.node import BrokerNode
+from cluster.config.definitions import BrokerConfig
+from cluster.contract import CONTROLLER_ID, PeerResponse, Reply, Request, Send, Tick
+from cluster.controller.metadata import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    BrokerRegistration,
+    ConfigRecord,
+    MetadataImage,
+    MetadataRecord,
+    PartitionRecord,
+    PartitionRegistration,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from cluster.partition.disk import Disk
+from cluster.protocol.apis import ApiKey, codec
+
+CLUSTER_ID = "kcluster-test-cluster1"
+
+
+def topic_id(name: str) -> bytes:
+    """The id that `name` gets in these tests."""
+    return name.encode().ljust(16, b"\0")[:16]
+
+
+def broker_records(*broker_ids: int, fenced: tuple[int, ...] = ()) -> list[MetadataRecord]:
+    """Brokers on ports 9090 + id, in rack r<id>; those in `fenced` are fenced."""
+    return [
+        RegisterBrokerRecord(
+            BrokerRegistration(id_, id_, "127.0.0.1", 9090 + id_, f"r{id_}", fenced=id_ in fenced)
+        )
+        for id_ in broker_ids
+    ]
+
+
+def topic_records(
+    name: str, *replicas: tuple[int, ...], isr: tuple[int, ...] | None = None, **more: Any
+) -> list[MetadataRecord]:
+    """A topic with one partition per tuple of replicas; the first of the ISR leads."""
+    records: list[MetadataRecord] = [TopicRecord(name, topic_id(name))]
+    for index, of_partition in enumerate(replicas):
+        in_sync = of_partition if isr is None else isr
+        state = {"isr": in_sync, "leader": in_sync[0], "leader_epoch": 5, "partition_epoch": 7}
+        records.append(
+            PartitionRecord(
+                PartitionRegistration(
+                    topic_id=topic_id(name), partition=index, replicas=of_partition, **state | more
+                )
+            )
+        )
+    return records
+
+
+def topic_config(topic: str, name: str, value: str) -> MetadataRecord:
+    return ConfigRecord(TOPIC_RESOURCE, topic, name, value)
+
+
+def broker_config(broker: str, name: str, value: str) -> MetadataRecord:
+    """`broker` "": for all brokers."""
+    return ConfigRecord(BROKER_RESOURCE, broker, name, value)
+
+
+def image_of(*records: list[MetadataRecord]) -> MetadataImage:
+    image = MetadataImage()
+    for some in records:
+        for record in some:
+            image.apply(record)
+    return image
+
+
+class OneBroker:
+    """Broker 1.  `ask` gives its answer, or None while it waits for the controller."""
+
+    def __init__(self, *records: list[MetadataRecord], **configs: str | int | bool) -> None:
+        overrides = {name.replace("_", "."): value for name, value in configs.items()}
+        self.config = BrokerConfig.resolve("kafka", overrides)
+        self.broker = BrokerNode(
+            1, self.config, Disk(), "127.0.0.1", 9091, "r1", Random(1), CLUSTER_ID
+        )
+        self.now_ms = 1_000
+        self.asked: list[Send] = []
+        """Questions to the controller that the test has not answered yet."""
+        self._replies: list[Reply] = []
+        if records:
+            self.broker.replicas.apply([record for some in records for record in some], self.now_ms)
+
+    def ask(self, api_key: ApiKey, version: int, body: Any) -> Any:
+        """Also checks that both bodies are ones of this version on the wire."""
+        coded = codec(api_key, version)
+        frame = b"".join(coded.encode_request(body))
+        request = Request(1, api_key, version, 1, "test", coded.decode_request(frame, 0))
+        answer = self._step(request)
+        if answer is not None:
+            frame = b"".join(coded.encode_response(answer))
+            coded.decode_response(frame, 0)
+        return answer
+
+    def controller_answers(self, body: Any) -> Any:
+        """Answer the oldest question; what the broker then replies to its client."""
+        question = self.asked.pop(0).message
+        return self._step(PeerResponse(CONTROLLER_ID, question.request_id, body))
+
+    def pass_time(self, ms: int) -> Any:
+        """Let time pass; what the broker then replies to its client."""
+        self.now_ms += ms
+        return self._step(Tick())
+
+    def _step(self, event: Any) -> Any:
+        effects = self.broker.step(self.now_ms, event)
+        self.asked += [e for e in effects if isinstance(e, Send) and e.to == CONTROLLER_ID]
+        replies = [e.body for e in effects if isinstance(e, Reply)]
+        assert len(replies) <= 1, replies
+        return replies[0] if replies else None

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from cluster.broker.handlers.api_versions import build_api_versions, too_new
+from cluster.broker.registry import SERVED_APIS
+from cluster.protocol import messages as m
+from cluster.protocol.apis import VERSIONS, ApiKey
+from cluster.protocol.errors import ErrorCode
+from tests.broker.handlers.one_broker import OneBroker, broker_records
+
+REAL_4_3_1 = {
+    0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 8: (2, 10), 9: (1, 10), 10: (0, 6),
+    11: (0, 9), 12: (0, 4), 13: (0, 5), 14: (0, 5), 15: (0, 6), 16: (0, 5), 18: (0, 4),
+    19: (2, 7), 20: (1, 6), 21: (0, 2), 22: (0, 5), 23: (2, 4), 32: (1, 4), 33: (0, 2),
+    37: (0, 3), 42: (0, 2), 43: (0, 2), 44: (0, 1), 47: (0, 0), 60: (0, 2), 64: (0, 0), 75: (0, 0),
+}  # fmt: skip
+"""What a 4.3.1 broker listed for APIs that are served here."""
+
+
+def asked_by(name: str = "kafka-python", version: str = "3.0.12") -> m.ApiVersionsRequest:
+    return m.ApiVersionsRequest(client_software_name=name, client_software_version=version)
+
+
+def listed(response: m.ApiVersionsResponse) -> dict[int, tuple[int, int]]:
+    return {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_api_versions__lists_what_a_real_broker_lists_of_the_served_apis(version: int) -> None:
+    one = OneBroker(broker_records(1))
+    response = one.ask(ApiKey.API_VERSIONS, version, asked_by())
+    ours = listed(response)
+    assert list(ours) == sorted(SERVED_APIS)
+    assert {key: ours[key] for key in REAL_4_3_1} == REAL_4_3_1
+
+
+def test_api_versions__what_is_served_can_be_coded() -> None:
+    for api in SERVED_APIS.values():
+        low, high = VERSIONS[api.api_key]
+        assert low <= api.min_version <= api.max_version <= high
+
+
+def test_api_versions__features_of_level_0_are_for_version_4_on() -> None:
+    v3, v4 = (build_api_versions(asked_by(), version, 17) for version in (3, 4))
+    assert [feature.name for feature in v3.supported_features] == ["metadata.version"]
+    assert "eligible.leader.replicas.version" in {f.name for f in v4.supported_features}
+    assert v3.finalized_features == v4.finalized_features
+    assert v3.finalized_features_epoch == 17
+
+
+def test_api_versions__a_feature_that_is_off_is_not_finalized() -> None:
+    response = build_api_versions(asked_by(), 4, 17, elr_level=0)
+    assert [feature.name for feature in response.finalized_features] == ["metadata.version"]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "valid"),
+    [
+        ("a.b-c", "1.0-x", True), ("A1", "1a", True), ("", "1", False), ("a", "", False),
+        ("a b", "1", False), ("-a", "1", False), ("a.", "1", False), ("a_b", "1", False),
+        ("a", "1+2", False), ("é", "1", False), ("a\n", "1", False),
+    ],
+)  # fmt: skip
+def test_api_versions__software_is_letters_digits_dots_and_dashes(
+    name: str, version: str, valid: bool
+) -> None:
+    response = build_api_versions(asked_by(name, version), 3, 17)
+    assert response.error_code == (ErrorCode.NONE if valid else ErrorCode.INVALID_REQUEST)
+    assert bool(response.api_keys) is valid
+
+
+def test_api_versions__software_is_not_looked_at_before_version_3() -> None:
+    assert build_api_versions(asked_by("", ""), 2, 17).error_code == ErrorCode.NONE
+
+
+def test_api_versions__a_too_new_client_is_told_the_version_to_speak() -> None:
+    response = too_new()
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert listed(response) == {ApiKey.API_VERSIONS: (0, 4)}
