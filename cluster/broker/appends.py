@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.broker.purgatory import DelayedOperation
-from cluster.partition.replica import Replica
+from cluster.partition.replica import NONE, Replica
 from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class DelayedAppend(DelayedOperation):
         token = self._waiting.pop(replica, None)
         if self.done or token is None:
             return
-        if error != ErrorCode.NONE:
+        if error:
             self._on_partition(token, error)
         if not self._waiting:
             self.done = True
@@ -78,11 +78,11 @@ def append_internal(
         on_committed(replica, now_ms)
         return
     appended = replica.append_as_leader(memoryview(records), ACKS_ALL, now_ms)
-    if appended.error != ErrorCode.NONE:
+    if appended.error:
         on_committed(appended.error, now_ms)
         return
     broker.replicas.moved[replica] = None
-    outcome = [ErrorCode.NONE]
+    outcome = [NONE]
 
     def on_partition(_token: Any, error: ErrorCode) -> None:
         outcome[0] = error

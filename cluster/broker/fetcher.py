@@ -2,7 +2,7 @@
 
 Owns: what is asked of each leader and what is done with the answer: append, watermark, truncation.
 Never: changes a log but through `Replica`, decides who leads.
-Kafka: ReplicaFetcherThread, AbstractFetcherThread, LeaderEndPoint; KIP-101, KIP-227, KIP-279, KIP-595.
+Kafka: ReplicaFetcherThread, AbstractFetcherThread; KIP-101, KIP-227, KIP-279, KIP-595.
 
     put(replica)      -> named in the next fetch, with its log end and last epoch
     data              -> appended, watermark followed, named again at its new end
@@ -184,7 +184,7 @@ class ReplicaFetcher:
             self._begin_anew()
             self._back_off(now_ms)
             return
-        if response.error_code != ErrorCode.NONE:
+        if response.error_code:
             # The leader does not know the session (it restarted, or made room): a full fetch.
             self._begin_anew()
             self.send(now_ms)
@@ -219,7 +219,7 @@ class ReplicaFetcher:
     def _take(self, replica: Replica, data: m.FetchResponse.PartitionData, now_ms: int) -> None:
         """What the leader said of one partition."""
         error = data.error_code
-        if error == ErrorCode.NONE:
+        if not error:
             if data.diverging_epoch.end_offset >= 0:
                 self._truncate(replica, data.diverging_epoch)
             else:
@@ -313,7 +313,7 @@ class ReplicaFetcher:
             if self._replicas.get(replica.key) is not replica or replica.is_leader:
                 return
             answer = None if response is None else response.topics[0].partitions[0]
-            if answer is None or answer.error_code != ErrorCode.NONE:
+            if answer is None or answer.error_code:
                 self._leave_out_for_a_while(replica, now_ms)
             elif timestamp == LATEST_TIMESTAMP:
                 self._compare_with_end(replica, answer.offset, now_ms)

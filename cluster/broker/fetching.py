@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from cluster.broker.sessions import SessionPartition
-from cluster.partition.replica import Replica, Role
+from cluster.partition.replica import NONE, Replica, Role
 from cluster.protocol import messages as m
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import Batch
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 CONSUMER_ID: Final = -1
 READ_COMMITTED: Final = 1
+_HINTED: Final = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
+"""Errors that come with a hint of who leads (KIP-951)."""
 
 
 class Reader(Struct, gc=False):
@@ -53,7 +55,7 @@ class PartitionRead(Struct, gc=False):
     @property
     def must_be_told(self) -> bool:
         """Worth an answer at once: Kafka does not let an error or a divergence wait."""
-        return self.error != ErrorCode.NONE or self.diverging_end_offset >= 0
+        return self.error is not NONE or self.diverging_end_offset >= 0
 
 
 def find_replica(broker: BrokerNode, wanted: SessionPartition, by_id: bool) -> Replica | ErrorCode:
@@ -71,7 +73,7 @@ def read_partition(
     `at_least_one`: the first batch is returned however large (KIP-74).
     """
     error = _may_read(replica, wanted, reader)
-    if error != ErrorCode.NONE:
+    if error:
         return PartitionRead(error)
     log = replica.log
     if wanted.last_fetched_epoch >= 0:
@@ -91,28 +93,26 @@ def read_partition(
         batches = log.read(offset, limit, end_offset, at_least_one)
         for batch in batches:
             size_bytes += batch.size_bytes
-    return PartitionRead(
-        ErrorCode.NONE, replica.high_watermark, log.log_start_offset, batches, size_bytes
-    )
+    return PartitionRead(NONE, replica.high_watermark, log.log_start_offset, batches, size_bytes)
 
 
 def _may_read(replica: Replica, wanted: SessionPartition, reader: Reader) -> ErrorCode:
     if reader.leader_only or reader.is_follower:
         error = replica.check_leader(wanted.current_leader_epoch)
-        if error != ErrorCode.NONE:
+        if error:
             return error
     else:
         if replica.role is Role.NONE:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         error = replica.check_epoch(wanted.current_leader_epoch)
-        if error != ErrorCode.NONE:
+        if error:
             return error
     if reader.is_follower and reader.follower_id not in replica.followers:
         # Kafka: the leader's metadata may be behind the follower's, or the other way round.
         if wanted.current_leader_epoch >= 0:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return ErrorCode.NONE
+    return NONE
 
 
 def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | None:
@@ -126,7 +126,7 @@ def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | N
         )
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return PartitionRead(
-            ErrorCode.NONE, replica.high_watermark, replica.log.log_start_offset,
+            NONE, replica.high_watermark, replica.log.log_start_offset,
             diverging_epoch=epoch, diverging_end_offset=end_offset,
         )  # fmt: skip
     return None
@@ -149,7 +149,7 @@ def partition_data(
         data.diverging_epoch = m.FetchResponse.EpochEndOffset(
             epoch=read.diverging_epoch, end_offset=read.diverging_end_offset
         )
-    if read.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+    if read.error in _HINTED:
         data.current_leader = m.FetchResponse.LeaderIdAndEpoch(
             *current_leader(broker, wanted.topic, wanted.topic_id, wanted.partition)
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cluster.broker.appends import DelayedAppend
 from cluster.broker.fetcher import Fetchers
 from cluster.config.definitions import TopicConfig
 from cluster.contract import NoteId
@@ -256,23 +257,26 @@ class Replicas:
         while self.moved:
             moved, self.moved = self.moved, {}
             for replica in moved:
-                self._answer_acks(replica, now_ms)
-            for replica in moved:
+                if replica.acks_waiting:
+                    self._answer_acks(replica, now_ms)
                 for session in replica.sessions:
                     session.on_moved(replica)
             for replica in moved:
-                for session in list(replica.sessions):
+                for session in tuple(replica.sessions):
                     if session.parked is not None:
-                        session.parked.try_complete(now_ms)
-                for fetch in list(replica.fetches_waiting):
+                        session.parked.on_moved(replica, now_ms)
+                for fetch in tuple(replica.fetches_waiting):
                     fetch.try_complete(now_ms)
 
     def _answer_acks(self, replica: Replica, now_ms: int) -> None:
         waiting = replica.acks_waiting
-        while waiting:
-            required_offset, delayed = waiting[0]
+        answered: list[tuple[DelayedAppend, ErrorCode]] = []
+        for required_offset, delayed in waiting:
             error = replica.acks_reached(required_offset)
             if error is None:
-                return
-            waiting.popleft()
-            delayed.on_partition_done(replica, error, now_ms)
+                break
+            answered.append((delayed, error))
+        if answered:
+            del waiting[: len(answered)]
+            for delayed, error in answered:
+                delayed.on_partition_done(replica, error, now_ms)

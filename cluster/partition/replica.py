@@ -15,10 +15,9 @@ Kafka: kafka.cluster.Partition, Replica; KIP-101, KIP-497, KIP-841, KIP-903, KIP
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cluster.contract import NoteId
 from cluster.controller.metadata import BrokerRegistration, PartitionRegistration
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
     from cluster.config.definitions import TopicConfig
     from cluster.partition.log import Log
     from cluster.protocol.records import Batch
+
+NONE: Final = ErrorCode.NONE
+"""Falsy, as is no other error.  A name of its own: an enum's members are slow to look up."""
 
 
 class Role(Enum):
@@ -45,8 +47,9 @@ class Replica:
 
     __slots__ = (
         "acks_waiting", "broker_id", "brokers", "cause", "config", "fetches_waiting", "followers",
-        "high_watermark", "lag_time_max_ms", "last_fetches", "leader_epoch_start_offset", "log",
-        "min_isr", "partition", "proposal", "registration", "role", "sessions", "topic", "topic_id",
+        "high_watermark", "is_leader", "key", "lag_time_max_ms", "last_fetches", "leader_epoch",
+        "leader_epoch_start_offset", "log", "min_isr", "partition", "proposal", "registration",
+        "role", "sessions", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +60,7 @@ class Replica:
         self.topic = topic
         self.topic_id = registration.topic_id
         self.partition = registration.partition
+        self.key = (registration.topic_id, registration.partition)
         self.broker_id = broker_id
         self.log = log
         self.brokers = brokers
@@ -64,7 +68,9 @@ class Replica:
         self.lag_time_max_ms = lag_time_max_ms
         self.config = config
         self.registration = registration
+        self.leader_epoch = registration.leader_epoch
         self.role = Role.NONE
+        self.is_leader = False
         self.high_watermark = max(
             log.log_start_offset, min(log.high_watermark_checkpoint, log.log_end_offset)
         )
@@ -76,7 +82,7 @@ class Replica:
         self.min_isr = 1
         self.configure(config)
         # Who waits for this replica to move; the broker fills and wakes them.
-        self.acks_waiting: deque[tuple[int, Any]] = deque()
+        self.acks_waiting: list[tuple[int, Any]] = []
         self.fetches_waiting: dict[Any, None] = {}
         self.sessions: dict[Any, None] = {}
 
@@ -91,18 +97,6 @@ class Replica:
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
-
-    @property
-    def key(self) -> tuple[bytes, int]:
-        return self.topic_id, self.partition
-
-    @property
-    def is_leader(self) -> bool:
-        return self.role is Role.LEADER
-
-    @property
-    def leader_epoch(self) -> int:
-        return self.registration.leader_epoch
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
@@ -127,6 +121,7 @@ class Replica:
         was_leader = self.is_leader
         self._take(registration)
         self.role = Role.LEADER
+        self.is_leader = True
         if not new_epoch:
             self._keep_followers(now_ms)
             return False
@@ -151,6 +146,7 @@ class Replica:
         )
         self._take(registration)
         self.role = Role.FOLLOWER
+        self.is_leader = False
         self.followers = {}
         return changed
 
@@ -158,6 +154,7 @@ class Replica:
         if registration.partition_epoch > self.registration.partition_epoch:
             self.proposal = None
         self.registration = registration
+        self.leader_epoch = registration.leader_epoch
         self.min_isr = min(self.config.min_insync_replicas, len(registration.replicas))
 
     def _keep_followers(self, now_ms: int) -> None:
@@ -338,6 +335,7 @@ class Replica:
     def retire(self) -> None:
         """This broker hosts the partition no longer: nobody may be served from it."""
         self.role = Role.NONE
+        self.is_leader = False
         self.followers = {}
         self.proposal = None
 
@@ -347,14 +345,14 @@ class Replica:
         Kafka: Partition.checkCurrentLeaderEpoch, KIP-320.
         """
         error = self.check_epoch(current_leader_epoch)
-        if error != ErrorCode.NONE or self.is_leader:
+        if error or self.is_leader:
             return error
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def check_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """Does the asker believe in the same leader epoch (-1: it does not say)?  KIP-320."""
-        if current_leader_epoch in (-1, self.leader_epoch):
-            return ErrorCode.NONE
+        if current_leader_epoch == self.leader_epoch or current_leader_epoch == -1:
+            return NONE
         if current_leader_epoch < self.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -370,7 +368,7 @@ class Replica:
             return None
         if len(self.maximal_isr) < self.min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return ErrorCode.NONE
+        return NONE
 
     def append_as_follower(self, batches: list[Batch]) -> None:
         """Append what the leader sent, and take over the leader's epochs with it."""

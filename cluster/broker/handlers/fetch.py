@@ -208,7 +208,7 @@ class PendingFetch(DelayedOperation):
                 read = read_partition(
                     replica, wanted, self.reader, budget, at_least_one=not found.size_bytes
                 )
-                if record_progress and read.error == ErrorCode.NONE and not read.must_be_told:
+                if record_progress and not read.must_be_told:
                     self._record_progress(replica, wanted, now_ms)
             if read.must_be_told:
                 found.urgent = True
@@ -253,8 +253,19 @@ class PendingFetch(DelayedOperation):
                     self._watched.append(replica)
         broker.purgatory.park(self, self.request.body.max_wait_ms, now_ms)
 
+    def on_moved(self, replica: Replica, now_ms: int) -> None:
+        """A partition of the session has moved: answer if that is enough."""
+        session = self.session
+        assert session is not None
+        if session.is_follower and replica.is_leader:
+            key = session.by_replica[replica]
+            if session.partitions[key].fetch_offset == replica.log.log_end_offset:
+                # Only its watermark moved: a follower hears of that with the next records.
+                return
+        self.try_complete(now_ms)
+
     def try_complete(self, now_ms: int) -> None:
-        """A partition has moved: answer if that is enough."""
+        """Something has moved: answer if that is enough."""
         if self.done:
             return
         found = self.collect(now_ms)

@@ -34,6 +34,9 @@ _ATTRIBUTES_LOW_BYTE: Final = 22
 """Where a v2 batch holds its compression type: the low byte of its attributes."""
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 ADMIN_CLIENT_ID: Final = "__admin_client"
+_NO_SUCH_PARTITION: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID,
+)  # fmt: skip
 
 PartitionAnswer = m.ProduceResponse.PartitionProduceResponse
 
@@ -60,7 +63,7 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
                 continue
             appended = replica.append_as_leader(data.records, acks, now_ms)
             data.records = None
-            if appended.error != ErrorCode.NONE:
+            if appended.error:
                 _fail(answer, appended.error, appended.error_message)
                 answer.record_errors = [
                     m.ProduceResponse.BatchIndexAndErrorMessage(index, text)
@@ -92,7 +95,7 @@ def _find_leader(
         replica = broker.replicas.find_by_id(topic.topic_id, data.index)
     else:
         replica = broker.replicas.find(topic.name, data.index)
-    if replica is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or replica is ErrorCode.UNKNOWN_TOPIC_ID:
+    if replica in _NO_SUCH_PARTITION:
         return replica
     records = data.records
     if records is None or not len(records):
@@ -151,7 +154,7 @@ def _silent(broker: BrokerNode, request: Request, response: m.ProduceResponse) -
         f"{topic.name}-{answer.index}: {answer.error_code!r}"
         for topic in response.responses
         for answer in topic.partition_responses
-        if answer.error_code != ErrorCode.NONE
+        if answer.error_code
     ]
     if failed:
         reason = f"Produce with acks=0 failed: {', '.join(failed)}"
