@@ -44,7 +44,8 @@ def stacks() -> str:
     parts = []
     for ident, frame in sys._current_frames().items():
         parts.append(f"--- thread {names.get(ident, ident)}\n")
-        parts += traceback.format_stack(frame)[-12:]
+        calls = [call for call in traceback.format_stack(frame) if "/site-packages/" not in call]
+        parts += calls[-12:]
     return "".join(parts)
 
 

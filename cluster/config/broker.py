@@ -78,7 +78,7 @@ class BrokerConfig(Struct, frozen=True):
     broker_session_timeout_ms: Annotated[int, _TIME] = 9_000
     initial_broker_registration_timeout_ms: Annotated[int, _TIME] = 60_000
     controller_socket_timeout_ms: Annotated[int, _TIME] = 30_000
-    controller_quorum_request_timeout_ms: Annotated[int, _TIME] = 2_000
+    controller_quorum_request_timeout_ms: Annotated[int, _TIME_0] = 2_000
     request_timeout_ms: Annotated[int, _TIME] = 30_000
     controlled_shutdown_enable: Annotated[bool, _FLAG] = True
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from cluster.config.broker import BROKER_CONFIGS, BrokerConfig, check_broker_config
+from cluster.config.not_simulated import NOT_SIMULATED
 from cluster.config.problems import join, nearest
 from cluster.config.reading import Reading, kind
 from cluster.config.topic import TOPIC_CONFIGS
@@ -24,15 +25,6 @@ _TOPOLOGY_SETS: Final = {
     "listeners": "`host` of the topology and `port` of the broker",
     "advertised.listeners": "`advertised` of the broker",
 }
-_NOT_SIMULATED: Final = (
-    "ssl.", "sasl.", "security.", "listener.", "remote.", "controller.", "metadata.", "group.",
-    "share.", "process.roles", "log.dir", "log.cleaner.", "metric", "kafka.metrics",
-    "delegation.token.", "authorizer.", "principal.", "client.quota.", "telemetry.", "replica.",
-    "num.", "background.threads", "broker.", "transaction.", "quota.", "alter.", "create.topic.",
-    "config.providers", "socket.", "connection.", "inter.broker.", "early.start.",
-    "offsets.commit.required.acks", "password.", "server.max.", "internal.",
-)  # fmt: skip
-"""How names begin that Kafka has and kcluster does not."""
 
 
 def read_broker_configs(
@@ -113,11 +105,11 @@ def _unknown_broker_config(name: str) -> str:
     topic_config = TOPIC_CONFIGS.get(name)
     if topic_config is not None and topic_config.synonyms:
         return f"a config of topics; for all topics it is {topic_config.synonyms[0]}"
+    if name in NOT_SIMULATED:
+        return "Kafka has it, but nothing here would obey it; leave it out"
     meant = nearest(name, BROKER_CONFIGS)
     if meant is not None:
         return f"no such broker config; did you mean {meant}?"
-    if name.startswith(_NOT_SIMULATED):
-        return "not a config that kcluster obeys, whether or not Kafka has it; leave it out"
     return "no such broker config"
 
 

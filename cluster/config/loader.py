@@ -8,8 +8,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from os import PathLike, fspath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
@@ -18,10 +17,13 @@ from cluster.config.problems import Problem, TopologyError
 from cluster.config.topology import Topology
 from cluster.config.tree import MAX_TEXT_BYTES, Entry, Map, Node, from_python, from_yaml
 
+if TYPE_CHECKING:
+    from os import PathLike
+
 
 def load(path: str | PathLike[str], overrides: Mapping[str, Any]) -> Topology:
     """The topology of a file; TopologyError with all its problems."""
-    source = fspath(path)
+    source = str(path)
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_TEXT_BYTES + 1)
