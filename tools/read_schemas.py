@@ -143,7 +143,7 @@ class Merge:
         tagged = [v for v in self.pick(new, old, "taggedVersions") if v in versions]
         if tagged:
             words.append(f"tag {int(facts['tag'])} {spell(tagged, self.served)}")
-        if "default" in facts:
+        if facts.get("default") is not None:  # a bare null is none; "null" is null
             words.append(f"= {default_text(facts)}")
         if facts.get("ignorable") is True:
             words.append("ignorable")
@@ -161,7 +161,7 @@ def field_versions(field: Definition) -> range:
 def default_text(field: Definition) -> str:
     """Numbers in decimal, true and false, null, strings in double quotes."""
     text = str(field["default"])
-    if text in ("null", "None"):
+    if text == "null":
         return "null"
     if field["type"] == "bool":
         return text.lower()

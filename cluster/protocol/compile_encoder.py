@@ -233,5 +233,6 @@ class _EncoderWriter:
             self.names[name] = getattr(self.top, field.type)()
             return f"{value} != {name}"
         if field.default == NEW_LIST:
-            return f"len({value}) > 0"
+            null = f"{value} is None or " if field.may_be_null(self.version) else ""
+            return f"({null}len({value}) > 0)"
         return f"{value} != {field.default!r}"

@@ -38,12 +38,13 @@ class Encode(Protocol):
     def __call__(self, message: Any, /) -> list[Buffer]: ...
 
 
-def compile_decoder(name: str, version: int) -> Decode:
-    """The decoder of a message version (`ProduceRequest`, 9)."""
+def compile_decoder(name: str, version: int, on_failure: Decode | None = None) -> Decode:
+    """The decoder of a message version (`ProduceRequest`, 9), which turns to `on_failure`, the
+    careful decoder unless given, with bytes that it cannot read."""
     schema, top = message_schema(name), message_class(name)
     source, names = decoder_source(schema, top, version)
     names["StructError"] = StructError
-    names["decode_carefully"] = partial(decode_carefully, schema, top, version)
+    names["decode_carefully"] = on_failure or partial(decode_carefully, schema, top, version)
     exec(compile(source, f"<decode {name} v{version}>", "exec"), names)
     decode: Decode = names["decode"]
     return decode

@@ -6,6 +6,7 @@ import pytest
 
 from cluster.protocol import messages as m
 from cluster.protocol.apis import APIS, codec, record_codec
+from cluster.protocol.compiler import compile_decoder
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.messages import message_class
 from cluster.protocol.primitives import decode_carefully, min_size_bytes
@@ -33,8 +34,13 @@ def test_codec__what_is_encoded_decodes_to_the_same(api):
             check(name + "Response", version, found.encode_response, found.decode_response)
 
 
+def never_called(buffer, position):
+    raise AssertionError("the compiled decoder gave up")
+
+
 def check(name, version, encode, decode):
     schema, top = message_schema(name), message_class(name)
+    fast = compile_decoder(name, version, on_failure=never_called)
     messages = [top(), *(Generator(f"{name} {version} {seed}", True).message(name, version)
                          for seed in SEEDS)]  # fmt: skip
     for message in messages:
@@ -43,6 +49,7 @@ def check(name, version, encode, decode):
         expected = visible(message, schema, version)
         assert decode(data) == expected
         assert decode(shifted, 4) == expected
+        assert fast(shifted, 4) == expected
         assert decode_carefully(schema, top, version, shifted, 4) == expected
 
 
