@@ -1,3 +1,5 @@
+"""ApiVersions: the list of a real broker is the oracle."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""AlterConfigs, both kinds: who decides on what."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""DescribeCluster: brokers alive and fenced, endpoint types."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""DescribeConfigs: values, sources, synonyms; expected values are a real broker's."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""DescribeTopicPartitions: order, pages, cursors."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""ElectLeaders: the controller's answer, or the lack of it."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Metadata: what an image comes to in an answer, and topics created by being asked for."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""InitProducerId: blocks of ids, and who gets none."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""CreateTopics and its like: the controller's answer, or the lack of it."""
+
 from __future__ import annotations
 
 from typing import Any
