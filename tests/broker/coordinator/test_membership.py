@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from cluster.protocol import messages as m
@@ -69,8 +71,8 @@ def test_join__before_version_4_a_new_member_is_in_at_once() -> None:
         ({"protocol_type": ""}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
     ],
 )
-def test_join__is_refused(changes: dict[str, object], error: ErrorCode) -> None:
-    consumer = Consumer(fresh_broker(), **changes)  # type: ignore[arg-type]
+def test_join__is_refused(changes: dict[str, Any], error: ErrorCode) -> None:
+    consumer = Consumer(fresh_broker(), **changes)
     for version in range(10):
         answer = consumer.join(version).joined
         assert (answer.error_code, answer.generation_id) == (error, -1)

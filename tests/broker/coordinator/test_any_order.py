@@ -1,0 +1,133 @@
+"""Whatever clients do, in whatever order: every request gets one answer, groups stay sound."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from cluster.broker.coordinator.group_state import TRANSITIONS, Group, GroupState
+from cluster.protocol import messages as m
+from cluster.protocol.errors import ErrorCode
+from tests.broker.coordinator.stand_in import (
+    PARTITIONS,
+    Consumer,
+    StandInBroker,
+    fresh_broker,
+    restarted,
+    subscription,
+)
+
+PROTOCOLS = (
+    {"range": subscription("orders")},
+    {"sticky": b"", "range": subscription("orders", "audit")},
+    {"sticky": b""},
+)
+
+
+def check_group(broker: StandInBroker, group: Group) -> None:
+    timers, key = broker.timers, ("group", group.group_id)
+    assert (group.leader in group.members) == bool(group.members)
+    named = {x.instance_id: x.member_id for x in group.members.values() if x.is_static}
+    assert named == group.static_members
+    assert not set(group.pending_members) & set(group.members)
+    for member_id in group.pending_members:
+        assert (*key, "member", member_id) in timers
+    for member in group.members.values():
+        waits = member.join is not None or member.sync is not None
+        assert waits or (*key, "member", member.member_id) in timers, member
+        assert member.join is None or group.state is GroupState.PREPARING_REBALANCE or waits
+    if group.state is GroupState.PREPARING_REBALANCE:
+        assert (*key, "join") in timers
+    if group.state is GroupState.EMPTY:
+        assert not group.members
+    if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        assert group.members
+        assert group.protocol_name in group.common_protocols()
+
+
+def one_step(
+    rng: Random, broker: StandInBroker, consumers: list[Consumer], sent: list[Any]
+) -> None:
+    """One client does one thing, or time passes, or an append fails."""
+    consumer = rng.choice(consumers)
+    match rng.randrange(12):
+        case 0 | 1 | 2:
+            consumer.protocols = rng.choice(PROTOCOLS[:2]) if rng.random() < 0.9 else PROTOCOLS[2]
+            consumer.join(rng.choice((0, 3, 4, 5, 8, 9)) if consumer.instance_id is None else 9)
+            sent.append(consumer.joining)
+        case 3 | 4 | 5:
+            if consumer.joining is not None and consumer.joined is not None:
+                given = {member.member_id: b"x" for member in consumer.joined.members}
+                consumer.sync(given, version=rng.choice((0, 4)))
+                sent.append(consumer.syncing)
+        case 6:
+            consumer.heartbeat()
+        case 7:
+            sent.append(broker.send(consumer.commit_request(rng.randrange(100)), 9))
+        case 8:
+            identity = m.LeaveGroupRequest.MemberIdentity(
+                member_id=consumer.member_id if rng.random() < 0.8 else "",
+                group_instance_id=consumer.instance_id,
+            )
+            sent.append(
+                broker.send(m.LeaveGroupRequest(group_id=consumer.group, members=[identity]))
+            )
+        case 9:
+            sent.append(broker.send(m.DeleteGroupsRequest(groups_names=["g"])))
+            consumer.member_id = ""
+        case 10:
+            broker.at(broker.now_ms + rng.choice((1, 500, 3000, 7000, 30_000)))
+        case _:
+            if broker.held is None:
+                broker.held = []
+            else:
+                broker.release(
+                    rng.choice(
+                        (
+                            ErrorCode.NONE,
+                            ErrorCode.NONE,
+                            ErrorCode.REQUEST_TIMED_OUT,
+                            ErrorCode.NOT_ENOUGH_REPLICAS,
+                        )
+                    )
+                )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_groups__stay_sound_and_answer_everything(seed: int) -> None:
+    rng = Random(seed)
+    broker = fresh_broker(group_max_size=4, group_initial_rebalance_delay_ms=1000)
+    consumers = [
+        Consumer(
+            broker, instance_id=rng.choice((None, None, "i", "j")), name=f"c{number}",
+            session_timeout_ms=rng.choice((6000, 20_000)),
+        )
+        for number in range(6)
+    ]  # fmt: skip
+    sent: list[Any] = []
+    for _ in range(250):
+        one_step(rng, broker, consumers, sent)
+        for shard in broker.coordinator.shards.values():
+            for group in shard.groups.values():
+                check_group(broker, group)
+    if rng.random() < 0.5:
+        for partition in range(PARTITIONS):
+            broker.coordinator.on_resigned(partition, broker.now_ms)
+        assert broker.timers.next_ms is None, "what it knew is forgotten"
+    broker.release()
+    broker.at(broker.now_ms + 600_000)
+    unanswered = [request for request in sent if broker.answer(request) is None]
+    assert not unanswered
+    successor = restarted(broker)
+    for shard in successor.coordinator.shards.values():
+        for group in shard.groups.values():
+            check_group(successor, group)
+            assert group.state in (GroupState.EMPTY, GroupState.STABLE)
+
+
+def test_transitions__every_state_can_die_and_none_comes_back() -> None:
+    assert set(TRANSITIONS) == set(GroupState)
+    assert all(GroupState.DEAD in targets for targets in TRANSITIONS.values())
+    assert TRANSITIONS[GroupState.DEAD] == (GroupState.DEAD,)
