@@ -147,16 +147,16 @@ def split_address(address: str) -> tuple[str, int]:
     if address.startswith("["):
         host, bracket, port = address[1:].partition("]")
         if not bracket or (port and not port.startswith(":")):
-            raise ValueError(address)
+            raise ValueError(f"not an address: {address}")
         port = port[1:]
     elif ":" in address:
         host, _, port = address.partition(":")
         if not port:
-            raise ValueError(address)
+            raise ValueError(f"not an address: {address}")
     if not host:
-        raise ValueError(address)
+        raise ValueError(f"not an address: {address}")
     if not port:
         return host, 0
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65_535):
-        raise ValueError(address)
+        raise ValueError(f"not an address: {address}")
     return host, int(port)
