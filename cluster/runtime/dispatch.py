@@ -42,6 +42,9 @@ NEVER_US: Final = 1 << 62
 MAX_STEPS: Final = 300_000
 """More steps in one dispatch than any work needs: two nodes ask each other for ever."""
 
+MAX_IDLE: Final = 100_000
+"""So many dispatches at one time, and a node does not heed its Ticks."""
+
 _LIFE_SHIFT: Final = 40
 _ASKED_BITS: Final = (1 << _LIFE_SHIFT) - 1
 
@@ -93,11 +96,19 @@ class Dispatcher:
         return min(due_us, *self._shutdown_limits_us.values(), NEVER_US)
 
     def at(self, now_us: int) -> None:
-        """It is `now_us` now; `advance`, if something may be due."""
-        if now_us >= self.quiet_until_us:
-            self.advance(now_us)
-        elif now_us > self.now_us:
+        """It is `now_us` now.  What was due since the last time happens first, each at its own time
+        and in that order: a driver that comes late must not make brokers miss their heartbeats."""
+        idle = 0
+        while self.quiet_until_us <= now_us:
+            before_us = self.now_us
+            self.advance(self.quiet_until_us)
+            idle = 0 if self.now_us > before_us else idle + 1
+            assert idle < MAX_IDLE, f"time stands still, deadlines: {self._deadlines()}"
+        if now_us > self.now_us:
             self.now_us = now_us
+
+    def _deadlines(self) -> dict[int, int | None]:
+        return {node_id: process.deadline_ms for node_id, process in self.processes.items()}
 
     def advance(self, now_us: int) -> None:
         """It is `now_us` now: deliver what has arrived, give Ticks that are due, run."""

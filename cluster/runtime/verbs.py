@@ -94,7 +94,7 @@ class Verbs:
         ]
         code = results[0].error_code if results else answer.error_code
         if code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
-            error = ErrorCode(code)
+            error = next(known for known in ErrorCode if known == code)
             text = (results[0].error_message if results else None) or error.text
             raise ClusterError(f"{topic}-{partition}: {error.name}: {text}")
 

@@ -1,0 +1,186 @@
+"""The same world on either driver: `world` is a cluster that a test does things to.
+
+A world of the live driver is a `Cluster` and a socket per broker; one of the virtual driver a
+`VirtualDriver` and one simulated client.  Both answer `ask` with the decoded answer.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from cluster.config.topology import Topology
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.framing import decode_response_frame, encode_request_frame
+from cluster.protocol.records import Record, build_batch
+from cluster.runtime.clients import ClientWire
+from cluster.runtime.cluster import Cluster
+from cluster.runtime.status import ClusterStatus, PartitionStatus
+from cluster.runtime.virtual import VirtualDriver
+
+LIMIT_MS = 10_000
+PRODUCE_VERSION = 11
+
+ORDERS = {
+    "orders": {"partitions": 2, "replication_factor": 3, "assignment": [[1, 2, 3], [2, 3, 1]]}
+}
+
+
+class World:
+    """What both drivers' worlds share."""
+
+    def status(self) -> ClusterStatus:
+        raise NotImplementedError
+
+    def ask(self, broker_id: int, api_key: int, version: int, body: Any) -> Any:
+        raise NotImplementedError
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        raise NotImplementedError
+
+    def partition(self, topic: str = "orders", partition: int = 0) -> PartitionStatus:
+        found = [
+            status
+            for status in self.status().partitions
+            if (status.topic, status.partition) == (topic, partition)
+        ]
+        return found[0]
+
+    def produce(self, broker_id: int, records: int, acks: int = -1) -> Any:
+        """Append to orders-0 at a broker; its partition response."""
+        batch = build_batch(Record(at, 1_000, None, b"%d" % at, ()) for at in range(records))
+        data = m.ProduceRequest.PartitionProduceData(index=0, records=bytes(batch))
+        topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
+        body = m.ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=[topic])
+        answer = self.ask(broker_id, ApiKey.PRODUCE, PRODUCE_VERSION, body)
+        return answer.responses[0].partition_responses[0]
+
+    def wait_for_isr(self, *members: int) -> None:
+        self.wait(lambda: sorted(self.partition().isr) == sorted(members), f"ISR {members}")
+
+
+class LiveWorld(World):
+    def __init__(self, topology: Topology) -> None:
+        self.cluster = Cluster(topology, seed=1)
+        self.cluster.open()
+        self.kill = self.cluster.kill
+        self.boot = self.cluster.start
+        self.pause, self.resume = self.cluster.pause, self.cluster.resume
+        self.cut, self.heal = self.cluster.cut, self.cluster.heal
+        self.move, self.elect = self.cluster.move, self.cluster.elect
+        self.status = self.cluster.status
+
+    def ask(self, broker_id: int, api_key: int, version: int, body: Any) -> Any:
+        with socket.create_connection(self.cluster.plan.addresses[broker_id], timeout=5) as sock:
+            sock.sendall(b"".join(encode_request_frame(api_key, version, 7, "test", body)))
+            frame = read_frame(sock)
+        correlation_id, answer = decode_response_frame(api_key, version, frame)
+        assert correlation_id == 7
+        return answer
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        # Conditions look at the status, which the driver's thread gives: so poll, but from within.
+        plan, dispatcher = self.cluster.plan, self.cluster.driver.dispatcher
+        from cluster.runtime.status import cluster_status
+
+        self.status = lambda: cluster_status(plan, dispatcher)
+        try:
+            self.cluster._wait(condition, LIMIT_MS / 1000, f"no {what}")
+        finally:
+            self.status = self.cluster.status
+
+    def close(self) -> None:
+        self.cluster.__exit__(None, None, None)
+
+
+class OneAnswer:
+    """A simulated client that keeps what it is told."""
+
+    deadline_ms = None
+
+    def __init__(self) -> None:
+        self.answers: dict[int, Any] = {}
+        self.lost: list[int] = []
+
+    def start(self, wire: ClientWire, now_ms: int) -> None:
+        self.wire = wire
+
+    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
+        self.answers[correlation_id] = body
+
+    def on_disconnected(self, broker_id: int, now_ms: int) -> None:
+        self.lost.append(broker_id)
+
+    def on_tick(self, now_ms: int) -> None:
+        raise AssertionError
+
+
+class VirtualWorld(World):
+    def __init__(self, topology: Topology) -> None:
+        self.driver = VirtualDriver(topology, seed=1)
+        self.driver.start()
+        self.client = OneAnswer()
+        self.driver.add_client(self.client)
+        self.pause, self.resume = self.driver.pause, self.driver.resume
+        self.cut, self.heal = self.driver.cut, self.driver.heal
+        self.elect, self.status = self.driver.elect, self.driver.status
+        self.wait(self.driver.verbs.settled.all_serving, "start")
+
+    def kill(self, broker_id: int, how: str = "kill") -> None:
+        self.driver.kill(broker_id, how)
+        settled = self.driver.verbs.settled
+        self.wait(lambda: settled.is_down(broker_id), "death")
+        self.wait(lambda: settled.is_without(broker_id), "life without it")
+
+    def boot(self, broker_id: int) -> None:
+        self.driver.boot(broker_id)
+        settled = self.driver.verbs.settled
+        self.wait(lambda: settled.is_serving(broker_id), "start")
+
+    def move(self, topic: str, partition: int, to: int) -> None:
+        self.driver.move(topic, partition, to)
+        settled = self.driver.verbs.settled
+        self.wait(lambda: settled.is_led_by(topic, partition, to), "move")
+
+    def ask(self, broker_id: int, api_key: int, version: int, body: Any) -> Any:
+        asked = self.client.wire.send(broker_id, api_key, version, body)
+        self.wait(lambda: asked in self.client.answers, "answer")
+        return self.client.answers.pop(asked)
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        assert self.driver.run_until_condition(condition, LIMIT_MS), f"no {what}"
+
+    def close(self) -> None:
+        pass
+
+
+def read_exactly(sock: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        chunk = sock.recv(size - len(data))
+        assert chunk, f"closed after {len(data)} of {size} bytes"
+        data += chunk
+    return data
+
+
+def read_frame(sock: socket.socket) -> bytes:
+    (size,) = struct.unpack(">i", read_exactly(sock, 4))
+    return read_exactly(sock, size)
+
+
+def no_error(answer: Any) -> bool:
+    return answer.error_code == ErrorCode.NONE
+
+
+@pytest.fixture(params=["live", "virtual"])
+def world(request: pytest.FixtureRequest) -> Iterator[Any]:
+    topology = Topology.of(brokers=3, topics=ORDERS, profile="fast")
+    made: Any = LiveWorld(topology) if request.param == "live" else VirtualWorld(topology)
+    yield made
+    made.close()

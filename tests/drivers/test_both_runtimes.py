@@ -1,0 +1,103 @@
+"""What a cluster does must not depend on the driver: each story runs on both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.runtime.cluster import ClusterError
+
+
+def test_start__every_broker_serves_and_knows_all_others(world: Any) -> None:
+    for broker_id in (1, 2, 3):
+        answer = world.ask(broker_id, ApiKey.METADATA, 9, m.MetadataRequest(topics=None))
+        assert [broker.node_id for broker in answer.brokers] == [1, 2, 3]
+        orders = next(topic for topic in answer.topics if topic.name == "orders")
+        assert [partition.leader_id for partition in orders.partitions] == [1, 2]
+
+
+def test_produce__an_acked_record_is_on_every_replica_of_the_isr(world: Any) -> None:
+    answer = world.produce(1, records=5)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 0)
+    status = world.partition()
+    assert (status.log_end_offset, status.high_watermark, status.lag) == (5, 5, {2: 0, 3: 0})
+
+
+def test_kill__the_partition_gets_a_new_leader_and_keeps_what_was_acked(world: Any) -> None:
+    world.produce(1, records=5)
+    world.kill(1)
+    status = world.partition()
+    assert (status.leader, status.leader_epoch) == (2, 1)
+    assert sorted(status.isr) == [2, 3]
+    assert world.produce(2, records=1).base_offset == 5
+
+
+def test_start__a_broker_that_was_killed_catches_up_and_is_in_the_isr_again(world: Any) -> None:
+    world.kill(1)
+    world.produce(2, records=3)
+    world.boot(1)
+    world.wait_for_isr(1, 2, 3)
+    assert world.partition().lag == {1: 0, 3: 0}
+
+
+def test_cut__a_follower_without_a_link_leaves_the_isr_and_comes_back(world: Any) -> None:
+    world.cut(1, 3)
+    assert world.produce(1, records=2, acks=1).error_code == ErrorCode.NONE
+    world.wait_for_isr(1, 2)
+    assert world.partition().lag[3] == 2
+    world.heal()
+    world.wait_for_isr(1, 2, 3)
+    assert world.partition().lag[3] == 0
+
+
+def test_cut__a_leader_cut_off_from_the_controller_is_replaced(world: Any) -> None:
+    world.cut(1, 3000)
+    world.wait(lambda: world.partition().leader == 2, "new leader")
+    world.heal(1)
+    world.wait_for_isr(1, 2, 3)
+    assert world.partition().leader == 2
+
+
+def test_pause__a_broker_that_stands_still_is_fenced_and_comes_back(world: Any) -> None:
+    world.produce(1, records=4)
+    world.pause(1)
+    world.wait(lambda: world.partition().leader == 2, "new leader")
+    world.resume(1)
+    world.wait_for_isr(1, 2, 3)
+
+
+def test_kill__a_clean_shutdown_hands_leadership_over(world: Any) -> None:
+    world.kill(1, "clean")
+    status = world.partition()
+    assert status.leader == 2
+    assert [broker.state for broker in world.status().brokers] == ["down", "up", "up"]
+
+
+@pytest.mark.parametrize("how", ["power", "wipe"])
+def test_kill__a_replica_that_lost_its_log_gets_it_back_from_the_leader(
+    world: Any, how: str
+) -> None:
+    world.produce(1, records=5)
+    world.kill(3, how)
+    world.boot(3)
+    world.wait_for_isr(1, 2, 3)
+    assert world.partition().lag == {2: 0, 3: 0}
+
+
+def test_move__another_member_of_the_isr_becomes_leader(world: Any) -> None:
+    world.move("orders", 0, 3)
+    assert world.partition().leader == 3
+    assert world.elect("orders", 0) == 1
+
+
+def test_verbs__refusals_say_what_there_is(world: Any) -> None:
+    with pytest.raises(ClusterError, match=r"no broker 9; the brokers are 1, 2, 3"):
+        world.kill(9)
+    with pytest.raises(ClusterError, match=r"broker 1 is up"):
+        world.boot(1)
+    with pytest.raises(ClusterError, match=r"no topic 'order'; the topics are: orders"):
+        world.elect("order", 0)
