@@ -5,7 +5,8 @@ that topic when first needed.  Never: knows what a request asks (handlers do).
 Kafka: GroupCoordinatorService, CoordinatorRuntime, AutoTopicCreationManager (for internal topics).
 
 The broker calls `on_elected` and `on_resigned` as it becomes leader of a partition and ceases to
-be.  Loading takes no time here, so no client ever sees COORDINATOR_LOAD_IN_PROGRESS.
+be.  Loading takes no time here; COORDINATOR_LOAD_IN_PROGRESS is seen only by who reads offsets
+before the new leader knows that all it has is committed.
 """
 
 from __future__ import annotations

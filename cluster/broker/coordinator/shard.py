@@ -80,6 +80,8 @@ class GroupShard:
         self.active = True
         self._writes: deque[_Write] = deque()
         self.writes = 0
+        """How many there have been."""
+        self._loaded_end_offset = 0
 
     # ---------------------------------------------------------------------- writing
 
@@ -167,6 +169,20 @@ class GroupShard:
             for record in decode_batches(batches):
                 self._replay(record)
             offset = batches[-1].last_offset + 1
+        self._loaded_end_offset = log.log_end_offset
+
+    def check_loaded(self) -> ErrorCode:
+        """May offsets be read?  Not before all that was loaded is known to be committed.
+
+        A new leader's high watermark lags for a moment.  DIFFERS: Kafka reads at the watermark then
+        and may answer an offset older than one that it has acknowledged.
+        """
+        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        if isinstance(replica, ErrorCode):
+            return ErrorCode.NOT_COORDINATOR
+        if replica.high_watermark < self._loaded_end_offset:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NONE
 
     def _replay(self, record: LogRecord) -> None:
         if isinstance(record, OffsetRecord):

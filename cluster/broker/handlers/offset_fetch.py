@@ -86,8 +86,9 @@ def _fetch_group(
     finish: Callable[[FetchGroup], None], now_ms: int,
 ) -> None:  # fmt: skip
     shard = broker.coordinator.shard_for(asked.group_id)
-    if isinstance(shard, ErrorCode):
-        finish(_failed_group(request, asked, shard))
+    unready = shard if isinstance(shard, ErrorCode) else shard.check_loaded()
+    if isinstance(shard, ErrorCode) or unready is not ErrorCode.NONE:
+        finish(_failed_group(request, asked, unready))
         return
     by_id = request.api_version >= TOPIC_IDS_SINCE
     store = shard

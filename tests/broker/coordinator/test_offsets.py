@@ -263,6 +263,21 @@ def test_failover__new_coordinator_knows_members_and_offsets() -> None:
     assert a.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID, "sessions count from the loading"
 
 
+def test_failover__offsets_wait_until_they_are_known_to_be_committed() -> None:
+    a = one_member()
+    a.commit(5)
+    broker = restarted(a.broker)
+    for replica in broker.replicas.values():
+        replica.high_watermark = 0
+    group = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
+    request = m.OffsetFetchRequest(groups=[group])
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert broker.ask(request, 9).groups[0].error_code == loading
+    for replica in broker.replicas.values():
+        replica.high_watermark = replica.log.log_end_offset
+    assert committed(broker, "g") == 5
+
+
 def test_failover__half_joined_group_starts_again() -> None:
     broker = fresh_broker()
     a = Consumer(broker).join()
@@ -310,42 +325,6 @@ def test_failover__static_member_keeps_its_place() -> None:
     a.join()
     assert a.joined.generation_id == 1
     assert a.sync().synced.assignment == b"part of a"
-
-
-# ------------------------------------------------------------------------- FindCoordinator
-
-
-def test_find_coordinator__creates_the_topic_on_first_need() -> None:
-    broker = StandInBroker(offsets_topic_num_partitions=4)
-    request = m.FindCoordinatorRequest(key="g")
-    for _ in range(2):
-        assert broker.ask(request, 0).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    ((body, on_answer),) = broker.asked
-    (topic,) = body.topics
-    assert (topic.name, topic.num_partitions) == ("__consumer_offsets", 4)
-    assert ("cleanup.policy", "compact") in [(c.name, c.value) for c in topic.configs]
-    on_answer(None, 0)
-    assert broker.ask(request, 0).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert len(broker.asked) == 2, "the first was lost"
-    broker.create_topic("__consumer_offsets", 4)
-    answer = broker.ask(request, 3)
-    assert (answer.error_code, answer.node_id, answer.host, answer.port) == (0, 1, "h", 9)
-
-
-def test_find_coordinator__many_keys_and_other_types() -> None:
-    broker = fresh_broker()
-    answer = broker.ask(m.FindCoordinatorRequest(coordinator_keys=["a", "b"]), 4)
-    assert [(c.key, c.node_id, c.error_code) for c in answer.coordinators] == [
-        ("a", 1, 0),
-        ("b", 1, 0),
-    ]
-
-    def error(key_type: int, version: int) -> int:
-        request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=["t"])
-        return int(broker.ask(request, version).coordinators[0].error_code)
-
-    assert error(1, 4) == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert error(2, 5) == error(2, 6) == error(3, 6) == ErrorCode.INVALID_REQUEST
 
 
 def test_java_string_hash__is_javas() -> None:

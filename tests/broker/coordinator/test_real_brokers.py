@@ -66,6 +66,9 @@ class Asker:
         group_type = m.OffsetFetchRequest.OffsetFetchRequestGroup
         request = m.OffsetFetchRequest(groups=[group_type(group_id=group, topics=None)])
         (found,) = self.ask(broker_id, ApiKey.OFFSET_FETCH, 9, request).groups
+        if found.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            self.driver.run_for(20)
+            return self.committed(broker_id, group)
         assert found.error_code == ErrorCode.NONE
         return int(found.topics[0].partitions[0].committed_offset) if found.topics else -1
 
