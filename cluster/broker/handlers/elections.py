@@ -33,7 +33,8 @@ def elect_leaders(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     Versions: v0 preferred elections only, no error for the whole; v1 unclean ones (KIP-460).
     """
     if request.body.election_type not in (PREFERRED, UNCLEAN):
-        return elect_leaders_failed(request.body, ErrorCode.INVALID_REQUEST)
+        message = f"type of election {request.body.election_type} is not known"
+        return elect_leaders_failed(request.body, ErrorCode.INVALID_REQUEST, message)
     return forward(broker, request, request.body.timeout_ms, elect_leaders_timed_out, now_ms)
 
 
@@ -43,7 +44,7 @@ def elect_leaders_timed_out(request: m.ElectLeadersRequest) -> m.ElectLeadersRes
 
 
 def elect_leaders_failed(
-    request: m.ElectLeadersRequest, error: ErrorCode
+    request: m.ElectLeadersRequest, error: ErrorCode, message: str | None = None
 ) -> m.ElectLeadersResponse:
     """`error` for the whole and for each partition named."""
     return m.ElectLeadersResponse(
@@ -52,7 +53,7 @@ def elect_leaders_failed(
             m.ElectLeadersResponse.ReplicaElectionResult(
                 topic=topic.topic,
                 partition_result=[
-                    m.ElectLeadersResponse.PartitionResult(partition_id=partition, error_code=error)
+                    m.ElectLeadersResponse.PartitionResult(partition, error, message)
                     for partition in topic.partitions
                 ],
             )

@@ -87,7 +87,10 @@ def delete_topics_timed_out(request: m.DeleteTopicsRequest) -> m.DeleteTopicsRes
     return m.DeleteTopicsResponse(
         responses=[
             m.DeleteTopicsResponse.DeletableTopicResult(
-                name=name, topic_id=topic_id, error_code=ErrorCode.REQUEST_TIMED_OUT
+                name=name,
+                topic_id=topic_id,
+                error_code=ErrorCode.REQUEST_TIMED_OUT,
+                error_message=None,
             )
             for name, topic_id in (
                 *((name, bytes(16)) for name in request.topic_names),
@@ -102,7 +105,7 @@ def create_partitions_timed_out(request: m.CreatePartitionsRequest) -> m.CreateP
     return m.CreatePartitionsResponse(
         results=[
             m.CreatePartitionsResponse.CreatePartitionsTopicResult(
-                name=topic.name, error_code=ErrorCode.REQUEST_TIMED_OUT
+                name=topic.name, error_code=ErrorCode.REQUEST_TIMED_OUT, error_message=None
             )
             for topic in request.topics
         ]
@@ -111,4 +114,5 @@ def create_partitions_timed_out(request: m.CreatePartitionsRequest) -> m.CreateP
 
 def unregister_broker_timed_out(_request: m.UnregisterBrokerRequest) -> m.UnregisterBrokerResponse:
     """REQUEST_TIMED_OUT."""
-    return m.UnregisterBrokerResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)
+    error = ErrorCode.REQUEST_TIMED_OUT
+    return m.UnregisterBrokerResponse(error_code=error, error_message=error.text)

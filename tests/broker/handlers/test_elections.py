@@ -43,6 +43,7 @@ def test_elections__silence_of_the_controller_times_out(one: OneBroker) -> None:
     late = ErrorCode.REQUEST_TIMED_OUT
     assert response.error_code == late
     assert errors(response) == [("a", 0, late), ("a", 4, late)]
+    assert response.replica_election_results[0].partition_result[0].error_message is None
 
 
 def test_elections__all_partitions_time_out_without_being_named(one: OneBroker) -> None:
