@@ -135,10 +135,10 @@ class Log:
         try:
             batches = parse_batches(buffer)
         except InvalidRecords as problem:
-            return self._refused(Refusal(problem.error, problem.text))
+            return Appended(problem.error, error_message=problem.text)
         if len(batches) != 1:
-            return self._refused(
-                Refusal(ErrorCode.INVALID_RECORD, f"{len(batches)} batches instead of one")
+            return Appended(
+                ErrorCode.INVALID_RECORD, error_message=f"{len(batches)} batches, one is needed"
             )
         batch = batches[0]
         refusal = check_header(batch, config, from_client)

@@ -14,10 +14,11 @@ from typing import Final
 from msgspec import Struct
 
 from cluster.protocol.batches import (
+    CONTROL_BIT,
     NO_PRODUCER_EPOCH,
-    NO_SEQUENCE,
     NO_TIMESTAMP,
     SEQUENCE_MODULUS,
+    TRANSACTIONAL_BIT,
     Batch,
 )
 from cluster.protocol.errors import ErrorCode
@@ -44,14 +45,12 @@ class ProducerState(Struct, frozen=True, gc=False):
 
     producer_epoch: int
     batches: tuple[AppendedBatch, ...]
+    next_sequence: int
+    """Of this epoch; sequences wrap from 2^31-1 to 0."""
     last_timestamp: int
     transaction_first_offset: int | None = None
     """First offset of the open transaction."""
     coordinator_epoch: int = -1
-
-    @property
-    def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
 class SequenceRefusal(Struct, frozen=True, gc=False):
@@ -61,32 +60,37 @@ class SequenceRefusal(Struct, frozen=True, gc=False):
     text: str
 
 
-NO_STATE: Final = ProducerState(NO_PRODUCER_EPOCH, (), NO_TIMESTAMP)
+NO_STATE: Final = ProducerState(NO_PRODUCER_EPOCH, (), 0, NO_TIMESTAMP)
 
 
 def check(state: ProducerState, batch: Batch) -> AppendedBatch | SequenceRefusal | None:
     """Judge a batch from a client against its producer's state.
 
     None: append it.  AppendedBatch: it was appended before; answer with that one's offsets.
+    A producer that this log does not know, or no longer, may begin with any sequence (KIP-360).
     """
-    epoch, first_sequence = batch.producer_epoch, batch.base_sequence
-    if epoch == state.producer_epoch:
-        last_sequence = batch.last_sequence
-        for known in state.batches:
-            if known.first_sequence == first_sequence and known.last_sequence == last_sequence:
-                return known
-        if first_sequence != (state.last_sequence + 1) % SEQUENCE_MODULUS:
-            return SequenceRefusal(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {batch.producer_id} sent sequence {first_sequence} after "
-                f"{state.last_sequence}",
-            )
-    elif epoch < state.producer_epoch:
+    epoch, first_sequence, known_epoch = (
+        batch.producer_epoch, batch.base_sequence, state.producer_epoch,
+    )  # fmt: skip
+    if epoch == known_epoch:
+        # What comes next in sequence is the common case, and no duplicate.
+        if first_sequence != state.next_sequence:
+            last_sequence = batch.last_sequence
+            for known in state.batches:
+                if known.first_sequence == first_sequence and known.last_sequence == last_sequence:
+                    return known
+            if known_epoch != NO_PRODUCER_EPOCH:
+                return SequenceRefusal(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"producer {batch.producer_id} sent sequence {first_sequence} where "
+                    f"{state.next_sequence} comes next",
+                )
+    elif epoch < known_epoch:
         return SequenceRefusal(
             ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"producer {batch.producer_id} has epoch {epoch}, but {state.producer_epoch} was seen",
+            f"producer {batch.producer_id} has epoch {epoch}, but {known_epoch} was seen",
         )
-    elif first_sequence != 0 and state.producer_epoch != NO_PRODUCER_EPOCH:
+    elif first_sequence != 0 and known_epoch != NO_PRODUCER_EPOCH:
         return SequenceRefusal(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"producer {batch.producer_id} starts epoch {epoch} with sequence {first_sequence}, "
@@ -102,20 +106,23 @@ def check(state: ProducerState, batch: Batch) -> AppendedBatch | SequenceRefusal
 
 def advance(state: ProducerState, batch: Batch) -> ProducerState:
     """Return the state after data batch `batch` has been appended at its offsets."""
-    appended = AppendedBatch(
-        batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset,
-        batch.max_timestamp,
+    base_offset, last_offset, first_sequence, timestamp = (
+        batch.base_offset, batch.last_offset, batch.base_sequence, batch.max_timestamp,
     )  # fmt: skip
+    last_sequence = first_sequence
+    if first_sequence >= 0:
+        last_sequence = (first_sequence + last_offset - base_offset) % SEQUENCE_MODULUS
+    appended = AppendedBatch(first_sequence, last_sequence, base_offset, last_offset, timestamp)
     if batch.producer_epoch == state.producer_epoch:
         batches = (*state.batches[1 - BATCHES_KEPT :], appended)
     else:
         batches = (appended,)
     transaction_first_offset = state.transaction_first_offset
-    if transaction_first_offset is None and batch.is_transactional:
-        transaction_first_offset = batch.base_offset
+    if transaction_first_offset is None and batch.attributes & TRANSACTIONAL_BIT:
+        transaction_first_offset = base_offset
     return ProducerState(
-        batch.producer_epoch, batches, batch.max_timestamp, transaction_first_offset,
-        state.coordinator_epoch,
+        batch.producer_epoch, batches, (last_sequence + 1) % SEQUENCE_MODULUS, timestamp,
+        transaction_first_offset, state.coordinator_epoch,
     )  # fmt: skip
 
 
@@ -125,6 +132,7 @@ def end_transaction(state: ProducerState, marker: Batch) -> ProducerState:
     return ProducerState(
         marker.producer_epoch,
         state.batches if same_epoch else (),
+        state.next_sequence if same_epoch else 0,
         marker.max_timestamp,
         None,
         state.coordinator_epoch,
@@ -151,7 +159,7 @@ class ProducerStates:
         """Note that `batch`, of an idempotent producer, has been appended."""
         states, producer_id = self.states, batch.producer_id
         state = states.get(producer_id, NO_STATE)
-        if batch.is_control:
+        if batch.attributes & CONTROL_BIT:
             states[producer_id] = end_transaction(state, batch)
         else:
             states[producer_id] = advance(state, batch)

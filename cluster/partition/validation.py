@@ -5,8 +5,9 @@ log; opens records unless the config makes it necessary.
 Kafka: UnifiedLog.analyzeAndValidateRecords, LogValidator; KIP-467 (record errors), KIP-937.
 
 DIFFERS: Kafka walks through the records of every batch.  Here they are opened only when something
-depends on them (a compacted topic, a timestamp out of bounds, a change of codec); otherwise a
-record structure that contradicts its batch header is not found by the broker.
+depends on them (a compacted topic, a timestamp out of bounds, a change of codec).  Otherwise the
+records' lengths are added up in small uncompressed batches, such as a home-made client sends, and a
+greater batch is trusted to contain what its header says.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from cluster.protocol.batches import (
     Batch,
     InvalidRecords,
     check_crc,
+    frames_add_up,
     parse_batches,
     seal,
 )
@@ -35,6 +37,7 @@ from cluster.protocol.records import Record, build_batch, read_records
 BEFORE_UNLIMITED: Final = 2**63 - 1
 """Default of message.timestamp.before.max.ms."""
 
+_RECORDS_ADDED_UP_MAX: Final = 8
 _TEXTS_SHOWN: Final = 3
 _MAX_TIMESTAMP_AT: Final = 35
 _ATTRIBUTES_AT: Final = 21
@@ -112,7 +115,7 @@ def check_contents(batch: Batch, config: TopicConfig, now_ms: int) -> tuple[Batc
         try:
             records = read_records(batch)
         except InvalidRecords as problem:
-            return batch, Refusal(problem.error, problem.text)
+            return batch, _unreadable(problem)
         refusal = _check_records(batch, records, config, now_ms, compacted)
         if refusal is not None:
             return batch, refusal
@@ -124,11 +127,25 @@ def check_contents(batch: Batch, config: TopicConfig, now_ms: int) -> tuple[Batc
                     f"batch has {batch.size_bytes} bytes once stored in the topic's codec, more "
                     f"than max.message.bytes ({config.max_message_bytes})",
                 )
+        if not log_append_time:
+            # Kafka never takes the header's word for it.
+            _stamp(batch, CREATE_TIME, max(record.timestamp for record in records))
+    elif (
+        codec == compression.NONE
+        and batch.record_count <= _RECORDS_ADDED_UP_MAX
+        and not frames_add_up(batch)
+    ):
+        return batch, _invalid(f"bytes of the batch are not {batch.record_count} records")
     if log_append_time:
         _stamp(batch, LOG_APPEND_TIME, now_ms)
-    elif batch.attributes & LOG_APPEND_TIME_BIT:
-        _stamp(batch, CREATE_TIME, batch.max_timestamp)
     return batch, None
+
+
+def _unreadable(problem: InvalidRecords) -> Refusal:
+    """A broker has no name for a payload that does not decompress."""
+    if problem.error == ErrorCode.CORRUPT_MESSAGE:
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, problem.text)
+    return Refusal(problem.error, problem.text)
 
 
 def _may_have_bad_timestamp(

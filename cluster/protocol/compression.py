@@ -53,7 +53,10 @@ def compress(codec: int, data: Buffer) -> bytes:
     if codec == SNAPPY:
         return _compress_xerial(data)
     if codec == LZ4:
-        return bytes(cramjam.lz4.compress(data))
+        # The Java client refuses frames of linked blocks.
+        frame = cramjam.lz4.Compressor(level=1, content_checksum=False, block_linked=False)
+        frame.compress(bytes(data))
+        return bytes(frame.finish())
     if codec == ZSTD:
         return bytes(cramjam.zstd.compress(data))
     raise CompressionError(f"unknown compression codec {codec}")
