@@ -31,7 +31,7 @@ from cluster.cli.demo_load import (
 from cluster.cli.demo_orders import lines_of, orders
 from cluster.cli.group import fail
 
-LOAD_S: Final = 4.0
+LOAD_S: Final = 3.0
 """The text is sent in about so long, plus what the story waits for."""
 
 DEFAULT_TOPIC: Final = "orders"

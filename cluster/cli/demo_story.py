@@ -106,7 +106,12 @@ class Story:
     def _return(self, partition: int, leader: int, total: int) -> list[Moment]:
         """Second turn: it comes back, catches up, and is elected again under load."""
         name = f"{self._topic}-{partition}"
-        note_since, answer_since = len(self._watch.notes), len(self._watch.answers)
+        self._stage(f"on without broker {leader}")
+        self._producing.trickle = False
+        without = total * 7 // 10
+        self._until(lambda: self._ledger.sent >= without and len(self._ledger.acked) >= without)
+        self._producing.trickle = True
+        note_since = len(self._watch.notes)
         self._stage(f"broker {leader} starts again and catches up")
         self._cluster.start(leader)
         replicas = next(
