@@ -9,7 +9,8 @@ Kafka: KafkaConfig, AbstractKafkaConfig, GroupCoordinatorConfig, ReplicationConf
 How long data or ids are kept is never scaled, nor are clients' bounds from above.
 """
 
-from __future__ import annotations
+# Annotations are wanted as values here, so no `from __future__ import annotations`: as text they
+# would have to be compiled at each start, 10 ms worth of them.
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
@@ -237,7 +238,7 @@ class BrokerConfig(Struct, frozen=True):
     @classmethod
     def resolve(
         cls, profile: str = "kafka", *overrides: Mapping[str, str | bool | int | float]
-    ) -> BrokerConfig:
+    ) -> "BrokerConfig":
         """The defaults of `profile`, then each of `overrides` (by Kafka's names) over those before.
 
         Raises ConfigError for an unknown name or a bad value: topology files are checked before.
@@ -249,7 +250,7 @@ class BrokerConfig(Struct, frozen=True):
             fields.update((field_of(name), value) for name, value in values.items())
         return cls(**fields)
 
-    def override(self, *overrides: Mapping[str, str | bool | int | float]) -> BrokerConfig:
+    def override(self, *overrides: Mapping[str, str | bool | int | float]) -> "BrokerConfig":
         """These values, then each of `overrides` over those before: dynamic broker configs."""
         fields: dict[str, Any] = {}
         for mapping in overrides:

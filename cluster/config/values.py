@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
+from typing import Any, Final, Literal
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 ConfigType = Literal["BOOLEAN", "STRING", "SHORT", "INT", "LONG", "DOUBLE", "LIST"]
 Value = bool | int | float | str | tuple[str, ...] | None
@@ -25,7 +25,6 @@ _DOUBLE: Final = re.compile(
     r"[+-]?(NaN|Infinity|([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?[0-9]{1,9})?[fFdD]?)"
 )
 _LIST_SEPARATOR: Final = re.compile(r"\s*,\s*")
-_ANNOTATION_NAMES: Final = {"Annotated": Annotated, "Literal": Literal}
 
 
 class ConfigError(Exception):
@@ -106,12 +105,12 @@ def field_of(name: str) -> str:
 
 def definitions_of(struct: type[Struct], scope: Literal["broker", "topic"]) -> dict[str, ConfigDef]:
     """ConfigDefs by name, in field order, from a Struct's annotations and defaults."""
-    hints = get_type_hints(struct, include_extras=True)
     definitions = {}
-    for field in structs.fields(struct):
-        spec = next(meta for meta in get_args(hints[field.name]) if isinstance(meta, Spec))
-        name = field.name.replace("_", ".")
-        definitions[name] = ConfigDef(name, scope, field.default, spec)
+    for field, default in zip(struct.__struct_fields__, struct.__struct_defaults__, strict=True):
+        spec = struct.__annotations__[field].__metadata__[0]
+        assert isinstance(spec, Spec), field
+        name = field.replace("_", ".")
+        definitions[name] = ConfigDef(name, scope, default, spec)
     return definitions
 
 
