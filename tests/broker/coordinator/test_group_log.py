@@ -1,0 +1,88 @@
+"""Records of __consumer_offsets: ours are byte for byte those of Apache Kafka 4.3.1."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.broker.coordinator.group_log import (
+    CommittedOffset,
+    GroupRecord,
+    LogRecord,
+    OffsetRecord,
+    decode_batches,
+    encode_records,
+    group_record,
+    restore_group,
+)
+from cluster.broker.coordinator.group_state import Group, Member
+from cluster.protocol.records import Record, build_batch, parse_batches, read_records
+from tests.broker.coordinator.stand_in import subscription
+
+SEEN = {
+    "a group of nobody": (
+        "0002000467673273",
+        "0003000000000000ffffffff000001a1fbd751ed00000000",
+    ),
+    "a group deleted": ("0002000467673273", None),
+    "an offset, with the topic's id": (
+        "0001000367673200056772702d7400000000",
+        "00040000000000000005ffffffff01000001a1fbd75010010010324784d1327b4bdbbc1cb513211cd062",
+    ),
+    "an offset deleted": ("0001000367673200056772702d7500000000", None),
+}
+"""Key and value, as read from a real broker's partition."""
+
+
+def decoded(batch: bytearray) -> list[LogRecord]:
+    return list(decode_batches(parse_batches(batch)))
+
+
+@pytest.mark.parametrize("what", SEEN)
+def test_group_log__reads_and_writes_what_kafka_wrote(what: str) -> None:
+    key, value = SEEN[what]
+    record = Record(0, 7, bytes.fromhex(key), None if value is None else bytes.fromhex(value))
+    (found,) = decoded(build_batch([record]))
+    (again,) = read_records(parse_batches(encode_records([found], 7))[0])
+    assert (again.key, again.value) == (record.key, record.value)
+
+
+def test_group_log__offset_that_expires_is_of_version_1() -> None:
+    committed = CommittedOffset(5, -1, "note", 1000, expire_timestamp_ms=2000)
+    record = OffsetRecord("g", "orders", 3, committed)
+    batch = encode_records([record], 1000)
+    (raw,) = read_records(parse_batches(batch)[0])
+    assert raw.value is not None
+    assert raw.value[:2] == b"\0\1"
+    assert decoded(batch) == [record]
+
+
+def test_group_log__group_comes_back_with_its_members() -> None:
+    group = Group("g", generation=4, protocol_name="range")
+    group.add(
+        Member("m-1", "i", "client", "/host", 60_000, 10_000, "consumer",
+               {"range": subscription("orders", "audit"), "sticky": b"x"})
+    )  # fmt: skip
+    (found,) = decoded(encode_records([group_record(group, {"m-1": b"part"})], 9))
+    assert isinstance(found, GroupRecord)
+    assert found.value is not None
+    again = restore_group("g", found.value)
+    member = again.members["m-1"]
+    assert (again.state, again.generation, again.leader) == ("Stable", 4, "m-1")
+    assert again.subscribed_topics == {"orders", "audit"}
+    assert again.static_members == {"i": "m-1"}
+    assert (member.assignment, member.rebalance_timeout_ms) == (b"part", 60_000)
+    assert list(member.protocols) == ["range"], "only the chosen one is written"
+
+
+def test_group_log__kinds_of_other_coordinators_are_skipped() -> None:
+    unknown = Record(0, 7, b"\0\x03\0\1g", b"\0\0")
+    assert decoded(build_batch([unknown, Record(0, 7, None, b"x")])) == []
+
+
+def test_group_log__unreadable_subscription_is_no_subscription() -> None:
+    for metadata in (b"", b"\0\0", b"\0\0\0\0\0\2\0\1a", b"\0\0\0\0\0\1\0\x09a"):
+        group = Group("g", protocol_name="range")
+        group.add(Member("m", None, "", "", 1, 1, "consumer", {"range": metadata}))
+        record = group_record(group, {})
+        assert record.value is not None
+        assert restore_group("g", record.value).subscribed_topics is None
