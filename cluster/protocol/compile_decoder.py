@@ -136,9 +136,13 @@ class _DecoderWriter:
             self.sized(field.type, target, null)
         elif null:
             marker = self.variable()
-            self.run.append(("b", marker))
-            self.flush()
-            self.emit(f"if {marker} < 0: {target} = None")
+            if field.is_tagged(self.version):
+                self.emit(f"{marker}, p = read_uvarint(b, p)")
+                self.emit(f"if not {marker}: {target} = None")
+            else:
+                self.run.append(("b", marker))
+                self.flush()
+                self.emit(f"if {marker} < 0: {target} = None")
             self.emit("else:")
             self.depth += 1
             value = self.struct(field.struct, getattr(self.top, field.type))

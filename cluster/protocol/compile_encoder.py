@@ -117,7 +117,8 @@ class _EncoderWriter:
             value = self.variable()
             self.flush()
             self.emit(f"{value} = {source}")
-            self.emit(f"if {value} is None: a(ONE_BYTE[255])")
+            null_marker = 0 if field.is_tagged(self.version) else 255
+            self.emit(f"if {value} is None: a(ONE_BYTE[{null_marker}])")
             self.emit("else:")
             self.depth += 1
             self.run.append(("b", "1"))

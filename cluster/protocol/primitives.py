@@ -184,7 +184,7 @@ class _Reader:
             return packer.unpack(self.take(packer.size))[0]
         null = field.may_be_null(self.version) and not field.is_array
         if field.struct is not None:
-            if null and self.fixed("int8") < 0:
+            if null and self.is_null(field):
                 return None
             return self.struct(field.struct, getattr(self.top, field.type))
         start = self.position
@@ -208,6 +208,12 @@ class _Reader:
         except UnicodeDecodeError as error:
             at = self.position - size + error.start
             raise self.fail("not UTF-8", at) from None
+
+    def is_null(self, field: Field) -> bool:
+        """Read what stands before a struct that may be null: -1 or 1; if tagged, varint 0 or 1."""
+        if field.is_tagged(self.version):
+            return self.uvarint() == 0
+        return self.fixed("int8") < 0
 
     def array(self, field: Field) -> list[Any] | None:
         start = self.position

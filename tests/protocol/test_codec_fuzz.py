@@ -55,7 +55,7 @@ def test_fuzz__mutated_and_cut_messages(name):
         for seed in range(2):
             message = Generator(f"{kind} {seed}", wild=False).message(kind, version)
             data = b"".join(encode(message))
-            for _ in range(12):
+            for _ in range(8):
                 check(kind, version, decode, mutated(data, rng))
             assert check(kind, version, decode, data)
 

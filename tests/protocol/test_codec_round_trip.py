@@ -18,7 +18,7 @@ PAIRS = [
     for line in APIS.values()
     for version in range(line.all_versions[0], line.all_versions[1] + 1)
 ]
-SEEDS = range(6)
+SEEDS = range(4)
 
 
 def test_codec__knows_every_api_of_both_releases():
@@ -74,6 +74,19 @@ def test_record_codec__keys_begin_with_their_type_and_values_with_their_version(
     )
     with pytest.raises(ProtocolError, match="2 instead of 1 before a OffsetCommitKey"):
         record_codec("OffsetCommitKey", 0).decode_prefixed(key)
+
+
+def test_record_codec__a_tagged_struct_is_null_as_kafka_writes_it():
+    """Elsewhere -1 stands for a null struct; in a tag it is a varint 0."""
+    found = record_codec("ConsumerGroupMemberMetadataValue", 0)
+    value = m.ConsumerGroupMemberMetadataValue(
+        instance_id="", rack_id="", classic_member_metadata=None
+    )
+    assert found.encode(value).hex() == "010101010101ffffffff0101000100"
+    assert found.decode(found.encode(value)) == value
+    value.classic_member_metadata = value.ClassicMemberMetadata(5)
+    assert found.encode(value).hex() == "010101010101ffffffff0101000701000000050100"
+    assert found.decode(found.encode(value)) == value
 
 
 def test_codec__no_array_has_elements_without_bytes():
