@@ -1,0 +1,61 @@
+"""What comes with the code: the public names, the version, the container's topology.
+
+Owns: checks of the files at the top level.  Never: builds a container.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+import cluster
+from cluster.config.topology import BrokerSpec, Topology
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_package__importing_it_imports_nothing_else_and_patches_nothing() -> None:
+    script = (
+        "import socket, sys, threading; before = socket.socket, threading.Thread.start; "
+        "import cluster; "
+        "assert before == (socket.socket, threading.Thread.start); "
+        "heavy = {'gevent', 'msgspec', 'yaml', 'networkx', 'click', 'rich'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=20)
+
+
+def test_package__public_names_are_there_and_others_are_not() -> None:
+    assert cluster.Topology is Topology
+    for name in cluster.__all__:
+        assert getattr(cluster, name) is not None
+        assert name in dir(cluster)
+    with pytest.raises(AttributeError, match="has no attribute 'nosuch'"):
+        _ = cluster.nosuch
+
+
+def test_package__every_dependency_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    names = {re.split(r"[\[<>=~! ]", entry, maxsplit=1)[0].lower() for entry in wanted}
+    pins = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    pinned = {line.split("==")[0].lower() for line in pins if "==" in line}
+    assert names - {"kcluster"} <= pinned
+
+
+def test_package__the_containers_topology_is_the_teaching_one_made_reachable() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text("utf-8")
+    expressions = re.findall(r"-e '([^']+)'", dockerfile)
+    assert len(expressions) == 2
+    command = ["sed", *(part for each in expressions for part in ("-e", each)), "topology.yaml"]
+    made = subprocess.run(command, check=True, cwd=ROOT, capture_output=True, timeout=20).stdout
+    topology = Topology.parse(made)
+    assert topology.host == "0.0.0.0"
+    assert topology.brokers[1] == BrokerSpec(2, 9093, "b", "localhost:9093")
+    assert topology.topics == Topology.load(ROOT / "topology.yaml").topics
