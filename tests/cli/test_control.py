@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -17,14 +16,6 @@ from cluster.cli.control import ControlError, Conversation, ask, running_cluster
 from cluster.cli.control_server import MAX_REQUEST_BYTES, ControlServer, EventFeed
 
 Make = Callable[..., ControlServer]
-
-
-@pytest.fixture
-def base(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A runtime directory of our own; short, as a unix socket's path must be."""
-    with tempfile.TemporaryDirectory(prefix="kc", dir="/tmp") as directory:
-        monkeypatch.setenv("XDG_RUNTIME_DIR", directory)
-        yield Path(directory)
 
 
 @pytest.fixture

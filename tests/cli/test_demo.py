@@ -1,0 +1,74 @@
+"""The demo as a person runs it: real clients, the whole story, the count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Verb = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "text.txt"
+    path.write_text("".join(f"line {number} of the text\n" for number in range(3_000)))
+    return str(path)
+
+
+@pytest.mark.clients
+@pytest.mark.slow
+@pytest.mark.timeout_s(60)
+def test_demo__the_leader_dies_and_nothing_acked_is_lost(kcluster: Verb, text: str) -> None:
+    code, out, _ = kcluster("demo", text)
+    assert code == 0, out
+    assert "sent 3,000  acked 3,000  read 3,000  lost 0  duplicated 0" in out
+    labels = [line.split()[2] for line in out.splitlines() if line.lstrip().startswith("+")]
+    for label in ("killed", "noticed", "elected", "refused", "refreshed", "acked", "restarted"):
+        assert label in labels
+    assert labels.index("killed") < labels.index("noticed") <= labels.index("elected")
+    assert labels.index("restarted") < labels.index("refused")
+    assert "NOT_LEADER_OR_FOLLOWER" in out
+
+
+@pytest.mark.clients
+@pytest.mark.slow
+@pytest.mark.timeout_s(60)
+def test_demo__json_has_timeline_and_count(kcluster: Verb, text: str) -> None:
+    code, out, _ = kcluster("demo", text, "--json")
+    result = json.loads(out)
+    assert code == 0
+    assert result["nothing_acked_was_lost"] is True
+    assert result["count"]["acked"] == 3_000
+    assert result["timeline"][0]["label"] == "killed"
+
+
+@pytest.mark.clients
+def test_demo__a_text_too_short_or_missing_is_refused(kcluster: Verb, tmp_path: Path) -> None:
+    (tmp_path / "short.txt").write_text("one\ntwo\n")
+    code, _, err = kcluster("demo", str(tmp_path / "short.txt"))
+    assert code == 2
+    assert "has 2 lines; the demo needs 8 or more" in err
+    code, _, err = kcluster("demo", str(tmp_path / "none.txt"))
+    assert (code, "No such file" in err) == (2, True)
+
+
+@pytest.mark.clients
+def test_demo__one_broker_is_not_enough(kcluster: Verb, tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text("brokers: 1\n")
+    code, _, err = kcluster("demo", "--topology", str(tmp_path / "one.yaml"))
+    assert code == 2
+    assert "two or more" in err
+
+
+def test_demo__without_kafka_python_says_how_to_get_it(
+    kcluster: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "kafka", None)
+    code, _, err = kcluster("demo")
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "pip install 'kcluster[clients]'" in err

@@ -1,0 +1,56 @@
+"""Which topology and topic the demo takes."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from cluster.cli.demo import outlives_a_broker, set_the_stage
+from cluster.config.topology import TopicSpec, Topology
+
+
+def test_stage__ports_that_are_taken_become_free_ones(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        path = tmp_path / "t.yaml"
+        path.write_text(f"brokers: [{{id: 1, port: {port}}}, {{id: 2}}]\n")
+        topology, topic = set_the_stage(str(path), "fast")
+    assert [broker.port for broker in topology.brokers] == [0, 0]
+    assert topic == "orders"
+    assert topology.topics["orders"].replication_factor == 2
+
+
+def test_stage__the_first_topic_that_outlives_a_broker_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(
+        "brokers: 3\n"
+        "topics:\n"
+        "  single: {replication_factor: 1}\n"
+        "  strict: {replication_factor: 2, config: {min.insync.replicas: 2}}\n"
+        "  good: {replication_factor: 2}\n"
+    )
+    assert set_the_stage(str(path), "fast")[1] == "good"
+
+
+@pytest.mark.parametrize(
+    ("spec", "outlives"),
+    [
+        (TopicSpec("t", replication_factor=3, config={"min.insync.replicas": "2"}), True),
+        (TopicSpec("t", replication_factor=1), False),
+        (TopicSpec("t", assignment=((1, 2), (2,))), False),
+    ],
+)
+def test_outlives__needs_a_second_replica_that_may_take_writes_alone(
+    spec: TopicSpec, outlives: bool
+) -> None:
+    assert outlives_a_broker(spec) is outlives
+
+
+def test_stage__the_profile_is_the_command_lines(tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text("brokers: 3\nprofile: kafka\n")
+    topology, _ = set_the_stage(str(path), "fast")
+    assert isinstance(topology, Topology)
+    assert topology.profile == "fast"

@@ -1,0 +1,106 @@
+"""The quick way to `kcluster up` agrees with click wherever it answers at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+import pytest
+
+from cluster.cli.foreground import UpOptions
+from cluster.cli.main import quick_up_options
+from cluster.cli.up import command
+
+Verb = Callable[..., tuple[int, str, str]]
+
+
+def click_up_options(words: list[str]) -> dict[str, Any] | None:
+    """What click makes of the words; None if it refuses or does something else (--help)."""
+    try:
+        return command.make_context("up", list(words)).params
+    except (click.ClickException, click.exceptions.Exit):
+        return None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "topology.yaml",
+        "--brokers 5",
+        "--brokers=5 --base-port 19092",
+        "--base-port 0 --json --trace-requests",
+        "my.yaml --profile fast --name lab",
+        "--name=lab my.yaml",
+        "--brokers 0",
+        "--brokers many",
+        "--base-port 65536",
+        "--base-port -1",
+        "--profile slow",
+        "--profile",
+        "--brokers",
+        "one.yaml two.yaml",
+        "--help",
+        "-h",
+        "--nope",
+        "--json=yes",
+        "--brok 3",
+        "-- --odd-name.yaml",
+        "--brokers ٣",
+        "--brokers 007",
+        "--brokers +3",
+    ],
+)
+def test_quick_up_options__agree_with_click_or_leave_it_to_click(line: str) -> None:
+    words = line.split()
+    quick = quick_up_options(words)
+    if quick is not None:
+        defaults = {name: getattr(UpOptions(), name) for name in UpOptions.__struct_fields__}
+        assert {**defaults, **quick} == click_up_options(words)
+
+
+def test_quick_up_options__plain_lines_do_not_need_click() -> None:
+    assert quick_up_options(["my.yaml", "--profile", "fast"]) == {
+        "file": "my.yaml",
+        "profile": "fast",
+    }
+
+
+def test_kcluster__a_mistyped_verb_gets_the_nearest_one(kcluster: Verb) -> None:
+    code, _, err = kcluster("stauts")
+    assert code == 2
+    assert "No verb 'stauts'. Did you mean status?" in err
+
+
+def test_kcluster__help_names_every_verb(kcluster: Verb) -> None:
+    code, out, _ = kcluster("--help")
+    assert code == 0
+    for verb in ("up", "status", "kill", "start", "resume", "elect", "events", "down", "demo"):
+        assert f"\n  {verb} " in out
+
+
+@pytest.mark.parametrize(
+    "verb", ["up", "status", "kill", "start", "resume", "elect", "events", "down", "demo"]
+)
+def test_kcluster__every_verb_has_help(kcluster: Verb, verb: str) -> None:
+    code, out, _ = kcluster(verb, "--help")
+    assert code == 0
+    assert f"Usage: kcluster {verb}" in out
+
+
+@pytest.mark.parametrize(
+    "words", [("status",), ("kill", "1"), ("start", "1"), ("elect", "orders-0"), ("down",)]
+)
+def test_kcluster__without_a_cluster_says_how_to_start_one(
+    kcluster: Verb, base: object, words: tuple[str, ...]
+) -> None:
+    code, out, err = kcluster(*words)
+    assert (code, out) == (1, "")
+    assert err == "kcluster: no cluster runs here; start one: kcluster up\n"
+
+
+def test_kcluster__json_refusals_are_json(kcluster: Verb, base: object) -> None:
+    code, _, err = kcluster("status", "--json")
+    assert code == 1
+    assert err == '{"error": "no cluster runs here; start one: kcluster up"}\n'

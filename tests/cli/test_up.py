@@ -1,0 +1,246 @@
+"""`kcluster up` and the verbs against it, each as a process would see them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.cli.control import ask, running_clusters
+
+Start = Callable[..., Any]
+Verb = Callable[..., tuple[int, str, str]]
+
+TOPOLOGY = """\
+name: lab
+profile: fast
+brokers: [{id: 1}, {id: 2}, {id: 3}]
+topics:
+  orders: {assignment: [[1, 2, 3], [2, 3, 1]]}
+"""
+
+
+@pytest.fixture
+def lab(start_up: Start, tmp_path: Path) -> Any:
+    (tmp_path / "topology.yaml").write_text(TOPOLOGY)
+    return start_up()
+
+
+def metadata_v0(bootstrap: str) -> int:
+    """Ask for Metadata v0 by hand; the number of brokers in the answer."""
+    host, port = bootstrap.split(",")[0].rsplit(":", 1)
+    with socket.create_connection((host, int(port)), 5) as connection:
+        body = struct.pack(">hhih", 3, 0, 7, 1) + b"n" + struct.pack(">i", 0)
+        connection.sendall(struct.pack(">i", len(body)) + body)
+        header = connection.recv(12, socket.MSG_WAITALL)
+    _, correlation_id, brokers = struct.unpack(">iii", header)
+    assert correlation_id == 7
+    return int(brokers)
+
+
+def test_up__is_ready_when_it_says_so_and_ends_cleanly_on_sigterm(start_up: Start) -> None:
+    up = start_up("--brokers", "3", "--base-port", "0", "--profile", "fast")
+    assert up.ready.startswith("ready: 127.0.0.1:")
+    assert metadata_v0(up.bootstrap) == 3
+    assert running_clusters() == ["kcluster"]
+    code, _, err = up.stop()
+    assert (code, err) == (0, "")
+    assert running_clusters() == []
+
+
+def test_up__ctrl_c_is_as_good(start_up: Start) -> None:
+    code, _, err = start_up("--brokers", "1", "--base-port", "0").stop(signal.SIGINT)
+    assert (code, err) == (0, "")
+
+
+def test_up__json_has_one_object_a_line(start_up: Start, kcluster: Verb) -> None:
+    up = start_up("--brokers", "2", "--base-port", "0", "--profile", "fast", "--json")
+    ready = json.loads(up.ready)
+    assert ready["ready"] is True
+    assert [broker["id"] for broker in ready["brokers"]] == [1, 2]
+    kcluster("kill", "2")
+    assert json.loads(up.line())["event"]["kind"] == "broker_down"
+
+
+def test_up__a_second_one_without_a_name_gets_a_number(start_up: Start) -> None:
+    for _ in range(2):
+        start_up("--brokers", "1", "--base-port", "0")
+    assert running_clusters() == ["kcluster", "kcluster-2"]
+
+
+def test_up__a_chosen_name_that_is_taken_is_refused(start_up: Start) -> None:
+    start_up("--brokers", "1", "--base-port", "0", "--name", "lab")
+    second = start_up("--brokers", "1", "--base-port", "0", "--name", "lab")
+    code, out, err = second.stop()
+    assert (code, out) == (1, "")
+    assert "a cluster called lab runs already" in err
+
+
+def test_up__a_wrong_topology_gets_every_problem_and_exit_code_2(
+    start_up: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "topology.yaml").write_text("brokers: 3\nnme: x\nprofile: slow\n")
+    up = start_up()
+    assert up.process.wait(20) == 2
+    err = up.process.stderr.read().splitlines()
+    assert up.ready == ""
+    assert any(line.startswith("topology.yaml:2:1 nme: ") and "name" in line for line in err)
+    assert any(line.startswith("topology.yaml:3:") and " profile: " in line for line in err)
+
+
+def test_up__a_port_in_use_is_told_with_its_place(start_up: Start, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        (tmp_path / "topology.yaml").write_text(f"brokers:\n  - {{id: 1, port: {port}}}\n")
+        up = start_up()
+        assert up.process.wait(20) == 2
+        assert up.process.stderr.read() == (
+            f"topology.yaml:2:19 brokers[0].port: {port}: in use by another process; "
+            "set another or leave it out for a free one\n"
+        )
+
+
+def test_up__events_are_told_with_their_reason(lab: Any, kcluster: Verb) -> None:
+    kcluster("kill", "1")
+    told = [lab.line() for _ in range(5)]
+    kinds = [line.split()[2] for line in told]
+    assert kinds[:2] == ["broker_down", "broker_fenced"]
+    assert sorted(kinds[2:]) == ["isr_shrunk", "isr_shrunk", "leader_elected"]
+    elected = next(line for line in told if "leader_elected" in line)
+    assert "orders-0" in elected
+    assert "leader 1 -> 2, epoch 1: broker 1 fenced" in elected
+
+
+def test_up__traced_requests_are_one_readable_line_each(start_up: Start) -> None:
+    up = start_up("--brokers", "1", "--base-port", "0", "--trace-requests")
+    metadata_v0(up.bootstrap)
+    line = up.line()
+    assert "broker 1  Metadata v0" in line
+    assert "  n  " in line
+    assert "  ok  " in line
+
+
+def test_status__shows_brokers_and_partitions(lab: Any, kcluster: Verb) -> None:
+    code, out, _ = kcluster("status")
+    assert code == 0
+    assert out.startswith(f"cluster lab  {lab.bootstrap}\n")
+    lines = [line.split() for line in out.splitlines()]
+    assert ["orders-0", "1", "0", "1,2,3", "1,2,3", "0", "0", "0"] in lines
+    assert any(line[:1] == ["1"] and "up" in line for line in lines)
+
+
+def test_status__json_has_it_all(lab: Any, kcluster: Verb) -> None:
+    code, out, _ = kcluster("status", "--json")
+    status = json.loads(out)
+    assert code == 0
+    assert status["name"] == "lab"
+    assert status["partitions"][0]["isr"] == [1, 2, 3]
+
+
+def test_kill_start__a_broker_goes_and_comes_back(lab: Any, kcluster: Verb) -> None:
+    code, out, _ = kcluster("kill", "1")
+    assert code == 0
+    assert "leader 1 -> 2" in out
+    assert out.endswith("broker 1 is down\n")
+    _, status, _ = kcluster("status")
+    assert ["orders-0", "2", "1", "1,2,3", "2,3", "0", "0", "0"] in [
+        line.split() for line in status.splitlines()
+    ]
+    code, out, _ = kcluster("start", "1", "--json")
+    assert json.loads(out)["broker"] == {"id": 1, "state": "up"}
+    assert ask("status")["partitions"][0]["isr"] == [2, 3, 1]
+
+
+def test_elect__gives_the_preferred_leader_back(lab: Any, kcluster: Verb) -> None:
+    _, out, _ = kcluster("elect", "orders-0", "--to", "3")
+    assert "leader 1 -> 3" in out
+    _, out, _ = kcluster("elect", "orders-0")
+    assert "leader 3 -> 1" in out
+    code, out, _ = kcluster("elect", "orders-0")
+    assert (code, out) == (0, "orders-0: the preferred leader, broker 1, leads already\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "answer"),
+    [
+        ("kill broker-1", 2, "'broker-1' is no broker id; did you mean 1?"),
+        ("kill 7", 2, "there is no broker 7; there are 1, 2, 3"),
+        ("start 1", 1, "broker 1 is up already"),
+        ("resume 1", 1, "broker 1 is not paused; pause it: kcluster kill 1 --how pause"),
+        ("elect orders", 2, "orders is a topic: say which partition; there are orders-0 to"),
+        ("elect order-1", 2, "there is no topic order; did you mean orders-1?"),
+        ("elect orders:1", 2, "partitions are written with a dash: orders-1"),
+        ("elect orders-9", 2, "orders has no partition 9; there are orders-0 to orders-1"),
+        ("elect orders-0 --to 9", 2, "there is no broker 9"),
+    ],
+)
+def test_verbs__what_is_mistyped_gets_the_right_word(
+    lab: Any, kcluster: Verb, words: str, code: int, answer: str
+) -> None:
+    exit_code, out, err = kcluster(*words.split())
+    assert (exit_code, out) == (code, "")
+    assert err.startswith(f"kcluster: {answer}")
+
+
+def test_verbs__what_does_not_fit_the_state_is_refused(lab: Any, kcluster: Verb) -> None:
+    kcluster("kill", "1", "--how", "pause")
+    assert "broker 1 is paused already" in kcluster("kill", "1", "--how", "pause")[2]
+    assert "broker 1 is paused, not down" in kcluster("start", "1")[2]
+    assert "cannot shut down cleanly" in kcluster("kill", "1", "--how", "clean")[2]
+    assert kcluster("resume", "1")[1].endswith("broker 1 is up\n")
+    kcluster("kill", "2", "--how", "power")
+    assert "broker 2 is down already; start it" in kcluster("kill", "2")[2]
+    assert "broker 2 is down, not paused" in kcluster("resume", "2")[2]
+    assert "not in the ISR of orders-0" in kcluster("elect", "orders-0", "--to", "2")[2]
+
+
+def test_kill__every_way_ends_with_another_leader(lab: Any, kcluster: Verb) -> None:
+    for how in ("kill", "clean", "power", "wipe"):
+        code, _, err = kcluster("kill", "1", "--how", how)
+        assert (code, err) == (0, "")
+        assert ask("status")["partitions"][0]["leader"] in (2, 3)
+        assert kcluster("start", "1")[0] == 0
+        assert kcluster("elect", "orders-0")[0] == 0
+
+
+def test_events__tell_everything_so_far(lab: Any, kcluster: Verb) -> None:
+    kcluster("kill", "1")
+    _, out, _ = kcluster("events")
+    assert "broker_started" in out.splitlines()[0]
+    assert "became_leader" in out
+    _, out, _ = kcluster("events", "--json")
+    kinds = [json.loads(line)["kind"] for line in out.splitlines()]
+    assert "broker_fenced" in kinds
+
+
+def test_events__follow_ends_with_the_cluster(lab: Any, kcluster: Verb) -> None:
+    import threading
+
+    timer = threading.Timer(0.3, lambda: ask("down"))
+    timer.start()
+    code, out, _ = kcluster("events", "--follow")
+    timer.join()
+    assert code == 0
+    assert "broker_started" in out
+
+
+def test_down__returns_when_the_cluster_is_gone(lab: Any, kcluster: Verb) -> None:
+    code, out, _ = kcluster("down")
+    assert (code, out) == (0, "cluster lab has stopped\n")
+    assert lab.process.wait(5) == 0
+    assert kcluster("status")[0] == 1
+
+
+def test_two_clusters__a_verb_asks_which(start_up: Start, kcluster: Verb) -> None:
+    for name in ("one", "two"):
+        start_up("--brokers", "1", "--base-port", "0", "--name", name)
+    code, _, err = kcluster("status")
+    assert code == 2
+    assert "several clusters run: one, two; say which: --name NAME" in err
+    assert kcluster("status", "--name", "two")[1].startswith("cluster two ")
