@@ -24,6 +24,8 @@ CONSUMER_ID: Final = -1
 READ_COMMITTED: Final = 1
 _HINTED: Final = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
 """Errors that come with a hint of who leads (KIP-951)."""
+_UNKNOWN: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
+"""Errors found before anything is read: their answers have an empty list where others have null."""
 
 
 class Reader(Struct, gc=False):
@@ -35,6 +37,8 @@ class Reader(Struct, gc=False):
     leader_only: bool
     """False: a consumer that may read from any replica (KIP-392, Fetch v11+)."""
     isolation_level: int
+    wants_hints: bool
+    """Told who leads where this broker does not (KIP-951, Fetch v16+)."""
 
     @property
     def is_follower(self) -> bool:
@@ -82,9 +86,7 @@ def read_partition(
             return diverging
     offset = wanted.fetch_offset
     if not log.log_start_offset <= offset <= log.log_end_offset:
-        return PartitionRead(
-            ErrorCode.OFFSET_OUT_OF_RANGE, replica.high_watermark, log.log_start_offset
-        )
+        return PartitionRead(ErrorCode.OFFSET_OUT_OF_RANGE)
     end_offset = log.log_end_offset if reader.is_follower else replica.high_watermark
     limit = min(max_bytes, wanted.max_bytes)
     batches: list[Batch] | None = None
@@ -121,9 +123,7 @@ def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | N
         wanted.last_fetched_epoch, replica.log.log_end_offset
     )
     if epoch < 0 or end_offset < 0:
-        return PartitionRead(
-            ErrorCode.OFFSET_OUT_OF_RANGE, replica.high_watermark, replica.log.log_start_offset
-        )
+        return PartitionRead(ErrorCode.OFFSET_OUT_OF_RANGE)
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return PartitionRead(
             NONE, replica.high_watermark, replica.log.log_start_offset,
@@ -142,14 +142,16 @@ def partition_data(
         high_watermark=read.high_watermark,
         last_stable_offset=read.high_watermark,
         log_start_offset=read.log_start_offset,
-        aborted_transactions=[] if reader.isolation_level == READ_COMMITTED else None,
+        aborted_transactions=(
+            [] if reader.isolation_level == READ_COMMITTED or read.error in _UNKNOWN else None
+        ),
         records=read.batches if read.batches is not None else b"",
     )
     if read.diverging_end_offset >= 0:
         data.diverging_epoch = m.FetchResponse.EpochEndOffset(
             epoch=read.diverging_epoch, end_offset=read.diverging_end_offset
         )
-    if read.error in _HINTED:
+    if reader.wants_hints and read.error in _HINTED:
         data.current_leader = m.FetchResponse.LeaderIdAndEpoch(
             *current_leader(broker, wanted.topic, wanted.topic_id, wanted.partition)
         )

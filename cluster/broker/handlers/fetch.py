@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_WITH_ANY_REPLICA = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_HINTS = 16
 ZERO_UUID = bytes(16)
 
 
@@ -176,6 +177,7 @@ class PendingFetch(DelayedOperation):
             body.replica_state.replica_epoch,
             version < FIRST_VERSION_WITH_ANY_REPLICA,
             body.isolation_level,
+            version >= FIRST_VERSION_WITH_HINTS,
         )
         max_bytes = body.max_bytes
         if follower_id < 0:

@@ -64,7 +64,9 @@ def _answer(broker: BrokerNode, request: Request, topic: str, wanted: Any, named
     index = wanted.partition_index
     if named > 1:
         return PartitionAnswer(index, ErrorCode.INVALID_REQUEST)
-    if request.api_version < _FIRST_VERSION.get(wanted.timestamp, 1):
+    if wanted.timestamp < EARLIEST_PENDING_UPLOAD or request.api_version < _FIRST_VERSION.get(
+        wanted.timestamp, 1
+    ):
         return PartitionAnswer(index, ErrorCode.UNSUPPORTED_VERSION)
     replica = broker.replicas.find(topic, index)
     if isinstance(replica, ErrorCode):

@@ -18,6 +18,7 @@ from cluster.broker.appends import ACKS_ALL, DelayedAppend
 from cluster.broker.fetching import current_leader, node_endpoints
 from cluster.broker.registry import NO_RESPONSE, PARKED, handles
 from cluster.contract import CloseConnection, Request
+from cluster.partition.log import Appended
 from cluster.partition.replica import Replica
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
@@ -30,8 +31,9 @@ FIRST_VERSION_WITH_ZSTD: Final = 7
 FIRST_VERSION_WITH_HINTS: Final = 10
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 ZSTD: Final = 4
+TRANSACTIONAL: Final = 0x10
 _ATTRIBUTES_LOW_BYTE: Final = 22
-"""Where a v2 batch holds its compression type: the low byte of its attributes."""
+"""Where a v2 batch holds its compression type and flags: the low byte of its attributes."""
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _NO_SUCH_PARTITION: Final = (
@@ -64,11 +66,7 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
             appended = replica.append_as_leader(data.records, acks, now_ms)
             data.records = None
             if appended.error:
-                _fail(answer, appended.error, appended.error_message)
-                answer.record_errors = [
-                    m.ProduceResponse.BatchIndexAndErrorMessage(index, text)
-                    for index, text in appended.record_errors
-                ]
+                _refuse(answer, appended)
                 continue
             answer.base_offset = appended.base_offset
             answer.log_append_time_ms = appended.log_append_time_ms
@@ -98,14 +96,15 @@ def _find_leader(
     if replica in _NO_SUCH_PARTITION:
         return replica
     records = data.records
-    if records is None or not len(records):
+    if not records:
+        # DIFFERS: null records get no answer from 4.3.1 at all; an error is what is meant.
         return ErrorCode.INVALID_RECORD
-    if (
-        request.api_version < FIRST_VERSION_WITH_ZSTD
-        and len(records) > _ATTRIBUTES_LOW_BYTE
-        and records[_ATTRIBUTES_LOW_BYTE] & 7 == ZSTD
-    ):
-        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    if len(records) > _ATTRIBUTES_LOW_BYTE:
+        attributes = records[_ATTRIBUTES_LOW_BYTE]
+        if attributes & TRANSACTIONAL and request.body.transactional_id is None:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if attributes & 7 == ZSTD and request.api_version < FIRST_VERSION_WITH_ZSTD:
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     if request.body.acks not in (-1, 0, 1):
         return ErrorCode.INVALID_REQUIRED_ACKS
     if isinstance(replica, ErrorCode):
@@ -115,12 +114,23 @@ def _find_leader(
     return replica if replica.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def _fail(answer: Any, error: ErrorCode, message: str | None = None) -> None:
+def _fail(answer: Any, error: ErrorCode) -> None:
     answer.error_code = error
     answer.base_offset = -1
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
-    answer.error_message = message
+
+
+def _refuse(answer: Any, appended: Appended) -> None:
+    """The log did not take the batch.  As from Kafka, there are words only about single records."""
+    _fail(answer, appended.error)
+    answer.log_start_offset = appended.log_start_offset
+    if appended.record_errors:
+        answer.error_message = appended.error_message
+        answer.record_errors = [
+            m.ProduceResponse.BatchIndexAndErrorMessage(index, text)
+            for index, text in appended.record_errors
+        ]
 
 
 def _delayed(broker: BrokerNode, request: Request, response: m.ProduceResponse) -> DelayedAppend:
