@@ -15,7 +15,16 @@ from msgspec import Struct, structs
 from cluster.config.checks import check_topology
 from cluster.config.problems import Problem, TopologyError
 from cluster.config.topology import Topology
-from cluster.config.tree import MAX_TEXT_BYTES, Entry, Map, Node, from_python, from_yaml
+from cluster.config.tree import (
+    MAX_TEXT_BYTES,
+    Entry,
+    Items,
+    Map,
+    Node,
+    Scalar,
+    from_python,
+    from_yaml,
+)
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -103,9 +112,26 @@ def _with_overrides(root: Node, overrides: Mapping[str, Any]) -> Node:
     entries = {**root.entries}
     if isinstance(given.get("brokers"), int) and "base_port" not in given:
         entries.pop("base_port", None)
+    if "brokers" not in given and "base_port" in given and "brokers" in entries:
+        brokers = entries["brokers"]
+        if isinstance(brokers.value, Items):
+            entries["brokers"] = structs.replace(
+                brokers, value=_renumbered(brokers.value, given.pop("base_port"))
+            )
     for key, value in given.items():
         entries[key] = Entry(from_python(_plain(value)))
     return Map(entries, root.line, root.column)
+
+
+def _renumbered(brokers: Items, base_port: int) -> Items:
+    """The brokers of a list on ports from `base_port` on; on free ones for 0."""
+    items: list[Node] = []
+    for index, item in enumerate(brokers.items):
+        if isinstance(item, Map):
+            port = Entry(Scalar(str(base_port + index if base_port else 0), line=item.line))
+            item = structs.replace(item, entries={**item.entries, "port": port})
+        items.append(item)
+    return structs.replace(brokers, items=items)
 
 
 def _plain(value: Any) -> Any:

@@ -96,6 +96,16 @@ def test_topology__overrides_replace_what_the_file_says() -> None:
     assert len(Topology.parse("brokers: 2\nbase_port: 9092", brokers=4).brokers) == 4
 
 
+@pytest.mark.parametrize(("base_port", "ports"), [(5000, [5000, 5001]), (0, [0, 0])])
+def test_topology__an_overriding_base_port_renumbers_a_list(
+    base_port: int, ports: list[int]
+) -> None:
+    text = "brokers: [{id: 4, port: 9092, rack: a}, {id: 2}]"
+    topology = Topology.parse(text, base_port=base_port)
+    assert [spec.port for spec in topology.brokers] == ports
+    assert [spec.id for spec in topology.brokers] == [4, 2]
+
+
 def test_topology__python_values_say_the_same_as_a_file() -> None:
     made = Topology.of(
         brokers=[{"id": 1, "rack": "a"}, BrokerSpec(2, 9093, config={"num.partitions": "3"})],
