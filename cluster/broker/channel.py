@@ -86,6 +86,8 @@ class Channel:
         if served is None:
             served = self._find(api_key, api_version)
             if served is None:
+                # Its header must be whole all the same, as 4.3.1 has it.
+                decode_request_header(frame)
                 return self._speak_older(correlation_id)
         if served.cacheable and len(frame) <= MAX_CACHED_QUESTION_BYTES:
             if self._answers_offset != self._broker.image.offset:

@@ -101,3 +101,25 @@ def test_verbs__refusals_say_what_there_is(world: Any) -> None:
         world.boot(1)
     with pytest.raises(ClusterError, match=r"no topic 'order'; the topics are: orders"):
         world.elect("order", 0)
+
+
+def test_pause__a_follower_that_stood_still_is_in_every_isr_again(world: Any) -> None:
+    world.produce(1, records=4)
+    world.pause(3)
+    world.wait_for_isr(1, 2)
+    world.resume(3)
+    for partition in (0, 1):
+        world.wait(
+            lambda partition=partition: len(world.partition("orders", partition).isr) == 3,
+            f"full ISR of partition {partition}",
+        )
+
+
+def test_pause__a_leader_replaced_without_a_new_record_follows_the_new_one(world: Any) -> None:
+    world.produce(1, records=4)
+    world.kill(1)
+    world.boot(1)
+    world.pause(2)  # It leads in an epoch without records.
+    world.wait(lambda: world.partition().leader == 1, "new leader")
+    world.resume(2)
+    world.wait_for_isr(1, 2, 3)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from cluster.network.fabric import Fabric
+
+
+def test_fabric__is_plain_until_something_is_slow_or_cut() -> None:
+    fabric = Fabric((3, 1, 2))
+    assert fabric.is_plain
+    fabric.cut(1, 2)
+    assert not fabric.is_plain
+    fabric.heal()
+    assert fabric.is_plain
+    fabric.set_latency(1, 2, 0.25)
+    assert not fabric.is_plain
+    fabric.set_latency(1, 2, 0)
+    assert fabric.is_plain
+    assert not Fabric((1, 2), default_latency_ms=1).is_plain
+
+
+def test_fabric__latency_is_kept_in_microseconds_and_may_differ_by_direction() -> None:
+    fabric = Fabric((1, 2, 3), default_latency_ms=2)
+    fabric.set_latency(1, 2, 0.25, one_way=True)
+    assert (fabric.delay_us(1, 2), fabric.delay_us(2, 1)) == (250, 2000)
+
+
+def test_fabric__a_one_way_cut_leaves_the_way_back() -> None:
+    fabric = Fabric((1, 2, 3))
+    assert fabric.cut(1, 2, one_way=True) == ((1, 2),)
+    assert (fabric.delay_us(1, 2), fabric.delay_us(2, 1)) == (None, 0)
+    assert fabric.cut(1, 2) == ((2, 1),)
+    assert fabric.cuts == ((1, 2), (2, 1))
+
+
+def test_heal__undoes_all_cuts_those_of_a_node_or_those_of_a_pair() -> None:
+    fabric = Fabric((1, 2, 3))
+    fabric.cut(1, 2)
+    fabric.cut(1, 3)
+    fabric.cut(2, 3, one_way=True)
+    assert fabric.heal(1, 2) == ((1, 2), (2, 1))
+    assert fabric.heal(1) == ((1, 3), (3, 1))
+    assert fabric.heal() == ((2, 3),)
+    assert fabric.cuts == ()
+
+
+def test_sides__are_the_groups_that_reach_each_other_both_ways() -> None:
+    fabric = Fabric((1, 2, 3, 3000))
+    assert fabric.sides() == [(1, 2, 3, 3000)]
+    for other in (2, 3, 3000):
+        fabric.cut(1, other, one_way=True)
+    assert fabric.sides() == [(1,), (2, 3, 3000)]
+    fabric.heal(1, 2)
+    assert fabric.sides() == [(1, 2, 3, 3000)], "over broker 2"

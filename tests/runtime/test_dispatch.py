@@ -1,0 +1,251 @@
+"""The dispatcher's guarantees (contract.py, 1 to 8), on nodes that write down what they get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from cluster.contract import (
+    Effect,
+    Event,
+    PeerDisconnected,
+    PeerRequest,
+    PeerResponse,
+    Reply,
+    Send,
+    Shutdown,
+    Start,
+    Stopped,
+    Tick,
+)
+from cluster.network.fabric import Fabric
+from cluster.runtime.dispatch import Dispatcher
+from cluster.runtime.process import DeathKind, Process, ProcessState
+
+
+class Echo:
+    """Answers PeerRequests with their body; sends what it is told to when it starts or ticks."""
+
+    def __init__(self, node_id: int, net: Net) -> None:
+        self.node_id = node_id
+        self.net = net
+        self.deadline_ms: int | None = None
+        self.to_send: list[Send] = []
+
+    def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
+        self.net.log.append((now_ms, self.node_id, event))
+        match event:
+            case PeerRequest(source=source, request_id=number, body=body) if body != "ignore":
+                return [Send(source, PeerResponse(self.node_id, number, body))]
+            case Tick():
+                self.deadline_ms = None
+                sent, self.to_send = self.to_send, []
+                return sent
+            case Shutdown() if not self.net.is_stubborn:
+                return [Stopped()]
+        return []
+
+
+class Disk:
+    def __init__(self) -> None:
+        self.fate: list[str] = []
+
+    def lose_unflushed(self) -> int:
+        self.fate.append("lost")
+        return 3
+
+    def wipe(self) -> None:
+        self.fate.append("wiped")
+
+
+class Net:
+    """Three echoing nodes."""
+
+    is_stubborn = False
+
+    def __init__(self) -> None:
+        self.log: list[tuple[int, int, Event]] = []
+        self.notes: list[Any] = []
+        self.fabric = Fabric((1, 2, 3))
+        self.disk = Disk()
+        processes = [Process(n, lambda n=n: Echo(n, self), self.disk) for n in (1, 2, 3)]
+        self.dispatcher = Dispatcher(self.fabric, processes, self)
+        self.dispatcher.note_sinks = (self.notes.append,)
+        for node_id in (1, 2, 3):
+            self.dispatcher.start(node_id)
+        self.log.clear()
+
+    def send(self, source: int, *sends: Send) -> None:
+        """Have a node send at the present time."""
+        node: Any = self.dispatcher.processes[source].node
+        node.to_send = list(sends)
+        self.dispatcher.deliver(source, Tick())
+
+    def ask(self, source: int, to: int, number: int = 1, body: str = "hello") -> None:
+        self.send(source, Send(to, PeerRequest(source, number, body)))
+
+    def got(self, node_id: int) -> list[Event]:
+        return [event for _, n, event in self.log if n == node_id and not isinstance(event, Tick)]
+
+    def reply(self, node_id: int, reply: Reply) -> None:
+        raise AssertionError
+
+    def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
+        raise AssertionError
+
+    def process_changed(self, process: Process, was: ProcessState) -> None:
+        pass
+
+
+@pytest.fixture
+def net() -> Net:
+    return Net()
+
+
+def test_dispatch__a_message_over_a_plain_link_is_answered_in_the_same_dispatch(net: Net) -> None:
+    net.ask(1, 2)
+    assert net.got(2) == [PeerRequest(1, 1, "hello")]
+    assert net.got(1) == [PeerResponse(2, 1, "hello")]
+
+
+def test_dispatch__messages_go_breadth_first(net: Net) -> None:
+    net.send(1, Send(2, PeerRequest(1, 1, "a")), Send(3, PeerRequest(1, 2, "b")))
+    assert [node_id for _, node_id, event in net.log if not isinstance(event, Tick)] == [2, 3, 1, 1]
+
+
+def test_dispatch__a_slow_link_delivers_later_and_keeps_the_order(net: Net) -> None:
+    net.fabric.set_latency(1, 2, 5)
+    net.ask(1, 2, 1, "ignore")
+    net.fabric.set_latency(1, 2, 0)
+    net.ask(1, 2, 2, "ignore")
+    assert net.got(2) == []
+    net.dispatcher.at(4_999)
+    assert net.got(2) == []
+    net.dispatcher.at(5_000)
+    assert [event.request_id for event in net.got(2)] == [1, 2]
+
+
+def test_dispatch__late_drivers_get_everything_at_its_own_time(net: Net) -> None:
+    for node_id, deadline_ms in ((1, 30), (2, 10), (3, 20)):
+        node: Any = net.dispatcher.processes[node_id].node
+        node.deadline_ms = deadline_ms
+        net.dispatcher.deliver(node_id, PeerDisconnected(9))
+    net.log.clear()
+    net.dispatcher.at(1_000_000)
+    assert net.log == [(10, 2, Tick()), (20, 3, Tick()), (30, 1, Tick())]
+    assert net.dispatcher.now_ms == 1000
+
+
+def test_cut__is_silence(net: Net) -> None:
+    net.dispatcher.cut(1, 2, one_way=True)
+    net.ask(1, 2)
+    net.ask(2, 1, 7)
+    assert net.got(2) == [], "neither the question of 1 nor its answer gets through"
+    assert net.got(1) == [PeerRequest(2, 7, "hello")]
+
+
+def test_cut__takes_what_is_in_flight(net: Net) -> None:
+    net.fabric.set_latency(1, 2, 5)
+    net.ask(1, 2)
+    net.dispatcher.cut(1, 2)
+    net.dispatcher.at(10_000)
+    assert net.got(2) == []
+
+
+def test_kill__whoever_is_not_cut_off_is_told(net: Net) -> None:
+    net.dispatcher.cut(1, 3, one_way=True)
+    net.dispatcher.take_down(1, DeathKind.KILL)
+    assert net.got(2) == [PeerDisconnected(1)]
+    assert net.got(3) == []
+
+
+def test_kill__who_sends_to_a_process_that_is_down_is_told_so(net: Net) -> None:
+    net.dispatcher.take_down(1, DeathKind.KILL)
+    net.log.clear()
+    net.ask(2, 1)
+    assert net.got(2) == [PeerDisconnected(1)]
+
+
+@pytest.mark.parametrize(
+    ("how", "fate"),
+    [(DeathKind.KILL, []), (DeathKind.POWER, ["lost"]), (DeathKind.WIPE, ["wiped"])],
+)
+def test_kill__the_disk_keeps_what_it_would(net: Net, how: DeathKind, fate: list[str]) -> None:
+    net.dispatcher.take_down(1, how)
+    assert net.disk.fate == fate
+    down = next(note for note in net.notes if note.kind == "broker_down")
+    assert down.data == {"broker": 1, "how": str(how)}
+
+
+def test_start__an_answer_to_a_former_life_does_not_reach_the_next(net: Net) -> None:
+    net.fabric.set_latency(2, 1, 5, one_way=True)
+    net.ask(1, 2, 1, "for the first life")
+    net.dispatcher.take_down(1, DeathKind.KILL)
+    net.dispatcher.start(1)
+    net.dispatcher.at(20_000)
+    assert net.got(1) == [Start()]
+    net.ask(1, 2, 1, "for the second life")
+    net.dispatcher.at(40_000)
+    assert net.got(1)[1:] == [PeerResponse(2, 1, "for the second life")]
+
+
+def test_start__a_question_parked_since_a_former_life_is_answered_to_nobody(net: Net) -> None:
+    net.ask(1, 2, 1, "ignore")
+    net.dispatcher.take_down(1, DeathKind.KILL)
+    net.dispatcher.start(1)
+    net.send(2, Send(1, PeerResponse(2, 1, "much later")))
+    assert net.got(1) == [Start()]
+
+
+def test_pause__what_comes_is_kept_and_delivered_in_order(net: Net) -> None:
+    net.dispatcher.pause(2)
+    net.ask(1, 2, 1)
+    net.ask(3, 2, 2)
+    assert net.got(2) == []
+    net.dispatcher.resume(2)
+    assert [event.request_id for event in net.got(2)] == [1, 2]
+    assert net.got(1) == [PeerResponse(2, 1, "hello")]
+
+
+def test_pause__no_ticks_until_it_runs_again(net: Net) -> None:
+    node: Any = net.dispatcher.processes[2].node
+    node.deadline_ms = 10
+    net.dispatcher.deliver(2, PeerDisconnected(9))
+    net.dispatcher.pause(2)
+    net.log.clear()
+    net.dispatcher.at(50_000)
+    assert net.log == []
+    net.dispatcher.resume(2)
+    net.dispatcher.at(50_000)
+    assert net.log == [(50, 2, Tick())]
+
+
+def test_shut_down__a_node_that_stops_is_down_and_others_are_told(net: Net) -> None:
+    net.dispatcher.shut_down(1, limit_us=1_000_000)
+    assert net.dispatcher.processes[1].state is ProcessState.DOWN
+    assert net.got(2) == [PeerDisconnected(1)]
+    assert net.notes[-1].data["how"] == "clean"
+
+
+def test_shut_down__a_node_that_does_not_stop_in_time_is_killed(net: Net) -> None:
+    net.is_stubborn = True
+    net.dispatcher.shut_down(1, limit_us=1_000_000)
+    net.dispatcher.at(999_999)
+    assert net.dispatcher.processes[1].state is ProcessState.UP
+    net.dispatcher.at(1_000_000)
+    assert net.dispatcher.processes[1].state is ProcessState.DOWN
+    assert net.notes[-1].data["how"] == "kill"
+
+
+def test_dispatch__a_node_that_does_not_heed_its_ticks_is_found(net: Net) -> None:
+    class Deaf(Echo):
+        def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
+            self.deadline_ms = 5
+            return []
+
+    net.dispatcher.processes[1].node = Deaf(1, net)
+    net.dispatcher.deliver(1, PeerDisconnected(9))
+    with pytest.raises(AssertionError, match="time stands still"):
+        net.dispatcher.at(6_000)
