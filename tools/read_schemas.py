@@ -25,7 +25,7 @@ from zipfile import ZipFile
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
-from cluster.protocol import schema as notation  # noqa: E402
+from cluster.protocol import schema as notation  # noqa: E402 - after the path is set
 
 SCHEMA_DIR = REPOSITORY / "cluster" / "protocol" / "schema"
 STUB = REPOSITORY / "cluster" / "protocol" / "messages.pyi"

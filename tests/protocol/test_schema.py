@@ -155,7 +155,7 @@ def test_messages__lists_and_structs_are_not_shared():
 
 def test_messages__an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="NoSuchRequest"):
-        m.NoSuchRequest  # noqa: B018
+        m.NoSuchRequest  # noqa: B018 - reading it is the test
     assert "ProduceRequest" in dir(m)
     with pytest.raises(TypeError):
         m.ProduceRequest(nonsense=1)
