@@ -127,8 +127,12 @@ VERSIONS: Final[dict[int, Versions]] = {
 PRODUCE_MIN_ADVERTISED: Final = 0
 """For librdkafka's feature probe 4.3.1 lists Produce from here on, but serves 3+ (KAFKA-18659)."""
 
+TELEMETRY: Final = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
+
 _codecs: dict[tuple[int, int], Codec] = {}
-_record_codecs: dict[tuple[str, int], RecordCodec] = {}
+_recordTELEMETRY: Final = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
+
+_codecs: dict[tuple[str, int], RecordCodec] = {}
 
 
 def is_known(api_key: int, api_version: int) -> bool:
@@ -138,12 +142,12 @@ def is_known(api_key: int, api_version: int) -> bool:
 
 
 def advertised_versions(listener: str = "broker") -> list[tuple[ApiKey, int, int]]:
-    """(key, lowest, highest) as a 4.3.1 node lists them in ApiVersions on such a listener,
-    unstable versions left out."""
+    """(key, lowest, highest) as a 4.3.1 node lists them in ApiVersions on such a listener:
+    by key, without unstable versions, without telemetry (no reporter for it is configured)."""
     rows = []
     for key, (low, high) in VERSIONS.items():
         line = APIS[key]
-        if listener in line.listeners:
+        if listener in line.listeners and key not in TELEMETRY:
             low = PRODUCE_MIN_ADVERTISED if key == ApiKey.PRODUCE else low
             rows.append((ApiKey(key), low, high - line.is_latest_unstable))
     return rows

@@ -78,6 +78,8 @@ def test_apis__advertised_versions_are_those_of_a_4_3_1_broker():
     assert rows[ApiKey.PRODUCE] == (0, 13)
     assert rows[ApiKey.INIT_PRODUCER_ID] == (0, 5)  # 6 is unstable
     assert ApiKey.VOTE not in rows
+    assert ApiKey.PUSH_TELEMETRY not in rows
+    assert len(rows) == 75  # as one with default configs was seen to answer
     assert list(rows) == sorted(rows)
     controller = [key for key, _, _ in advertised_versions("controller")]
     assert ApiKey.VOTE in controller
