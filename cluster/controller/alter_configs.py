@@ -83,21 +83,14 @@ def _alter_all(node: ControllerNode, request: Any, response: Any, answer: Any, p
     times = Counter(
         (resource.resource_type, resource.resource_name) for resource in request.resources
     )
-    done: dict[tuple[int, str], ApiError] = {}
     for resource in request.resources:
-        key = (resource.resource_type, resource.resource_name)
-        if key in done:
-            continue
-        if resource.resource_type not in _KNOWN_TYPES:
-            error = ApiError(
-                ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource.resource_type}."
-            )
-        elif times[key] > 1:
-            error = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
+        kind, name = key = resource.resource_type, resource.resource_name
+        if times[key] > 1:
+            error = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        elif kind not in _KNOWN_TYPES:
+            error = ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
         else:
             error = _alter_one(node, key, resource, plan, request.validate_only)
-        done[key] = error
-    for (kind, name), error in done.items():
         response.responses.append(
             answer(
                 error_code=error.code,
@@ -132,11 +125,9 @@ def _incremental(
     changes: _Changes = {}
     for config in configs:
         if times[config.name] > 1:
-            text = f"Error due to duplicate config keys : {config.name}"
-            return ApiError(ErrorCode.INVALID_REQUEST, text)
+            return ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
         if not _SET <= config.config_operation <= _SUBTRACT:
-            text = f"Unknown operation type {config.config_operation}"
-            return ApiError(ErrorCode.INVALID_REQUEST, text)
+            return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # 4.3.1 has no better answer
         if config.config_operation != _DELETE and config.value is None:
             text = f"Null value not supported for : {config.name}"
             return ApiError(ErrorCode.INVALID_REQUEST, text)
@@ -219,28 +210,27 @@ def _refuse_topic(node: ControllerNode, name: str, after: Mapping[str, str]) -> 
 
 
 def _refuse_broker(node: ControllerNode, name: str, changes: _Changes) -> ApiError | None:
-    if name != CLUSTER_DEFAULT:
-        if not name.lstrip("-").isdecimal():
-            text = "Unable to parse broker name as a base 10 number."
-            return ApiError(ErrorCode.INVALID_REQUEST, text)
-        if int(name) < 0:
-            return ApiError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
-    for config, value in changes.items():
-        definition = BROKER_CONFIGS.get(config)
-        if definition is None:
-            continue  # a plugin's, as far as a controller can tell
-        if definition.dynamic == "read-only":
-            text = f"Cannot update these configs dynamically: Set({config})"
-            return ApiError(ErrorCode.INVALID_REQUEST, text)
-        if definition.dynamic == "per-broker" and name == CLUSTER_DEFAULT:
-            text = (
-                "Cannot update these configs at default cluster level, broker id must be "
-                f"specified: Set({config})"
-            )
-            return ApiError(ErrorCode.INVALID_REQUEST, text)
+    if name != CLUSTER_DEFAULT and not name.removeprefix("-").isdecimal():
+        text = f"Node id must be an integer, but it is: {name}"
+        return ApiError(ErrorCode.INVALID_REQUEST, text)
+    # Names that are not here may be a plugin's, as far as a controller can tell.
+    known = [BROKER_CONFIGS[config] for config in changes if config in BROKER_CONFIGS]
+    fixed = [definition.name for definition in known if definition.dynamic == "read-only"]
+    if fixed:
+        text = f"Cannot update these configs dynamically: [{', '.join(fixed)}]"
+        return ApiError(ErrorCode.INVALID_REQUEST, text)
+    own = [definition.name for definition in known if definition.dynamic == "per-broker"]
+    if own and name == CLUSTER_DEFAULT:
+        text = (
+            "Cannot update these configs at default cluster level, broker id must be specified: "
+            f"[{', '.join(own)}]"
+        )
+        return ApiError(ErrorCode.INVALID_REQUEST, text)
+    for definition in known:
+        value = changes[definition.name]
         parsed = None if value is None else parse_value(definition, value)
         if isinstance(parsed, ConfigError):
-            return ApiError(ErrorCode.INVALID_CONFIG, str(parsed))
+            return ApiError(ErrorCode.INVALID_REQUEST, str(parsed))
     if node.elr_enabled and _MIN_ISR in changes:
         if name != CLUSTER_DEFAULT:
             text = f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled."

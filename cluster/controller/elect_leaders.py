@@ -44,21 +44,22 @@ def elect_leaders(node: ControllerNode, request: Any, _now_ms: int) -> Any:
     """Behaviour: null partitions mean all, and then partitions that need no election are left out
     of the answer.  Versions: v1 unclean elections (KIP-460)."""
     mode = _MODES.get(request.election_type)
-    if mode is None:
-        return m.ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
     everything = request.topic_partitions is None
     wanted = (
         [(name, range(len(topic.partitions))) for name, topic in sorted(node.image.topics.items())]
         if everything
         else [(topic.topic, topic.partitions) for topic in request.topic_partitions]
     )
-    response = m.ElectLeadersResponse()
+    response = m.ElectLeadersResponse(
+        error_code=ErrorCode.INVALID_REQUEST if mode is None else ErrorCode.NONE
+    )
+    unknown = ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     records: dict[tuple[str, int], MetadataRecord] = {}
     for topic, partitions in wanted:
         results = m.ElectLeadersResponse.ReplicaElectionResult(topic=topic)
         response.replica_election_results.append(results)
         for partition in partitions:
-            error = _elect_one(node, topic, partition, mode, records)
+            error = unknown if mode is None else _elect_one(node, topic, partition, mode, records)
             if everything and error.code is ErrorCode.ELECTION_NOT_NEEDED:
                 continue
             results.partition_result.append(

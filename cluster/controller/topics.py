@@ -253,6 +253,7 @@ def _created(node: ControllerNode, new: _NewTopic) -> Any:
     return m.CreateTopicsResponse.CreatableTopicResult(
         name=new.name,
         topic_id=new.topic_id,
+        error_message=None,
         num_partitions=len(new.assignments),
         replication_factor=len(new.assignments[0].replicas),
         configs=[

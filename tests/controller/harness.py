@@ -218,9 +218,7 @@ class Controller:
                 for i, replicas in enumerate(assignment)
             ],
             configs=[
-                m.CreateTopicsRequest.CreatableTopicConfig(
-                    name=key.replace("_", "."), value=value
-                )
+                m.CreateTopicsRequest.CreatableTopicConfig(name=key.replace("_", "."), value=value)
                 for key, value in configs.items()
             ],
         )
