@@ -130,9 +130,7 @@ PRODUCE_MIN_ADVERTISED: Final = 0
 TELEMETRY: Final = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 
 _codecs: dict[tuple[int, int], Codec] = {}
-_recordTELEMETRY: Final = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
-
-_codecs: dict[tuple[str, int], RecordCodec] = {}
+_record_codecs: dict[tuple[str, int], RecordCodec] = {}
 
 
 def is_known(api_key: int, api_version: int) -> bool:
