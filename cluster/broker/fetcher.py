@@ -119,7 +119,7 @@ class ReplicaFetcher:
         """Send the next fetch, unless one is under way or the leader is left alone for a while."""
         broker = self._broker
         backoff = ("fetcher", self._leader)
-        if self._under_way is not None or not self._replicas or backoff in broker.timers:
+        if self._under_way is not None or backoff in broker.timers or not self._wants_any:
             return
         config = broker.config
         request = m.FetchRequest(
@@ -138,6 +138,11 @@ class ReplicaFetcher:
         self._under_way = broker.peers.ask(
             self._leader, request, self._on_answer, timeout_ms, now_ms
         )
+
+    @property
+    def _wants_any(self) -> bool:
+        """False while all there is to follow is left out: an empty fetch is answered at once."""
+        return bool(self._named) or len(self._forgotten) < len(self._in_session)
 
     def _topics(self) -> list[m.FetchRequest.FetchTopic]:
         topics: dict[bytes, m.FetchRequest.FetchTopic] = {}
@@ -223,18 +228,18 @@ class ReplicaFetcher:
             if data.diverging_epoch.end_offset >= 0:
                 self._truncate(replica, data.diverging_epoch)
             else:
-                self._append(replica, data)
+                self._append(replica, data, now_ms)
         elif error == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._ask_offset(replica, LATEST_TIMESTAMP, now_ms)
         else:
             # Fenced, unknown, not (yet) the leader: metadata will tell, or it will pass.
             self._leave_out_for_a_while(replica, now_ms)
 
-    def _append(self, replica: Replica, data: m.FetchResponse.PartitionData) -> None:
+    def _append(self, replica: Replica, data: m.FetchResponse.PartitionData, now_ms: int) -> None:
         moved = False
         batches = data.records
         if batches:
-            replica.append_as_follower(batches)
+            replica.append_as_follower(batches, now_ms)
             self._named[replica.key] = None
             moved = True
         if replica.follow_high_watermark(data.high_watermark):

@@ -107,6 +107,7 @@ class IsrChanges:
             removing_replicas=registration.removing_replicas,
         )  # fmt: skip
         replica.commit_isr(committed, now_ms)
+        self._broker.replicas.track_isr(replica)
         self._broker.replicas.moved[replica] = None
 
     def _retry(self, proposals: dict[Replica, IsrProposal], now_ms: int) -> None:

@@ -46,6 +46,8 @@ class Replicas:
         self.fetchers = Fetchers(broker)
         self.last_fetches: dict[int, int] = {}
         """Per follower broker, when it last fetched from this one."""
+        self._outsiders: dict[int, dict[Replica, None]] = {}
+        """Per follower broker, the replicas led here whose ISR it is not in."""
 
     # ------------------------------------------------------------------------------ look-up
 
@@ -122,6 +124,23 @@ class Replicas:
             replica.log.high_watermark_checkpoint = replica.high_watermark
             replica.log.flush()
 
+    # -------------------------------------------------------------------------------- the ISR
+
+    def propose_expansions(self, follower_id: int, now_ms: int) -> None:
+        """A follower has fetched: ask for it to join wherever it has earned it."""
+        for replica in self._outsiders.get(follower_id, ()):
+            proposal = replica.propose_expansion(follower_id)
+            if proposal is not None:
+                self._broker.isr_changes.submit(replica, proposal, now_ms)
+
+    def track_isr(self, replica: Replica) -> None:
+        """The role or the ISR of `replica` has changed: who is to be let in by and by?"""
+        for outside in self._outsiders.values():
+            outside.pop(replica, None)
+        for follower_id in replica.followers:
+            if follower_id not in replica.registration.isr:
+                self._outsiders.setdefault(follower_id, {})[replica] = None
+
     # ------------------------------------------------------------------------------- metadata
 
     def apply(self, records: list[MetadataRecord], now_ms: int) -> None:
@@ -181,6 +200,7 @@ class Replicas:
             self._lead(replica, new, now_ms)
         else:
             self._follow(replica, new, now_ms)
+        self.track_isr(replica)
 
     def _lead(self, replica: Replica, new: PartitionRegistration, now_ms: int) -> None:
         broker = self._broker
@@ -225,6 +245,7 @@ class Replicas:
         self.fetchers.remove(replica)
         was_leader = replica.is_leader
         replica.retire()
+        self.track_isr(replica)
         self._broker.disk.remove(*replica.key)
         self.moved[replica] = None
         if was_leader and replica.topic == OFFSETS_TOPIC:

@@ -80,8 +80,8 @@ def _host(reading: Reading, node: Node | None) -> str:
 
 def _network(reading: Reading, node: Node | None, ids: Sequence[int]) -> NetworkSpec:
     values = reading.entries(node, "network", NETWORK_KEYS, "key of the network")
-    default_ms = reading.integer(
-        values.get("default_latency_ms"), "network.default_latency_ms", 0, MAX_LATENCY_MS
+    default_ms = reading.milliseconds(
+        values.get("default_latency_ms"), "network.default_latency_ms", MAX_LATENCY_MS
     )
     links: dict[tuple[int, int], LinkSpec] = {}
     for index, item in enumerate(reading.items(values.get("links"), "network.links", "links")):
@@ -105,8 +105,8 @@ def _link(reading: Reading, node: Node, path: str, ids: Sequence[int]) -> LinkSp
     for key in LINK_KEYS:
         if key not in values:
             reading.wrong(node, join(path, key), "missing")
-    latency_ms = reading.integer(
-        values.get("latency_ms"), join(path, "latency_ms"), 0, MAX_LATENCY_MS
+    latency_ms = reading.milliseconds(
+        values.get("latency_ms"), join(path, "latency_ms"), MAX_LATENCY_MS
     )
     between = join(path, "between")
     ends = reading.items(values.get("between"), between, "two broker ids")

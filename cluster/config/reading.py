@@ -16,6 +16,7 @@ from cluster.config.topology import Place
 from cluster.config.tree import Entry, Items, Map, Node, Scalar
 
 _DECIMAL: Final = re.compile(r"[+-]?(0|[1-9][0-9]{0,30})")
+_FRACTION: Final = re.compile(r"[0-9]+\.[0-9]{1,3}")
 _LEADING_ZERO: Final = re.compile(r"[+-]?0+([0-9]{1,30})")
 _LOOKS_LIKE_NUMBER: Final = re.compile(r"[+-]?[0-9][0-9a-fA-FxXoO_.,:]*")
 
@@ -83,6 +84,17 @@ class Reading:
             bound = f"at least {low}" if number < low else f"at most {high}"
             self.wrong(node, path, f"{show(text)} is out of range; it must be {bound}{advice}")
             return None
+        self.places[path] = Place(node.line, node.column)
+        return number
+
+    def milliseconds(self, node: Node | None, path: str, high: int) -> float | None:
+        """A time in ms, down to a thousandth, from 0 to `high`; None without a problem if there
+        is no node."""
+        if not (isinstance(node, Scalar) and node.text and _FRACTION.fullmatch(node.text)):
+            return self.integer(node, path, 0, high)
+        number = float(node.text)
+        if node.quoted or number > high:
+            return self.integer(node, path, 0, high)
         self.places[path] = Place(node.line, node.column)
         return number
 

@@ -65,14 +65,14 @@ class LinkSpec(Struct, frozen=True):
     """The link of two brokers, both ways."""
 
     between: tuple[int, int]
-    latency_ms: int
+    latency_ms: float
     """One way."""
 
 
 class NetworkSpec(Struct, frozen=True):
     """How long messages between nodes take."""
 
-    default_latency_ms: int = 0
+    default_latency_ms: float = 0
     links: tuple[LinkSpec, ...] = ()
 
 

@@ -370,9 +370,9 @@ class Replica:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return NONE
 
-    def append_as_follower(self, batches: list[Batch]) -> None:
+    def append_as_follower(self, batches: list[Batch], now_ms: int) -> None:
         """Append what the leader sent, and take over the leader's epochs with it."""
-        self.log.append_as_follower(batches)
+        self.log.append_as_follower(batches, self.leader_epoch, now_ms, self.config)
 
     def truncate_to(self, offset: int) -> None:
         """Drop all from `offset` on; the watermark cannot stay above the end.

@@ -59,6 +59,8 @@ def fetch(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     if reader.is_follower:
         broker.replicas.last_fetches[reader.follower_id] = now_ms
     found = pending.collect(now_ms, record_progress=reader.is_follower)
+    if reader.is_follower:
+        broker.replicas.propose_expansions(reader.follower_id, now_ms)
     body: m.FetchRequest = request.body
     if body.max_wait_ms <= 0 or not pending.partitions or found.enough(pending.min_bytes):
         return pending.response(found)
@@ -230,15 +232,11 @@ class PendingFetch(DelayedOperation):
 
     def _record_progress(self, replica: Replica, wanted: SessionPartition, now_ms: int) -> None:
         reader = self.reader
-        follower_id = reader.follower_id
         if replica.record_fetch(
-            follower_id, reader.follower_epoch, wanted.fetch_offset, wanted.log_start_offset, now_ms
-        ):
+            reader.follower_id, reader.follower_epoch, wanted.fetch_offset,
+            wanted.log_start_offset, now_ms,
+        ):  # fmt: skip
             self.broker.replicas.moved[replica] = None
-        if follower_id not in replica.registration.isr:
-            proposal = replica.propose_expansion(follower_id)
-            if proposal is not None:
-                self.broker.isr_changes.submit(replica, proposal, now_ms)
 
     # ------------------------------------------------------------------------------- waiting
 
