@@ -84,7 +84,7 @@ def register(node: ControllerNode, request: Any, now_ms: int) -> Any:
         broker_id, epoch, listener.host, listener.port, request.rack,
         incarnation_id=request.incarnation_id,
     )  # fmt: skip
-    node.sessions.register(broker_id, epoch).registered_by = cause
+    node.sessions.register(broker_id, epoch).told_by = cause
     node.commit([*records, RegisterBrokerRecord(registration, cause)])
     return m.BrokerRegistrationResponse(broker_epoch=epoch)
 
@@ -154,7 +154,9 @@ def _enter(
             fence(node, session, registration, "it asked to be fenced")
         case BrokerState.SHUTDOWN_NOW:
             if not registration.fenced:
-                fence(node, session, registration, "controlled shutdown is complete")
+                told_by = session.told_by if session.state is not BrokerState.UNFENCED else None
+                reason = "controlled shutdown is complete"
+                fence(node, session, registration, reason, told_by)
 
 
 def _unfence(
@@ -166,7 +168,7 @@ def _unfence(
         kinds.BROKER_UNFENCED, f"broker {broker_id}",
         f"broker {broker_id} unfenced: it has applied its registration "
         f"(metadata offset {session.registration_offset})",
-        session.registered_by, broker=broker_id,
+        session.told_by, broker=broker_id,
     )  # fmt: skip
     change = BrokerRegistrationChangeRecord(
         broker_id, registration.epoch, fenced=False, cause=cause
@@ -194,20 +196,25 @@ def _begin_controlled_shutdown(
     why = f"controlled shutdown of broker {broker_id}"
     node.commit([change, *change_partitions(node, in_isr, why, cause, leaving=broker_id)])
     session.controlled_shutdown_offset = node.end_offset - 1
+    session.told_by = cause
 
 
 # ----------------------------------------------------------------------------------- fencing
 
 
 def fence(
-    node: ControllerNode, session: Session, registration: BrokerRegistration, reason: str
+    node: ControllerNode,
+    session: Session,
+    registration: BrokerRegistration,
+    reason: str,
+    told_by: NoteId | None = None,
 ) -> None:
     """Out of every ISR and leadership; it stays registered, and may come back."""
     broker_id = registration.broker_id
     session.fenced, session.controlled_shutdown_offset = True, None
     why = f"broker {broker_id} fenced: {reason}"
     cause = node.note(
-        kinds.BROKER_FENCED, f"broker {broker_id}", why, broker=broker_id, reason=reason
+        kinds.BROKER_FENCED, f"broker {broker_id}", why, told_by, broker=broker_id, reason=reason
     )
     in_isr = node.index.in_isr.get(broker_id, ())
     records = change_partitions(node, in_isr, why, cause, leaving=broker_id)

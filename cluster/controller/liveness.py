@@ -48,8 +48,8 @@ class Session(Struct):
     """The last record that it is known to have applied."""
     controlled_shutdown_offset: int | None = None
     """Offset of the records that moved its leaders away; None when it is not going down."""
-    registered_by: NoteId | None = None
-    """The note that told of its registration."""
+    told_by: NoteId | None = None
+    """The note that told of its registration, or since then of its controlled shutdown."""
 
     @property
     def state(self) -> BrokerState:
