@@ -90,22 +90,22 @@ class ControlServer:
         threading.Thread(target=self._accept, name="control", daemon=True).start()
 
     def _claim(self) -> socket.socket:
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            with directory_lock(self._directory):
-                if os.path.lexists(self.path):
-                    if is_alive(self.path):
-                        raise ControlError(
-                            f"a cluster called {self.name} runs already; "
-                            "stop it (kcluster down) or call this one otherwise: --name NAME"
-                        )
-                    os.unlink(self.path)
+        with directory_lock(self._directory):
+            if os.path.lexists(self.path):
+                if is_alive(self.path):
+                    raise ControlError(
+                        f"a cluster called {self.name} runs already; "
+                        "stop it (kcluster down) or call this one otherwise: --name NAME"
+                    )
+                os.unlink(self.path)
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
                 listener.bind(self.path)
                 os.chmod(self.path, 0o600)
                 listener.listen(16)
-        except BaseException:
-            listener.close()
-            raise
+            except OSError as error:
+                listener.close()
+                raise ControlError(f"cannot listen on {self.path}: {error.strerror}") from error
         return listener
 
     def close(self) -> None:

@@ -90,7 +90,7 @@ class Story:
         self._until(
             lambda: (
                 self._watch.first_answer(is_ack_of(new_leader), answer_since) is not None
-                or self._ledger.sent >= total
+                or self._all_answered()
             )
         )
         moments = [
@@ -133,8 +133,11 @@ class Story:
             self._cluster.move(self._topic, partition, leader)
         self._until(
             lambda: (
-                self._watch.first_answer(is_refusal, answer_since) is not None
-                and self._watch.first_answer(is_ack_of(leader), answer_since) is not None
+                self._all_answered()
+                or (
+                    self._watch.first_answer(is_refusal, answer_since) is not None
+                    and self._watch.first_answer(is_ack_of(leader), answer_since) is not None
+                )
             ),
             REFUSED_TIMEOUT_S,
         )
@@ -174,6 +177,12 @@ class Story:
         if note is None:
             return Moment(None, label, f"broker {broker_id} did not come back into the ISR")
         return Moment(note.at_ms, label, f"{self._topic}-{self._watch.partition}: {note.text}")
+
+    def _all_answered(self) -> bool:
+        """What may be sent is sent and answered: with so little text there is nothing to come."""
+        ledger = self._ledger
+        answered = len(ledger.acked) + len(ledger.failed)
+        return ledger.sent >= self._producing.allowed and answered >= ledger.sent
 
     def _until(self, condition: Callable[[], bool], timeout_s: float = SEEN_TIMEOUT_S) -> bool:
         """Wait for something to be seen; the story goes on without it when it is not."""

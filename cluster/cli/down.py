@@ -1,4 +1,7 @@
-"""`kcluster down`: the running cluster stops, cleanly; returns when it has."""
+"""`kcluster down`: the running cluster stops, cleanly; returns when it has.
+
+Owns: waiting for the end.  Never: stops anything itself.
+"""
 
 from __future__ import annotations
 

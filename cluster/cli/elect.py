@@ -1,4 +1,7 @@
-"""`kcluster elect TOPIC-PARTITION`: the preferred leader, or with `--to` any in-sync replica."""
+"""`kcluster elect TOPIC-PARTITION`: the preferred leader, or with `--to` any in-sync replica.
+
+Owns: the options.  Never: what they do (control_verbs.py).  Kafka: kafka-leader-election.sh.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`kcluster events`: what has happened in the running cluster, each thing with its reason."""
+"""`kcluster events`: what has happened in the running cluster, each thing with its reason.
+
+Owns: printing them, one a line.  Never: their words (trace/render.py).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`kcluster kill ID`: a broker goes, in one of the ways in which brokers go."""
+"""`kcluster kill ID`: a broker goes, in one of the ways in which brokers go.
+
+Owns: the options.  Never: what they do (control_verbs.py, in the cluster's process).
+"""
 
 from __future__ import annotations
 

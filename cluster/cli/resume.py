@@ -1,4 +1,7 @@
-"""`kcluster resume ID`: a paused broker runs on, as after a long collection of garbage."""
+"""`kcluster resume ID`: a paused broker runs on, as after a long collection of garbage.
+
+Owns: the options.  Never: what they do (control_verbs.py).
+"""
 
 from __future__ import annotations
 

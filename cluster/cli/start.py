@@ -1,4 +1,7 @@
-"""`kcluster start ID`: a broker that is down comes back, with its id, port and log."""
+"""`kcluster start ID`: a broker that is down comes back, with its id, port and log.
+
+Owns: the options.  Never: what they do (control_verbs.py).
+"""
 
 from __future__ import annotations
 

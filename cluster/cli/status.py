@@ -1,4 +1,8 @@
-"""`kcluster status`: brokers and partitions as they are now."""
+"""`kcluster status`: brokers and partitions as they are now.
+
+Owns: which columns there are.  Never: looks into the cluster (it is asked).
+Kafka: kafka-topics.sh --describe.
+"""
 
 from __future__ import annotations
 

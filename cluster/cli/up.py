@@ -1,9 +1,13 @@
-"""`kcluster up`: a cluster in the foreground.  foreground.py does the work; main.py has a quicker
-way there for plain command lines."""
+"""`kcluster up`: a cluster in the foreground.
+
+Owns: the options, as click knows them.  Never: the work (foreground.py); plain command lines do not
+even come by here (main.py has a quicker way).
+"""
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
@@ -30,8 +34,8 @@ import click
 @click.option("--name", help="What other verbs call this cluster; by default the topology's name.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option("--trace-requests", is_flag=True, help="A line for each request and its answer.")
-def command(**options: object) -> None:
+def command(**options: Any) -> None:
     from cluster.cli.foreground import UpOptions, run_reporting
     from cluster.cli.main import STARTED_S
 
-    sys.exit(run_reporting(UpOptions(**options), STARTED_S))  # type: ignore[arg-type]
+    sys.exit(run_reporting(UpOptions(**options), STARTED_S))
