@@ -18,6 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 from cluster.config.definitions import TopicConfig
+from cluster.partition.compaction import compact
 from cluster.partition.epochs import EpochCache
 from cluster.partition.lookup import (
     batches_from,
@@ -28,17 +29,11 @@ from cluster.partition.lookup import (
 from cluster.partition.producers import AppendedBatch, ProducerStates, SequenceRefusal
 from cluster.partition.retention import expire
 from cluster.partition.segment import Segment, segment_index
-from cluster.partition.validation import (
-    Refusal,
-    check_contents,
-    check_header,
-    writable,
-)
+from cluster.partition.validation import Refusal, admit, writable
 from cluster.protocol.batches import (
     NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
     Batch,
-    InvalidRecords,
-    parse_batches,
 )
 from cluster.protocol.errors import ErrorCode
 
@@ -49,13 +44,6 @@ _put_base_offset = _BASE_OFFSET.pack_into
 _put_leader_epoch = _LEADER_EPOCH.pack_into
 
 NO_OFFSET: Final = -1
-
-_WITHOUT_LOG_START: Final = (
-    ErrorCode.MESSAGE_TOO_LARGE,
-    ErrorCode.CORRUPT_MESSAGE,
-    ErrorCode.RECORD_LIST_TOO_LARGE,
-)
-"""Errors that Kafka answers with log start offset -1 (ReplicaManager.appendToLocalLog)."""
 
 
 class Appended(Struct, gc=False):
@@ -82,8 +70,9 @@ class Log:
     """See module.  Offsets: `log_start_offset <= flushed_offset <= log_end_offset`."""
 
     __slots__ = (
-        "_producers", "epochs", "flushed_ms", "flushed_offset", "high_watermark_checkpoint",
-        "log_end_offset", "log_start_offset", "partition", "segments", "size_bytes", "topic_id",
+        "_producers", "epochs", "first_dirty_offset", "flushed_ms", "flushed_offset",
+        "high_watermark_checkpoint", "log_end_offset", "log_start_offset", "partition", "segments",
+        "size_bytes", "topic_id",
     )  # fmt: skip
 
     def __init__(self, topic_id: bytes, partition: int) -> None:
@@ -95,11 +84,17 @@ class Log:
         self.flushed_offset = 0
         """Offsets below survive a power loss."""
         self.flushed_ms = 0
+        self.first_dirty_offset = 0
+        """Compaction has cleaned what is below.  Kafka: cleaner-offset-checkpoint."""
         self.high_watermark_checkpoint = 0
         """Kept here by the replica, because it outlives the process."""
         self.epochs = EpochCache()
         self.segments: list[Segment] = _NO_SEGMENTS
         self._producers: ProducerStates | None = None
+
+    def __repr__(self) -> str:
+        name = f"{self.topic_id.hex()[:8]}-{self.partition}"
+        return f"<Log {name} [{self.log_start_offset}, {self.log_end_offset})>"
 
     @property
     def producers(self) -> ProducerStates:
@@ -132,29 +127,9 @@ class Log:
         no sequence and may be control batches.  `transaction_verified`: the coordinator has
         confirmed that a transactional batch belongs to an open transaction (KIP-890).
         """
-        try:
-            batches = parse_batches(buffer)
-        except InvalidRecords as problem:
-            return Appended(problem.error, error_message=problem.text)
-        if len(batches) != 1:
-            return Appended(
-                ErrorCode.INVALID_RECORD, error_message=f"{len(batches)} batches, one is needed"
-            )
-        batch = batches[0]
-        refusal = check_header(batch, config, from_client)
-        if refusal is not None:
-            return self._refused(refusal)
-        batch, refusal = check_contents(batch, config, now_ms)
-        if refusal is not None:
-            return self._refused(refusal)
-        if batch.size_bytes > config.max_segment_bytes:
-            return self._refused(
-                Refusal(
-                    ErrorCode.RECORD_LIST_TOO_LARGE,
-                    f"batch of {batch.size_bytes} bytes exceeds segment.bytes "
-                    f"({config.max_segment_bytes})",
-                )
-            )
+        batch = admit(buffer, config, now_ms, from_client)
+        if isinstance(batch, Refusal):
+            return self._refused(batch)
         idempotent = batch.producer_id >= 0
         if idempotent and from_client:
             answer = self._check_sequence(batch, transaction_verified)
@@ -207,7 +182,9 @@ class Log:
 
     def _append(self, batch: Batch, now_ms: int, config: TopicConfig | None) -> None:
         if batch.leader_epoch != self.epochs.latest and batch.leader_epoch >= 0:
-            self.epochs.assign(batch.leader_epoch, batch.base_offset)
+            # A batch that straddles the log start begins before it.
+            start_offset = max(batch.base_offset, self.log_end_offset)
+            self.epochs.assign(batch.leader_epoch, start_offset)
         size = batch.size_bytes
         if not self.segments:
             self.segments = [Segment(batch.base_offset, now_ms)]
@@ -234,7 +211,7 @@ class Log:
         outcome = producers.check(batch)
         if outcome is None:
             if (
-                batch.is_transactional
+                batch.attributes & TRANSACTIONAL_BIT
                 and not transaction_verified
                 and not producers.has_transaction(batch.producer_id)
             ):
@@ -253,9 +230,7 @@ class Log:
     def _refused(self, refusal: Refusal) -> Appended:
         return Appended(
             refusal.error,
-            log_start_offset=NO_OFFSET
-            if refusal.error in _WITHOUT_LOG_START
-            else self.log_start_offset,
+            log_start_offset=self.log_start_offset if refusal.shows_log_start else NO_OFFSET,
             error_message=refusal.text,
             record_errors=refusal.record_errors,
         )
@@ -280,9 +255,7 @@ class Log:
         At most `max_bytes`, but with `at_least_one` the first batch whatever its size (KIP-74).
         `offset` must lie within log start and log end: the caller answers OFFSET_OUT_OF_RANGE.
         """
-        assert self.log_start_offset <= offset <= self.log_end_offset, (
-            self.log_start_offset, offset, self.log_end_offset,
-        )  # fmt: skip
+        assert self.log_start_offset <= offset <= self.log_end_offset, (self, offset)
         if offset >= end_offset or offset >= self.log_end_offset:
             return []
         batches = self.segments[-1].batches
@@ -329,6 +302,7 @@ class Log:
         self.log_end_offset = offset
         self.size_bytes = sum(segment.size_bytes for segment in self.segments)
         self.flushed_offset = min(self.flushed_offset, offset)
+        self.first_dirty_offset = min(self.first_dirty_offset, offset)
         self.high_watermark_checkpoint = min(self.high_watermark_checkpoint, offset)
         self.epochs.truncate_from_end(offset)
         if self._producers is not None:
@@ -346,7 +320,7 @@ class Log:
         self.segments = _NO_SEGMENTS
         self.size_bytes = 0
         self.log_start_offset = self.log_end_offset = self.flushed_offset = offset
-        self.high_watermark_checkpoint = offset
+        self.first_dirty_offset = self.high_watermark_checkpoint = offset
         self.epochs.clear()
         if self._producers is not None:
             self._producers.clear()
@@ -371,10 +345,21 @@ class Log:
         del self.segments[:count]
         self.advance_log_start_offset(self.segments[0].base_offset)
 
+    def replace_segments(self, count: int, segments: list[Segment]) -> None:
+        """Put `segments`, which compaction has cleaned, in place of the `count` oldest."""
+        self.segments[:count] = segments
+        self.size_bytes = sum(segment.size_bytes for segment in self.segments)
+
     def expire(self, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
-        """Delete what retention.ms, retention.bytes and the log start let go, see retention.py;
-        return how many offsets the log start moved by."""
-        return expire(self, now_ms, config, high_watermark) if self.segments else 0
+        """Delete what retention.ms, retention.bytes and the log start let go (retention.py), and
+        compact if the topic is compacted (compaction.py); return how many offsets the log start
+        moved by.  The broker calls this now and then."""
+        if not self.segments:
+            return 0
+        moved = expire(self, now_ms, config, high_watermark)
+        if "compact" in config.cleanup_policy:
+            compact(self, now_ms, config, high_watermark)
+        return moved
 
     # --------------------------------------------------------------------------------- flushing
 

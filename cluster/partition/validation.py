@@ -49,6 +49,38 @@ class Refusal(Struct, gc=False):
     error: ErrorCode
     text: str
     record_errors: tuple[tuple[int, str], ...] = ()
+    shows_log_start: bool = True
+    """Whether the answer tells the log start offset; Kafka leaves it out of some refusals."""
+
+
+def admit(
+    buffer: bytes | bytearray | memoryview, config: TopicConfig, now_ms: int, from_client: bool
+) -> Batch | Refusal:
+    """Return the one batch in `buffer` as it is to be appended, but for offset and leader epoch."""
+    try:
+        batches = parse_batches(buffer)
+    except InvalidRecords as problem:
+        return Refusal(problem.error, problem.text, shows_log_start=False)
+    if len(batches) != 1:
+        return Refusal(
+            ErrorCode.INVALID_RECORD,
+            f"{len(batches)} batches for a partition, must be one",
+            shows_log_start=False,
+        )
+    batch = batches[0]
+    refusal = check_header(batch, config, from_client)
+    if refusal is not None:
+        return refusal
+    batch, refusal = check_contents(batch, config, now_ms)
+    if refusal is not None:
+        return refusal
+    if batch.size_bytes > config.max_segment_bytes:
+        return Refusal(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"batch of {batch.size_bytes} bytes exceeds segment.bytes ({config.max_segment_bytes})",
+            shows_log_start=False,
+        )
+    return batch
 
 
 def check_header(batch: Batch, config: TopicConfig, from_client: bool) -> Refusal | None:
@@ -60,9 +92,14 @@ def check_header(batch: Batch, config: TopicConfig, from_client: bool) -> Refusa
             ErrorCode.MESSAGE_TOO_LARGE,
             f"batch of {batch.size_bytes} bytes exceeds max.message.bytes "
             f"({config.max_message_bytes})",
+            shows_log_start=False,
         )
     if not check_crc(batch):
-        return Refusal(ErrorCode.CORRUPT_MESSAGE, "crc of the batch does not match its bytes")
+        return Refusal(
+            ErrorCode.CORRUPT_MESSAGE,
+            "crc of the batch does not match its bytes",
+            shows_log_start=False,
+        )
     if batch.codec >= len(compression.CODEC_NAMES):
         return Refusal(
             ErrorCode.UNKNOWN_SERVER_ERROR, f"compression codec {batch.codec} is unknown"
@@ -126,6 +163,7 @@ def check_contents(batch: Batch, config: TopicConfig, now_ms: int) -> tuple[Batc
                     ErrorCode.MESSAGE_TOO_LARGE,
                     f"batch has {batch.size_bytes} bytes once stored in the topic's codec, more "
                     f"than max.message.bytes ({config.max_message_bytes})",
+                    shows_log_start=False,
                 )
         if not log_append_time:
             # Kafka never takes the header's word for it.

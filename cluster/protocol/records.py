@@ -16,6 +16,7 @@ from cluster.protocol import compression as codecs
 from cluster.protocol.batches import (
     CONTROL_BIT,
     CREATE_TIME,
+    DELETE_HORIZON_BIT,
     HEADER,
     HEADER_BYTES,
     LENGTH_END,
@@ -75,15 +76,20 @@ def build_batch(
     leader_epoch: int = -1,
     timestamp_type: int = CREATE_TIME,
     last_offset: int | None = None,
+    delete_horizon_ms: int | None = None,
 ) -> bytearray:
     """Return one batch as bytes.
 
     Without `last_offset`, records get `base_offset`, `base_offset + 1`, … whatever their `offset`
     says.  With it their own offsets are kept, gaps and all, as a compacted batch needs.
+    `delete_horizon_ms`: when compaction may drop its tombstones (KIP-534); it takes the place of
+    the base timestamp, from which the records' timestamps are counted all the same.
     """
     codec = codecs.CODEC_IDS[compression] if isinstance(compression, str) else compression
     opened = list(records)
     base_timestamp = opened[0].timestamp if opened else NO_TIMESTAMP
+    if delete_horizon_ms is not None:
+        base_timestamp = delete_horizon_ms
     max_timestamp = max((record.timestamp for record in opened), default=NO_TIMESTAMP)
     body = bytearray()
     for index, record in enumerate(opened):
@@ -95,6 +101,7 @@ def build_batch(
         | (LOG_APPEND_TIME_BIT if timestamp_type == LOG_APPEND_TIME else 0)
         | (TRANSACTIONAL_BIT if transactional else 0)
         | (CONTROL_BIT if control else 0)
+        | (DELETE_HORIZON_BIT if delete_horizon_ms is not None else 0)
     )
     payload = body if codec == codecs.NONE else codecs.compress(codec, body)
     batch = bytearray(HEADER_BYTES)
