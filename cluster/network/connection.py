@@ -99,7 +99,7 @@ class Connection:
 
     def _read(self) -> None:
         try:
-            rest = self._reader.buffer_for_rest()
+            rest = None if self._malformed else self._reader.buffer_for_rest()
             if rest is not None:
                 size_bytes = self._socket.recv_into(rest)
                 frame = self._reader.received(size_bytes)
@@ -108,6 +108,9 @@ class Connection:
             else:
                 room = self.listener.read_buffer
                 size_bytes = self._socket.recv_into(room)
+                if self._malformed and size_bytes:
+                    # Read on only to see the client go.
+                    return
                 self._frames.extend(self._reader.feed(room[:size_bytes]))
         except BlockingIOError:
             return
@@ -157,8 +160,9 @@ class Connection:
         if self._malformed and not frames and not self.awaits_reply:
             self.close(self._malformed)
         self._set_reading(
-            not self._malformed
-            and (self._ahead_bytes < READ_AHEAD_BYTES or not self._may_not_go_on)
+            bool(self._malformed)
+            or self._ahead_bytes < READ_AHEAD_BYTES
+            or not self._may_not_go_on
         )
 
     def _hand_over(self, frame: memoryview) -> None:
@@ -252,11 +256,11 @@ class Connection:
         if self._writable is not None:
             self._writable.stop()
             self._writable.close()
+        self.listener.forget(self, reason)
         self._socket.close()
         self._frames.clear()
         self._unsent.clear()
         # Ends `run`, wherever that waits.
         self._hub.loop.run_callback(self._waiter.switch, False)
-        self.listener.forget(self, reason)
         if tell_broker:
             self.listener.gate.defer(self.listener.node_id, ConnectionClosed(self.connection_id))

@@ -121,7 +121,9 @@ class Cluster:
     def close(self) -> None:
         """Stop everything at once."""
         self.driver.stop()
-        if self._thread is not None and self._thread is not threading.current_thread():
+        if self._thread is None:
+            self._release()
+        elif self._thread is not threading.current_thread():
             self._thread.join()
             self._release()
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from cluster.contract import (
     CloseConnection,
+    Effect,
     Event,
     Note,
     NoteId,
@@ -155,6 +156,9 @@ class Dispatcher:
                 if process.life == life:
                     step_one(process, event, now_ms)
                     steps += 1
+                    if steps == MAX_STEPS:
+                        # What goes round is dropped: nodes ask again when no answer comes.
+                        pending.clear()
                     assert steps < MAX_STEPS, f"no end: node {process.node_id} gets {event}"
         finally:
             self._running = False
@@ -172,7 +176,18 @@ class Dispatcher:
             self._touched.append(process)
         if self.tap is not None:
             self.tap(self.now_us, process.node_id, event)
-        for effect in node.step(now_ms, event):
+        is_sound = False
+        try:
+            self._carry_out(process, node.step(now_ms, event), now_ms)
+            is_sound = True
+        finally:
+            if not is_sound and process.disk is not None:
+                # A bug of ours, which whoever called us reports.  The broker is in no state to
+                # go on: its process ends, as that of a broker that throws does.
+                self._die(process, DeathKind.KILL, f"process ended by a bug, at {event!r:.200}")
+
+    def _carry_out(self, process: Process, effects: Iterable[Effect], now_ms: int) -> None:
+        for effect in effects:
             kind = type(effect)
             if kind is Send:
                 self._send(process, effect)  # type: ignore[arg-type]
@@ -295,14 +310,16 @@ class Dispatcher:
         self._touched.append(process)
         self._run()
 
-    def _die(self, process: Process, how: DeathKind) -> None:
+    def _die(self, process: Process, how: DeathKind, text: str = "") -> None:
         process.life += 1
         process.node = None
         process.deadline_ms = None
         process.inbox.clear()
         self._shutdown_limits_us.pop(process.node_id, None)
         subject = f"broker {process.node_id}"
-        self.note(kinds.BROKER_DOWN, subject, _DEATHS[how], broker=process.node_id, how=str(how))
+        self.note(
+            kinds.BROKER_DOWN, subject, text or _DEATHS[how], broker=process.node_id, how=str(how)
+        )
         if process.disk is not None and how is DeathKind.POWER:
             lost = process.disk.lose_unflushed()
             if lost:

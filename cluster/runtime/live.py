@@ -69,6 +69,7 @@ class LiveDriver:
         self._commands: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._commands_lock = threading.Lock()
         self._accepts_commands = False
+        self._stop_wanted = False
         self._hub: Hub | None = None
         self._alarm: Any = None
         self._timer: Any = None
@@ -117,12 +118,10 @@ class LiveDriver:
 
     def stop(self) -> None:
         """End `run`, from any thread: every socket closes, every node is dropped."""
-        if self._accepts_commands:
-            self.call(self._stop)
-
-    def _stop(self) -> None:
-        assert self._stopped is not None
-        self._stopped.set()
+        with self._commands_lock:
+            self._stop_wanted = True
+            if self._accepts_commands:
+                self._alarm.send()
 
     # ------------------------------------------------------------------------ other threads
 
@@ -151,6 +150,9 @@ class LiveDriver:
         self._conditions = [entry for entry in self._conditions if entry[1] is not future]
 
     def _run_commands(self) -> None:
+        if self._stop_wanted:
+            assert self._stopped is not None
+            self._stopped.set()
         while self._commands:
             function, future = self._commands.popleft()
             # A greenlet for each, so that what it raises ends up in its future.
@@ -241,8 +243,12 @@ class LiveDriver:
 
     def _on_timer(self) -> None:
         self._armed_us = NEVER_US
-        self.wake()
-        self.settle()
+        try:
+            self.wake()
+            self.settle()
+        finally:
+            # Also when a step raised: the others go on.
+            self._arm()
 
     def _close_idle(self) -> None:
         while True:
