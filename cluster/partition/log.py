@@ -308,12 +308,9 @@ class Log:
         if self._producers is not None:
             replay_from = self._producers.rewind(offset)
             start = self.log_start_offset if replay_from is None else replay_from
-            self._replay(start)
-
-    def _replay(self, offset: int) -> None:
-        for batch in self.batches_from(offset):
-            if batch.producer_id >= 0 and batch.base_offset >= offset:
-                self.producers.update(batch)
+            for batch in self.batches_from(start):
+                if batch.producer_id >= 0:
+                    self._producers.update(batch)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the log is empty and starts at `offset`."""

@@ -202,6 +202,15 @@ def test_truncate__producers_are_what_they_were_then(config, offset):
     idempotent(log, offset, config)
 
 
+def test_truncate__the_batch_that_the_log_starts_in_counts_for_its_producer():
+    log = new_log()
+    append(log, sent(3, producer_id=5, producer_epoch=0, base_sequence=0))
+    idempotent(log, 3)
+    log.advance_log_start_offset(1)
+    log.truncate_to(3)
+    idempotent(log, 3)
+
+
 def test_truncate__below_the_start_begins_the_log_anew():
     log = filled(2, 2, 2)
     log.advance_log_start_offset(3)
