@@ -46,6 +46,8 @@ class Lifecycle:
         self._heartbeat_under_way = False
         self._fetching = False
         self._caught_up = False
+        self._incarnation_id = broker.rng.randbytes(16)
+        """Tells a retry of this life's registration from another life's."""
 
     # -------------------------------------------------------------------------- registration
 
@@ -58,7 +60,7 @@ class Lifecycle:
         request = m.BrokerRegistrationRequest(
             broker_id=broker.node_id,
             cluster_id=broker.cluster_id,
-            incarnation_id=broker.rng.randbytes(16),
+            incarnation_id=self._incarnation_id,
             listeners=[listener],
             rack=broker.rack,
             previous_broker_epoch=broker.disk.broker_epoch if broker.disk.clean_shutdown else -1,
@@ -70,7 +72,8 @@ class Lifecycle:
     def _on_registered(self, response: Any, now_ms: int) -> None:
         broker = self._broker
         if response is None or response.error_code != ErrorCode.NONE:
-            retry_ms = now_ms + broker.config.broker_heartbeat_interval_ms // 10
+            # An earlier life's session has to end first, even after a clean stop, as in Kafka.
+            retry_ms = now_ms + broker.config.broker_heartbeat_interval_ms
             broker.timers.set(_REGISTER, retry_ms, self.start)
             return
         broker.epoch = response.broker_epoch

@@ -283,11 +283,13 @@ class Log:
     # ------------------------------------------------------------------------------- shortening
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that holds `offset` or lies behind it; no-op beyond the log end.
+        """Drop every batch that holds `offset` or lies behind it, if there is any.
 
         The log then ends at `offset`, or at the start of the batch that held it.
         """
         if offset >= self.log_end_offset:
+            # An epoch that this replica led without appending anything goes all the same.
+            self.epochs.truncate_from_end(self.log_end_offset)
             return
         if offset <= self.log_start_offset:
             self.truncate_fully_and_start_at(offset)

@@ -181,6 +181,16 @@ def test_truncation__logs_that_diverged_by_power_loss_agree_again():
     assert t.values(1) == t.values(2) == [b"m1", b"m3"]
 
 
+def test_truncation__of_an_epoch_that_was_led_without_a_record():
+    # Broker 2 leads epoch 1 and appends nothing; its epoch must not keep it from following.
+    t = Simulated()
+    t.produce(b"m1")
+    t.move("orders", 0, 2)
+    t.move("orders", 0, 3)
+    assert t.produce(b"m2").error == "NONE"
+    assert t.values(2) == [b"m1", b"m2"]
+
+
 def test_unclean_election__loses_what_was_acked_and_says_so():
     # S11: broker 2 falls behind, the others die, broker 2 is elected all the same.
     t = Simulated(min_insync_replicas=1, unclean_leader_election_enable=True)
