@@ -13,10 +13,10 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final
 
-from crc32c import crc32c
 from msgspec import Struct
 
 from cluster.protocol.compression import Buffer
+from cluster.protocol.crc import crc32c_of
 from cluster.protocol.errors import ErrorCode
 
 HEADER: Final = Layout(">qiibIhiqqqhii")
@@ -202,7 +202,7 @@ def check_crc(batch: Batch) -> bool:
     buffer = batch.buffer
     view = buffer if type(buffer) is memoryview else memoryview(buffer)
     stored: int = _unpack_crc(view, CRC_AT)[0]
-    return stored == crc32c(view[CRC_START:])
+    return stored == crc32c_of(view[CRC_START:])
 
 
 def frames_add_up(batch: Batch) -> bool:
@@ -229,4 +229,4 @@ def frames_add_up(batch: Batch) -> bool:
 
 def seal(batch: bytearray | memoryview) -> None:
     """Write the CRC-32C that the batch's bytes now have."""
-    _UINT32.pack_into(batch, CRC_AT, crc32c(memoryview(batch)[CRC_START:]))
+    _UINT32.pack_into(batch, CRC_AT, crc32c_of(memoryview(batch)[CRC_START:]))
