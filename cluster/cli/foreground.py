@@ -26,6 +26,7 @@ from cluster.cli.topology_choice import choose_topology, require_free_ports
 from cluster.config.problems import TopologyError
 from cluster.config.topology import Topology
 from cluster.contract import Note, Reply
+from cluster.protocol.apis import ApiKey
 from cluster.runtime.cluster import Cluster
 from cluster.runtime.live import ClusterError
 from cluster.runtime.status import NoteEntry
@@ -42,6 +43,7 @@ TRACE_BACKLOG: Final = 20_000
 """Traced requests that wait for a slow terminal; more are counted, not shown."""
 GATHER_S: Final = 0.02
 """What follows an event within so short a time is printed with it, equal lines folded."""
+_NAMING_APIS: Final = (ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS)
 
 
 class UpOptions(Struct, frozen=True):
@@ -101,7 +103,7 @@ def run(options: UpOptions, began_s: float) -> int:
             printer.ready(cluster, name, time.monotonic() - began_s)
             gc.enable()
             gc.freeze()
-            _listen(cluster, inbox, feed, options.trace_requests, printer.names)
+            _listen(cluster, inbox, feed, options.trace_requests)
             _print_until_stop(inbox, printer)
         except BrokenPipeError:
             _forget_stdout()
@@ -129,7 +131,7 @@ class Printer:
         self._as_json = options.as_json
         self._origin_ms = origin_ms
         self.names: dict[bytes, str] = {}
-        """Topic names by id, learnt from the metadata as requests need them."""
+        """Topic names by id, as answers to clients tell them: who uses an id has asked before."""
 
     def ready(self, cluster: Cluster, name: str, took_s: float) -> None:
         """The line that says where clients find the cluster."""
@@ -181,6 +183,7 @@ class Printer:
         if isinstance(item, str):
             return item
         request = item.reply.request
+        self._learn(item.reply)
         return request_line(
             item.broker_id,
             request,
@@ -197,11 +200,18 @@ class Printer:
         if isinstance(item, Note):
             return {"event": note_values(item)}
         request = item.reply.request
+        self._learn(item.reply)
         return {
             "request": request_values(
                 item.broker_id, request, item.reply.body, request.arrived_ms, item.at_ms, self.names
             )
         }
+
+    def _learn(self, reply: Reply) -> None:
+        if reply.request.api_key in _NAMING_APIS and reply.body is not None:
+            for topic in reply.body.topics:
+                if topic.name and any(topic.topic_id):
+                    self.names[topic.topic_id] = topic.name
 
     @staticmethod
     def _json(values: dict[str, Any]) -> None:
@@ -213,7 +223,6 @@ def _listen(
     inbox: SimpleQueue[Any],
     feed: EventFeed,
     trace_requests: bool,
-    names: dict[bytes, str],
 ) -> None:
     """From now on events go to the followers and to the inbox; requests too, if wanted."""
 

@@ -16,9 +16,9 @@ Columns of a request
     broker       the broker that answered
     API vN       Kafka's name of the API, and the version spoken
     client       its client id, `-` without one
-    subjects     topic-partitions (`orders-0,2,5`), with the size of records carried; or a group,
-                 a transactional id, a resource; those of the answer where the request names none
-                 (a fetch session, all topics), `-` where neither does
+    subjects     topic-partitions (`orders-0,2,5`), with the size of the records in the answer;
+                 or a group, a transactional id, a resource; those of the answer where the request
+                 names none (a fetch session, all topics), `-` where neither does
     outcome      `ok`, or each error's name and what it was about; `no answer` for acks=0
     took         milliseconds from arrival to answer
 """
