@@ -160,9 +160,7 @@ class Connection:
         if self._malformed and not frames and not self.awaits_reply:
             self.close(self._malformed)
         self._set_reading(
-            bool(self._malformed)
-            or self._ahead_bytes < READ_AHEAD_BYTES
-            or not self._may_not_go_on
+            bool(self._malformed) or self._ahead_bytes < READ_AHEAD_BYTES or not self._may_not_go_on
         )
 
     def _hand_over(self, frame: memoryview) -> None:

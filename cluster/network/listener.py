@@ -195,7 +195,7 @@ class Listener:
                 connection.close("")
 
 
-class _Server(StreamServer):  # type: ignore[misc]
+class _Server(StreamServer):  # type: ignore[misc]  # gevent has no types
     """gevent's server, with Kafka's limit on connections and a calm way to be out of files."""
 
     def __init__(self, listening: Any, owner: Listener) -> None:

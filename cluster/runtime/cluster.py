@@ -241,20 +241,26 @@ class Cluster:
         if isr is not None:
             topic, partition, size = isr
             self._do(lambda: self._verbs.partition(topic, partition))
-            condition = lambda: len(self._verbs.partition(topic, partition).isr) == size  # noqa: E731
-            text = f"the ISR of {topic}-{partition} does not have {size} members"
+            self._wait(
+                lambda: len(self._verbs.partition(topic, partition).isr) == size,
+                timeout_s,
+                f"the ISR of {topic}-{partition} does not have {size} members",
+            )
         elif leader is not None:
             topic, partition, broker_id = leader
             self._do(lambda: self._verbs.partition(topic, partition))
-            condition = lambda: self._settled.is_led_by(topic, partition, broker_id)  # noqa: E731
-            text = f"broker {broker_id} does not lead {topic}-{partition}"
+            self._wait(
+                lambda: self._settled.is_led_by(topic, partition, broker_id),
+                timeout_s,
+                f"broker {broker_id} does not lead {topic}-{partition}",
+            )
         else:
             first = self._sequence if since is None else since
-            condition = lambda: any(  # noqa: E731
-                entry.kind == event and entry.sequence > first for entry in self._events
+            self._wait(
+                lambda: any(x.kind == event and x.sequence > first for x in self._events),
+                timeout_s,
+                f"no event {event}",
             )
-            text = f"no event {event}"
-        self._wait(condition, timeout_s, text)
 
     def _keep(self, note: Note) -> None:
         self._sequence += 1

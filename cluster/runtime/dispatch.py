@@ -188,13 +188,12 @@ class Dispatcher:
 
     def _carry_out(self, process: Process, effects: Iterable[Effect], now_ms: int) -> None:
         for effect in effects:
-            kind = type(effect)
-            if kind is Send:
-                self._send(process, effect)  # type: ignore[arg-type]
-            elif kind is Reply:
-                self._outlet.reply(process.node_id, effect)  # type: ignore[arg-type]
+            if isinstance(effect, Send):
+                self._send(process, effect)
+            elif isinstance(effect, Reply):
+                self._outlet.reply(process.node_id, effect)
                 for sink in self.reply_sinks:
-                    sink(process.node_id, effect, now_ms)  # type: ignore[arg-type]
+                    sink(process.node_id, effect, now_ms)
             elif isinstance(effect, Note):
                 for note_sink in self.note_sinks:
                     note_sink(effect)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,7 +22,7 @@ from cluster.protocol.framing import decode_response_frame, encode_request_frame
 from cluster.protocol.records import Record, build_batch
 from cluster.runtime.clients import ClientWire
 from cluster.runtime.cluster import Cluster
-from cluster.runtime.status import ClusterStatus, PartitionStatus
+from cluster.runtime.status import ClusterStatus, PartitionStatus, cluster_status
 from cluster.runtime.virtual import VirtualDriver
 
 LIMIT_MS = 10_000
@@ -32,17 +33,17 @@ ORDERS = {
 }
 
 
-class World:
+class World(ABC):
     """What both drivers' worlds share."""
 
-    def status(self) -> ClusterStatus:
-        raise NotImplementedError
+    @abstractmethod
+    def status(self) -> ClusterStatus: ...
 
-    def ask(self, broker_id: int, api_key: int, version: int, body: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def ask(self, broker_id: int, api_key: int, version: int, body: Any) -> Any: ...
 
-    def wait(self, condition: Callable[[], bool], what: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def wait(self, condition: Callable[[], bool], what: str) -> None: ...
 
     def partition(self, topic: str = "orders", partition: int = 0) -> PartitionStatus:
         found = [
@@ -74,7 +75,11 @@ class LiveWorld(World):
         self.pause, self.resume = self.cluster.pause, self.cluster.resume
         self.cut, self.heal = self.cluster.cut, self.cluster.heal
         self.move, self.elect = self.cluster.move, self.cluster.elect
-        self.status = self.cluster.status
+
+        self._look = self.cluster.status
+
+    def status(self) -> ClusterStatus:
+        return self._look()
 
     def ask(self, broker_id: int, api_key: int, version: int, body: Any) -> Any:
         with socket.create_connection(self.cluster.plan.addresses[broker_id], timeout=5) as sock:
@@ -87,13 +92,11 @@ class LiveWorld(World):
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         # Conditions look at the status, which the driver's thread gives: so poll, but from within.
         plan, dispatcher = self.cluster.plan, self.cluster.driver.dispatcher
-        from cluster.runtime.status import cluster_status
-
-        self.status = lambda: cluster_status(plan, dispatcher)
+        self._look = lambda: cluster_status(plan, dispatcher)
         try:
             self.cluster._wait(condition, LIMIT_MS / 1000, f"no {what}")
         finally:
-            self.status = self.cluster.status
+            self._look = self.cluster.status
 
     def close(self) -> None:
         self.cluster.__exit__(None, None, None)
@@ -129,8 +132,11 @@ class VirtualWorld(World):
         self.driver.add_client(self.client)
         self.pause, self.resume = self.driver.pause, self.driver.resume
         self.cut, self.heal = self.driver.cut, self.driver.heal
-        self.elect, self.status = self.driver.elect, self.driver.status
+        self.elect = self.driver.elect
         self.wait(self.driver.verbs.settled.all_serving, "start")
+
+    def status(self) -> ClusterStatus:
+        return self.driver.status()
 
     def kill(self, broker_id: int, how: str = "kill") -> None:
         self.driver.kill(broker_id, how)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -146,7 +147,8 @@ def test_exit__a_step_that_raised_is_not_passed_over(capfd: pytest.CaptureFixtur
     cluster.open()
 
     def harm() -> None:
-        cluster.driver.dispatcher.processes[1].node.step = None  # type: ignore[union-attr, method-assign, assignment]
+        node: Any = cluster.driver.dispatcher.processes[1].node
+        node.step = None
 
     cluster.driver.call(harm).result()
     cluster.wait_for(event="broker_fenced", since=0)
