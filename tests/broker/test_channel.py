@@ -1,0 +1,139 @@
+"""The wire side of a broker, with a broker that is no more than its image."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+import cluster.broker.handlers  # noqa: F401  # registers what is served
+from cluster.broker.channel import MAX_CACHED_ANSWERS, Channel
+from cluster.contract import Reply, Request
+from cluster.controller.metadata import MetadataImage, TopicRecord
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode, ProtocolError
+from cluster.protocol.framing import decode_response_frame, encode_request_frame
+
+
+class Broker:
+    def __init__(self) -> None:
+        self.image = MetadataImage()
+
+
+def frame_of(api_key: int, version: int, correlation_id: int, body: Any) -> memoryview:
+    sent = b"".join(encode_request_frame(api_key, version, correlation_id, "test", body))
+    return memoryview(bytearray(sent))[4:]
+
+
+def metadata(correlation_id: int, topic: str | None = None) -> memoryview:
+    topics = None if topic is None else [m.MetadataRequest.MetadataRequestTopic(name=topic)]
+    return frame_of(ApiKey.METADATA, 9, correlation_id, m.MetadataRequest(topics=topics))
+
+
+def receive(channel: Channel, frame: memoryview, connection_id: int = 1) -> Any:
+    return channel.receive(frame, connection_id, "10.0.0.1", 5)
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
+
+
+@pytest.fixture
+def channel(broker: Broker) -> Channel:
+    return Channel(broker)
+
+
+def test_receive__gives_the_request_with_all_that_the_header_says(channel: Channel) -> None:
+    request = receive(channel, metadata(77, "orders"))
+    assert isinstance(request, Request)
+    assert (request.api_key, request.api_version, request.correlation_id) == (3, 9, 77)
+    assert (request.client_id, request.client_host, request.arrived_ms) == ("test", "10.0.0.1", 5)
+    assert request.body.topics[0].name == "orders"
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ((999, 0), "API key 999 is not served"),
+        ((ApiKey.ALTER_PARTITION, 3), "API key 56 is not served"),
+        ((ApiKey.FETCH, 0), r"FETCH version 0 is not served \(4 to 18 are\)"),
+        ((ApiKey.PRODUCE, -1), "PRODUCE version -1"),
+    ],
+)
+def test_receive__what_is_not_served_closes_the_connection(
+    channel: Channel, header: tuple[int, int], words: str
+) -> None:
+    with pytest.raises(ProtocolError, match=words):
+        receive(channel, memoryview(bytearray(struct.pack(">hhih", *header, 7, -1))))
+
+
+@pytest.mark.parametrize("version", [5, 99, -1])
+def test_receive__api_versions_that_is_not_served_is_answered_as_version_0(
+    channel: Channel, version: int
+) -> None:
+    # Bytes of 4.3.1.
+    frame = struct.pack(">hhih", ApiKey.API_VERSIONS, version, 7, -1) + b"\0"
+    answer = receive(channel, memoryview(bytearray(frame)))
+    assert b"".join(answer).hex() == "0000001000000007002300000001001200000004"
+
+
+def test_receive__bytes_behind_the_body_are_ignored_as_4_3_1_does(channel: Channel) -> None:
+    frame = memoryview(bytearray(metadata(1)) + b"zz")
+    assert isinstance(receive(channel, frame), Request)
+
+
+def test_answer__no_body_no_bytes(channel: Channel) -> None:
+    request = receive(channel, metadata(1))
+    assert channel.answer(Reply(request, None)) == []
+
+
+def test_cache__an_equal_question_gets_the_same_bytes_with_its_own_correlation_id(
+    channel: Channel,
+) -> None:
+    request = receive(channel, metadata(1))
+    first = b"".join(channel.answer(Reply(request, m.MetadataResponse(cluster_id="c"))))
+    second = b"".join(receive(channel, metadata(2), connection_id=2))
+    assert second[4:8] == struct.pack(">i", 2)
+    assert second[:4] + second[8:] == first[:4] + first[8:]
+    assert decode_response_frame(ApiKey.METADATA, 9, second[4:])[1].cluster_id == "c"
+    assert isinstance(receive(channel, metadata(3, "orders")), Request), "another question"
+
+
+def test_cache__ends_when_the_image_moves_on(channel: Channel, broker: Broker) -> None:
+    channel.answer(Reply(receive(channel, metadata(1)), m.MetadataResponse()))
+    broker.image.apply(TopicRecord("orders", bytes(16)))
+    assert isinstance(receive(channel, metadata(2)), Request)
+
+
+def test_cache__an_answer_given_after_the_image_moved_is_of_the_new_image(
+    channel: Channel, broker: Broker
+) -> None:
+    request = receive(channel, metadata(1))
+    broker.image.apply(TopicRecord("orders", bytes(16)))
+    channel.answer(Reply(request, m.MetadataResponse()))
+    assert not isinstance(receive(channel, metadata(2)), Request)
+
+
+def test_cache__answers_with_errors_are_not_kept(channel: Channel) -> None:
+    topic = m.MetadataResponse.MetadataResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name="orders"
+    )
+    request = receive(channel, metadata(1, "orders"))
+    channel.answer(Reply(request, m.MetadataResponse(topics=[topic])))
+    assert isinstance(receive(channel, metadata(2, "orders")), Request)
+
+
+def test_cache__is_bounded(channel: Channel) -> None:
+    for at in range(MAX_CACHED_ANSWERS + 10):
+        request = receive(channel, metadata(at, f"topic-{at}"))
+        channel.answer(Reply(request, m.MetadataResponse()))
+    assert len(channel._answers) == MAX_CACHED_ANSWERS
+
+
+def test_cache__a_closed_connection_leaves_nothing_behind(channel: Channel) -> None:
+    receive(channel, metadata(1))
+    channel.connection_closed(1)
+    assert channel._questions == {}
