@@ -100,10 +100,10 @@ def run(options: UpOptions, began_s: float) -> int:
         server = ControlServer(name, verbs.table(), feed, verbs.event_values)
         try:
             printer = Printer(options, verbs.origin_ms)
+            _listen(cluster, inbox, feed, options.trace_requests)
             printer.ready(cluster, name, time.monotonic() - began_s)
             gc.enable()
             gc.freeze()
-            _listen(cluster, inbox, feed, options.trace_requests)
             _print_until_stop(inbox, printer)
         except BrokenPipeError:
             _forget_stdout()
