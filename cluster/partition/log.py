@@ -189,9 +189,7 @@ class Log:
         if not self.segments:
             self.segments = [Segment(batch.base_offset, now_ms)]
         segment = self.segments[-1]
-        if config is not None and segment.full(
-            size, batch.max_timestamp, now_ms, (config.max_segment_bytes, config.segment_ms)
-        ):
+        if config is not None and segment.full(batch, now_ms, config):
             segment = self.roll(batch.base_offset, now_ms)
         segment.batches.append(batch)
         segment.size_bytes += size

@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from cluster.config.definitions import TopicConfig
 from cluster.protocol.batches import NO_TIMESTAMP, Batch
 
 _BASE_OFFSET: Final = attrgetter("base_offset")
@@ -42,21 +43,20 @@ class Segment(Struct, gc=False, eq=False):
             return 0
         return index if batches[index].last_offset >= offset else index + 1
 
-    def full(self, size_bytes: int, timestamp: int, now_ms: int, limits: tuple[int, int]) -> bool:
-        """Whether a batch of this size and timestamp must go into a new segment.
+    def full(self, batch: Batch, now_ms: int, config: TopicConfig) -> bool:
+        """Whether `batch` must go into a new segment, by segment.bytes or segment.ms.
 
-        `limits`: (segment.bytes, segment.ms).  Time is counted between the timestamps of the
-        first and the new batch, or from creation where there are none.
+        Time is counted between the timestamps of the first and the new batch, or from creation
+        where there are none.
         """
-        segment_bytes, segment_ms = limits
-        if self.size_bytes > segment_bytes - size_bytes:
+        if self.size_bytes > config.max_segment_bytes - batch.size_bytes:
             return True
         if not self.batches:
             return False
         first_timestamp = self.batches[0].max_timestamp
-        if first_timestamp >= 0 and timestamp >= 0:
-            return timestamp - first_timestamp > segment_ms
-        return now_ms - self.created_ms > segment_ms
+        if first_timestamp >= 0 and batch.max_timestamp >= 0:
+            return batch.max_timestamp - first_timestamp > config.segment_ms
+        return now_ms - self.created_ms > config.segment_ms
 
     def replace(self, batches: list[Batch]) -> None:
         """Hold `batches` (truncated, or compacted) from now on."""

@@ -19,6 +19,7 @@ from msgspec import Struct
 from cluster.config.definitions import TopicConfig
 from cluster.protocol import compression
 from cluster.protocol.batches import (
+    CODEC_MASK,
     CONTROL_BIT,
     CREATE_TIME,
     LOG_APPEND_TIME,
@@ -84,7 +85,28 @@ def admit(
 
 
 def check_header(batch: Batch, config: TopicConfig, from_client: bool) -> Refusal | None:
-    """Check what needs no look at the records, but for the crc, in Kafka's order."""
+    """Check what needs no look at the records, but for the crc."""
+    if (
+        batch.size_bytes <= config.max_message_bytes
+        and batch.attributes & CODEC_MASK <= compression.ZSTD
+        and check_crc(batch)
+    ):
+        if not from_client:
+            return None
+        if (
+            batch.base_offset == 0
+            and 0 < batch.record_count == batch.last_offset + 1
+            and not batch.attributes & CONTROL_BIT
+            and (batch.producer_id < 0 or batch.base_sequence >= 0)
+        ):
+            return None
+    refusal = _first_fault(batch, config, from_client)
+    assert refusal is not None, batch
+    return refusal
+
+
+def _first_fault(batch: Batch, config: TopicConfig, from_client: bool) -> Refusal | None:
+    """What Kafka would find first."""
     if from_client and batch.base_offset != 0:
         return _invalid(f"base offset must be 0, but is {batch.base_offset}")
     if batch.size_bytes > config.max_message_bytes:
@@ -141,33 +163,26 @@ def check_contents(batch: Batch, config: TopicConfig, now_ms: int) -> tuple[Batc
 
     A rewritten batch has its own buffer or changed attributes and crc in the given one.
     """
-    codec = target_codec(batch, config)
+    compacted = "compact" in config.cleanup_policy and not batch.is_control
     log_append_time = config.message_timestamp_type == "LogAppendTime"
-    compacted = "compact" in config.cleanup_policy
+    codec = batch.attributes & CODEC_MASK
+    if config.compression_type != "producer":
+        codec = target_codec(batch, config)
     if (
-        codec != batch.codec
-        or (compacted and not batch.is_control)
-        or _may_have_bad_timestamp(batch, config, now_ms, log_append_time)
+        compacted
+        or codec != batch.attributes & CODEC_MASK
+        or batch.attributes & LOG_APPEND_TIME_BIT
+        or (
+            not log_append_time
+            and (
+                batch.max_timestamp - now_ms > config.message_timestamp_after_max_ms
+                or config.message_timestamp_before_max_ms != BEFORE_UNLIMITED
+            )
+        )
     ):
-        try:
-            records = read_records(batch)
-        except InvalidRecords as problem:
-            return batch, _unreadable(problem)
-        refusal = _check_records(batch, records, config, now_ms, compacted)
+        batch, refusal = _check_opened(batch, config, now_ms, codec, compacted)
         if refusal is not None:
             return batch, refusal
-        if codec != batch.codec:
-            batch = _rebuild(batch, records, codec)
-            if batch.size_bytes > config.max_message_bytes:
-                return batch, Refusal(
-                    ErrorCode.MESSAGE_TOO_LARGE,
-                    f"batch has {batch.size_bytes} bytes once stored in the topic's codec, more "
-                    f"than max.message.bytes ({config.max_message_bytes})",
-                    shows_log_start=False,
-                )
-        if not log_append_time:
-            # Kafka never takes the header's word for it.
-            _stamp(batch, CREATE_TIME, max(record.timestamp for record in records))
     elif (
         codec == compression.NONE
         and batch.record_count <= _RECORDS_ADDED_UP_MAX
@@ -179,24 +194,36 @@ def check_contents(batch: Batch, config: TopicConfig, now_ms: int) -> tuple[Batc
     return batch, None
 
 
+def _check_opened(
+    batch: Batch, config: TopicConfig, now_ms: int, codec: int, compacted: bool
+) -> tuple[Batch, Refusal | None]:
+    try:
+        records = read_records(batch)
+    except InvalidRecords as problem:
+        return batch, _unreadable(problem)
+    refusal = _check_records(batch, records, config, now_ms, compacted)
+    if refusal is not None:
+        return batch, refusal
+    if codec != batch.codec:
+        batch = _rebuild(batch, records, codec)
+        if batch.size_bytes > config.max_message_bytes:
+            return batch, Refusal(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"batch has {batch.size_bytes} bytes once stored in the topic's codec, more than "
+                f"max.message.bytes ({config.max_message_bytes})",
+                shows_log_start=False,
+            )
+    if config.message_timestamp_type == "CreateTime":
+        # Kafka never takes the header's word for it.
+        _stamp(batch, CREATE_TIME, max(record.timestamp for record in records))
+    return batch, None
+
+
 def _unreadable(problem: InvalidRecords) -> Refusal:
     """A broker has no name for a payload that does not decompress."""
     if problem.error == ErrorCode.CORRUPT_MESSAGE:
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, problem.text)
     return Refusal(problem.error, problem.text)
-
-
-def _may_have_bad_timestamp(
-    batch: Batch, config: TopicConfig, now_ms: int, log_append_time: bool
-) -> bool:
-    if batch.attributes & LOG_APPEND_TIME_BIT:
-        return True
-    if log_append_time:
-        return False
-    return (
-        batch.max_timestamp - now_ms > config.message_timestamp_after_max_ms
-        or config.message_timestamp_before_max_ms != BEFORE_UNLIMITED
-    )
 
 
 def _check_records(
