@@ -110,8 +110,12 @@ class Cluster:
 
         self._thread = threading.Thread(target=serve, name="kcluster", daemon=True)
         self._thread.start()
-        ready.result()
-        self._wait(self._settled.all_serving, timeout_s, "not all brokers came up")
+        try:
+            ready.result()
+            self._wait(self._settled.all_serving, timeout_s, "not all brokers came up")
+        except ClusterError:
+            self.close()
+            raise
 
     def run(self, on_ready: Callable[[], None] | None = None) -> None:
         """Serve in the calling thread until `close` is called from another thread or greenlet."""

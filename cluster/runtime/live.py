@@ -225,7 +225,13 @@ class LiveDriver:
     def _check_conditions(self) -> None:
         for entry in tuple(self._conditions):
             condition, future = entry
-            if condition():
+            try:
+                holds = condition()
+            except ClusterError as error:
+                self._conditions.remove(entry)
+                future.set_exception(error)
+                continue
+            if holds:
                 self._conditions.remove(entry)
                 future.set_result(None)
 

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from cluster.config.topology import Topology
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.framing import encode_request_frame
 from cluster.runtime.cluster import Cluster, ClusterError
 from cluster.runtime.status import NoteEntry
 
@@ -140,6 +143,42 @@ def test_cluster__many_threads_may_use_it_at_once(cluster: Cluster) -> None:
     for thread in threads:
         thread.join()
     assert seen == [1] * 200
+
+
+def test_open__a_cluster_that_does_not_come_up_leaves_nothing_running() -> None:
+    cluster = Cluster(Topology.of(brokers=1))
+    # Links so slow that nobody registers in time.
+    cluster.plan.fabric.set_default_latency(60_000)
+    with pytest.raises(ClusterError, match=r"not all brokers came up within 0\.05 s"):
+        cluster.open(timeout_s=0.05)
+    with socket.socket() as other:
+        other.bind(cluster.plan.addresses[1])
+
+
+def test_run__serves_in_the_calling_thread_whose_greenlets_may_use_the_handle() -> None:
+    cluster = Cluster(Topology.of(brokers=3, topics=TOPICS, profile="fast"))
+    seen: list[int] = []
+
+    def on_ready() -> None:
+        cluster.kill(1)
+        seen.append(cluster.leader("orders", 0))
+        cluster.close()
+
+    cluster.run(on_ready)
+    assert seen == [2]
+    assert not cluster.driver.bugs
+
+
+def test_wait_for__a_topic_that_goes_meanwhile_is_an_error_at_once(cluster: Cluster) -> None:
+    body = m.DeleteTopicsRequest(
+        topics=[m.DeleteTopicsRequest.DeleteTopicState(name="orders")], timeout_ms=1000
+    )
+    address = cluster.plan.addresses[1]
+    request = b"".join(encode_request_frame(ApiKey.DELETE_TOPICS, 6, 1, "test", body))
+    with socket.create_connection(address, timeout=5) as sock:
+        sock.sendall(request)
+        with pytest.raises(ClusterError, match="no topic 'orders'; the topics are: none"):
+            cluster.wait_for(isr=("orders", 0, 7))
 
 
 def test_exit__a_step_that_raised_is_not_passed_over(capfd: pytest.CaptureFixture[str]) -> None:
