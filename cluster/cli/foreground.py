@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -266,18 +267,21 @@ def _print_until_stop(inbox: SimpleQueue[Any], printer: Printer) -> None:
 
 
 def _stop_on_signals(stop: Callable[[], None]) -> None:
-    """The first signal stops cleanly; a second one at once."""
-    seen = 0
+    """The first SIGINT or SIGTERM stops cleanly; a second one at once.
 
-    def on_signal(number: int, frame: object) -> None:
-        nonlocal seen
-        seen += 1
-        if seen > 1:
-            os._exit(128 + number)
+    A thread waits for them.  A handler would run in the main thread, when that next runs Python:
+    never, if the signal comes just before it goes to wait for the inbox.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    # Before any other thread starts: each has the mask of the one that started it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    def wait() -> None:
+        signal.sigwait(numbers)
         stop()
+        os._exit(128 + signal.sigwait(numbers))
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, on_signal)
+    threading.Thread(target=wait, name="signals", daemon=True).start()
 
 
 def _forget_stdout() -> None:
