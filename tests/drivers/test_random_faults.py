@@ -1,0 +1,123 @@
+"""Clusters that a seed treats badly must heal once they are left alone."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from cluster.config.topology import Topology
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.records import Record, build_batch
+from cluster.runtime.clients import ClientWire
+from cluster.runtime.verbs import ClusterError
+from cluster.runtime.virtual import VirtualDriver
+
+SEEDS = range(1, 13)
+PARTITIONS = 3
+DEEDS = 25
+WAYS = ("kill", "clean", "power", "wipe")
+
+
+class Sender:
+    """Sends a record to some broker for some partition every few ms, until it is told to stop."""
+
+    def start(self, wire: ClientWire, now_ms: int) -> None:
+        self.wire = wire
+        self.deadline_ms: int | None = now_ms
+
+    def on_tick(self, now_ms: int) -> None:
+        rng = self.wire.rng
+        batch = build_batch([Record(0, now_ms, None, rng.randbytes(20), ())])
+        index = rng.randrange(PARTITIONS)
+        data = m.ProduceRequest.PartitionProduceData(index=index, records=bytes(batch))
+        topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
+        body = m.ProduceRequest(acks=-1, timeout_ms=100, topic_data=[topic])
+        broker_id = self.wire.broker_ids[rng.randrange(3)]
+        self.wire.send(broker_id, ApiKey.PRODUCE, 11, body)
+        self.deadline_ms = now_ms + 1 + rng.randrange(9)
+
+    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
+        pass
+
+    def on_disconnected(self, broker_id: int, now_ms: int) -> None:
+        pass
+
+
+def some_deed(driver: VirtualDriver, rng: Random) -> None:
+    broker_id = rng.choice((1, 2, 3))
+    partition = rng.randrange(PARTITIONS)
+    match rng.choice(("kill", "kill", "boot", "boot", "pause", "resume", "cut", "move", "elect")):
+        case "kill":
+            driver.kill(broker_id, rng.choice(WAYS))
+        case "boot":
+            driver.boot(broker_id)
+        case "pause":
+            driver.pause(broker_id)
+        case "resume":
+            driver.resume(broker_id)
+        case "cut":
+            other = rng.choice([node for node in (1, 2, 3, 3000) if node != broker_id])
+            driver.cut(broker_id, other, one_way=rng.random() < 0.5)
+        case "move":
+            driver.move("orders", partition, broker_id)
+        case "elect":
+            driver.elect("orders", partition, unclean=rng.random() < 0.2)
+
+
+def repair(driver: VirtualDriver) -> None:
+    """Everything up and connected; whoever is shutting down is waited for."""
+    driver.heal()
+    for broker in driver.status().brokers:
+        if broker.state == "paused":
+            driver.resume(broker.id)
+    driver.run_for(1_000)
+    for broker in driver.status().brokers:
+        if broker.state == "down":
+            driver.boot(broker.id)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_faults__a_cluster_left_alone_heals_and_its_replicas_agree(seed: int) -> None:
+    rng = Random(f"faults {seed}")
+    topology = Topology.of(
+        brokers=3,
+        topics={"orders": {"partitions": PARTITIONS, "replication_factor": 3}},
+        profile="fast",
+        network={"default_latency_ms": rng.choice((0, 0, 1, 3))},
+    )
+    driver = VirtualDriver(topology, seed)
+    driver.start()
+    senders = [Sender(), Sender()]
+    for sender in senders:
+        driver.add_client(sender)
+    for _ in range(DEEDS):
+        driver.run_for(rng.choice((1, 10, 50, 200, 400)))
+        try:
+            some_deed(driver, rng)
+        except ClusterError:
+            continue  # Not possible just now: the broker is down already, has no leader, …
+        if rng.random() < 0.1:
+            driver.heal()
+    repair(driver)
+    for sender in senders:
+        sender.deadline_ms = None
+
+    def is_whole() -> bool:
+        return all(
+            part.leader and len(part.isr) == 3 and set(part.lag.values()) == {0}
+            for part in driver.status().partitions
+        )
+
+    assert driver.run_until_condition(is_whole, 10_000), driver.status().partitions
+    for key, log in driver.plan.disks[1].logs.items():
+        contents = [bytes(batch.buffer) for batch in all_batches(log)]
+        for other in (2, 3):
+            batches = all_batches(driver.plan.disks[other].logs[key])
+            assert [bytes(batch.buffer) for batch in batches] == contents
+
+
+def all_batches(log: Any) -> list[Any]:
+    return log.read(log.log_start_offset, 1 << 40, log.log_end_offset, True)
