@@ -3,6 +3,7 @@
 #   make demo          a cluster of three brokers, real clients, a leader that dies; nothing lost
 #   make test          ruff, mypy, pytest: what .ci/run runs
 #   make lint          ruff and mypy alone
+#   make compat        kafka-python's own integration tests against a cluster of ours
 #   make bench         this and the peers in one sitting, to docs/benchmarks.md
 #   make bench-micro   the hot paths alone, in seconds
 #   make renew         newest versions of everything, to constraints.txt
@@ -14,7 +15,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-micro renew clean
+.PHONY: help demo test lint compat bench bench-micro renew clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -35,6 +36,9 @@ test: lint
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+
+compat: $(VENV)/.dev
+	@$(BIN)/python tests/compat/kafka_python/run.py $(ARGS)
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m bench $(ARGS)
