@@ -124,6 +124,8 @@ class Replica:
         self.is_leader = True
         if not new_epoch:
             self._keep_followers(now_ms)
+            # Who has left the ISR (fenced by the controller) holds the watermark no longer.
+            self.advance_high_watermark(now_ms)
             return False
         log = self.log
         self.leader_epoch_start_offset = log.log_end_offset

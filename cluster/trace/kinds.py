@@ -1,4 +1,6 @@
-"""The words for what a Note can tell.  Owns: the vocabulary.  Never: how a note is shown (render.py).
+"""The words for what a Note can tell.
+
+Owns: the vocabulary.  Never: how a note is shown (render.py).
 
 One word per kind of change, in the past tense; everything that filters notes uses these names.
 """

@@ -156,6 +156,15 @@ def test_isr__a_proposed_shrink_holds_the_watermark_until_it_is_committed():
     assert leader.replica.high_watermark == 1
 
 
+def test_isr__a_member_fenced_by_the_controller_holds_the_watermark_no_longer():
+    leader = Leader()
+    leader.append()
+    leader.fetch(2, 1)
+    leader.brokers[3] = BrokerRegistration(3, 13, "h", 9, None, fenced=True)
+    leader.replica.lead(registration(isr=(1, 2), partition_epoch=1), 5)
+    assert leader.replica.high_watermark == 1
+
+
 def test_isr__a_follower_that_has_all_that_is_committed_is_proposed_in():
     leader = Leader(isr=(1, 2))
     leader.append(2)
