@@ -14,7 +14,6 @@ it went to the wire, until the image moves on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from struct import Struct as Packing
 from typing import Any, Final, Protocol
 
@@ -25,6 +24,7 @@ from cluster.contract import Reply, Request
 from cluster.controller.metadata import MetadataImage
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey, codec
+from cluster.protocol.compiler import Codec
 from cluster.protocol.errors import ErrorCode, ProtocolError
 from cluster.protocol.framing import decode_request_header, encode_response_frame
 
@@ -57,7 +57,8 @@ class Broker(Protocol):
 class _Served(Struct, gc=False):
     """How to read one API in one version."""
 
-    decode: Callable[[Any, int], Any]
+    codec: Codec
+    """Asked for its `decode_request` each time: what it has at first only compiles the real one."""
     cacheable: bool
 
 
@@ -98,7 +99,7 @@ class Channel:
                 return [b"".join((answer[0], _CORRELATION_ID.pack(correlation_id), answer[1]))]
             self._questions[connection_id] = key
         header = decode_request_header(frame)
-        body = served.decode(frame, header.body_position)
+        body = served.codec.decode_request(frame, header.body_position)
         return Request(
             connection_id, api_key, api_version, correlation_id, header.client_id, body,
             client_host, now_ms,
@@ -134,7 +135,7 @@ class Channel:
                 f" ({api.min_version} to {api.max_version} are)",
                 2,
             )
-        served = _Served(codec(api_key, api_version).decode_request, api_key in IMAGE_ONLY_APIS)
+        served = _Served(codec(api_key, api_version), api_key in IMAGE_ONLY_APIS)
         self._served[api_key << 16 | api_version] = served
         return served
 

@@ -12,7 +12,7 @@ from cluster.broker.channel import MAX_CACHED_ANSWERS, Channel
 from cluster.contract import Reply, Request
 from cluster.controller.metadata import MetadataImage, TopicRecord
 from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
+from cluster.protocol.apis import ApiKey, codec
 from cluster.protocol.errors import ErrorCode, ProtocolError
 from cluster.protocol.framing import decode_response_frame, encode_request_frame
 
@@ -83,6 +83,13 @@ def test_receive__api_versions_that_is_not_served_is_answered_as_version_0(
 def test_receive__bytes_behind_the_body_are_ignored_as_4_3_1_does(channel: Channel) -> None:
     frame = memoryview(bytearray(metadata(1)) + b"zz")
     assert isinstance(receive(channel, frame), Request)
+
+
+def test_receive__an_api_is_compiled_once(channel: Channel) -> None:
+    receive(channel, metadata(1, "orders"))
+    compiled = codec(ApiKey.METADATA, 9).decode_request
+    receive(channel, metadata(2, "payments"))
+    assert codec(ApiKey.METADATA, 9).decode_request is compiled
 
 
 def test_answer__no_body_no_bytes(channel: Channel) -> None:
