@@ -1,15 +1,16 @@
 """Three brokers in virtual time, and the words in which the stories of replication are told.
 
-    t = Simulated(min_insync_replicas=2)
-    acked = t.produce(b"m1")          # to the leader, acks=all; acked.error once it is answered
-    t.kill(1); t.run_for(10_000)
-    assert t.values(2) == [b"m1"]     # what broker 2's log holds
+t = Simulated(min_insync_replicas=2)
+acked = t.produce(b"m1")          # to the leader, acks=all; acked.error once it is answered
+t.kill(1); t.run_for(10_000)
+assert t.values(2) == [b"m1"]     # what broker 2's log holds
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from cluster.broker.node import BrokerNode
 from cluster.config.topology import Topology
 from cluster.contract import CONTROLLER_ID, Note
 from cluster.partition.replica import Replica
@@ -159,7 +160,9 @@ class Simulated(VirtualDriver):
 
     def replica(self, broker: int) -> Replica:
         """A live broker's replica."""
-        found = self.dispatcher.processes[broker].node.replicas.find(TOPIC, 0)  # type: ignore[union-attr]
+        node = self.dispatcher.processes[broker].node
+        assert isinstance(node, BrokerNode), f"broker {broker} is down"
+        found = node.replicas.find(TOPIC, 0)
         assert isinstance(found, Replica), found
         return found
 

@@ -163,9 +163,7 @@ def test_truncation__a_follower_keeps_what_its_watermark_did_not_cover_yet():
 
 def test_truncation__logs_that_diverged_by_power_loss_agree_again():
     # KIP-101, scenario 2 (S2): both lose power; the shorter log comes back first and leads.
-    t = Simulated(
-        brokers=2, replicas=(1, 2), flush_messages=1, unclean_leader_election_enable=True
-    )
+    t = Simulated(brokers=2, replicas=(1, 2), flush_messages=1, unclean_leader_election_enable=True)
     t.produce(b"m1")
     t.cut(2, 1)
     assert t.produce(b"m2", acks=1).error == "NONE"

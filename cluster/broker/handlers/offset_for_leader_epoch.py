@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch (API 23, v2-4): where an epoch ended in the leader's log.
 
 Owns: the answer for one partition.  Never: truncates anything; the asker does.
-Kafka: KafkaApis.handleOffsetForLeaderEpochRequest, Partition.lastOffsetForLeaderEpoch; KIP-101, 320.
+Kafka: Partition.lastOffsetForLeaderEpoch; KIP-101, KIP-320.
 Versions: v3 replica id, v4 flexible.
 """
 
