@@ -19,7 +19,8 @@ What every driver guarantees
   7. A node whose `deadline_ms` is set gets a Tick at that time or later.
   8. When a process dies, every node that it could talk to gets a PeerDisconnected; so does a node
      that sends to a process that is down (connection refused).  A cut link, or a paused process,
-     is silence: nothing arrives, nobody is told.
+     is silence: nothing arrives, nobody is told; when a link is healed, both ends get a
+     PeerDisconnected, for what was under way over it is lost.
 What no driver guarantees
   - that a PeerRequest gets its PeerResponse (links are cut): ask again after a timeout of your own;
   - that a Tick is on time; - any order between messages of different senders.

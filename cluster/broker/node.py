@@ -60,6 +60,9 @@ PEER_API_OF: Final = {
 }
 """What brokers ask of each other; served by the handlers that clients are served by."""
 
+NOTES_OF_A_RUN: Final = 1 << 32
+"""Note ids go on counting over the lives of a broker: a cause must not name another life's note."""
+
 assert _handlers.__all__, "importing them registers them"
 
 
@@ -85,7 +88,8 @@ class BrokerNode:
         self.timers = Timers()
         self.purgatory = Purgatory()
         self._outbox: list[Effect] = []
-        self._notes_written = 0
+        self._notes_written = disk.runs * NOTES_OF_A_RUN
+        disk.runs += 1
         self._now_ms = 0
         self.peers = PeerCalls(broker_id, self.purgatory, self.emit)
         self.sessions = FetchSessions(self)

@@ -95,6 +95,12 @@ class Replicas:
             config.log_retention_check_interval_ms, "retention", self._apply_retention, now_ms
         )
 
+        self._every(
+            config.producer_id_expiration_check_interval_ms, "producers",
+            self._expire_producers, now_ms,
+        )  # fmt: skip
+        self._every(config.log_flush_scheduler_interval_ms, "flush", self._flush_due, now_ms)
+
     def _every(self, interval_ms: int, name: str, work: Any, now_ms: int) -> None:
         def run(now_ms: int) -> None:
             work(now_ms)
@@ -117,6 +123,16 @@ class Replicas:
             replica.log.expire(now_ms, replica.config, replica.high_watermark)
             if replica.log.log_start_offset != start:
                 self.moved[replica] = None
+
+    def _expire_producers(self, now_ms: int) -> None:
+        expiration_ms = self._broker.config.producer_id_expiration_ms
+        for replica in self._by_key.values():
+            if replica.log.has_producers:
+                replica.log.producers.remove_expired(now_ms, expiration_ms)
+
+    def _flush_due(self, now_ms: int) -> None:
+        for replica in self._by_key.values():
+            replica.log.flush_if_due(now_ms, replica.config)
 
     def checkpoint_all(self) -> None:
         """A clean stop leaves exact watermarks and flushed logs."""

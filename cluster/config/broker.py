@@ -85,7 +85,8 @@ class BrokerConfig(Struct, frozen=True):
 
     # ------------------------------------------------------------------------------ leaders
     auto_leader_rebalance_enable: Annotated[bool, _FLAG] = True
-    leader_imbalance_check_interval_seconds: Annotated[int, _LONG_TIME_1] = 300
+    leader_imbalance_check_interval_seconds: Annotated[int, _long(1)] = 300
+    """Not scaled: a leader that a test has moved must not go back a moment later."""
     unclean_leader_election_enable: Annotated[bool, _DYNAMIC_FLAG] = False
     unclean_leader_election_interval_ms: Annotated[int, _LONG_TIME_1] = 300_000
     min_insync_replicas: Annotated[int, _int(1, dynamic=_CLUSTER)] = 1
@@ -104,7 +105,8 @@ class BrokerConfig(Struct, frozen=True):
     replica_lag_time_max_ms: Annotated[int, _LONG_TIME] = 30_000
     replica_socket_timeout_ms: Annotated[int, _TIME] = 30_000
     replica_fetch_max_bytes: Annotated[int, _INT_0] = 1_048_576
-    replica_fetch_wait_max_ms: Annotated[int, _TIME] = 500
+    replica_fetch_wait_max_ms: Annotated[int, _int(scaled=True, fast=50)] = 500
+    """A tenth under `fast`: at 5 ms, followers that ask for nothing new would keep a core busy."""
     replica_fetch_backoff_ms: Annotated[int, _TIME_0] = 1_000
     replica_fetch_min_bytes: Annotated[int, _INT] = 1
     replica_fetch_response_max_bytes: Annotated[int, _INT_0] = 10_485_760

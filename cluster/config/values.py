@@ -44,6 +44,8 @@ class Spec(Struct, frozen=True):
     """For what ranges cannot say: the message, or None."""
     dynamic: Dynamic = "read-only"
     scaled: bool = False
+    """`profile: fast` has a hundredth of it, unless `fast` says something else."""
+    fast: int | None = None
     synonyms: tuple[str, ...] = ()
     feature: bool = False
 
@@ -88,9 +90,11 @@ class ConfigDef(Struct, frozen=True):
         return field_of(self.name)
 
     def default_for(self, profile: str) -> Value:
-        """The default under `kafka` or `fast`: there a hundredth, but never 0."""
+        """The default under `kafka` or `fast`: there a hundredth as a rule, but never 0."""
         if profile != "fast" or not self.spec.scaled:
             return self.default
+        if self.spec.fast is not None:
+            return self.spec.fast
         assert isinstance(self.default, int), self
         return max(1, self.default // FAST_DIVISOR) if self.default > 0 else self.default
 

@@ -20,7 +20,7 @@ LogKey = tuple[bytes, int]
 class Disk:
     """See module.  `logs` keeps the order of creation."""
 
-    __slots__ = ("broker_epoch", "clean_shutdown", "logs")
+    __slots__ = ("broker_epoch", "clean_shutdown", "logs", "runs")
 
     def __init__(self) -> None:
         self.logs: dict[LogKey, Log] = {}
@@ -28,6 +28,8 @@ class Disk:
         """Of the last run, -1 for none: sent in the next registration (KIP-966)."""
         self.clean_shutdown = False
         """Whether the last run ended by a controlled shutdown (.kafka_cleanshutdown)."""
+        self.runs = 0
+        """How many processes have run on it; goes on counting when the disk is replaced."""
 
     def __iter__(self) -> Iterator[Log]:
         return iter(self.logs.values())

@@ -343,9 +343,17 @@ class Dispatcher:
             self._note_link(kinds.LINK_CUT, source, destination, "cut: nothing gets through")
 
     def heal(self, a: int | None = None, b: int | None = None) -> None:
-        """Undo cuts: all, those of node `a`, or those between `a` and `b`."""
+        """Undo cuts: all, those of node `a`, or those between `a` and `b`.  The connections that
+        the cut broke are found to be broken now: both ends hear of it."""
+        ends: dict[Link, None] = {}
         for source, destination in self.fabric.heal(a, b):
             self._note_link(kinds.LINK_HEALED, source, destination, "whole again")
+            ends[source, destination] = ends[destination, source] = None
+        for source, destination in ends:
+            process = self.processes.get(destination)
+            if process is not None and process.node is not None and source in self.processes:
+                self._post(source, process, PeerDisconnected(source))
+        self._run()
 
     def _note_link(self, kind: str, source: int, destination: int, text: str) -> None:
         self.note(kind, f"link {source}>{destination}", text, source=source, to=destination)

@@ -119,6 +119,7 @@ def test_pause__a_leader_replaced_without_a_new_record_follows_the_new_one(world
     world.produce(1, records=4)
     world.kill(1)
     world.boot(1)
+    world.wait_for_isr(1, 2, 3)
     world.pause(2)  # It leads in an epoch without records.
     world.wait(lambda: world.partition().leader == 1, "new leader")
     world.resume(2)
