@@ -1,0 +1,1 @@
+"""Benchmarks: the cluster and its peers in one sitting (`python -m bench`), hot paths (`.micro`)."""

@@ -1,0 +1,153 @@
+"""Produce requests of one shape over many connections: python -m bench.clients.appends BOOTSTRAP.
+
+Owns: the lanes (connections), what is in flight on them, the count of acks.  Never: decodes an
+answer: to one topic all have one size, and the error code has its place.
+
+Prints `rate` (thousand requests/s), `cpu_us` (CPU of the system a record, where --pids names its
+processes), both over the time after the warm-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import selectors
+import time
+from struct import Struct as Layout
+from typing import Final
+
+from bench.clients.topics import make_topic
+from bench.processes import allow_many_files, cpu_s
+from bench.wire import Wire, batch_of, produce_frame
+
+WARM_UP_SHARE: Final = 0.2
+_ERROR: Final = Layout(">h")
+_BEHIND_ERROR: Final = 8 + 8 + 8 + 4
+"""Bytes of a Produce v7 answer behind the error code: three offsets and times, the throttle."""
+
+
+class Lane:
+    """One connection: its requests go round its partitions."""
+
+    __slots__ = ("_at", "_head", "_partial", "_tail", "acked", "size", "wire")
+
+    def __init__(self, address: tuple[str, int], topic: str, partitions: list[int], batch: bytes):
+        self.wire = Wire(address)
+        self.acked = 0
+        self.size = 0
+        """Of an answer."""
+        frames = [produce_frame(topic, number, batch) for number in partitions[:1]]
+        start = len(frames[0]) - len(batch)
+        self._tail = batch
+        self._head = [produce_frame(topic, number, batch)[:start] for number in partitions]
+        self._at = 0
+        self._partial = b""
+
+    def first(self) -> None:
+        """The first request, alone: it shows the size of the answers."""
+        self.send(1)
+        frame = self.wire.frame()
+        self.size = len(frame)
+        self._check(frame, 1)
+
+    def send(self, count: int) -> None:
+        """Send so many requests."""
+        head, tail, at = self._head, self._tail, self._at
+        parts: list[bytes] = []
+        for _ in range(count):
+            parts += (head[at], tail)
+            at = at + 1 if at + 1 < len(head) else 0
+        self._at = at
+        self.wire.socket.sendall(b"".join(parts))
+
+    def receive(self) -> int:
+        """Count the answers that have come."""
+        data = self.wire.socket.recv(1 << 16)
+        if not data:
+            raise SystemExit("a connection was closed")
+        if self._partial:
+            data = self._partial + data
+        whole = len(data) // self.size
+        self._partial = data[whole * self.size :]
+        self._check(data, whole)
+        self.acked += whole
+        return whole
+
+    def _check(self, data: bytes, count: int) -> None:
+        at = self.size - _BEHIND_ERROR - 2
+        for _ in range(count):
+            if data[at : at + 2] != b"\0\0":
+                raise SystemExit(f"an append failed with error {_ERROR.unpack_from(data, at)[0]}")
+            at += self.size
+
+
+def make_lanes(
+    topic: str, leaders: dict[int, tuple[int, str, int]], count: int, batch: bytes
+) -> list[Lane]:
+    """Connections spread over the leaders, each with a share of its leader's partitions."""
+    led: dict[tuple[str, int], list[int]] = {}
+    for partition, (_, host, port) in leaders.items():
+        led.setdefault((host, port), []).append(partition)
+    addresses = list(led)
+    lanes = []
+    for at in range(count):
+        address = addresses[at % len(addresses)]
+        mine = led[address]
+        nth, lanes_here = at // len(addresses), -(-count // len(addresses))
+        lanes.append(Lane(address, topic, mine[nth % len(mine) :: lanes_here] or mine[:1], batch))
+    return lanes
+
+
+def run(lanes: list[Lane], in_flight: int, seconds: float, pids: list[int]) -> tuple[float, float]:
+    """(acked requests a second, seconds of the system's CPU for one), after the warm-up."""
+    selector = selectors.DefaultSelector()
+    for lane in lanes:
+        lane.first()
+        selector.register(lane.wire.socket, selectors.EVENT_READ, lane)
+    for lane in lanes:
+        lane.send(in_flight)
+    began_s = time.perf_counter()
+    _pump(selector, began_s + seconds * WARM_UP_SHARE)
+    acked, cpu = sum(lane.acked for lane in lanes), cpu_s(pids)
+    began_s = time.perf_counter()
+    _pump(selector, began_s + seconds * (1 - WARM_UP_SHARE))
+    took_s = time.perf_counter() - began_s
+    cpu = cpu_s(pids) - cpu
+    acked = sum(lane.acked for lane in lanes) - acked
+    if not acked:
+        raise SystemExit("nothing was acked")
+    return acked / took_s, cpu / acked
+
+
+def _pump(selector: selectors.BaseSelector, until_s: float) -> None:
+    """Send a request for each answer, until it is time."""
+    while time.perf_counter() < until_s:
+        for key, _ in selector.select(0.1):
+            lane: Lane = key.data
+            answered = lane.receive()
+            if answered:
+                lane.send(answered)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Produce requests of one shape")
+    parser.add_argument("bootstrap")
+    parser.add_argument("--partitions", type=int, default=6)
+    parser.add_argument("--connections", type=int, default=50)
+    parser.add_argument("--in-flight", type=int, default=5)
+    parser.add_argument("--records", type=int, default=1)
+    parser.add_argument("--size", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--pids", default="")
+    options = parser.parse_args()
+    allow_many_files()
+    topic, leaders = make_topic(options.bootstrap, options.partitions)
+    batch = batch_of(options.records, options.size)
+    lanes = make_lanes(topic, leaders, options.connections, batch)
+    pids = [int(pid) for pid in options.pids.split(",") if pid]
+    rate, cost_s = run(lanes, options.in_flight, options.seconds, pids)
+    print(json.dumps({"rate": rate / 1e3, "cpu_us": cost_s / options.records * 1e6}))
+
+
+if __name__ == "__main__":
+    main()

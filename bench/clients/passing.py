@@ -1,0 +1,78 @@
+"""Much data through little retention: python -m bench.clients.passing BOOTSTRAP --pids PIDS.
+
+Owns: the load and the looks at the system's memory meanwhile.  Never: judges them.  Prints
+`quarters_mb`: the most memory seen during each quarter of the data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from typing import Any, Final
+
+from confluent_kafka import Producer
+
+from bench.clients.topics import QUIET, make_topic
+from bench.processes import memory_mb
+
+PARTITIONS: Final = 6
+SEGMENTS: Final = 8
+"""A partition keeps so many segments: only whole ones are deleted."""
+LEAST_SEGMENT_BYTES: Final = 1 << 20
+LOOKS: Final = 10
+"""At the memory, in each quarter."""
+MB_PER_S: Final = 150.0
+"""Not faster, so that retention has its turns."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="data passing through")
+    parser.add_argument("bootstrap")
+    parser.add_argument("--mb", type=int, default=1_000)
+    parser.add_argument("--retained", type=int, default=64_000_000, help="bytes")
+    parser.add_argument("--pids", required=True)
+    options = parser.parse_args()
+    pids = [int(pid) for pid in options.pids.split(",")]
+    each = options.retained // PARTITIONS
+    topic, _ = make_topic(
+        options.bootstrap, PARTITIONS,
+        retention_bytes=str(each), segment_bytes=str(max(LEAST_SEGMENT_BYTES, each // SEGMENTS)),
+    )  # fmt: skip
+    producer = Producer(
+        {
+            "bootstrap.servers": options.bootstrap, "acks": "all", "linger.ms": 5,
+            "queue.buffering.max.messages": 200_000, **QUIET,
+        }
+    )  # fmt: skip
+    quarters = [0.0] * 4
+    payload = os.urandom(1_000)
+    count = options.mb * 1_000
+    looks = 4 * LOOKS
+    began_s = time.perf_counter()
+    for at in range(count):
+        _send(producer, topic, payload, at)
+        if at % (count // looks) == count // looks - 1:
+            ahead_s = (at + 1) / 1_000 / MB_PER_S - (time.perf_counter() - began_s)
+            if ahead_s > 0:
+                producer.poll(ahead_s)
+            quarter = min(3, at * 4 // count)
+            quarters[quarter] = max(quarters[quarter], memory_mb(pids))
+    left = producer.flush(60)
+    if left:
+        raise SystemExit(f"{left} records were not acked")
+    print(json.dumps({"quarters_mb": quarters}))
+
+
+def _send(producer: Any, topic: str, payload: bytes, at: int) -> None:
+    while True:
+        try:
+            producer.produce(topic, payload, partition=at % PARTITIONS)
+            return
+        except BufferError:
+            producer.poll(0.05)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""A topic to load, and who leads it.
+
+Owns: making it, waiting until each partition has a leader.  Never: times anything.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Final
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+QUIET: Final = {"log_level": 0}
+WAIT_S: Final = 60.0
+
+
+def admin(bootstrap: str) -> AdminClient:
+    """A client for questions."""
+    return AdminClient({"bootstrap.servers": bootstrap, **QUIET})
+
+
+def make_topic(
+    bootstrap: str, partitions: int, replication_factor: int = 3, **config: str
+) -> tuple[str, dict[int, tuple[int, str, int]]]:
+    """Create a topic (where that cannot be asked for: by using it) and wait for all its leaders.
+
+    Returns its name, and by partition (leader, its host, its port).
+    """
+    name = f"bench-{os.urandom(4).hex()}"
+    wanted = {key.replace("_", "."): value for key, value in config.items()}
+    client = admin(bootstrap)
+    topic = NewTopic(name, partitions, replication_factor, config=wanted)
+    until_s = time.monotonic() + WAIT_S
+    while True:
+        try:
+            client.create_topics([topic])[name].result(WAIT_S)
+            break
+        except KafkaException as error:
+            # Brokers that have only just started may still be fenced.
+            if error.args[0].name() == "INVALID_REPLICATION_FACTOR" and time.monotonic() < until_s:
+                time.sleep(0.1)
+                continue
+            Producer({"bootstrap.servers": bootstrap, **QUIET}).list_topics(name, timeout=WAIT_S)
+            break
+    return name, leaders(client, name, until_s)
+
+
+def leaders(client: Any, topic: str, until_s: float) -> dict[int, tuple[int, str, int]]:
+    """By partition (leader, its host, its port)."""
+    while True:
+        known = client.list_topics(topic, timeout=WAIT_S)
+        found = known.topics[topic].partitions
+        if found and all(partition.leader in known.brokers for partition in found.values()):
+            brokers = {number: (x.host, x.port) for number, x in known.brokers.items()}
+            return {
+                number: (partition.leader, *brokers[partition.leader])
+                for number, partition in sorted(found.items())
+            }
+        if time.monotonic() > until_s:
+            raise SystemExit(f"{topic} has no leaders after {WAIT_S:g} s")
+        time.sleep(0.02)

@@ -1,0 +1,135 @@
+"""The figures: what each is called, its unit, which way is better, and what it shall reach.
+
+Owns: the table that the sitting, the results and the report share.  Never: measures.
+
+A goal beside a peer is a ratio of speeds: how many times better than that peer this cluster shall
+be, 1 for as good; a time of 1.2 times the peer's is the goal 1 / 1.2.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+Better = Literal["more", "less"]
+
+OURS: Final = "kcluster"
+SYSTEMS: Final = {
+    "kcluster": "kcluster",
+    "kafka": "Apache Kafka",
+    "kfake": "kfake",
+    "mock": "librdkafka mock",
+}
+"""All systems, by the name that `--systems` knows."""
+
+GROUPS: Final = {
+    "load": "every system in turn: start, produce, consume, ack, requests, fail-over",
+    "fast": "this cluster with profile fast: fail-over, idle",
+    "warm": "Cluster(...) in a warm process",
+    "memory": "memory by connections, partitions, and data passing through",
+    "growth": "cost of a record by brokers, partitions, clients",
+    "virtual": "a minute of virtual time",
+}
+
+
+class Figure(Struct, frozen=True):
+    """One figure.  `goals`: by peer, the ratio to reach; `limit`: the worst absolute value."""
+
+    key: str
+    title: str
+    unit: str
+    better: Better
+    group: str
+    goals: dict[str, float] = {}
+    limit: float | None = None
+    digits: int = 1
+    """Behind the point."""
+
+    @property
+    def is_for_peers(self) -> bool:
+        return self.group == "load"
+
+
+def _load(
+    key: str, title: str, unit: str, better: Better, kafka: float | None = None,
+    kfake: float | None = None, limit: float | None = None, digits: int = 1,
+) -> Figure:  # fmt: skip
+    wanted = {"kafka": kafka, "kfake": kfake}
+    goals = {peer: ratio for peer, ratio in wanted.items() if ratio is not None}
+    return Figure(key, title, unit, better, "load", goals, limit, digits)
+
+
+BROKER_COUNTS: Final = (3, 10, 30, 100)
+PARTITION_COUNTS: Final = (10, 100, 1_000, 10_000)
+CLIENT_COUNTS: Final = (1, 10, 100, 1_000)
+SERIES: Final = {
+    "brokers": BROKER_COUNTS,
+    "partitions": PARTITION_COUNTS,
+    "clients": CLIENT_COUNTS,
+}
+GROWTH_LIMIT: Final = 1.5
+"""Cost at any point over the cost at the first point of its series."""
+
+_LESS_KFAKE_1_2: Final = round(1 / 1.2, 3)
+
+FIGURES: Final[tuple[Figure, ...]] = (
+    _load("spawn_s", "spawn to first Metadata naming all brokers", "s", "less",
+          limit=0.30, digits=3),
+    _load("produce_1k", "produce 1 KB records", "MB/s", "more", 6, 1.3),
+    _load("produce_100b", "produce 100 B records", "thousand/s", "more", 4.5, 1),
+    _load("consume", "consume", "MB/s", "more", 2, 1),
+    _load("ack_p50_ms", "ack, one record at a time, p50", "ms", "less", 10, _LESS_KFAKE_1_2,
+          digits=3),
+    _load("ack_p99_ms", "ack, one record at a time, p99", "ms", "less", 20, _LESS_KFAKE_1_2,
+          digits=3),
+    _load("api_versions_single", "ApiVersions, one by one", "thousand/s", "more", 2, 0.8),
+    _load("api_versions_50", "ApiVersions, 50 in flight", "thousand/s", "more", 10, 1.5),
+    _load("metadata_single", "Metadata, one by one", "thousand/s", "more", 2, 0.8),
+    _load("metadata_50", "Metadata, 50 in flight", "thousand/s", "more", 10, 1.5),
+    _load("small_produce", "Produce of 1 record, 5 in flight on 50 connections", "thousand/s",
+          "more", 2, 0.7),
+    _load("failover_ms", "kill -9 of a leader to the next ack (profile kafka)", "ms", "less", 0.9,
+          digits=0),
+    _load("memory_start_mb", "memory after start", "MB", "less", limit=70),
+    _load("memory_load_mb", "memory after the load", "MB", "less"),
+    _load("idle_cpu_pct", "CPU when idle (profile kafka)", "% of a core", "less", limit=0.5,
+          digits=2),
+    Figure("failover_fast_ms", "kill -9 of a leader to the next ack, profile fast", "ms", "less",
+           "fast", limit=100, digits=0),
+    Figure("idle_cpu_fast_pct", "CPU when idle, profile fast", "% of a core", "less", "fast",
+           limit=3, digits=2),
+    Figure("warm_ack_ms", "Cluster(...) in a warm process to the first ack", "ms", "less", "warm",
+           limit=30),
+    Figure("connection_kb", "memory of an idle connection (of 2,000)", "KB", "less", "memory",
+           limit=15),
+    Figure("replica_kb", "memory of a replica (10,000 partitions, RF 3)", "KB", "less", "memory",
+           limit=4, digits=2),
+    Figure("start_10k_s", "spawn with those 10,000 partitions", "s", "less", "memory", digits=2),
+    Figure("passing_peak_mb", "peak memory while 1 GB passes, 64 MB retained", "MB", "less",
+           "memory"),
+    Figure("passing_growth_mb", "growth of memory over the last three quarters of it", "MB", "less",
+           "memory", limit=16),
+    *(
+        Figure(f"growth_{series}_{count}", f"{count:,} {series}", "µs a record", "less", "growth",
+               digits=2)
+        for series, counts in SERIES.items()
+        for count in counts
+    ),
+    Figure("virtual_ms", "60 s of virtual time: 50 records/s, acks=all, two failures", "ms", "less",
+           "virtual", limit=150),
+)  # fmt: skip
+
+BY_KEY: Final = {figure.key: figure for figure in FIGURES}
+
+
+def chosen(words: list[str]) -> list[Figure]:
+    """The figures that names of groups and of figures stand for, in the table's order; all for
+    none.  ValueError names a word that is neither."""
+    for word in words:
+        if word not in GROUPS and word not in BY_KEY:
+            raise ValueError(
+                f"no figure or group is called {word!r}; groups: {', '.join(GROUPS)}; figures: "
+                + ", ".join(BY_KEY)
+            )
+    return [x for x in FIGURES if not words or x.group in words or x.key in words]

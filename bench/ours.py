@@ -1,0 +1,168 @@
+"""What is measured of this cluster alone: profile fast, memory, growth, in-process figures.
+
+Owns: these steps.  Never: a peer.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from bench.figures import SERIES
+from bench.processes import client, memory_mb
+from bench.systems import Kcluster, Running
+from bench.visit import (
+    CLIENT_TIMEOUT_S,
+    Log,
+    Progress,
+    Sizes,
+    failover_ms,
+    idle_cpu_pct,
+    new_log,
+)
+from bench.wire import Wire, address_of
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+
+GROWTH_RECORDS: Final = 100
+GROWTH_PARTITIONS: Final = 100
+RETAINED_BYTES: Final = 64_000_000
+CHECK_MS: Final = 500
+"""Between two looks for what need not be retained: Kafka's 5 minutes are longer than the load."""
+QUARTERS: Final = 4
+
+Step = Callable[[Running], dict[str, float]]
+
+
+def visit_ours(wanted: Collection[str], sizes: Sizes, progress: Progress) -> Log:
+    """The wanted figures (keys) of the groups that only this cluster has."""
+    log = new_log(progress)
+
+    def attempt(
+        what: str, keys: tuple[str, ...], step: Step, topology: dict[str, Any] | None = None
+    ) -> None:
+        if any(key in wanted for key in keys):
+            log.attempt(what, lambda: _with_cluster(step, topology or {}))
+
+    def in_process(figure: str) -> None:
+        if figure in wanted:
+            log.attempt(figure, lambda: _in_process(figure, sizes))
+
+    attempt(
+        "fast", ("failover_fast_ms", "idle_cpu_fast_pct"), lambda x: _fast(x, sizes),
+        {"profile": "fast"},
+    )  # fmt: skip
+    in_process("warm_ack_ms")
+    attempt("connections", ("connection_kb",), lambda x: _connections(x, sizes.connections))
+    many = {"many": {"partitions": sizes.partitions, "replication_factor": 3}}
+    attempt(
+        "partitions", ("replica_kb", "start_10k_s"), lambda x: _partitions(x, sizes.partitions),
+        {"topics": many},
+    )  # fmt: skip
+    attempt(
+        "passing data", ("passing_peak_mb", "passing_growth_mb"),
+        lambda x: _passing(x, sizes.passing_mb),
+        {"config": {"log.retention.check.interval.ms": CHECK_MS}},
+    )  # fmt: skip
+    for key, arguments, topology in growth_points(sizes):
+        attempt(key, (key,), partial(_growth, key, arguments), topology)
+    in_process("virtual_ms")
+    log.values = {key: value for key, value in log.values.items() if key in wanted}
+    return log
+
+
+def _with_cluster(step: Step, topology: dict[str, Any]) -> dict[str, float]:
+    with (
+        tempfile.TemporaryDirectory(prefix="kcb") as folder,
+        Kcluster(**topology).start(Path(folder)) as running,
+    ):
+        return step(running)
+
+
+def _in_process(figure: str, sizes: Sizes) -> dict[str, float]:
+    arguments = (figure, "--runs", str(sizes.in_process_runs))
+    return client("in_process", *arguments, timeout_s=CLIENT_TIMEOUT_S)
+
+
+def _fast(running: Running, sizes: Sizes) -> dict[str, float]:
+    idle = idle_cpu_pct(running, sizes.idle_s)
+    return {"idle_cpu_fast_pct": idle, "failover_fast_ms": failover_ms(running)}
+
+
+def _connections(running: Running, count: int) -> dict[str, float]:
+    """Each has asked for ApiVersions once, as every client does first."""
+    address = address_of(running.bootstrap)
+    question = m.ApiVersionsRequest(client_software_name="bench", client_software_version="1")
+    wires = []
+    try:
+        for _ in range(50):
+            wires.append(Wire(address))
+            wires[-1].ask(ApiKey.API_VERSIONS, 3, question)
+        before_mb = memory_mb(running.pids)
+        for _ in range(count):
+            wires.append(Wire(address))
+            wires[-1].ask(ApiKey.API_VERSIONS, 3, question)
+        after_mb = memory_mb(running.pids)
+    finally:
+        for wire in wires:
+            wire.close()
+    return {"connection_kb": (after_mb - before_mb) * 1e3 / count}
+
+
+def _partitions(running: Running, count: int) -> dict[str, float]:
+    """Beside the same cluster without them."""
+    time.sleep(1)
+    with_mb = memory_mb(running.pids)
+    without = _with_cluster(lambda x: {"mb": memory_mb(x.pids)}, {"topics": {}})
+    return {
+        "replica_kb": (with_mb - without["mb"]) * 1e3 / (count * 3),
+        "start_10k_s": running.spawn_s,
+    }
+
+
+def _passing(running: Running, passing_mb: int) -> dict[str, float]:
+    found = client(
+        "passing", running.bootstrap, "--mb", str(passing_mb), "--pids", _pids(running),
+        "--retained", str(min(RETAINED_BYTES, passing_mb * 1_000_000 // 16)),
+        timeout_s=CLIENT_TIMEOUT_S,
+    )  # fmt: skip
+    quarters = found["quarters_mb"]
+    return {
+        "passing_peak_mb": max(quarters),
+        "passing_growth_mb": max(quarters[1:]) - quarters[0],
+    }
+
+
+def growth_points(sizes: Sizes) -> list[tuple[str, list[str], dict[str, Any]]]:
+    """(figure, arguments of the client, keys of the topology) of each point."""
+    points: list[tuple[str, list[str], dict[str, Any]]] = []
+    for series, counts in SERIES.items():
+        for count in counts:
+            if count > sizes.largest:
+                continue
+            partitions = count if series == "partitions" else GROWTH_PARTITIONS
+            lanes, in_flight = (count, 1) if series == "clients" else (50, 5)
+            arguments = [
+                "--partitions", str(partitions), "--connections", str(lanes),
+                "--in-flight", str(in_flight), "--records", str(GROWTH_RECORDS),
+                "--seconds", str(sizes.seconds),
+            ]  # fmt: skip
+            topology = {"brokers": count, "topics": {}} if series == "brokers" else {}
+            points.append((f"growth_{series}_{count}", arguments, topology))
+    return points
+
+
+def _growth(key: str, arguments: list[str], running: Running) -> dict[str, float]:
+    found = client(
+        "appends", running.bootstrap, *arguments, "--pids", _pids(running),
+        timeout_s=CLIENT_TIMEOUT_S,
+    )  # fmt: skip
+    return {key: found["cpu_us"]}
+
+
+def _pids(running: Running) -> str:
+    return ",".join(map(str, running.pids))

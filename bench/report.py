@@ -1,0 +1,179 @@
+"""A sitting as Markdown: ratios first, then what they are ratios of.
+
+Owns: the text between two marks in docs/benchmarks.md.  Never: touches what people wrote around it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from bench.figures import FIGURES, GROWTH_LIMIT, OURS, SERIES, SYSTEMS, Figure
+from bench.results import Found, Sitting
+
+PREFACE: Final = """\
+# Benchmarks
+
+`make bench` runs this cluster and its peers in one sitting, each alone and in turn, and writes the
+part between the marks; `make bench-micro` times the hot paths alone. Ratios within one sitting
+count, absolute figures do not: another machine has others.
+"""
+
+
+def marked(text: str, mark: str, part: str) -> str:
+    """`text` with what stands between `<!-- mark -->` and `<!-- /mark -->` replaced; both are put
+    at the end if they are not there yet."""
+    start, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
+    if start not in text or end not in text:
+        text = f"{text.rstrip()}\n\n{start}\n{end}\n"
+    before, rest = text.split(start, 1)
+    after = rest.split(end, 1)[1]
+    return f"{before}{start}\n{part.strip()}\n{end}{after}"
+
+
+def write(path: Path, mark: str, part: str) -> None:
+    """Replace a marked part of a document, which begins with the preface if it is new."""
+    text = path.read_text(encoding="utf-8") if path.exists() else PREFACE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(marked(text, mark, part), encoding="utf-8")
+
+
+def render(sitting: Sitting) -> str:
+    """All tables of a sitting."""
+    parts = [
+        heading(sitting),
+        "## Beside the peers\n\n" + LEGEND + ratios(sitting),
+        "## Absolute figures\n\nMedian (least to greatest).\n\n" + absolutes(sitting),
+        "## This cluster alone\n\nMedian (least to greatest).\n\n" + alone(sitting),
+        "## Growth\n\n" + GROWTH_LEGEND + growth(sitting),
+        "## Not measured\n\n" + missing(sitting),
+    ]
+    return "\n\n".join(part.strip() for part in parts)
+
+
+NOTHING: Final = "Nothing of it in this sitting."
+LEGEND: Final = """\
+How many times better than the peer this cluster is, for times and memory too: 2 is twice as fast,
+or half the memory. Behind it the ratio to reach. kfake and the mock append once and replicate
+nothing; here and in Kafka every record is in three logs before its ack. Three brokers, replication
+factor 3, acks=all, six partitions (the mock: four, it creates topics only by use).
+
+"""
+GROWTH_LEGEND: Final = f"""\
+CPU of the cluster for one record of 100 B, in Produce requests of 100 records (acks=all,
+replication factor 3), in µs. No point shall cost more than {GROWTH_LIMIT:g} times the first of its series.
+
+"""
+
+
+def heading(sitting: Sitting) -> str:
+    machine = ", ".join(f"{name} {value}" for name, value in sitting.machine.items())
+    versions = ", ".join(
+        f"{SYSTEMS.get(name, name)} {version}" for name, version in sitting.versions.items()
+    )
+    sort = "a quick look, one short run" if sitting.quick else f"medians of {sitting.runs} runs"
+    return (
+        f"Sitting of {sitting.date}: {sort}, {sitting.mb} MB of load.\n\n"
+        f"Machine: {machine}.\n\nVersions: {versions}."
+    )
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table, the first column left, the others right."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def number(value: float, digits: int) -> str:
+    return f"{value:,.{digits}f}"
+
+
+def times(ratio: float) -> str:
+    """A ratio, in as many digits as tell something."""
+    return f"{ratio:.0f} ×" if ratio >= 20 else f"{ratio:.1f} ×" if ratio >= 2 else f"{ratio:.2f} ×"
+
+
+def cell(figure: Figure, found: Found | None) -> str:
+    if found is None:
+        return "–"
+    middle = number(found.median, figure.digits)
+    if len(found.values) == 1:
+        return middle
+    low, high = found.spread
+    return f"{middle} ({number(low, figure.digits)} to {number(high, figure.digits)})"
+
+
+def measured_systems(sitting: Sitting) -> list[str]:
+    return [system for system in SYSTEMS if sitting.figures.get(system)]
+
+
+def shared_figures(sitting: Sitting) -> list[Figure]:
+    measured = {key for figures in sitting.figures.values() for key in figures}
+    return [x for x in FIGURES if x.is_for_peers and x.key in measured]
+
+
+def ratios(sitting: Sitting) -> str:
+    peers = [system for system in measured_systems(sitting) if system != OURS]
+    if not peers:
+        return "No peer was there."
+    rows = []
+    for figure in shared_figures(sitting):
+        row = [figure.title]
+        for peer in peers:
+            ratio, goal = sitting.ratio(figure, peer), figure.goals.get(peer)
+            text = "–" if ratio is None else times(ratio)
+            if goal is not None and ratio is not None:
+                text += f" (goal {goal:.2g}: {'met' if ratio >= goal else 'not met'})"
+            row.append(text)
+        rows.append(row)
+    return table(["figure", *(f"beside {SYSTEMS[peer]}" for peer in peers)], rows)
+
+
+def absolutes(sitting: Sitting) -> str:
+    systems = measured_systems(sitting)
+    rows = [
+        [f"{figure.title}, {figure.unit}"]
+        + [cell(figure, sitting.found(system, figure.key)) for system in systems]
+        for figure in shared_figures(sitting)
+    ]
+    return table(["figure", *(SYSTEMS[system] for system in systems)], rows)
+
+
+def alone(sitting: Sitting) -> str:
+    rows = []
+    for figure in FIGURES:
+        found = sitting.found(OURS, figure.key)
+        if found is None or figure.group == "growth":
+            continue
+        if figure.limit is None and figure.is_for_peers:
+            continue
+        goal = "–"
+        if figure.limit is not None:
+            goal = f"{figure.limit:g}: {'met' if found.median <= figure.limit else 'not met'}"
+        rows.append([f"{figure.title}, {figure.unit}", cell(figure, found), goal])
+    return table(["figure", "median", "at most"], rows) if rows else NOTHING
+
+
+def growth(sitting: Sitting) -> str:
+    rows = []
+    for series, counts in SERIES.items():
+        points = [(x, sitting.found(OURS, f"growth_{series}_{x}")) for x in counts]
+        known = [(count, found.median) for count, found in points if found is not None]
+        if not known:
+            continue
+        worst = max(cost for _, cost in known) / known[0][1]
+        verdict = "met" if worst <= GROWTH_LIMIT else "not met"
+        costs = ", ".join(f"{count:,}: {cost:.2f}" for count, cost in known)
+        rows.append([series, costs, f"{worst:.2f} × ({verdict})"])
+    if not rows:
+        return NOTHING
+    return table(["by number of", "µs a record", "worst beside the first"], rows)
+
+
+def missing(sitting: Sitting) -> str:
+    lines = [
+        f"- {SYSTEMS.get(system, system)}, {what}: {why}"
+        for system, reasons in sitting.missing.items()
+        for what, why in reasons.items()
+    ]
+    return "\n".join(lines) or "Everything was measured."

@@ -1,0 +1,350 @@
+"""The systems under test: how each is started, found, killed a broker of, and stopped.
+
+Owns: the commands and what must be known about each system.  Never: loads or judges one.
+
+Peers come from the folder that the environment variable KCLUSTER_PEERS names: `kafka/kafka setup |
+start N PORT | stop PORT | kill PORT NODE`, `kfake/setup` (which builds the program `kfake/kfake N
+PORT` in PEERS_CACHE), `librdkafka-mock N` (which prints its bootstrap list).  They keep what they
+build in PEERS_CACHE, by default a folder `peers` among the temporary files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from bench.processes import (
+    POLL_S,
+    ROOT,
+    BenchError,
+    command_output,
+    end,
+    end_pids,
+    free_ports,
+    is_running,
+    spawn,
+)
+from bench.wire import address_of, brokers_named
+from cluster import __version__
+
+BROKERS: Final = 3
+START_TIMEOUT_S: Final = 90.0
+SETUP_TIMEOUT_S: Final = 900.0
+KAFKA_CONTROLLER_PORTS: Final = (101, 102, 103)
+"""Beyond the first port."""
+
+
+_BOOTSTRAP: Final = re.compile(r"^([\w.-]+:\d+(?:,[\w.-]+:\d+)*)\n", re.MULTILINE)
+
+
+class Running:
+    """A system that is up: `bootstrap`, `pids` of its processes, `spawn_s` until it was found to
+    name all its brokers.  A context manager that stops it."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        """A folder of its own for what it writes."""
+        self.bootstrap = ""
+        self.pids: tuple[int, ...] = ()
+        self.spawn_s = 0.0
+        self.process: subprocess.Popen[bytes] | None = None
+        self.environment: dict[str, str] = {}
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def kill_command(self) -> list[str] | None:
+        """Ends broker {leader} as by kill -9; None where that cannot be done."""
+        return None
+
+    def stop(self) -> None:
+        if self.process is not None:
+            end(self.process)
+
+    def wait(self, address: tuple[str, int], brokers: int, began_s: float) -> None:
+        """Until Metadata names so many brokers."""
+        while brokers_named(address) < brokers:
+            if self.process is not None and self.process.poll() is not None:
+                raise BenchError(f"it ended at once: {self.log_tail()}")
+            if time.perf_counter() - began_s > START_TIMEOUT_S:
+                raise BenchError(f"it names no {brokers} brokers within {START_TIMEOUT_S:g} s")
+            time.sleep(POLL_S)
+        self.spawn_s = time.perf_counter() - began_s
+
+    @property
+    def log(self) -> Path:
+        return self.place / "log"
+
+    def log_tail(self) -> str:
+        """The last line that it printed."""
+        return (self.log.read_text(errors="replace").strip().splitlines() or ["no word"])[-1]
+
+
+class System:
+    """One kind of system."""
+
+    name = ""
+    partitions = 6
+    """Of the topic that the load uses."""
+    keeps_data = True
+
+    def lacks(self) -> str:
+        """Why it cannot be run here; "" if it can."""
+        return ""
+
+    def version(self) -> str:
+        """What is run, as far as can be told."""
+        raise AssertionError("each kind says")
+
+    def start(self, place: Path) -> Running:
+        """Start it, wait until it serves."""
+        raise AssertionError("each kind does it its way")
+
+
+# --------------------------------------------------------------------------------------- ours
+
+
+class KclusterRunning(Running):
+    """`kcluster up`; its control socket is in its own folder, so no other cluster is disturbed."""
+
+    def kill_command(self) -> list[str]:
+        return [*kcluster_command(), "kill", "{leader}"]
+
+
+class Kcluster(System):
+    """This cluster, on the topology of the repository, changed by `overrides` of its keys."""
+
+    name = "kcluster"
+
+    def __init__(self, **overrides: Any) -> None:
+        self.overrides = overrides
+
+    def version(self) -> str:
+        commit = command_output(["git", "rev-parse", "--short", "HEAD"])
+        return f"{__version__} {commit}".strip()
+
+    def start(self, place: Path) -> KclusterRunning:
+        running = KclusterRunning(place)
+        text, first_port, brokers = self.topology_text()
+        (place / "topology.yaml").write_text(text)
+        running.bootstrap = ",".join(f"127.0.0.1:{first_port + at}" for at in range(brokers))
+        # Short: the path of a socket has at most 107 bytes.
+        running.environment = {"XDG_RUNTIME_DIR": str(place), "PYTHONUNBUFFERED": "1"}
+        command = [*kcluster_command(), "up", str(place / "topology.yaml")]
+        began_s = time.perf_counter()
+        running.process = spawn(command, running.log, **running.environment)
+        running.pids = (running.process.pid,)
+        try:
+            running.wait(("127.0.0.1", first_port), brokers, began_s)
+        except BenchError:
+            running.stop()
+            raise
+        return running
+
+    def topology_text(self) -> tuple[str, int, int]:
+        """(YAML, first port, number of brokers)."""
+        topology: dict[str, Any] = yaml.safe_load((ROOT / "topology.yaml").read_text())
+        topology.update(self.overrides)
+        brokers = topology["brokers"]
+        if isinstance(brokers, int):
+            brokers = [{"id": at + 1} for at in range(brokers)]
+        first_port = free_ports(len(brokers))
+        for at, broker in enumerate(brokers):
+            broker["port"] = first_port + at
+        topology["brokers"] = brokers
+        return yaml.safe_dump(topology), first_port, len(brokers)
+
+
+def kcluster_command() -> list[str]:
+    """The console script beside this Python, or the module that it calls."""
+    script = Path(sys.executable).with_name("kcluster")
+    return [str(script)] if script.exists() else [sys.executable, "-m", "cluster.cli.main"]
+
+
+# -------------------------------------------------------------------------------------- peers
+
+
+def peers_folder() -> Path | None:
+    """Where the peers' scripts are; None if nobody said."""
+    named = os.environ.get("KCLUSTER_PEERS")
+    return Path(named) if named else None
+
+
+def peers_cache() -> Path:
+    """Where the peers' scripts keep what they build."""
+    return Path(os.environ.get("PEERS_CACHE") or Path(tempfile.gettempdir()) / "peers")
+
+
+class Peer(System):
+    """A system that a script of KCLUSTER_PEERS starts."""
+
+    script = ""
+    needs = ""
+    """A program that must be there."""
+
+    def lacks(self) -> str:
+        folder = peers_folder()
+        if folder is None:
+            return "KCLUSTER_PEERS does not name a folder with the peers' scripts"
+        if not (folder / self.script).is_file():
+            return f"there is no {self.script} in KCLUSTER_PEERS"
+        if self.needs and shutil.which(self.needs) is None:
+            return f"it needs {self.needs}, which is not there"
+        return ""
+
+    def path(self) -> str:
+        folder = peers_folder()
+        assert folder is not None, "lacks() says so"
+        return str(folder / self.script)
+
+    def call(self, *arguments: str, timeout_s: float, log: Path) -> None:
+        """Run the peer's script to its end."""
+        process = spawn([self.path(), *arguments], log, PEERS_CACHE=str(peers_cache()))
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            end(process)
+            raise BenchError(f"{self.script} {arguments[:1]} took over {timeout_s:g} s") from None
+        if code:
+            raise BenchError(f"{self.script} {arguments[:1]} failed, see its output in {log.name}")
+
+
+class KafkaRunning(Running):
+    """Three JVMs, each a broker and a controller."""
+
+    peer: Kafka
+    port = 0
+
+    def kill_command(self) -> list[str]:
+        self.environment = {"PEERS_CACHE": str(peers_cache())}
+        return [self.peer.path(), "kill", str(self.port), "{leader}"]
+
+    def find_pids(self) -> None:
+        files = sorted(self.folder.glob("n*/pid"))
+        self.pids = tuple(int(file.read_text()) for file in files)
+
+    @property
+    def folder(self) -> Path:
+        return peers_cache() / "kafka" / f"run-{self.port}"
+
+    def stop(self) -> None:
+        self.find_pids()
+        mine = [pid for pid in self.pids if is_running(pid)]
+        with contextlib.suppress(BenchError):
+            self.peer.call("stop", str(self.port), timeout_s=30, log=self.place / "stop")
+        end_pids(mine)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Kafka(Peer):
+    """Apache Kafka, KRaft."""
+
+    name, script, needs = "kafka", "kafka/kafka", "java"
+
+    def version(self) -> str:
+        jars = sorted((peers_cache() / "kafka" / "libs").glob("kafka-clients-*.jar"))
+        return jars[0].stem.removeprefix("kafka-clients-") if jars else "unknown"
+
+    def start(self, place: Path) -> Running:
+        self.call("setup", timeout_s=SETUP_TIMEOUT_S, log=place / "setup")
+        running = KafkaRunning(place)
+        running.peer = self
+        running.port = free_ports(BROKERS, KAFKA_CONTROLLER_PORTS)
+        # A former sitting may have been cut off: its process numbers mean nothing now.
+        shutil.rmtree(running.folder, ignore_errors=True)
+        running.bootstrap = ",".join(f"127.0.0.1:{running.port + at}" for at in range(BROKERS))
+        began_s = time.perf_counter()
+        try:
+            self.call("start", str(BROKERS), str(running.port), timeout_s=120, log=running.log)
+            running.find_pids()
+            running.wait(("127.0.0.1", running.port), BROKERS, began_s)
+        except (BenchError, KeyboardInterrupt):
+            running.stop()
+            raise
+        return running
+
+
+class Kfake(Peer):
+    """franz-go's kfake: appends once, replicates nothing."""
+
+    name, script, needs = "kfake", "kfake/setup", "go"
+
+    @property
+    def program(self) -> Path:
+        return peers_cache() / "kfake" / "kfake"
+
+    def lacks(self) -> str:
+        return "" if peers_folder() and self.program.is_file() else super().lacks()
+
+    def version(self) -> str:
+        modules = self.program.with_name("go.mod")
+        if not modules.is_file():
+            return "unknown"
+        found = re.search(r"pkg/kfake (\S+)", modules.read_text())
+        return found[1] if found else "unknown"
+
+    def start(self, place: Path) -> Running:
+        if not self.program.is_file():
+            self.call(timeout_s=SETUP_TIMEOUT_S, log=place / "setup")
+        running = Running(place)
+        port = free_ports(BROKERS)
+        running.bootstrap = ",".join(f"127.0.0.1:{port + at}" for at in range(BROKERS))
+        began_s = time.perf_counter()
+        running.process = spawn([str(self.program), str(BROKERS), str(port)], running.log)
+        running.pids = (running.process.pid,)
+        try:
+            running.wait(("127.0.0.1", port), BROKERS, began_s)
+        except BenchError:
+            running.stop()
+            raise
+        return running
+
+
+class Mock(Peer):
+    """librdkafka's mock cluster: keeps the newest 5 MB of a partition, creates topics only by
+    their first use."""
+
+    name, script = "mock", "librdkafka-mock"
+    partitions = 4
+    keeps_data = False
+
+    def version(self) -> str:
+        import confluent_kafka
+
+        return str(confluent_kafka.libversion()[0])
+
+    def start(self, place: Path) -> Running:
+        running = Running(place)
+        began_s = time.perf_counter()
+        command = [sys.executable, self.path(), str(BROKERS)]
+        running.process = spawn(command, running.log)
+        running.pids = (running.process.pid,)
+        try:
+            while not (found := _BOOTSTRAP.search(running.log.read_text())):
+                if running.process.poll() is not None or time.perf_counter() - began_s > 30:
+                    raise BenchError(f"it printed no bootstrap list: {running.log_tail()}")
+                time.sleep(POLL_S)
+            running.bootstrap = found[1]
+            running.wait(address_of(running.bootstrap), BROKERS, began_s)
+        except BenchError:
+            running.stop()
+            raise
+        return running
+
+
+def all_systems() -> dict[str, System]:
+    """By name, in the order of the report."""
+    return {system.name: system for system in (Kcluster(), Kafka(), Kfake(), Mock())}

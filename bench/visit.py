@@ -1,0 +1,159 @@
+"""What is measured of each system alike, from its start to its end.
+
+Owns: the steps of a visit and their order.  Never: knows one system from another, but by what the
+system says of itself.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from bench.processes import BenchError, client, cpu_s, memory_mb
+from bench.systems import Running, System
+
+Progress = Callable[[str], None]
+
+CLIENT_TIMEOUT_S: Final = 300.0
+
+
+class Sizes(Struct, frozen=True):
+    """How much of everything."""
+
+    mb: int = 200
+    acks: int = 2_000
+    requests: int = 5_000
+    seconds: float = 3.0
+    """Of small Produce requests, and of each point of growth."""
+    idle_s: float = 10.0
+    connections: int = 2_000
+    partitions: int = 10_000
+    passing_mb: int = 1_000
+    in_process_runs: int = 5
+    largest: int = 10_000
+    """No point of growth above it."""
+
+
+QUICK: Final = Sizes(
+    mb=30, acks=500, requests=2_000, seconds=1.0, idle_s=2.0, connections=500, partitions=2_000,
+    passing_mb=200, in_process_runs=3, largest=1_000,
+)  # fmt: skip
+
+FULL: Final = Sizes()
+
+
+class Log(Struct):
+    """Where values and reasons go.  `value` gets figures by key; `reason` a step and why not."""
+
+    values: dict[str, float]
+    reasons: dict[str, str]
+    progress: Progress
+
+    def attempt(self, what: str, step: Callable[[], dict[str, float]]) -> None:
+        """Take a step; one that fails is told, and the rest goes on."""
+        began_s = time.monotonic()
+        try:
+            values = step()
+        except BenchError as error:
+            self.reasons[what] = str(error)
+            self.progress(f"{what}: not measured: {error}")
+            return
+        self.values.update(values)
+        told = ", ".join(f"{key} {value:.4g}" for key, value in values.items())
+        self.progress(f"{what}: {told}  ({time.monotonic() - began_s:.1f} s)")
+
+
+def new_log(progress: Progress) -> Log:
+    return Log({}, {}, progress)
+
+
+def visit(system: System, wanted: Collection[str], sizes: Sizes, progress: Progress) -> Log:
+    """Start the system, measure the wanted figures (keys), stop it."""
+    log = new_log(progress)
+    with tempfile.TemporaryDirectory(prefix="kcb") as folder:
+        try:
+            running = system.start(Path(folder))
+        except BenchError as error:
+            log.reasons["start"] = str(error)
+            progress(f"does not start: {error}")
+            return log
+        with running:
+            log.attempt("start", lambda: _start(running))
+            for what, keys, step in _steps(system, running, sizes):
+                if any(key in wanted for key in keys):
+                    log.attempt(what, step)
+    log.values = {key: value for key, value in log.values.items() if key in wanted}
+    return log
+
+
+def _start(running: Running) -> dict[str, float]:
+    return {"spawn_s": running.spawn_s, "memory_start_mb": memory_mb(running.pids)}
+
+
+def _steps(
+    system: System, running: Running, sizes: Sizes
+) -> list[tuple[str, tuple[str, ...], Callable[[], dict[str, float]]]]:
+    """(what, the figures that it gives, how), in order: what leaves traces comes late."""
+    partitions = ("--partitions", str(system.partitions))
+    kill = running.kill_command()
+    load = "produce,consume,ack" if system.keeps_data else "produce,ack"
+
+    def client_of(module: str, *more: str) -> dict[str, float]:
+        where = (running.bootstrap, *partitions, *more)
+        return client(module, *where, timeout_s=CLIENT_TIMEOUT_S, **running.environment)
+
+    def requests() -> dict[str, float]:
+        return client_of("requests", "--count", str(sizes.requests))
+
+    def small() -> dict[str, float]:
+        found = client_of("appends", "--seconds", str(sizes.seconds))
+        return {"small_produce": found["rate"]}
+
+    def produce() -> dict[str, float]:
+        return client_of(
+            "load", "--mb", str(sizes.mb), "--acks", str(sizes.acks), "--figures", load
+        )
+
+    def idle() -> dict[str, float]:
+        return {"idle_cpu_pct": idle_cpu_pct(running, sizes.idle_s)}
+
+    def after() -> dict[str, float]:
+        return {"memory_load_mb": memory_mb(running.pids)}
+
+    def failover() -> dict[str, float]:
+        return {"failover_ms": failover_ms(running)}
+
+    loads = ("produce_1k", "produce_100b", "consume", "ack_p50_ms", "ack_p99_ms")
+    requested = ("api_versions_single", "api_versions_50", "metadata_single", "metadata_50")
+    steps: list[tuple[str, tuple[str, ...], Callable[[], dict[str, float]]]] = [
+        ("load", loads, produce),
+        ("memory", ("memory_load_mb",), after),
+        ("requests", requested, requests),
+        ("small requests", ("small_produce",), small),
+        ("idle", ("idle_cpu_pct",), idle),
+    ]
+    if kill is not None:
+        steps.append(("fail-over", ("failover_ms",), failover))
+    return steps
+
+
+def idle_cpu_pct(running: Running, seconds: float) -> float:
+    """CPU of a system that nobody asks for anything, percent of one core."""
+    time.sleep(min(1.0, seconds))
+    began_s, before_s = time.perf_counter(), cpu_s(running.pids)
+    time.sleep(seconds)
+    return (cpu_s(running.pids) - before_s) / (time.perf_counter() - began_s) * 100
+
+
+def failover_ms(running: Running) -> float:
+    """Kill a leader; until the next ack."""
+    command = running.kill_command()
+    if command is None:
+        raise BenchError("its leaders cannot be killed")
+    found = client("failover", running.bootstrap, *command, timeout_s=150, **running.environment)
+    return float(found["failover_ms"])

@@ -1,0 +1,105 @@
+"""A small blocking client of Kafka's wire, for what librdkafka does not show.
+
+Owns: one connection at a time, frames in and out.  Never: retries.  Bodies are encoded by the
+project's own codec, before anything is timed.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from struct import Struct as Layout
+from typing import Any, Final
+
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.framing import decode_response_frame, encode_request_frame
+from cluster.protocol.records import Record, build_batch
+
+LENGTH: Final = Layout(">i")
+METADATA_VERSION: Final = 4
+PRODUCE_VERSION: Final = 7
+"""Old enough for all the peers, new enough for Kafka 4."""
+ACKS_ALL: Final = -1
+
+
+class Wire:
+    """One connection."""
+
+    def __init__(self, address: tuple[str, int], timeout_s: float = 10) -> None:
+        self.socket = socket.create_connection(address, timeout_s)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._buffer = bytearray()
+
+    def __enter__(self) -> Wire:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def ask(self, api_key: int, api_version: int, body: Any) -> Any:
+        """Send a request, return the decoded answer."""
+        self.socket.sendall(b"".join(encode_request_frame(api_key, api_version, 7, "bench", body)))
+        return decode_response_frame(api_key, api_version, memoryview(self.frame())[4:])[1]
+
+    def frame(self) -> bytes:
+        """The next whole frame, its length included."""
+        buffer = self._buffer
+        while len(buffer) < 4 or len(buffer) < 4 + LENGTH.unpack_from(buffer)[0]:
+            data = self.socket.recv(1 << 18)
+            if not data:
+                raise ConnectionResetError("closed by the broker")
+            buffer += data
+        size = 4 + LENGTH.unpack_from(buffer)[0]
+        frame = bytes(buffer[:size])
+        del buffer[:size]
+        return frame
+
+
+def address_of(bootstrap: str) -> tuple[str, int]:
+    """The first address of a bootstrap list."""
+    host, _, port = bootstrap.split(",")[0].strip().rpartition(":")
+    return host, int(port)
+
+
+def brokers_named(address: tuple[str, int]) -> int:
+    """How many brokers a system's Metadata names; 0 if nobody answers."""
+    try:
+        with Wire(address, 5) as wire:
+            answer = wire.ask(ApiKey.METADATA, 1, m.MetadataRequest(topics=[]))
+    except OSError:
+        return 0
+    return len(answer.brokers)
+
+
+def batch_of(records: int, size_bytes: int) -> bytes:
+    """A batch of equal records with values of `size_bytes`, not idempotent."""
+    value = bytes(size_bytes)
+    return bytes(build_batch([Record(at, 0, None, value, ()) for at in range(records)]))
+
+
+def produce_body(topic: str, partition: int, batch: bytes) -> m.ProduceRequest:
+    """Append one batch, acks=all."""
+    data = m.ProduceRequest.PartitionProduceData(index=partition, records=memoryview(batch))
+    return m.ProduceRequest(
+        acks=ACKS_ALL,
+        timeout_ms=30_000,
+        topic_data=[m.ProduceRequest.TopicProduceData(name=topic, partition_data=[data])],
+    )
+
+
+def produce_frame(topic: str, partition: int, batch: bytes) -> bytes:
+    """The same as a frame."""
+    body = produce_body(topic, partition, batch)
+    return b"".join(encode_request_frame(ApiKey.PRODUCE, PRODUCE_VERSION, 7, "bench", body))
+
+
+def request_frames(api_key: int, api_version: int, body: Any, ids: Iterable[int]) -> list[bytes]:
+    """Frames of one request, each with its own correlation id."""
+    return [
+        b"".join(encode_request_frame(api_key, api_version, number, "bench", body))
+        for number in ids
+    ]
