@@ -115,7 +115,8 @@ def run(unpacked: Path, bootstrap: str, arguments: Sequence[str]) -> Outcome:
                 sys.executable, "-m", "pytest", "test/integration", "-c", os.devnull,
                 "--ignore-glob=*_ssl_*", "--ignore-glob=*_sasl_*", f"-k={expression}",
                 f"--rootdir={unpacked}", "-p", "no:cacheprovider", "-p", "no:xdist", "-q", "-rf",
-                "--show-capture=no", "--tb=line", "-W", "ignore", "--durations=8", f"--junit-xml={report}", *arguments,
+                "--show-capture=no", "--tb=line", "-W", "ignore", "--durations=8",
+                f"--junit-xml={report}", *arguments,
             ],
             cwd=unpacked,
             env={
