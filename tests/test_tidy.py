@@ -29,14 +29,14 @@ LAYERS = {
     "broker": "contract timers protocol controller.metadata trace config partition",
     "network": "contract timers protocol trace config broker",
     "runtime": "contract timers protocol trace config partition controller broker network",
-    "testing": "contract timers protocol trace config partition controller broker network runtime",
-    "cli": "contract timers protocol trace config partition controller broker network runtime",
+    "demo": "contract timers protocol trace config partition controller broker network runtime",
+    "cli": "contract timers protocol trace config partition controller broker network runtime demo",
 }
 """What each part of `cluster` may import besides itself; `controller` includes its metadata."""
 
 OUTSIDE_THE_CORE = (
     "cluster/network/listener.py", "cluster/network/connection.py", "cluster/runtime/live.py",
-    "cluster/runtime/cluster.py", "cluster/cli/", "cluster/testing/",
+    "cluster/runtime/cluster.py", "cluster/cli/", "cluster/demo/",
 )  # fmt: skip
 
 _DRIVER = "I/O is the driver's (runtime/live.py); return an effect"

@@ -19,13 +19,13 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+from cluster.broker.handlers.api_versions import too_new
 from cluster.broker.registry import SERVED_APIS
 from cluster.contract import Reply, Request
 from cluster.controller.metadata import MetadataImage
-from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey, codec
 from cluster.protocol.compiler import Codec
-from cluster.protocol.errors import ErrorCode, ProtocolError
+from cluster.protocol.errors import ProtocolError
 from cluster.protocol.framing import decode_request_header, encode_response_frame
 
 Buffer = bytes | bytearray | memoryview
@@ -140,18 +140,7 @@ class Channel:
         return served
 
     def _speak_older(self, correlation_id: int) -> list[Buffer]:
-        api = SERVED_APIS[ApiKey.API_VERSIONS]
-        body = m.ApiVersionsResponse(
-            error_code=ErrorCode.UNSUPPORTED_VERSION,
-            api_keys=[
-                m.ApiVersionsResponse.ApiVersion(
-                    api_key=ApiKey.API_VERSIONS,
-                    min_version=api.min_version,
-                    max_version=api.max_version,
-                )
-            ],
-        )
-        return list(encode_response_frame(ApiKey.API_VERSIONS, 0, correlation_id, body))
+        return encode_response_frame(ApiKey.API_VERSIONS, 0, correlation_id, too_new())
 
     def _keep(self, key: bytes, buffers: list[Buffer]) -> None:
         if self._answers_offset != self._broker.image.offset:

@@ -1,7 +1,7 @@
 """`kcluster demo`: real clients, a leader killed under load, the timeline, and the count.
 
 Owns: the setting (topology, text, clients), what is printed, the exit code.  Never: the story
-itself (demo_story.py).
+itself (demo/story.py).
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import click
 from msgspec.structs import replace
 
 from cluster.cli.control import ControlError
-from cluster.cli.demo_count import Count, Ledger, count_lines
-from cluster.cli.demo_load import (
+from cluster.cli.group import fail
+from cluster.demo.count import Count, Ledger, count_lines
+from cluster.demo.load import (
     GROUP,
     PACE_S,
     PRODUCER_ID,
@@ -28,8 +29,7 @@ from cluster.cli.demo_load import (
     require_clients,
     wait_until_complete,
 )
-from cluster.cli.demo_orders import lines_of, orders
-from cluster.cli.group import fail
+from cluster.demo.orders import lines_of, orders
 
 LOAD_S: Final = 3.0
 """The text is sent in about so long, plus what the story waits for."""
@@ -70,8 +70,8 @@ def run(file: str | None, topology_file: str | None, profile: str, as_json: bool
     version = require_clients().__version__
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what it would say, the timeline shows
     lines = read_lines(file)
-    from cluster.cli.demo_story import Story
-    from cluster.cli.demo_watch import Watch
+    from cluster.demo.story import Story
+    from cluster.demo.watch import Watch
     from cluster.runtime.cluster import Cluster
     from cluster.trace.timeline import timeline_lines
 

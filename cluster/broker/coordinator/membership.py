@@ -59,9 +59,7 @@ def join(shard: GroupShard, request: Request, now_ms: int) -> None:
         _store_new_group(shard, group, now_ms)
 
 
-def refuse(
-    broker: CoordinatorBroker, request: Request, member_id: str, error: ErrorCode
-) -> None:
+def refuse(broker: CoordinatorBroker, request: Request, member_id: str, error: ErrorCode) -> None:
     """Answer a JoinGroup with an error."""
     rebalance.reply_join(broker, request, rebalance.join_error(member_id, error))
 

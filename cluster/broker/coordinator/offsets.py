@@ -99,9 +99,7 @@ def _retention_starts_ms(group: Group, committed: CommittedOffset) -> int | None
     return None
 
 
-def _is_expired(
-    committed: CommittedOffset, since_ms: int, now_ms: int, retention_ms: int
-) -> bool:
+def _is_expired(committed: CommittedOffset, since_ms: int, now_ms: int, retention_ms: int) -> bool:
     if committed.expire_timestamp_ms != NO_EXPIRY:
         return now_ms >= committed.expire_timestamp_ms
     return now_ms - since_ms >= retention_ms

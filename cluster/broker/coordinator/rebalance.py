@@ -34,9 +34,7 @@ NULLABLE_PROTOCOL_NAME: Final = 7
 # --------------------------------------------------------------------------------- answers
 
 
-def reply_join(
-    broker: CoordinatorBroker, request: Request, body: m.JoinGroupResponse
-) -> None:
+def reply_join(broker: CoordinatorBroker, request: Request, body: m.JoinGroupResponse) -> None:
     if request.api_version < NULLABLE_PROTOCOL_NAME:
         body.protocol_name = body.protocol_name or ""
     else:

@@ -198,7 +198,7 @@ class GroupShard:
         self._writes.clear()
         self.active = False
         for write in writes:
-                self._settle(write, ErrorCode.NOT_COORDINATOR, now_ms)
+            self._settle(write, ErrorCode.NOT_COORDINATOR, now_ms)
 
     # ---------------------------------------------------------------------- deletion
 

@@ -53,9 +53,7 @@ def shard_of(broker: BrokerNode, group_id: str) -> GroupShard | ErrorCode:
 
 
 @handles(ApiKey.JOIN_GROUP, versions=(0, 9))
-def join_group(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.JoinGroupResponse | Parked:
+def join_group(broker: BrokerNode, request: Request, now_ms: int) -> m.JoinGroupResponse | Parked:
     body: m.JoinGroupRequest = request.body
     config = broker.config
     error = ErrorCode.NONE
@@ -80,9 +78,7 @@ def join_group(
 
 
 @handles(ApiKey.SYNC_GROUP, versions=(0, 5))
-def sync_group(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.SyncGroupResponse | Parked:
+def sync_group(broker: BrokerNode, request: Request, now_ms: int) -> m.SyncGroupResponse | Parked:
     body: m.SyncGroupRequest = request.body
     if request.api_version >= SYNC_NAMES_PROTOCOL_SINCE and (
         body.protocol_type is None or body.protocol_name is None
@@ -104,9 +100,7 @@ def heartbeat(broker: BrokerNode, request: Request, now_ms: int) -> m.HeartbeatR
 
 
 @handles(ApiKey.LEAVE_GROUP, versions=(0, 5))
-def leave_group(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.LeaveGroupResponse | Parked:
+def leave_group(broker: BrokerNode, request: Request, now_ms: int) -> m.LeaveGroupResponse | Parked:
     body: m.LeaveGroupRequest = request.body
     shard = shard_of(broker, body.group_id)
     if isinstance(shard, ErrorCode):
@@ -137,9 +131,7 @@ def leave_group(
 
 
 @handles(ApiKey.DESCRIBE_GROUPS, versions=(0, 6))
-def describe_groups(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.DescribeGroupsResponse:
+def describe_groups(broker: BrokerNode, request: Request, now_ms: int) -> m.DescribeGroupsResponse:
     body: m.DescribeGroupsRequest = request.body
     with_operations = (
         request.api_version >= DESCRIBE_OPERATIONS_SINCE and body.include_authorized_operations

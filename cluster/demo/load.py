@@ -11,8 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from cluster.cli.control import ControlError
-from cluster.cli.demo_count import Ledger
+from cluster.demo.count import Ledger
+from cluster.runtime.verbs import ClusterError
 
 PRODUCER_ID: Final = "demo-producer"
 CONSUMER_ID: Final = "demo-consumer"
@@ -34,7 +34,7 @@ def require_clients() -> Any:
     try:
         import kafka
     except ImportError as error:
-        raise ControlError(
+        raise ClusterError(
             "the demo drives the cluster with kafka-python, which is not installed: "
             "pip install 'kcluster[clients]'"
         ) from error

@@ -1,7 +1,7 @@
 """The demo's story: a leader is killed under load, comes back, and gets its leadership back.
 
 Owns: what happens to the cluster and when, how far the load may go meanwhile.  Never: counts
-(demo_count.py), sends (demo_load.py), prints.  Kafka: the failover that every course draws.
+(demo/count.py), sends (demo/load.py), prints.  Kafka: the failover that every course draws.
 
 Why it has two turns.  A killed process refuses connections, so when its leader dies a client sees
 no error code, it looks for another broker.  NOT_LEADER_OR_FOLLOWER is what a broker that lives and
@@ -17,11 +17,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from cluster.cli.control import ControlError
-from cluster.cli.demo_count import Ledger
-from cluster.cli.demo_load import CONSUMER_ID, PRODUCER_ID, Consuming, Producing
-from cluster.cli.demo_watch import Watch, is_ack_of, is_refusal, took_over
+from cluster.demo.count import Ledger
+from cluster.demo.load import CONSUMER_ID, PRODUCER_ID, Consuming, Producing
+from cluster.demo.watch import Watch, is_ack_of, is_refusal, took_over
 from cluster.runtime.cluster import Cluster
+from cluster.runtime.verbs import ClusterError
 from cluster.trace import kinds
 from cluster.trace.timeline import Moment, in_order
 
@@ -61,7 +61,7 @@ class Story:
         self._stage("the consumer joins its group")
         self._consuming.start()
         if not self._consuming.assigned.wait(ASSIGNED_TIMEOUT_S):
-            raise ControlError("the consumer group has not come together")
+            raise ClusterError("the consumer group has not come together")
         self._stage("producing and consuming")
         self._producing.allowed = total // 2
         self._producing.start()
