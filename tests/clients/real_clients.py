@@ -202,7 +202,7 @@ def confluent_read(bootstrap: str, topic: str) -> list[Read]:
             for record in confluent_poll(consumer):
                 taken.append(record)
                 reached[record.partition] = record.offset + 1
-            return all(reached[part.partition] >= end for part, end in zip(parts, ends, strict=True))
+            return all(reached[at.partition] >= end for at, end in zip(parts, ends, strict=True))
 
         until(at_end, f"end of {topic}")
         return taken
@@ -322,9 +322,8 @@ def check(load: Load, read: list[Read], *, exactly_once: bool = True) -> None:
     assert load.acked
     by_place = {(record.partition, record.offset): record.value for record in read}
     assert len(by_place) == len(read), "an offset was read twice"
-    missing = {
-        number: place for number, place in load.acked.items() if by_place.get(place) != b"%d" % number
-    }
+    acked = load.acked.items()
+    missing = {number: place for number, place in acked if by_place.get(place) != b"%d" % number}
     assert not missing, f"acked and not there: {missing}"
     if exactly_once:
         for partition in range(load.partitions):
