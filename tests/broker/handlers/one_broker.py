@@ -95,13 +95,21 @@ class OneBroker:
     def ask(self, api_key: ApiKey, version: int, body: Any) -> Any:
         """Also checks that both bodies are ones of this version on the wire."""
         coded = codec(api_key, version)
-        frame = b"".join(coded.encode_request(body))
+        frame = memoryview(bytearray(b"".join(coded.encode_request(body))))
         request = Request(1, api_key, version, 1, "test", coded.decode_request(frame, 0))
         answer = self._step(request)
         if answer is not None:
             frame = b"".join(coded.encode_response(answer))
             coded.decode_response(frame, 0)
         return answer
+
+    def ask_all(self, api_key: ApiKey, version: int, body: Any) -> list[Any]:
+        """The same on another connection: every reply that the request made the broker give."""
+        coded = codec(api_key, version)
+        frame = memoryview(bytearray(b"".join(coded.encode_request(body))))
+        request = Request(2, api_key, version, 1, "test", coded.decode_request(frame, 0))
+        effects = self.broker.step(self.now_ms, request)
+        return [effect.body for effect in effects if isinstance(effect, Reply)]
 
     def controller_answers(self, body: Any) -> Any:
         """Answer the oldest question; what the broker then replies to its client."""
