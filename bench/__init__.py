@@ -1,1 +1,1 @@
-"""Benchmarks: the cluster and its peers in one sitting (`python -m bench`), hot paths (`.micro`)."""
+"""Benchmarks: us and its peers in one sitting (`python -m bench`), hot paths (`.micro`)."""

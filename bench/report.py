@@ -61,7 +61,8 @@ factor 3, acks=all, six partitions (the mock: four, it creates topics only by us
 """
 GROWTH_LEGEND: Final = f"""\
 CPU of the cluster for one record of 100 B, in Produce requests of 100 records (acks=all,
-replication factor 3), in µs. No point shall cost more than {GROWTH_LIMIT:g} times the first of its series.
+replication factor 3), in µs. No point shall cost more than {GROWTH_LIMIT:g} times the first
+of its series.
 
 """
 

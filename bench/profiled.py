@@ -1,0 +1,109 @@
+"""Where time goes: `python -m bench.profiled FIGURE` runs one load on a cluster under cProfile.
+
+Owns: the profile of the cluster's process and its printing.  Never: a figure: a profiled cluster is
+several times slower; only shares count.
+
+The cluster runs in the main thread of a process of its own (`--serve FILE`), because a profiler sees
+one thread; it ends by SIGTERM and then writes what it saw.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from bench.processes import END_S, client, free_ports, spawn
+from bench.wire import brokers_named
+from cluster.config.topology import Topology
+from cluster.runtime.cluster import Cluster
+
+BROKERS: Final = 3
+ROWS: Final = 40
+LOADS: Final[dict[str, tuple[str, ...]]] = {
+    "produce": ("load", "--figures", "produce", "--mb", "200"),
+    "consume": ("load", "--figures", "consume", "--mb", "100"),
+    "ack": ("load", "--figures", "ack", "--acks", "5000"),
+    "requests": ("requests", "--count", "10000"),
+    "small_produce": ("appends", "--seconds", "4"),
+    "idle": (),
+}
+"""The client's module and its arguments, by what may be asked for."""
+
+
+def serve(topology: str, out: str) -> None:
+    """A cluster in this thread until SIGTERM, then its profile to `out`."""
+    cluster = Cluster(Topology.load(topology))
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+
+    def close() -> None:
+        while not stop.wait(0.1):
+            pass
+        cluster.close()
+
+    closing = threading.Thread(target=close)
+    profile = cProfile.Profile()
+    closing.start()
+    profile.enable()
+    cluster.run()
+    profile.disable()
+    closing.join()
+    profile.dump_stats(out)
+
+
+def profile_load(name: str, folder: Path) -> pstats.Stats:
+    """Run a load on a profiled cluster."""
+    port = free_ports(BROKERS)
+    brokers = [{"id": at + 1, "port": port + at} for at in range(BROKERS)]
+    topology, out = folder / "topology.yaml", folder / "profile"
+    topology.write_text(yaml.safe_dump({"brokers": brokers}))
+    module, *arguments = LOADS[name] or ("",)
+    command = [sys.executable, "-m", "bench.profiled", "--serve", str(topology), str(out)]
+    process = spawn(command, folder / "log")
+    try:
+        while brokers_named(("127.0.0.1", port)) < BROKERS and process.poll() is None:
+            time.sleep(0.01)
+        if module:
+            print(client(module, f"127.0.0.1:{port}", *arguments, timeout_s=300))
+        else:
+            time.sleep(10)
+        process.terminate()
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        print((folder / "log").read_text())
+        raise
+    finally:
+        if process.poll() is None:
+            process.kill()
+    return pstats.Stats(str(out))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser("python -m bench.profiled", description="where time goes")
+    parser.add_argument("load", nargs="?", choices=LOADS)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--sort", default="tottime", choices=("tottime", "cumtime"))
+    parser.add_argument("--serve", nargs=2, metavar=("FILE", "OUT"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve(*options.serve)
+        return
+    if options.load is None:
+        parser.error(f"name a load: {', '.join(LOADS)}")
+    with tempfile.TemporaryDirectory(prefix="kcb") as folder:
+        profile_load(options.load, Path(folder)).sort_stats(options.sort).print_stats(options.rows)
+
+
+if __name__ == "__main__":
+    main()
