@@ -3,8 +3,8 @@
 Owns: the profile of the cluster's process and its printing.  Never: a figure: a profiled cluster is
 several times slower; only shares count.
 
-The cluster runs in the main thread of a process of its own (`--serve FILE`), because a profiler sees
-one thread; it ends by SIGTERM and then writes what it saw.
+The cluster runs in the main thread of a process of its own (`--serve FILE`), because a profiler
+sees one thread; it ends by SIGTERM and then writes what it saw.
 """
 
 from __future__ import annotations

@@ -1,0 +1,347 @@
+"""The hot paths that `make bench-micro` times, each as something to be called again and again.
+
+Owns: what is timed, on what input.  Never: keeps time (micro.py).
+
+A case is a function that makes everything ready and returns the call to be timed; a call that needs
+fresh input every time takes it from a list made beforehand, as long as `CALLS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from bench.wire import ACKS_ALL, batch_of
+from cluster.broker.channel import Channel
+from cluster.config.definitions import BrokerConfig, TopicConfig
+from cluster.config.topology import Topology
+from cluster.contract import Reply, Request
+from cluster.partition.log import Log
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey, codec
+from cluster.protocol.batches import check_crc, parse_batches
+from cluster.protocol.framing import (
+    FrameReader,
+    decode_request_header,
+    encode_request_frame,
+    encode_response_frame,
+)
+from cluster.runtime.build import build
+from cluster.runtime.dispatch import Dispatcher
+from cluster.runtime.process import Process, ProcessState
+
+Call = Callable[[], object]
+Case = Callable[[], Call]
+
+TOPIC: Final = "orders"
+CALLS: Final = 6_000
+"""All calls of one case, at most."""
+CHUNK_FRAMES: Final = 20
+_ID: Final = bytes(range(16))
+
+
+# ------------------------------------------------------------------------------------ codec
+
+
+def hot_messages() -> dict[str, tuple[ApiKey, int, Any, Any]]:
+    """By name: key, version, a request, a response, as today's clients send and get them."""
+    produce = m.ProduceRequest(
+        acks=ACKS_ALL, timeout_ms=30_000,
+        topic_data=[
+            m.ProduceRequest.TopicProduceData(
+                name=TOPIC, topic_id=_ID,
+                partition_data=[m.ProduceRequest.PartitionProduceData(3, batch_of(10, 100))],
+            )
+        ],
+    )  # fmt: skip
+    produced = m.ProduceResponse(
+        responses=[
+            m.ProduceResponse.TopicProduceResponse(
+                name=TOPIC, topic_id=_ID,
+                partition_responses=[
+                    m.ProduceResponse.PartitionProduceResponse(index=3, base_offset=12_345)
+                ],
+            )
+        ]
+    )  # fmt: skip
+    fetch = m.FetchRequest(
+        max_wait_ms=500, min_bytes=1, session_id=7, session_epoch=3,
+        topics=[
+            m.FetchRequest.FetchTopic(
+                topic=TOPIC, topic_id=_ID,
+                partitions=[m.FetchRequest.FetchPartition(partition=at) for at in range(3)],
+            )
+        ],
+    )  # fmt: skip
+    fetched = m.FetchResponse(
+        session_id=7,
+        responses=[
+            m.FetchResponse.FetchableTopicResponse(
+                topic=TOPIC, topic_id=_ID,
+                partitions=[
+                    m.FetchResponse.PartitionData(
+                        partition_index=at, high_watermark=99, records=batch_of(10, 100)
+                    )
+                    for at in range(3)
+                ],
+            )
+        ],
+    )  # fmt: skip
+    brokers = [m.MetadataResponse.MetadataResponseBroker(at, "127.0.0.1", 9092) for at in (1, 2, 3)]
+    partitions = [
+        m.MetadataResponse.MetadataResponsePartition(
+            partition_index=at, leader_id=1, replica_nodes=[1, 2, 3], isr_nodes=[1, 2, 3]
+        )
+        for at in range(6)
+    ]
+    topic = m.MetadataResponse.MetadataResponseTopic(
+        name=TOPIC, topic_id=_ID, partitions=partitions
+    )
+    asked = m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=TOPIC)])
+    told = m.MetadataResponse(brokers=brokers, cluster_id="c" * 22, topics=[topic])
+    return {
+        "Produce v11": (ApiKey.PRODUCE, 11, produce, produced),
+        "Fetch v16": (ApiKey.FETCH, 16, fetch, fetched),
+        "Metadata v12": (ApiKey.METADATA, 12, asked, told),
+        **_small_messages(),
+    }
+
+
+def _small_messages() -> dict[str, tuple[ApiKey, int, Any, Any]]:
+    versions = [m.ApiVersionsResponse.ApiVersion(key, 0, 9) for key in range(60)]
+    commit = m.OffsetCommitRequest.OffsetCommitRequestTopic(
+        name=TOPIC,
+        partitions=[
+            m.OffsetCommitRequest.OffsetCommitRequestPartition(at, 12_345) for at in range(6)
+        ],
+    )
+    done = m.OffsetCommitResponse.OffsetCommitResponseTopic(
+        name=TOPIC,
+        partitions=[m.OffsetCommitResponse.OffsetCommitResponsePartition(at) for at in range(6)],
+    )
+    return {
+        "ApiVersions v4": (
+            ApiKey.API_VERSIONS, 4,
+            m.ApiVersionsRequest(client_software_name="bench", client_software_version="1"),
+            m.ApiVersionsResponse(api_keys=versions),
+        ),
+        "Heartbeat v4": (
+            ApiKey.HEARTBEAT, 4,
+            m.HeartbeatRequest(group_id="group", generation_id=1, member_id="member-1"),
+            m.HeartbeatResponse(),
+        ),
+        "OffsetCommit v8": (
+            ApiKey.OFFSET_COMMIT, 8,
+            m.OffsetCommitRequest(group_id="group", member_id="member-1", topics=[commit]),
+            m.OffsetCommitResponse(topics=[done]),
+        ),
+    }  # fmt: skip
+
+
+def codec_cases() -> Iterator[tuple[str, Case]]:
+    """Decoding a request with its header, encoding a response with its frame."""
+    for name, (key, version, request, response) in hot_messages().items():
+        yield f"{name}: decode request", _decoding(key, version, request)
+        yield f"{name}: encode response", _encoding(key, version, response)
+
+
+def _decoding(key: ApiKey, version: int, request: Any) -> Case:
+    def prepare() -> Call:
+        frame = memoryview(_frame(key, version, request))
+        decode_body = codec(key, version).decode_request
+        decode_body(frame, decode_request_header(frame).body_position)
+        decode = codec(key, version).decode_request
+        return lambda: decode(frame, decode_request_header(frame).body_position)
+
+    return prepare
+
+
+def _encoding(key: ApiKey, version: int, response: Any) -> Case:
+    return lambda: lambda: encode_response_frame(key, version, 7, response)
+
+
+def _frame(key: ApiKey, version: int, request: Any) -> bytearray:
+    """A request without its length."""
+    return bytearray(b"".join(encode_request_frame(key, version, 7, "bench", request)))[4:]
+
+
+# -------------------------------------------------------------------------- frames, batches, log
+
+
+def frame_loop() -> Call:
+    """Cut a read of 20 small Produce requests into frames; the time is for all 20."""
+    key, version, request, _ = hot_messages()["Produce v11"]
+    frame = b"".join(encode_request_frame(key, version, 7, "bench", request))
+    chunk = memoryview(frame * CHUNK_FRAMES)
+    reader = FrameReader(100 << 20)
+    return lambda: list(reader.feed(chunk))
+
+
+def parsing(records: int) -> Case:
+    """Look at the header of one batch."""
+
+    def prepare() -> Call:
+        buffer = memoryview(bytearray(batch_of(records, 1_000)))
+        return lambda: parse_batches(buffer)
+
+    return prepare
+
+
+def checking_crc() -> Call:
+    (batch,) = parse_batches(memoryview(bytearray(batch_of(1_000, 1_000))))
+    return lambda: check_crc(batch)
+
+
+def appending(records: int) -> Case:
+    """Check, number and append one batch to a leader's log."""
+
+    def prepare() -> Call:
+        config = TopicConfig.resolve(BrokerConfig.resolve("kafka"), {})
+        batch = batch_of(records, 100)
+        log = Log(_ID, 0)
+        batches = _fresh(lambda: memoryview(bytearray(batch)))
+        return lambda: log.append_as_leader(next(batches), 1, 1_000, config)
+
+    return prepare
+
+
+def _fresh(make: Callable[[], Any]) -> Iterator[Any]:
+    """Input made beforehand, enough for all runs of one case: one more when it runs out."""
+    ready = [make() for _ in range(CALLS)]
+    yield from ready
+    while True:
+        yield make()
+
+
+# ---------------------------------------------------------------------------- whole dispatches
+
+
+class Answers:
+    """The clients' side of a dispatcher, which only counts."""
+
+    def __init__(self) -> None:
+        self.last: Any = None
+
+    def reply(self, node_id: int, reply: Reply) -> None:
+        self.last = reply
+
+    def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
+        raise AssertionError(reason)
+
+    def process_changed(self, process: Process, was: ProcessState) -> None:
+        pass
+
+
+def small_cluster() -> tuple[Dispatcher, Answers, int]:
+    """Three brokers, quiet, one topic of one partition on all of them; and who leads it."""
+    topics = {TOPIC: {"assignment": [[1, 2, 3]], "config": {"retention.bytes": -1}}}
+    plan = build(Topology.of(brokers=3, topics=topics), 1, {1: 9092, 2: 9093, 3: 9094})
+    answers = Answers()
+    dispatcher = Dispatcher(plan.fabric, plan.processes, answers)
+    dispatcher.at(0)
+    for process in plan.processes:
+        dispatcher.start(process.node_id)
+    dispatcher.at(5_000_000)
+    return dispatcher, answers, 1
+
+
+def _request(key: ApiKey, version: int, body: Any) -> Request:
+    return Request(1, key, version, 7, "bench", body)
+
+
+def produce_body(batch: bytes) -> Any:
+    data = m.ProduceRequest.PartitionProduceData(0, memoryview(bytearray(batch)))
+    topic = m.ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])
+    return m.ProduceRequest(acks=ACKS_ALL, timeout_ms=30_000, topic_data=[topic])
+
+
+def producing(records: int, size_bytes: int) -> Case:
+    """From the decoded request to the reply, acks=all: append, two followers, watermark."""
+
+    def prepare() -> Call:
+        dispatcher, answers, leader = small_cluster()
+        batch = batch_of(records, size_bytes)
+        bodies = _fresh(lambda: produce_body(batch))
+
+        def call() -> None:
+            answers.last = None
+            dispatcher.deliver(leader, _request(ApiKey.PRODUCE, 9, next(bodies)))
+            assert answers.last is not None, "not acked within the dispatch"
+
+        call()
+        assert not answers.last.body.responses[0].partition_responses[0].error_code
+        return call
+
+    return prepare
+
+
+def producing_from_bytes() -> Call:
+    """The same from the frame to the answer's bytes, as a connection does it."""
+    dispatcher, answers, leader = small_cluster()
+    node: Any = dispatcher.processes[leader].node
+    channel = Channel(node)
+    frame = _frame(ApiKey.PRODUCE, 9, produce_body(batch_of(1, 100)))
+    frames = _fresh(lambda: memoryview(bytearray(frame)))
+
+    def call() -> None:
+        request = channel.receive(next(frames), 1, "127.0.0.1", dispatcher.now_ms)
+        assert isinstance(request, Request)
+        dispatcher.deliver(leader, request)
+        channel.answer(answers.last)
+
+    return call
+
+
+def fetching() -> Call:
+    """A consumer's fetch of one batch, session-less, from the decoded request to the reply."""
+    dispatcher, _, leader = small_cluster()
+    body = produce_body(batch_of(10, 100))
+    dispatcher.deliver(leader, _request(ApiKey.PRODUCE, 9, body))
+    partition = m.FetchRequest.FetchPartition(partition=0, partition_max_bytes=1 << 20)
+    asked = m.FetchRequest(
+        max_wait_ms=0, min_bytes=1, max_bytes=1 << 20,
+        topics=[m.FetchRequest.FetchTopic(topic=TOPIC, partitions=[partition])],
+    )  # fmt: skip
+    return lambda: dispatcher.deliver(leader, _request(ApiKey.FETCH, 12, asked))
+
+
+def cached_metadata() -> Call:
+    """Metadata from the frame to the bytes, when it was asked before."""
+    dispatcher, answers, leader = small_cluster()
+    node: Any = dispatcher.processes[leader].node
+    channel = Channel(node)
+    key, version, request, _ = hot_messages()["Metadata v12"]
+    frame = memoryview(_frame(key, version, request))
+    first = channel.receive(frame, 1, "127.0.0.1", dispatcher.now_ms)
+    assert isinstance(first, Request)
+    dispatcher.deliver(leader, first)
+    channel.answer(answers.last)
+    return lambda: channel.receive(frame, 1, "127.0.0.1", 0)
+
+
+def quiet_second() -> Call:
+    """One second of an idle cluster: heartbeats, and what followers ask."""
+    dispatcher, _, _ = small_cluster()
+
+    def call() -> None:
+        dispatcher.at(dispatcher.now_us + 1_000_000)
+
+    return call
+
+
+def all_cases() -> dict[str, Case]:
+    """Every case by its name."""
+    return {
+        **dict(codec_cases()),
+        f"frame loop, {CHUNK_FRAMES} Produce requests in a read": lambda: frame_loop(),
+        "parse batch header": parsing(10),
+        "check CRC of a 1 MB batch": checking_crc,
+        "append 1 record as leader": appending(1),
+        "append 100 records as leader": appending(100),
+        "produce 1 record: dispatch, 3 brokers, RF 3": producing(1, 100),
+        "produce 100 records: dispatch, 3 brokers, RF 3": producing(100, 100),
+        "produce 1 record: frame to answer": producing_from_bytes,
+        "fetch one batch: dispatch": fetching,
+        "Metadata asked before: frame to answer": cached_metadata,
+        "an idle second, 3 brokers": quiet_second,
+    }
