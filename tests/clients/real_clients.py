@@ -84,8 +84,9 @@ def python_admin(bootstrap: str) -> Iterator[kafka.KafkaAdminClient]:
         admin.close()
 
 
-def python_poll(consumer: kafka.KafkaConsumer, timeout_ms: int = 50) -> list[Read]:
-    """What one poll gives."""
+def python_poll(consumer: kafka.KafkaConsumer, timeout_ms: int = 300) -> list[Read]:
+    """What one poll gives.  This client forgets a join that is still under way when the timeout is
+    over, and joins once more: a group of impatient members may never come to rest."""
     return [
         Read(r.partition, r.offset, r.key, r.value, tuple(r.headers), r.timestamp)
         for records in consumer.poll(timeout_ms=timeout_ms).values()
