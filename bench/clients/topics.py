@@ -19,6 +19,9 @@ from cluster.protocol.apis import ApiKey
 
 QUIET: Final = {"log_level": 0}
 WAIT_S: Final = 60.0
+SETTLE_S: Final = 1.0
+"""A follower's fetch that is under way knows nothing of a new partition; it ends within half a
+second (replica.fetch.wait.max.ms), and only then does the next one ask for it.  So in Kafka too."""
 
 
 def admin(bootstrap: str) -> AdminClient:
@@ -50,7 +53,9 @@ def make_topic(
             if error.args[0].name() != "INVALID_REPLICATION_FACTOR" or time.monotonic() > until_s:
                 raise
             time.sleep(0.1)
-    return name, leaders(client, name, until_s)
+    found = leaders(client, name, until_s)
+    time.sleep(SETTLE_S)
+    return name, found
 
 
 def can_create(bootstrap: str) -> bool:
