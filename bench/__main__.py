@@ -32,7 +32,7 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m bench", description=__doc__.split("\n\n")[0])
     parser.add_argument("--runs", type=int, metavar="N", help=f"runs of each ({FULL_RUNS})")
     parser.add_argument("--mb", type=int, help="size of the produce load (200)")
-    parser.add_argument("--quick", action="store_true", help="one short run of all, no verdict")
+    parser.add_argument("--quick", action="store_true", help="one short run, nothing is written")
     parser.add_argument("--systems", default=",".join(SYSTEMS), help="of " + ",".join(SYSTEMS))
     parser.add_argument("--figures", default="", help=f"groups or figures; {groups}")
     parser.add_argument("--keep", action="store_true", help="keep other figures of the last time")
@@ -139,13 +139,13 @@ def main(arguments: Sequence[str]) -> int:
     count = f"{len(options.figures)} of {len(FIGURES)} figures"
     clock.say(f"kcluster {__version__} ({commit}), {count}")
     sitting = sit(options, clock)
-    if options.keep:
+    if options.keep and not options.quick:
         last = results.load()
         if last is not None:
             last.update(sitting)
             sitting = last
     text = report.render(sitting)
-    if options.dry:
+    if options.dry or options.quick:
         print(text)
         return 0
     results.save(sitting)

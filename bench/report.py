@@ -72,7 +72,9 @@ def heading(sitting: Sitting) -> str:
     versions = ", ".join(
         f"{SYSTEMS.get(name, name)} {version}" for name, version in sitting.versions.items()
     )
-    sort = "a quick look, one short run" if sitting.quick else f"medians of {sitting.runs} runs"
+    sort = f"medians of {sitting.runs} runs"
+    if sitting.quick:
+        sort = "a quick look, shorter and smaller than the titles say"
     return (
         f"Sitting of {sitting.date}: {sort}, {sitting.mb} MB of load.\n\n"
         f"Machine: {machine}.\n\nVersions: {versions}."

@@ -87,6 +87,8 @@ def visit(system: System, wanted: Collection[str], sizes: Sizes, progress: Progr
             for what, keys, step in _steps(system, running, sizes):
                 if any(key in wanted for key in keys):
                     log.attempt(what, step)
+            reasons = system.not_measured.items()
+            log.reasons.update({key: why for key, why in reasons if key in wanted})
     log.values = {key: value for key, value in log.values.items() if key in wanted}
     return log
 
@@ -100,8 +102,8 @@ def _steps(
 ) -> list[tuple[str, tuple[str, ...], Callable[[], dict[str, float]]]]:
     """(what, the figures that it gives, how), in order: what leaves traces comes late."""
     partitions = ("--partitions", str(system.partitions))
-    kill = running.kill_command()
-    load = "produce,consume,ack" if system.keeps_data else "produce,ack"
+    lacking = system.not_measured
+    load = "produce,ack" if "consume" in lacking else "produce,consume,ack"
 
     def client_of(module: str, *more: str) -> dict[str, float]:
         where = (running.bootstrap, *partitions, *more)
@@ -137,10 +139,9 @@ def _steps(
         ("requests", requested, requests),
         ("small requests", ("small_produce",), small),
         ("idle", ("idle_cpu_pct",), idle),
+        ("fail-over", ("failover_ms", "failover_librdkafka_ms"), failover),
     ]
-    if kill is not None:
-        steps.append(("fail-over", ("failover_ms", "failover_librdkafka_ms"), failover))
-    return steps
+    return [step for step in steps if step[1][0] not in lacking]
 
 
 def idle_cpu_pct(running: Running, seconds: float) -> float:

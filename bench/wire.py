@@ -20,7 +20,7 @@ LENGTH: Final = Layout(">i")
 METADATA_VERSION: Final = 4
 PRODUCE_VERSION: Final = 7
 """Old enough for all the peers, new enough for Kafka 4."""
-_WHO_IS_THERE: Final = bytes.fromhex("0000000f" "0003 0001 00000007 0001 62 00000000")
+_WHO_IS_THERE: Final = bytes.fromhex("0000000f0003 0001 00000007 0001 62 00000000")
 """Metadata v1 about no topic; the number of brokers follows the answer's correlation id.  In bytes,
 so that a start is not timed together with the compiling of a codec."""
 ACKS_ALL: Final = -1
