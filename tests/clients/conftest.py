@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import itertools
+import logging
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -33,8 +35,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _sockets_that_clients_forget() -> Iterator[None]:
-    """kafka-python does not close the socket of a connection that was refused."""
+    """kafka-python does not close the socket of a connection that was refused.  Log records that
+    pytest keeps hold some, and its threads, which end a moment after the client was closed."""
+    logger = logging.getLogger("kafka")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
     yield
+    logger.setLevel(before)
+    for thread in threading.enumerate():
+        if thread.name.startswith("kafka-io"):
+            thread.join(LIMIT_S)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
