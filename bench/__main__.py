@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from bench import report, results
 from bench.figures import FIGURES, GROUPS, OURS, SYSTEMS, Figure, chosen
 from bench.ours import visit_ours
-from bench.processes import ROOT, allow_many_files, command_output, machine
+from bench.processes import ROOT, allow_many_files, command_output, end_on_sigterm, machine
 from bench.systems import System, all_systems
 from bench.visit import FULL, QUICK, Log, Progress, Sizes, visit
 from cluster import __version__
@@ -135,6 +135,7 @@ def main(arguments: Sequence[str]) -> int:
     options = options_of(arguments)
     clock = Clock()
     allow_many_files()
+    end_on_sigterm()
     commit = command_output(["git", "rev-parse", "--short", "HEAD"]) or "no commit"
     count = f"{len(options.figures)} of {len(FIGURES)} figures"
     clock.say(f"kcluster {__version__} ({commit}), {count}")

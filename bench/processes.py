@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,6 +72,15 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def end_on_sigterm() -> None:
+    """Let SIGTERM unwind this process as Ctrl-C does, so that what it started is ended too."""
+
+    def unwind(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, unwind)
+
+
 def client(module: str, *arguments: str, timeout_s: float, **environment: str) -> dict[str, Any]:
     """Run `python -m bench.clients.<module>` to its end; the JSON object that it printed."""
     command = [sys.executable, "-m", f"bench.clients.{module}", *arguments]
@@ -91,12 +100,14 @@ def client(module: str, *arguments: str, timeout_s: float, **environment: str) -
     return found
 
 
-def free_ports(count: int, reserved: Sequence[int] = ()) -> int:
-    """The first of `count` ports in a row that nobody listens on; nor at those ports plus each of
-    `reserved`."""
+def free_ports(
+    count: int, reserved: Sequence[int] = (), is_taken: Callable[[int], bool] = lambda _: False
+) -> int:
+    """The first of `count` ports in a row that nobody listens on; nor at that port plus each of
+    `reserved`; and that is not taken otherwise."""
     for base in range(FIRST_PORT, LAST_PORT, 10):
         wanted = [base + at for at in range(count)] + [base + at for at in reserved]
-        if all(map(_is_free, wanted)):
+        if not is_taken(base) and all(map(_is_free, wanted)):
             return base
     raise BenchError(f"no {count} free ports in a row between {FIRST_PORT} and {LAST_PORT}")
 

@@ -23,7 +23,7 @@ from typing import Final
 
 import yaml
 
-from bench.processes import END_S, client, free_ports, spawn
+from bench.processes import END_S, client, end_on_sigterm, free_ports, spawn
 from bench.wire import brokers_named
 from cluster.config.topology import Topology
 from cluster.runtime.cluster import Cluster
@@ -101,6 +101,7 @@ def main() -> None:
         return
     if options.load is None:
         parser.error(f"name a load: {', '.join(LOADS)}")
+    end_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="kcb") as folder:
         profile_load(options.load, Path(folder)).sort_stats(options.sort).print_stats(options.rows)
 

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,6 +74,17 @@ class Running:
     def stop(self) -> None:
         if self.process is not None:
             end(self.process)
+
+    @contextlib.contextmanager
+    def stopped_unless_up(self) -> Iterator[None]:
+        """Around what a start does: if that is left by any exception, the system is stopped."""
+        is_up = False
+        try:
+            yield
+            is_up = True
+        finally:
+            if not is_up:
+                self.stop()
 
     def wait(self, address: tuple[str, int], brokers: int, began_s: float) -> None:
         """Until Metadata names so many brokers."""
@@ -146,13 +158,10 @@ class Kcluster(System):
         running.environment = {"XDG_RUNTIME_DIR": str(place), "PYTHONUNBUFFERED": "1"}
         command = [*kcluster_command(), "up", str(place / "topology.yaml")]
         began_s = time.perf_counter()
-        running.process = spawn(command, running.log, **running.environment)
-        running.pids = (running.process.pid,)
-        try:
+        with running.stopped_unless_up():
+            running.process = spawn(command, running.log, **running.environment)
+            running.pids = (running.process.pid,)
             running.wait(("127.0.0.1", first_port), brokers, began_s)
-        except BenchError:
-            running.stop()
-            raise
         return running
 
     def topology_text(self) -> tuple[str, int, int]:
@@ -217,10 +226,17 @@ class Peer(System):
         try:
             code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            end(process)
             raise BenchError(f"{self.script} {arguments[:1]} took over {timeout_s:g} s") from None
+        finally:
+            if process.poll() is None:
+                end(process)
         if code:
             raise BenchError(f"{self.script} {arguments[:1]} failed, see its output in {log.name}")
+
+
+def kafka_folder(port: int) -> Path:
+    """Where the script keeps a cluster's files and process numbers, by its first port."""
+    return peers_cache() / "kafka" / f"run-{port}"
 
 
 class KafkaRunning(Running):
@@ -234,12 +250,12 @@ class KafkaRunning(Running):
         return [self.peer.path(), "kill", str(self.port), "{leader}"]
 
     def find_pids(self) -> None:
-        files = sorted(self.folder.glob("n*/pid"))
-        self.pids = tuple(int(file.read_text()) for file in files)
+        texts = [file.read_text().strip() for file in sorted(self.folder.glob("n*/pid"))]
+        self.pids = tuple(int(text) for text in texts if text)
 
     @property
     def folder(self) -> Path:
-        return peers_cache() / "kafka" / f"run-{self.port}"
+        return kafka_folder(self.port)
 
     def stop(self) -> None:
         self.find_pids()
@@ -263,18 +279,16 @@ class Kafka(Peer):
         self.call("setup", timeout_s=SETUP_TIMEOUT_S, log=place / "setup")
         running = KafkaRunning(place)
         running.peer = self
-        running.port = free_ports(BROKERS, KAFKA_CONTROLLER_PORTS)
-        # A former sitting may have been cut off: its process numbers mean nothing now.
-        shutil.rmtree(running.folder, ignore_errors=True)
+        # Where there is a folder already, it and the processes that it names are not ours.
+        running.port = free_ports(
+            BROKERS, KAFKA_CONTROLLER_PORTS, lambda port: kafka_folder(port).exists()
+        )
         running.bootstrap = ",".join(f"127.0.0.1:{running.port + at}" for at in range(BROKERS))
         began_s = time.perf_counter()
-        try:
+        with running.stopped_unless_up():
             self.call("start", str(BROKERS), str(running.port), timeout_s=120, log=running.log)
             running.find_pids()
             running.wait(("127.0.0.1", running.port), BROKERS, began_s)
-        except (BenchError, KeyboardInterrupt):
-            running.stop()
-            raise
         return running
 
 
@@ -308,13 +322,10 @@ class Kfake(Peer):
         port = free_ports(BROKERS)
         running.bootstrap = ",".join(f"127.0.0.1:{port + at}" for at in range(BROKERS))
         began_s = time.perf_counter()
-        running.process = spawn([str(self.program), str(BROKERS), str(port)], running.log)
-        running.pids = (running.process.pid,)
-        try:
+        with running.stopped_unless_up():
+            running.process = spawn([str(self.program), str(BROKERS), str(port)], running.log)
+            running.pids = (running.process.pid,)
             running.wait(("127.0.0.1", port), BROKERS, began_s)
-        except BenchError:
-            running.stop()
-            raise
         return running
 
 
@@ -339,18 +350,15 @@ class Mock(Peer):
         running = Running(place)
         began_s = time.perf_counter()
         command = [sys.executable, self.path(), str(BROKERS)]
-        running.process = spawn(command, running.log)
-        running.pids = (running.process.pid,)
-        try:
+        with running.stopped_unless_up():
+            running.process = spawn(command, running.log)
+            running.pids = (running.process.pid,)
             while not (found := _BOOTSTRAP.search(running.log.read_text())):
                 if running.process.poll() is not None or time.perf_counter() - began_s > 30:
                     raise BenchError(f"it printed no bootstrap list: {running.log_tail()}")
                 time.sleep(POLL_S)
             running.bootstrap = found[1]
             running.wait(address_of(running.bootstrap), BROKERS, began_s)
-        except BenchError:
-            running.stop()
-            raise
         return running
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,8 @@ import yaml
 from bench.__main__ import options_of, sizes_of
 from bench.clients.requests import check
 from bench.ours import growth_points
-from bench.processes import BenchError, cpu_s, free_ports, status_value
-from bench.systems import Kafka, Kcluster, Kfake, Mock
+from bench.processes import BenchError, cpu_s, free_ports, spawn, status_value
+from bench.systems import Kafka, Kcluster, Kfake, Mock, Running
 from bench.virtual_scenario import Outcome, run_scenario
 from bench.visit import FULL, QUICK, new_log
 from bench.wire import LENGTH, address_of, batch_of, produce_frame
@@ -73,8 +74,18 @@ def test_kcluster__its_topology_is_the_repositorys_on_free_ports() -> None:
     assert "orders" in topology["topics"]
 
 
+def test_running__what_did_not_come_up_is_stopped_whatever_went_wrong(tmp_path: Path) -> None:
+    running = Running(tmp_path)
+    running.process = spawn([sys.executable, "-c", "input()"], running.log)
+    with pytest.raises(UnicodeError), running.stopped_unless_up():
+        raise UnicodeError
+    assert running.process.poll() is not None
+
+
 def test_ports__are_free_and_in_a_row() -> None:
-    assert free_ports(3, (101, 102)) >= 31_092
+    first = free_ports(3, (101, 102))
+    assert first >= 31_092
+    assert free_ports(3, (101, 102), lambda port: port == first) > first
 
 
 def test_growth__quick_leaves_out_the_largest() -> None:
