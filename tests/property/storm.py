@@ -1,0 +1,374 @@
+"""One seed, one storm: a cluster, clients, deeds at random times, then calm, then the verdict.
+
+    python -m tests.property.storm 17             one seed, with all that is known of a failure
+    python -m tests.property.storm 1-5000         many; failing seeds are named as they come
+    python -m tests.property.storm 17 --trace     every note of it
+"""
+
+from __future__ import annotations
+
+import sys
+from random import Random
+from typing import Any
+
+from msgspec import Struct
+
+from cluster.checkers.history import FinalLog, Ledger
+from cluster.checkers.invariants import Invariants, Watch
+from cluster.config.topology import Topology
+from cluster.contract import CONTROLLER_ID
+from cluster.partition.log import Log
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.records import read_records
+from cluster.runtime.process import ProcessState
+from cluster.runtime.verbs import ClusterError
+from cluster.runtime.virtual import VirtualDriver
+from tests.property.clients import Asker, Consumer, Producer
+
+TOPIC = "orders"
+PARTITIONS = 2
+HEAL_LIMIT_MS = 120_000
+TOPIC_RESOURCE = 2
+SET = 0
+
+
+class Plan(Struct, frozen=True):
+    """What a seed makes of the cluster and the storm."""
+
+    brokers: int
+    replication_factor: int
+    min_isr: int
+    latency_ms: int
+    unclean: bool
+    elr: bool
+    flush_messages: int | None
+    deeds: int
+    ways_to_die: tuple[str, ...]
+
+    @classmethod
+    def drawn(cls, rng: Random) -> Plan:
+        brokers = rng.choice((3, 3, 4, 5))
+        factor = rng.choice((2, 3, 3))
+        return cls(
+            brokers, factor, rng.randint(1, min(2, factor)),
+            rng.choice((0, 0, 1, 3, 10, 50)),
+            unclean=rng.random() < 0.15,
+            elr=rng.random() < 0.85,
+            flush_messages=rng.choice((None, None, 1, 5)),
+            deeds=rng.choice((6, 12, 24)),
+            ways_to_die=rng.choice(
+                (("kill",), ("kill", "clean"), ("kill", "clean", "power"),
+                 ("kill", "clean", "power", "wipe"))
+            ),
+        )  # fmt: skip
+
+    @property
+    def may_lose_quietly(self) -> bool:
+        """Without ELR the last member of an ISR leads again, whatever became of its disk."""
+        return not self.elr and bool({"power", "wipe"} & set(self.ways_to_die))
+
+
+class Storm:
+    """One run; `problems` are the lines of its verdict, empty if all is well."""
+
+    def __init__(self, seed: int, plan: Plan | None = None) -> None:
+        self.seed = seed
+        self.rng = Random(f"storm {seed}")
+        self.plan = plan or Plan.drawn(self.rng)
+        self.ledger = Ledger()
+        self.problems: list[str] = []
+        self.driver = self._build()
+        self.watch = Watch(self.driver.dispatcher, Invariants())
+        self.deleted_before = dict.fromkeys(range(PARTITIONS), 0)
+        self._cuts = 0
+
+    def _build(self) -> VirtualDriver:
+        plan = self.plan
+        config: dict[str, Any] = {"min.insync.replicas": plan.min_isr}
+        if plan.unclean:
+            config["unclean.leader.election.enable"] = True
+        if plan.flush_messages:
+            config["flush.messages"] = plan.flush_messages
+        broker_config: dict[str, Any] = {
+            "broker.session.timeout.ms": 3_000,
+            "broker.heartbeat.interval.ms": 700,
+            "replica.lag.time.max.ms": 4_000,
+            "replica.high.watermark.checkpoint.interval.ms": 1_000,
+            "leader.imbalance.check.interval.seconds": 5,
+            "eligible.leader.replicas.version": int(plan.elr),
+        }
+        topology = Topology.of(
+            brokers=[{"id": 1 + i, "port": 9_092 + i} for i in range(plan.brokers)],
+            topics={
+                TOPIC: {
+                    "partitions": PARTITIONS, "replication_factor": plan.replication_factor,
+                    "config": config,
+                }
+            },
+            config=broker_config,
+            network={"default_latency_ms": plan.latency_ms},
+        )  # fmt: skip
+        driver = VirtualDriver(topology, self.seed)
+        return driver
+
+    # ------------------------------------------------------------------------------ running
+
+    def run(self) -> list[str]:
+        """The whole of it; returns `problems`."""
+        driver = self.driver
+        driver.start()
+        driver.run_for(2_000)
+        self._add_clients()
+        for _ in range(self.plan.deeds):
+            driver.run_for(self.rng.choice((1, 1, 20, 100, 500, 1_000, 3_000)))
+            try:
+                self._deed()
+            except ClusterError:
+                continue  # not possible just now
+        self._calm()
+        self._judge()
+        return self.problems
+
+    def _add_clients(self) -> None:
+        driver, plan = self.driver, self.plan
+        self.producers = []
+        kinds = [(-1, 1000), (-1, 1001), (-1, -1), (self.rng.choice((0, 1)), -1)]
+        for number, (acks, producer_id) in enumerate(kinds):
+            name = f"{'i' if producer_id >= 0 else 'p'}{number}"
+            every_ms = self.rng.choice((100, 300, 900))
+            self.producers.append(
+                Producer(
+                    self.ledger, name, TOPIC, number % PARTITIONS, acks, producer_id, every_ms,
+                    plan.brokers,
+                )
+            )  # fmt: skip
+        self.consumers = [
+            Consumer(self.ledger, f"c{number}", TOPIC, number % PARTITIONS, number >= PARTITIONS)
+            for number in range(2 * PARTITIONS)
+        ]
+        for client in (*self.producers, *self.consumers):
+            driver.add_client(client)
+        self.operator = Asker()
+        driver.add_client(self.operator)
+
+    def _deed(self) -> None:
+        rng, driver = self.rng, self.driver
+        broker = 1 + rng.randrange(self.plan.brokers)
+        partition = rng.randrange(PARTITIONS)
+        match rng.choice(
+            ("kill", "kill", "boot", "boot", "boot", "pause", "resume", "resume", "cut", "cut",
+             "heal", "move", "move", "elect", "delete", "min_isr", "latency", "restart")
+        ):  # fmt: skip
+            case "kill":
+                driver.kill(broker, rng.choice(self.plan.ways_to_die))
+            case "restart":
+                driver.kill(broker, rng.choice([w for w in self.plan.ways_to_die if w != "clean"]))
+                driver.boot(broker)
+            case "boot":
+                for other in range(1, self.plan.brokers + 1):
+                    if driver.dispatcher.processes[other].state is ProcessState.DOWN:
+                        driver.boot(other)
+                        break
+            case "pause":
+                driver.pause(broker)
+            case "resume":
+                driver.resume(broker)
+            case "cut":
+                others = [*range(1, self.plan.brokers + 1), CONTROLLER_ID]
+                others += list(driver.clients)
+                others.remove(broker)
+                other = rng.choice(others)
+                a, b = (broker, other) if rng.random() < 0.5 else (other, broker)
+                driver.cut(a, b, one_way=rng.random() < 0.5)
+            case "heal":
+                driver.heal()
+            case "move":
+                driver.move(TOPIC, partition, broker)
+            case "elect":
+                driver.verbs.elect(TOPIC, partition, False, lambda _: None)
+            case "delete":
+                self._delete_records(partition)
+            case "min_isr":
+                self._set_min_isr(broker)
+            case "latency":
+                latency = rng.choice((0, 1, 5, 20, 50, 300))
+                for other in range(1, self.plan.brokers + 1):
+                    if other != broker:
+                        driver.plan.fabric.set_latency(broker, other, latency, one_way=True)
+
+    def _delete_records(self, partition: int) -> None:
+        registration = self.driver.verbs.partition(TOPIC, partition)
+        committed = self.watch.invariants.committed.get((registration.topic_id, partition))
+        if committed is None or registration.leader < 0:
+            return
+        before = committed.end * self.rng.randrange(1, 5) // 5
+        self.deleted_before[partition] = max(self.deleted_before[partition], before)
+        wanted = m.DeleteRecordsRequest.DeleteRecordsPartition(partition, before)
+        topic = m.DeleteRecordsRequest.DeleteRecordsTopic(TOPIC, [wanted])
+        body = m.DeleteRecordsRequest(topics=[topic], timeout_ms=5_000)
+        self.operator.ask(registration.leader, ApiKey.DELETE_RECORDS, 2, body)
+
+    def _set_min_isr(self, broker: int) -> None:
+        value = str(self.rng.randint(1, 2))
+        config = m.IncrementalAlterConfigsRequest.AlterableConfig("min.insync.replicas", SET, value)
+        resource = m.IncrementalAlterConfigsRequest.AlterConfigsResource(
+            TOPIC_RESOURCE, TOPIC, [config]
+        )
+        body = m.IncrementalAlterConfigsRequest(resources=[resource])
+        self.operator.ask(broker, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
+
+    # --------------------------------------------------------------------------- afterwards
+
+    def _calm(self) -> None:
+        driver = self.driver
+        for process in driver.dispatcher.processes.values():
+            if process.state is ProcessState.PAUSED:
+                driver.resume(process.node_id)
+        driver.heal()
+        driver.run_for(5_000)
+        for process in driver.dispatcher.processes.values():
+            if process.state is ProcessState.DOWN:
+                driver.boot(process.node_id)
+        for producer in self.producers:
+            producer.close()
+        driver.run_for(20_000)
+        for registration, _ in self._replicas():
+            if registration.leader < 0 and not (registration.isr or registration.elr):
+                # Only an operator who bears the loss can help (KIP-966).
+                driver.verbs.elect(TOPIC, registration.partition, True, lambda _: None)
+        if not driver.run_until_condition(self._is_whole, HEAL_LIMIT_MS):
+            self._problem("does-not-heal", self._state())
+        final = self.driver.now_ms
+        for producer in self.producers:
+            producer._make()
+            producer._work(driver.now_ms)
+            producer.deadline_ms = producer.deadline_ms or driver.now_ms
+        driver.run_until_condition(lambda: not any(p.pending for p in self.producers), 20_000)
+        for consumer in self.consumers:
+            consumer.close()
+        driver.run_for(6_000)
+        for producer in self.producers:
+            if producer.pending:
+                self._problem("cannot-write", f"{producer.name} since {final} ms")
+        if not self._is_whole():
+            self._problem("does-not-settle", self._state())
+        self.watch.look()
+
+    def _replicas(self) -> list[tuple[Any, dict[int, Any]]]:
+        """(registration, replicas by broker) of each partition."""
+        image = self.driver.verbs.settled.image
+        found = []
+        for registration in image.topics[TOPIC].partitions:
+            replicas = {}
+            for broker in registration.replicas:
+                node: Any = self.driver.dispatcher.processes[broker].node
+                if node is not None:
+                    key = (registration.topic_id, registration.partition)
+                    replica = node.replicas.get(*key)
+                    if replica is not None:
+                        replicas[broker] = replica
+            found.append((registration, replicas))
+        return found
+
+    def _is_whole(self) -> bool:
+        for registration, replicas in self._replicas():
+            if len(registration.isr) < len(registration.replicas) or registration.leader < 0:
+                return False
+            if len(replicas) < len(registration.replicas):
+                return False
+            ends = {(r.log.log_end_offset, r.high_watermark) for r in replicas.values()}
+            if len(ends) > 1 or any(end != watermark for end, watermark in ends):
+                return False
+        return True
+
+    def _state(self) -> str:
+        return "; ".join(
+            f"{registration} {list(replicas.values())}"
+            for registration, replicas in self._replicas()
+        )
+
+    def _problem(self, name: str, text: str) -> None:
+        self.problems.append(f"{name}: {text}")
+
+    def _judge(self) -> None:
+        invariants = self.watch.invariants
+        invariants.look_for_unanswered(self.driver.now_ms, 20_000)
+        excused = self.plan.may_lose_quietly
+        self.problems += [
+            str(found)
+            for found in invariants.found
+            if not (excused and found.name in ("committed-lost", "truncated-committed"))
+        ]
+        final = {}
+        for registration, _ in self._replicas():
+            partition = registration.partition
+            key = (registration.topic_id, partition)
+            logs = [self.driver.plan.disks[broker].logs[key] for broker in registration.replicas]
+            contents = [_contents(log) for log in logs]
+            start = max(log.log_start_offset for log in logs)
+            kept = [[entry for entry in content if entry[0] >= start] for content in contents]
+            if any(entries != kept[0] for entries in kept[1:]):
+                self._problem("replicas-differ", f"{TOPIC}-{partition}: {logs}")
+            if start > self.deleted_before[partition]:
+                self._problem("start-leapt", f"{start} > {self.deleted_before[partition]}: {logs}")
+            unclean = self._was_unclean(partition) or excused
+            final[TOPIC, partition] = FinalLog(start, kept[0], unclean)
+        self.problems += [str(found) for found in self.ledger.check(final)]
+        for producer in self.producers:
+            if producer.epoch_bumps and not final[TOPIC, producer.partition].loss_allowed:
+                at_ms, text = producer.epoch_bumps[0]
+                self._problem("sequence-lost", f"{producer.name} at {at_ms} ms: {text}")
+
+    def _was_unclean(self, partition: int) -> bool:
+        return any(
+            note.kind == "leader_elected"
+            and note.data["topic"] == TOPIC
+            and note.data["partition"] == partition
+            and not note.data["clean"]
+            for note in self.driver.notes
+        )
+
+    def report(self) -> str:
+        """All that helps to understand a failure."""
+        lines = self.driver.trace[-40:]
+        return "\n".join(
+            (
+                *lines, "", f"seed {self.seed}: {self.plan}", *self.problems[:12],
+                f"replay: python -m tests.property.storm {self.seed}",
+            )
+        )  # fmt: skip
+
+
+def _contents(log: Log) -> list[tuple[int, bytes | None]]:
+    return [
+        (record.offset, record.value)
+        for batch in log.batches_from(log.log_start_offset)
+        for record in read_records(batch)
+        if record.offset >= log.log_start_offset
+    ]
+
+
+def main(argv: list[str]) -> int:
+    first, _, last = argv[0].partition("-")
+    failed = 0
+    for seed in range(int(first), int(last or first) + 1):
+        storm = Storm(seed)
+        try:
+            storm.run()
+        except AssertionError as error:
+            storm.problems.append(f"crash: {error!r:.300}")
+            if not last:
+                print("\n".join(storm.driver.trace[-40:]))
+                raise
+        if "--trace" in argv:
+            print("\n".join(storm.driver.trace))
+        if storm.problems:
+            failed += 1
+            print(f"{seed}: {storm.problems[0][:230]}" if last else storm.report(), flush=True)
+    print(f"{failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
