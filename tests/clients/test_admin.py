@@ -102,7 +102,7 @@ def test_admin__kafka_python_creates_describes_and_deletes_topics(
         (PythonNewTopic("no/slash", 1, 1), InvalidTopicError),
         (PythonNewTopic("x", 0, 1), InvalidPartitionsError),
         (PythonNewTopic("x", 1, 4), InvalidReplicationFactorError),
-        (PythonNewTopic("x", 1, 1, topic_configs={"retention.mss": "1"}), InvalidConfigurationError),
+        (PythonNewTopic("x", 1, 1, topic_configs={"retention": "1"}), InvalidConfigurationError),
         (PythonNewTopic("x", 1, 1, topic_configs={"retention.ms": "x"}), InvalidConfigurationError),
     ],
     ids=["name", "partitions", "replication factor", "config's name", "config's value"],
@@ -242,7 +242,8 @@ def test_admin__confluent_is_told_what_is_wrong_with_a_topic(
 
 
 def test_admin__confluent_adds_partitions(shared: Cluster, admin: AdminClient, topic: str) -> None:
-    result(admin.create_partitions([NewPartitions(topic, 3, replica_assignment=[[1, 2, 3], [2, 3, 1]])]))
+    new = NewPartitions(topic, 3, replica_assignment=[[1, 2, 3], [2, 3, 1]])
+    result(admin.create_partitions([new]))
     shared.wait_for(isr=(topic, 2, 3))
     assert code_of(admin.create_partitions([NewPartitions(topic, 2)])) == KE.INVALID_PARTITIONS
 
