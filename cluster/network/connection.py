@@ -92,7 +92,7 @@ class Connection:
                 gate.wake()
                 self._read()
                 self.pump()
-                gate.settle()
+                gate.settle_soon()
         finally:
             # Also when a step raised: that is our bug, and this client's connection goes with it.
             self.close("")
@@ -237,7 +237,7 @@ class Connection:
         self.last_active_ms = gate.now_ms()
         self.flush()
         self.pump()
-        gate.settle()
+        gate.settle_soon()
 
     # --------------------------------------------------------------------------- the end
 

@@ -52,11 +52,12 @@ class Gate(Protocol):
     def wake(self) -> None:
         """Control has come from the hub: time has passed."""
 
-    def settle(self) -> None:
-        """Control goes back to the hub: finish what the dispatches since `wake` began."""
+    def settle_soon(self) -> None:
+        """Finish what was begun since `wake`, together with what other sockets that are ready in
+        this turn of the loop begin, before it waits for more."""
 
     def deliver(self, node_id: int, event: Event) -> None:
-        """Run a dispatch with this event."""
+        """Give a node this event now; what follows from it comes with the next `settle`."""
 
     def defer(self, node_id: int, event: Event) -> None:
         """Deliver this event by the next `settle`."""

@@ -135,6 +135,20 @@ class Dispatcher:
         self._pending.append((process, process.life, event))
         self._run()
 
+    def hand_in(self, node_id: int, event: Event) -> None:
+        """Give `event` to a node; what the nodes then have to say to each other waits for `run`.
+        So what many clients send at once is replicated at once."""
+        self._step(self.processes[node_id], event, self.now_us // 1000)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing waits for `run`."""
+        return not self._pending and not self._touched
+
+    def run(self) -> None:
+        """Let the nodes talk until they have nothing more to say."""
+        self._run()
+
     def _collect_arrivals(self) -> None:
         in_flight = self._in_flight
         while in_flight and in_flight[0][0] <= self.now_us:

@@ -65,6 +65,7 @@ class LiveDriver:
         self._dirty: deque[Connection] = deque()
         self._deferred: deque[tuple[int, Event]] = deque()
         self._settling = False
+        self._settle_is_due = False
         self._conditions: list[tuple[Callable[[], bool], Future[None]]] = []
         self._commands: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._commands_lock = threading.Lock()
@@ -197,24 +198,37 @@ class LiveDriver:
         self.dispatcher.at(now_us)
 
     def deliver(self, node_id: int, event: Event) -> None:
-        self.dispatcher.deliver(node_id, event)
+        self.dispatcher.hand_in(node_id, event)
 
     def defer(self, node_id: int, event: Event) -> None:
         self._deferred.append((node_id, event))
+
+    def settle_soon(self) -> None:
+        if not self._settle_is_due:
+            self._settle_is_due = True
+            hub = self._hub
+            assert hub is not None
+            hub.loop.run_callback(self._settle_now)
+
+    def _settle_now(self) -> None:
+        self._settle_is_due = False
+        self.settle()
 
     def settle(self) -> None:
         if self._settling:
             return
         self._settling = True
+        dispatcher, dirty = self.dispatcher, self._dirty
         try:
-            while self._dirty or self._deferred:
+            while dirty or self._deferred or not dispatcher.is_quiet:
                 while self._deferred:
                     node_id, event = self._deferred.popleft()
-                    self.dispatcher.deliver(node_id, event)
-                if self._dirty:
-                    connection = self._dirty.popleft()
+                    dispatcher.hand_in(node_id, event)
+                while dirty:
+                    connection = dirty.popleft()
                     connection.is_dirty = False
                     connection.pump()
+                dispatcher.run()
         finally:
             self._settling = False
         if self._conditions:
