@@ -81,7 +81,8 @@ class ReplicaFetcher:
         self._named: dict[tuple[bytes, int], None] = {}
         """To be named in the next request: new, or their position has changed."""
         self._forgotten: dict[tuple[bytes, int], None] = {}
-        self._in_session: dict[tuple[bytes, int], None] = {}
+        self._in_session: dict[tuple[bytes, int], tuple[int, int]] = {}
+        """(leader epoch, log end) with which it was named last."""
         self._session_id = 0
         self._session_epoch = 0
         self._under_way: PeerCall | None = None
@@ -166,7 +167,8 @@ class ReplicaFetcher:
                     partition_max_bytes=max_bytes,
                 )
             )
-            self._in_session[key] = None
+            self._forgotten.pop(key, None)
+            self._in_session[key] = (replica.leader_epoch, log.log_end_offset)
         self._named = {}
         return list(topics.values())
 
@@ -200,11 +202,17 @@ class ReplicaFetcher:
             for data in topic.partitions:
                 key = (topic.topic_id, data.partition_index)
                 replica = self._replicas.get(key)
-                if replica is not None and not replica.is_leader:
+                if replica is not None and self._is_about_now(replica):
                     self._take(replica, data, now_ms)
         if not self._session_id:
             self._begin_anew()
         self.send(now_ms)
+
+    def _is_about_now(self, replica: Replica) -> bool:
+        """Is the answer to what would be asked now?  Others may have led since, and been followed:
+        then what this leader said is of the past.  Kafka: processFetchRequest's check."""
+        asked = self._in_session.get(replica.key)
+        return asked == (replica.leader_epoch, replica.log.log_end_offset)
 
     def _begin_anew(self) -> None:
         """The next fetch is a full one, naming everything but what is left out for a while."""
@@ -302,9 +310,10 @@ class ReplicaFetcher:
     def _ask_offset(self, replica: Replica, timestamp: int, now_ms: int) -> None:
         """Where does the leader's log end, or begin?  Kafka: fetchOffsetAndTruncate."""
         self._leave_out(replica.key)
+        asked_in = replica.leader_epoch
         partition = m.ListOffsetsRequest.ListOffsetsPartition(
             partition_index=replica.partition,
-            current_leader_epoch=replica.leader_epoch,
+            current_leader_epoch=asked_in,
             timestamp=timestamp,
         )
         request = m.ListOffsetsRequest(
@@ -315,7 +324,7 @@ class ReplicaFetcher:
         )
 
         def on_answer(response: Any, now_ms: int) -> None:
-            if self._replicas.get(replica.key) is not replica or replica.is_leader:
+            if self._replicas.get(replica.key) is not replica or replica.leader_epoch != asked_in:
                 return
             answer = None if response is None else response.topics[0].partitions[0]
             if answer is None or answer.error_code:

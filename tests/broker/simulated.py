@@ -134,6 +134,15 @@ class Simulated(VirtualDriver):
         answer = self.ask(broker, ApiKey.PRODUCE, 10, body)
         return answer.body.responses[0].partition_responses[0]
 
+    def create_topic(self, name: str, assignment: list[list[int]]) -> Answer:
+        """Create a topic; `assignment[i]`: the replicas of partition i."""
+        wanted = [
+            m.CreateTopicsRequest.CreatableReplicaAssignment(index, replicas)
+            for index, replicas in enumerate(assignment)
+        ]
+        topic = m.CreateTopicsRequest.CreatableTopic(name, -1, -1, wanted)
+        return self.ask(1, ApiKey.CREATE_TOPICS, 5, m.CreateTopicsRequest([topic], 5_000))
+
     def delete_records(self, before: int) -> Answer:
         """Delete what lies before an offset."""
         partition = m.DeleteRecordsRequest.DeleteRecordsPartition(0, before)
@@ -168,7 +177,7 @@ class Simulated(VirtualDriver):
 
     def values(self, broker: int) -> list[bytes | None]:
         """The values in a broker's log, in order of offset; the broker may be down."""
-        (log,) = (log for key, log in self.plan.disks[broker].logs.items() if key[1] == 0)
+        log = self.plan.disks[broker].logs[self.verbs.partition(TOPIC, 0).topic_id, 0]
         batches = log.read(log.log_start_offset, 1 << 30, log.log_end_offset, True)
         return [record.value for batch in batches for record in read_records(batch)]
 

@@ -322,3 +322,24 @@ def test_latency__replication_and_failover_work_over_slow_links(latency_ms: floa
     t.until(lambda: again.body is not None)
     assert again.error == "NONE"
     assert t.values(3) == [b"m1", b"m2"]
+
+
+def test_late_answer__of_a_former_epoch_is_not_taken():
+    # Broker 3 asks leader 1; before the slow answer is there, 2 and then 1 again have led.
+    t = Simulated()
+    t.create_topic("other", [[1, 3]])  # so that broker 3 has a fetcher for broker 1 all along
+    t.plan.fabric.set_latency(1, 3, 3_000, one_way=True)
+    t.run_for(8_000)
+    t.cut(1, 2, one_way=True)
+    sessions = t.replica(1).sessions
+    t.until(lambda: any(s.parked and s.parked.reader.follower_id == 3 for s in sessions))
+    t.produce(b"only on 1", acks=1)
+    t.run_for(10)
+    t.move("orders", 0, 2)
+    t.heal()
+    acked = t.produce(b"m1", to=2)
+    t.until(lambda: acked.error == "NONE", 2_000)
+    t.move("orders", 0, 1)
+    t.run_for(5_000)
+    assert [t.values(broker) for broker in (1, 2, 3)] == [[b"m1"]] * 3
+    assert not t.told(kinds.BROKER_DOWN)
