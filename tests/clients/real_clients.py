@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -215,7 +216,7 @@ READERS = {"kafka-python": python_read, "confluent-kafka": confluent_read}
 # -------------------------------------------------------------------------------------- load
 
 
-class Load:
+class Load(ABC):
     """Numbered records sent by a thread for as long as the `with` lasts.
 
     `acked`: place of each number that was acked; `failed`: error of each that was not.
@@ -249,8 +250,8 @@ class Load:
             came = self._moved.wait_for(lambda: len(self.acked) >= target, LIMIT_S)
         assert came, f"{len(self.acked)} of {target} acks within {LIMIT_S:g} s; {self.failed}"
 
-    def _run(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _run(self) -> None: ...
 
     def _loop(self, send: Callable[[int], None], serve: Callable[[], object]) -> None:
         while not self._stopping.is_set():
