@@ -48,7 +48,7 @@ class Connection:
     __slots__ = (
         "_ahead_bytes", "_frames", "_hub", "_malformed", "_pumping", "_readable", "_reader",
         "_reading", "_socket", "_unsent", "_unsent_bytes", "_waiter", "_writable",
-        "awaits_reply", "client_host", "connection_id", "is_dirty", "is_open",
+        "awaits_reply", "client_host", "connection_id", "is_dirty", "is_open", "is_unflushed",
         "last_active_ms", "listener",
     )  # fmt: skip
 
@@ -62,6 +62,8 @@ class Connection:
         self.is_open = True
         self.is_dirty = False
         """On the driver's list of connections to be pumped."""
+        self.is_unflushed = False
+        """On its list of those to be flushed."""
         self.awaits_reply = False
         self.last_active_ms = listener.gate.now_ms()
         self._hub = hub
@@ -144,7 +146,8 @@ class Connection:
     # ---------------------------------------------------------------------- to the broker
 
     def pump(self) -> None:
-        """Hand over frames until one must wait; then write all the answers that there are."""
+        """Hand over frames until one must wait.  Answers are written together, when the driver
+        has nothing left to do."""
         if self._pumping:
             return
         self._pumping = True
@@ -156,8 +159,10 @@ class Connection:
                 self._hand_over(frame)
         finally:
             self._pumping = False
-        self.flush()
+        if self._unsent:
+            self.listener.gate.flush_later(self)
         if self._malformed and not frames and not self.awaits_reply:
+            self._send()
             self.close(self._malformed)
         self._set_reading(
             bool(self._malformed) or self._ahead_bytes < READ_AHEAD_BYTES or not self._may_not_go_on
@@ -196,6 +201,12 @@ class Connection:
             self._unsent_bytes += len(buffer)
 
     def flush(self) -> None:
+        """Send the answers that there are; requests that waited for that go on."""
+        self._send()
+        if self._frames and not self._may_not_go_on:
+            self.listener.gate.pump_later(self)
+
+    def _send(self) -> None:
         """Send what the kernel takes now; the rest when it takes more.  Never waits."""
         unsent = self._unsent
         if not unsent or not self.is_open or (self._writable and self._writable.active):
@@ -235,7 +246,7 @@ class Connection:
         gate = self.listener.gate
         gate.wake()
         self.last_active_ms = gate.now_ms()
-        self.flush()
+        self._send()
         self.pump()
         gate.settle_soon()
 

@@ -65,6 +65,9 @@ class Gate(Protocol):
     def pump_later(self, connection: Connection) -> None:
         """Pump this connection by the next `settle`."""
 
+    def flush_later(self, connection: Connection) -> None:
+        """Flush this connection at the end of the next `settle`."""
+
     def next_connection_id(self) -> int:
         """An id that no connection of this cluster has had."""
 

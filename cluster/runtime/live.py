@@ -63,6 +63,7 @@ class LiveDriver:
         """From the monotonic clock to the cluster's."""
         self._connection_ids = 0
         self._dirty: deque[Connection] = deque()
+        self._unflushed: list[Connection] = []
         self._deferred: deque[tuple[int, Event]] = deque()
         self._settling = False
         self._settle_is_due = False
@@ -220,7 +221,7 @@ class LiveDriver:
         self._settling = True
         dispatcher, dirty = self.dispatcher, self._dirty
         try:
-            while dirty or self._deferred or not dispatcher.is_quiet:
+            while dirty or self._deferred or self._unflushed or not dispatcher.is_quiet:
                 while self._deferred:
                     node_id, event = self._deferred.popleft()
                     dispatcher.hand_in(node_id, event)
@@ -229,12 +230,20 @@ class LiveDriver:
                     connection.is_dirty = False
                     connection.pump()
                 dispatcher.run()
+                if not dirty:
+                    self._flush()
         finally:
             self._settling = False
         if self._conditions:
             self._check_conditions()
         if self.dispatcher.quiet_until_us < self._armed_us:
             self._arm()
+
+    def _flush(self) -> None:
+        unflushed, self._unflushed = self._unflushed, []
+        for connection in unflushed:
+            connection.is_unflushed = False
+            connection.flush()
 
     def _check_conditions(self) -> None:
         for entry in tuple(self._conditions):
@@ -286,6 +295,11 @@ class LiveDriver:
         if not connection.is_dirty:
             connection.is_dirty = True
             self._dirty.append(connection)
+
+    def flush_later(self, connection: Connection) -> None:
+        if not connection.is_unflushed:
+            connection.is_unflushed = True
+            self._unflushed.append(connection)
 
     def next_connection_id(self) -> int:
         self._connection_ids += 1
