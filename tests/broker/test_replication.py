@@ -343,3 +343,21 @@ def test_late_answer__of_a_former_epoch_is_not_taken():
     t.run_for(5_000)
     assert [t.values(broker) for broker in (1, 2, 3)] == [[b"m1"]] * 3
     assert not t.told(kinds.BROKER_DOWN)
+
+
+def test_watermark__reaches_a_follower_that_had_to_truncate_first():
+    # Told together with where its log diverges, it is not taken: it must be told again.
+    t = Simulated(flush_messages=1)
+    t.cut(2, 1, one_way=True)
+    t.produce(b"m1", acks=1)
+    t.cut(1, 2)
+    t.produce(b"on 1 and 3 only", acks=1)
+    assert [t.values(broker) for broker in (2, 3)] == [[b"m1"], [b"m1", b"on 1 and 3 only"]]
+    t.pause(3)
+    t.kill(1)
+    t.until(lambda: t.state.leader == 2 and t.isr == [2])
+    t.resume(3)
+    t.until(lambda: t.isr == [2, 3])
+    t.run_for(2_000)
+    assert t.values(3) == [b"m1"]
+    assert t.replica(3).high_watermark == 1

@@ -302,7 +302,9 @@ class PendingFetch(DelayedOperation):
         for key, wanted, read in found.reads:
             data = partition_data(self.broker, wanted, read, self.reader)
             if session is not None:
-                wanted.sent_high_watermark = read.high_watermark
+                # A fetcher does not take a watermark that comes with an error, or a divergence.
+                told = -1 if read.must_be_told else read.high_watermark
+                wanted.sent_high_watermark = told
                 wanted.sent_log_start_offset = read.log_start_offset
                 if read.size_bytes:
                     # Those that got a turn go to the end of the queue.
