@@ -29,6 +29,7 @@ LAYERS = {
     "broker": "contract timers protocol controller.metadata trace config partition",
     "network": "contract timers protocol trace config broker",
     "runtime": "contract timers protocol trace config partition controller broker network",
+    "checkers": "contract protocol trace partition controller broker runtime",
     "demo": "contract timers protocol trace config partition controller broker network runtime",
     "cli": "contract timers protocol trace config partition controller broker network runtime demo",
 }

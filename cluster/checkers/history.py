@@ -1,8 +1,8 @@
 """What clients were told, against what the logs hold in the end.
 
-Owns: the ledger of sends and reads, and the anomalies found in it.  Never: looks into a node; all it
-knows a client knows too.
-Kafka: no counterpart; the names and the three outcomes of a send are Jepsen's (its Kafka workload).
+Owns: the ledger of sends and reads, and the anomalies found in it.  Never: looks into a node; all
+it knows a client knows too.
+Kafka: no counterpart; names and the three outcomes of a send are Jepsen's (its Kafka workload).
 
 Every value is sent once by the application, so it is its own name.  A send ends as one of
   acked    the answer said so, with an offset
@@ -178,10 +178,12 @@ def _untrue_answers(
             continue
         if send.outcome is Outcome.FAILED:
             yield "failed-write", f"{_shown(send.value)} is at offset {at[0]}"
-        elif send.outcome is Outcome.ACKED and not log.loss_allowed and send.acks == -1:
-            if send.offset >= 0 and send.offset not in at:
-                text = f"{_shown(send.value)}, acked at {send.offset}, is at {_listed(at)}"
-                yield "moved-write", text
+        elif (
+            send.outcome is Outcome.ACKED and send.acks == -1 and not log.loss_allowed
+            and send.offset not in (-1, *at)
+        ):  # fmt: skip
+            text = f"{_shown(send.value)}, acked at {send.offset}, is at {_listed(at)}"
+            yield "moved-write", text
     sent = {send.value for send in sends}
     for value, at in places.items():
         if value not in sent:
@@ -198,9 +200,11 @@ def _lost_reads(reads: Sequence[Read], log: FinalLog) -> Iterator[tuple[str, str
                 f"offset {read.offset}: {other.consumer} read {_shown(other.value)},"
                 f" {read.consumer} {_shown(read.value)}"
             )
-        elif other is read and read.offset >= log.start_offset:
-            if held.get(read.offset, b"") != read.value:
-                yield "lost-read", f"{read.consumer} read {_shown(read.value)} at {read.offset}"
+        elif (
+            other is read and read.offset >= log.start_offset
+            and held.get(read.offset, b"") != read.value
+        ):  # fmt: skip
+            yield "lost-read", f"{read.consumer} read {_shown(read.value)} at {read.offset}"
 
 
 def _odd_polls(reads: Sequence[Read], log: FinalLog) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,8 @@ node, decides whether a loss was allowed by anything but the notes of an unclean
 Kafka: the specs of KIP-101, KIP-279, KIP-497, KIP-966; RaftEventSimulationTest's invariants.
 
 `Invariants.look` after each step of a broker compares that broker's replicas with what was seen of
-them before; only those that changed are judged, so that it costs microseconds.  The names of what it finds are in `VIOLATIONS`, with what each means.
+them before; only those that changed are judged, so that it costs microseconds.  The names of what
+it finds are in `VIOLATIONS`, with what each means.
 
 What is committed is learnt from leaders: all below a leader's high watermark.  From then on it
 must be in the log of every later leader, at its offset, until an unclean election says otherwise.
@@ -18,15 +19,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from cluster.broker.node import BrokerNode
-from cluster.contract import Event, Node, Note, Reply, Request
+from cluster.contract import Note, Request
 from cluster.controller.metadata import NO_LEADER, PartitionRegistration
-from cluster.controller.node import ControllerNode
 from cluster.partition.log import Log
 from cluster.partition.replica import Replica, Role
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.batches import Batch
-from cluster.runtime.dispatch import Dispatcher
 from cluster.trace import kinds
 
 VIOLATIONS: Final = {
@@ -58,6 +56,7 @@ Identity = tuple[int, int, int, int, int, bytes]
 
 _CRC: Final = slice(17, 21)
 _ACKS_ALL: Final = -1
+_NEVER_MS: Final = -1
 
 
 class Violation(Struct, frozen=True):
@@ -225,13 +224,15 @@ class Invariants:
         self._answered.append((request, body))
 
     def on_death(self, broker: int) -> None:
-        """Its process is gone, and with it what it had not answered."""
-        self._open = {key: entry for key, entry in self._open.items() if entry[0] != broker}
+        """Its process is gone: nobody is owed an answer any more."""
+        for key, (asked, request, _) in self._open.items():
+            if asked == broker:
+                self._open[key] = (broker, request, _NEVER_MS)
 
     def look_for_unanswered(self, now_ms: int, limit_ms: int) -> None:
         """Nothing may be unanswered for longer than `limit_ms` where all brokers run."""
         for broker, request, asked_ms in self._open.values():
-            if asked_ms + limit_ms < now_ms:
+            if asked_ms + limit_ms < now_ms and asked_ms != _NEVER_MS:
                 text = f"{type(request.body).__name__} of {asked_ms} ms"
                 self._report(now_ms, f"broker {broker}", [("no-reply", text)])
 
@@ -406,53 +407,3 @@ def _extend(committed: Committed, leader: Replica) -> None:
         if batch.base_offset >= committed.end:
             committed.batches[batch.base_offset] = identity(batch)
     committed.end = watermark
-
-
-class Watch:
-    """Invariants at work on a cluster: every step of every node is looked at, just before the next
-    one runs.  Call `look` once more at the end."""
-
-    def __init__(self, dispatcher: Dispatcher, invariants: Invariants | None = None) -> None:
-        self.invariants = invariants or Invariants()
-        self._dispatcher = dispatcher
-        self._stepped: tuple[int, Node | None] = (0, None)
-        """(its life, the node) of the last step; it may have died since."""
-        self._metadata_offset = -1
-        self._tap = dispatcher.tap
-        dispatcher.tap = self._before_step
-        dispatcher.note_sinks = (*dispatcher.note_sinks, self._on_note)
-        dispatcher.reply_sinks = (*dispatcher.reply_sinks, self._on_reply)
-
-    def look(self) -> None:
-        """Judge the node whose step was the last."""
-        (life, node), now_ms = self._stepped, self._dispatcher.now_ms
-        self._stepped = (0, None)
-        match node:
-            case BrokerNode() as broker:
-                self.invariants.look(
-                    now_ms, broker.node_id, life, broker.image.offset, broker.replicas.all()
-                )
-            case ControllerNode(image=image) if image.offset != self._metadata_offset:
-                self._metadata_offset = image.offset
-                for topic in image.topics.values():
-                    for partition in topic.partitions:
-                        subject = f"{topic.name}-{partition.partition}"
-                        self.invariants.look_at_metadata(now_ms, subject, partition)
-
-    def _before_step(self, now_us: int, node_id: int, event: Event) -> None:
-        self.look()
-        if self._tap is not None:
-            self._tap(now_us, node_id, event)
-        process = self._dispatcher.processes[node_id]
-        self._stepped = (process.life, process.node)
-        if isinstance(event, Request):
-            self.invariants.on_request(node_id, event, now_us // 1000)
-
-    def _on_note(self, note: Note) -> None:
-        self.invariants.on_note(note)
-        if note.kind == kinds.BROKER_DOWN:
-            self.look()  # while its logs are still as it left them
-            self.invariants.on_death(note.data["broker"])
-
-    def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
-        self.invariants.on_reply(node_id, reply.request, reply.body, now_ms)

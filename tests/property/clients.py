@@ -151,6 +151,11 @@ class Producer:
         out = next((out for out in self.pending if out.correlation_id == correlation_id), None)
         if out is None:
             return
+        if any(number < correlation_id for number in self._timeouts):
+            # An earlier answer was lost in a cut: over TCP the connection would have broken.
+            self._lost_touch(now_ms, keep_open=False)
+            self._work(now_ms)
+            return
         out.correlation_id = None
         answer = body.responses[0].partition_responses[0]
         error = ErrorCode(answer.error_code)

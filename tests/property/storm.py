@@ -14,7 +14,8 @@ from typing import Any
 from msgspec import Struct
 
 from cluster.checkers.history import FinalLog, Ledger
-from cluster.checkers.invariants import Invariants, Watch
+from cluster.checkers.invariants import Invariants
+from cluster.checkers.watch import Watch
 from cluster.config.topology import Topology
 from cluster.contract import CONTROLLER_ID
 from cluster.partition.log import Log
@@ -31,6 +32,10 @@ PARTITIONS = 2
 HEAL_LIMIT_MS = 120_000
 TOPIC_RESOURCE = 2
 SET = 0
+OF_LOSS = (
+    "committed-lost", "committed-differs", "truncated-committed", "ack-before-commit",
+    "read-uncommitted",
+)  # fmt: skip
 
 
 class Plan(Struct, frozen=True):
@@ -81,7 +86,7 @@ class Storm:
         self.driver = self._build()
         self.watch = Watch(self.driver.dispatcher, Invariants())
         self.deleted_before = dict.fromkeys(range(PARTITIONS), 0)
-        self._cuts = 0
+        self.heal_limit_ms = HEAL_LIMIT_MS
 
     def _build(self) -> VirtualDriver:
         plan = self.plan
@@ -237,7 +242,7 @@ class Storm:
             if registration.leader < 0 and not (registration.isr or registration.elr):
                 # Only an operator who bears the loss can help (KIP-966).
                 driver.verbs.elect(TOPIC, registration.partition, True, lambda _: None)
-        if not driver.run_until_condition(self._is_whole, HEAL_LIMIT_MS):
+        if not driver.run_until_condition(self._is_whole, self.heal_limit_ms):
             self._problem("does-not-heal", self._state())
         final = self.driver.now_ms
         for producer in self.producers:
@@ -298,7 +303,7 @@ class Storm:
         self.problems += [
             str(found)
             for found in invariants.found
-            if not (excused and found.name in ("committed-lost", "truncated-committed"))
+            if not (excused and found.name in OF_LOSS)
         ]
         final = {}
         for registration, _ in self._replicas():

@@ -1,0 +1,34 @@
+"""Storms over clusters: whatever is done to them, Kafka's promises are kept.
+
+More of them: KCLUSTER_SEEDS=1-5000 pytest tests/property, or python -m tests.property.storm 1-5000.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.property.storm import Storm
+
+FIRST, _, LAST = os.environ.get("KCLUSTER_SEEDS", "1-96").partition("-")
+SEEDS = range(int(FIRST), int(LAST or FIRST) + 1)
+AT_ONCE = 8
+"""Seeds in one test, so that it is neither too short nor too long to be seen."""
+
+
+@pytest.mark.parametrize("first", SEEDS[::AT_ONCE])
+@pytest.mark.timeout_s(120)
+def test_storm__no_promise_is_broken(first: int) -> None:
+    for seed in range(first, min(first + AT_ONCE, SEEDS.stop)):
+        storm = Storm(seed)
+        assert not storm.run(), "\n" + storm.report()
+
+
+def test_storm__the_same_seed_gives_the_same_trace() -> None:
+    hashes = []
+    for _ in range(2):
+        storm = Storm(3)
+        storm.run()
+        hashes.append(storm.driver.trace_hash())
+    assert hashes[0] == hashes[1]
