@@ -8,24 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
+from typing import Final
+
+NEVER_MS: Final = 1 << 62
+"""Later than any deadline."""
 
 
 class Timers:
     """Deadlines by key: setting a key again moves it.  Due callbacks run in order of deadline,
-    then in the order in which they were set."""
+    then in the order in which they were set.
 
-    __slots__ = ("_armed", "_heap", "_sequence")
+    `next_ms`: nothing is due before it; NEVER_MS when nothing is set.  It may be too early, as
+    what was moved or cancelled is not looked for: then `run_due` runs nothing, and knows better.
+    """
+
+    __slots__ = ("_armed", "_heap", "_sequence", "next_ms")
 
     def __init__(self) -> None:
         self._armed: dict[Hashable, tuple[int, Callable[[int], None]]] = {}
         self._heap: list[tuple[int, int, Hashable]] = []
         self._sequence = 0
+        self.next_ms = NEVER_MS
 
     def set(self, key: Hashable, at_ms: int, callback: Callable[[int], None]) -> None:
         """Call `callback(now_ms)` at `at_ms` or later, unless moved or cancelled before."""
         self._sequence += 1
         self._armed[key] = (self._sequence, callback)
         heappush(self._heap, (at_ms, self._sequence, key))
+        if at_ms < self.next_ms:
+            self.next_ms = at_ms
         if len(self._heap) > 64 and len(self._heap) > 4 * len(self._armed):
             self._drop_stale()
 
@@ -36,24 +47,25 @@ class Timers:
     def __contains__(self, key: Hashable) -> bool:
         return key in self._armed
 
-    @property
-    def next_ms(self) -> int | None:
-        """The earliest deadline, or None."""
+    def __len__(self) -> int:
+        """How many are set."""
+        return len(self._armed)
+
+    def run_due(self, now_ms: int) -> None:
+        """Run every callback whose deadline has come, and those that they set for now."""
         heap, armed = self._heap, self._armed
         while heap:
             at_ms, sequence, key = heap[0]
             entry = armed.get(key)
-            if entry is not None and entry[0] == sequence:
-                return at_ms
+            is_stale = entry is None or entry[0] != sequence
+            if not is_stale and at_ms > now_ms:
+                break
             heappop(heap)
-        return None
-
-    def run_due(self, now_ms: int) -> None:
-        """Run every callback whose deadline has come, and those that they set for now."""
-        while (at_ms := self.next_ms) is not None and at_ms <= now_ms:
-            _, _, key = heappop(self._heap)
-            _, callback = self._armed.pop(key)
-            callback(now_ms)
+            if entry is not None and not is_stale:
+                del armed[key]
+                entry[1](now_ms)
+                heap = self._heap
+        self.next_ms = heap[0][0] if heap else NEVER_MS
 
     def _drop_stale(self) -> None:
         live = {sequence for sequence, _ in self._armed.values()}

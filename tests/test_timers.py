@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.timers import Timers
+from cluster.timers import NEVER_MS, Timers
 
 
 def test_timers__run_in_order_of_deadline_then_of_setting():
@@ -20,12 +20,12 @@ def test_timers__setting_again_moves_and_cancelling_forgets():
     timers.set("moved", 30, ran.append)
     timers.set("cancelled", 10, ran.append)
     timers.cancel("cancelled")
-    assert timers.next_ms == 30
     timers.run_due(29)
     assert ran == []
+    assert timers.next_ms == 30
     timers.run_due(31)
     assert ran == [31]
-    assert timers.next_ms is None
+    assert timers.next_ms == NEVER_MS
 
 
 def test_timers__a_callback_may_set_its_own_again():

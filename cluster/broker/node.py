@@ -51,7 +51,7 @@ from cluster.partition.disk import Disk
 from cluster.partition.replica import Replica
 from cluster.protocol.apis import VERSIONS, ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.timers import Timers
+from cluster.timers import NEVER_MS, Timers
 
 PEER_API_OF: Final = {
     "FetchRequest": ApiKey.FETCH,
@@ -108,9 +108,8 @@ class BrokerNode:
     def deadline_ms(self) -> int | None:
         """When the next timer or parked request is due."""
         timer_ms, parked_ms = self.timers.next_ms, self.purgatory.next_ms
-        if timer_ms is None or (parked_ms is not None and parked_ms < timer_ms):
-            return parked_ms
-        return timer_ms
+        earliest_ms = parked_ms if parked_ms < timer_ms else timer_ms
+        return earliest_ms if earliest_ms < NEVER_MS else None
 
     def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
         """Take one event; see contract.py for what drivers guarantee."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from cluster.timers import NEVER_MS
+
 
 class DelayedOperation:
     """A parked request.  Subclasses finish it by `complete`, once."""
@@ -27,16 +29,23 @@ class DelayedOperation:
 
 
 class Purgatory:
-    """The deadlines of all parked requests of one broker."""
+    """The deadlines of all parked requests of one broker.
 
-    __slots__ = ("_queues",)
+    `next_ms`: nothing is due before it; NEVER_MS when nothing is parked.  It may be too early, as
+    what is done is not looked for: then `run_due` finds nothing to do, and knows better.
+    """
+
+    __slots__ = ("_queues", "next_ms")
 
     def __init__(self) -> None:
         self._queues: dict[int, deque[DelayedOperation]] = {}
+        self.next_ms = NEVER_MS
 
     def park(self, operation: DelayedOperation, wait_ms: int, now_ms: int) -> None:
         """Expire `operation` in `wait_ms`, unless it is done before."""
-        operation.deadline_ms = now_ms + wait_ms
+        deadline_ms = operation.deadline_ms = now_ms + wait_ms
+        if deadline_ms < self.next_ms:
+            self.next_ms = deadline_ms
         queue = self._queues.get(wait_ms)
         if queue is None:
             queue = self._queues[wait_ms] = deque()
@@ -45,27 +54,16 @@ class Purgatory:
                 queue.popleft()
         queue.append(operation)
 
-    @property
-    def next_ms(self) -> int | None:
-        """The earliest deadline, or None."""
-        earliest: int | None = None
-        emptied = []
-        for wait_ms, queue in self._queues.items():
-            while queue and queue[0].done:
-                queue.popleft()
-            if not queue:
-                emptied.append(wait_ms)
-            elif earliest is None or queue[0].deadline_ms < earliest:
-                earliest = queue[0].deadline_ms
-        for wait_ms in emptied:
-            del self._queues[wait_ms]
-        return earliest
-
     def run_due(self, now_ms: int) -> None:
         """Expire all whose deadline has come, the earliest first."""
-        due = [
-            operation for queue in self._queues.values() for operation in _pop_due(queue, now_ms)
-        ]
+        due: list[DelayedOperation] = []
+        self.next_ms = NEVER_MS
+        for wait_ms, queue in tuple(self._queues.items()):
+            due += _pop_due(queue, now_ms)
+            if not queue:
+                del self._queues[wait_ms]
+            elif queue[0].deadline_ms < self.next_ms:
+                self.next_ms = queue[0].deadline_ms
         due.sort(key=lambda operation: operation.deadline_ms)
         for operation in due:
             if not operation.done:

@@ -163,9 +163,12 @@ def _reordered(
         before = last.get(send.producer)
         last[send.producer] = send
         if before is not None and places[send.value][0] < places[before.value][0]:
-            yield "reordered", (
-                f"{_shown(send.value)}, sent after {_shown(before.value)}, is at offset"
-                f" {places[send.value][0]}, before {places[before.value][0]}"
+            yield (
+                "reordered",
+                (
+                    f"{_shown(send.value)}, sent after {_shown(before.value)}, is at offset"
+                    f" {places[send.value][0]}, before {places[before.value][0]}"
+                ),
             )
 
 
@@ -196,9 +199,12 @@ def _lost_reads(reads: Sequence[Read], log: FinalLog) -> Iterator[tuple[str, str
     for read in reads:
         other = first.setdefault(read.offset, read)
         if other.value != read.value:
-            yield "inconsistent-read", (
-                f"offset {read.offset}: {other.consumer} read {_shown(other.value)},"
-                f" {read.consumer} {_shown(read.value)}"
+            yield (
+                "inconsistent-read",
+                (
+                    f"offset {read.offset}: {other.consumer} read {_shown(other.value)},"
+                    f" {read.consumer} {_shown(read.value)}"
+                ),
             )
         elif (
             other is read and read.offset >= log.start_offset
@@ -220,8 +226,9 @@ def _odd_polls(reads: Sequence[Read], log: FinalLog) -> Iterator[tuple[str, str]
         elif read.offset > before + 1 and not log.loss_allowed:
             between = [offset for offset in offsets if before < offset < read.offset]
             if between:
-                yield "skipped", (
-                    f"{read.consumer} was given {read.offset} after {before}, not {between[0]}"
+                yield (
+                    "skipped",
+                    (f"{read.consumer} was given {read.offset} after {before}, not {between[0]}"),
                 )
 
 

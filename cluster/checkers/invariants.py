@@ -165,8 +165,9 @@ def step_violations(old: Seen, new: Replica) -> Iterator[tuple[str, str]]:
     if new.leader_epoch < old.leader_epoch:
         yield "epoch-back", f"leader epoch {old.leader_epoch} -> {new.leader_epoch}"
     if new.registration.partition_epoch < old.partition_epoch:
-        yield "epoch-back", (
-            f"partition epoch {old.partition_epoch} -> {new.registration.partition_epoch}"
+        yield (
+            "epoch-back",
+            (f"partition epoch {old.partition_epoch} -> {new.registration.partition_epoch}"),
         )
     if new.is_leader and old.role is Role.LEADER and new.leader_epoch == old.leader_epoch:
         if new.high_watermark < old.high_watermark:
@@ -313,8 +314,9 @@ class Invariants:
         if registration is None or broker not in registration.isr:
             return
         if replica.log.log_end_offset < committed.end and not self._is_behind_unclean(replica):
-            yield "truncated-committed", (
-                f"log end {replica.log.log_end_offset}, committed up to {committed.end}"
+            yield (
+                "truncated-committed",
+                (f"log end {replica.log.log_end_offset}, committed up to {committed.end}"),
             )
 
     def _began_to_lead(
@@ -335,8 +337,11 @@ class Invariants:
             return
         lacking = first_lacking(replica.log, committed)
         if lacking is not None:
-            yield "committed-lost", (
-                f"epoch {epoch} begins without what is committed from {lacking} to {committed.end}"
+            yield (
+                "committed-lost",
+                (
+                    f"epoch {epoch} begins without what is committed from {lacking} to {committed.end}"
+                ),
             )
             committed.restart(replica.log)
 
@@ -366,8 +371,9 @@ class Invariants:
     def _judge_ack(self, replica: Replica, answer: Any) -> Iterator[tuple[str, str]]:
         end = self.committed[replica.key].end
         if answer.base_offset >= end and not self._is_behind_unclean(replica):
-            yield "ack-before-commit", (
-                f"{replica.name}: offset {answer.base_offset} acked, committed up to {end}"
+            yield (
+                "ack-before-commit",
+                (f"{replica.name}: offset {answer.base_offset} acked, committed up to {end}"),
             )
 
     def _judge_read(self, replica: Replica, answer: Any) -> Iterator[tuple[str, str]]:
@@ -376,9 +382,12 @@ class Invariants:
             return
         for batch in answer.records:
             if batch.last_offset >= committed.end:
-                yield "read-uncommitted", (
-                    f"{replica.name}: offset {batch.last_offset} read, committed up to"
-                    f" {committed.end}"
+                yield (
+                    "read-uncommitted",
+                    (
+                        f"{replica.name}: offset {batch.last_offset} read, committed up to"
+                        f" {committed.end}"
+                    ),
                 )
 
 
@@ -389,9 +398,12 @@ def _differing(replica: Replica, committed: Committed, start: int) -> Iterator[t
             return
         wanted = committed.batches.get(batch.base_offset)
         if wanted is not None and wanted != identity(batch):
-            yield "committed-differs", (
-                f"offset {batch.base_offset} is of epoch {batch.leader_epoch} here,"
-                f" of epoch {wanted[2]} where it was committed"
+            yield (
+                "committed-differs",
+                (
+                    f"offset {batch.base_offset} is of epoch {batch.leader_epoch} here,"
+                    f" of epoch {wanted[2]} where it was committed"
+                ),
             )
             return
 

@@ -59,7 +59,7 @@ from cluster.controller.metadata import (
 from cluster.controller.partition_index import PartitionIndex
 from cluster.controller.registry import HANDLERS
 from cluster.controller.topic_names import TopicNames
-from cluster.timers import Timers
+from cluster.timers import NEVER_MS, Timers
 
 _MIN_ISR: Final = "min.insync.replicas"
 
@@ -106,7 +106,8 @@ class ControllerNode:
 
     @property
     def deadline_ms(self) -> int | None:
-        return self.timers.next_ms
+        next_ms = self.timers.next_ms
+        return next_ms if next_ms < NEVER_MS else None
 
     def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
         """Take one event; return what is to be done, in order."""

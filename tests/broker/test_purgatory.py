@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cluster.broker.purgatory import DelayedOperation, Purgatory
+from cluster.timers import NEVER_MS
 
 
 class Parked(DelayedOperation):
@@ -27,7 +28,7 @@ def test_purgatory__expires_in_order_of_deadline_whatever_the_wait():
     assert expired == [early]
     purgatory.run_due(500)
     assert expired == [early, late]
-    assert purgatory.next_ms is None
+    assert purgatory.next_ms == NEVER_MS
 
 
 def test_purgatory__what_is_done_is_not_expired_and_not_waited_for():
@@ -36,8 +37,9 @@ def test_purgatory__what_is_done_is_not_expired_and_not_waited_for():
     purgatory.park(done, 100, now_ms=0)
     purgatory.park(waiting, 100, now_ms=50)
     done.done = True
-    assert purgatory.next_ms == 150
     assert len(purgatory) == 1
+    purgatory.run_due(100)
+    assert purgatory.next_ms == 150
     purgatory.run_due(1_000)
     assert expired == [waiting]
 

@@ -139,9 +139,7 @@ def test_produce__keys_nulls_headers_and_timestamps_come_back(shared: Cluster, t
     assert confluent_read(shared.bootstrap, topic) == expected
 
 
-def test_produce__equal_keys_go_to_equal_partitions(
-    shared: Cluster, make_topic: MakeTopic
-) -> None:
+def test_produce__equal_keys_go_to_equal_partitions(shared: Cluster, make_topic: MakeTopic) -> None:
     topic = make_topic(4)
     with python_producer(shared.bootstrap) as producer:
         for number in range(200):

@@ -1,8 +1,8 @@
 """One seed, one storm: a cluster, clients, deeds at random times, then calm, then the verdict.
 
-    python -m tests.property.storm 17             one seed, with all that is known of a failure
-    python -m tests.property.storm 1-5000         many; failing seeds are named as they come
-    python -m tests.property.storm 17 --trace     every note of it
+python -m tests.property.storm 17             one seed, with all that is known of a failure
+python -m tests.property.storm 1-5000         many; failing seeds are named as they come
+python -m tests.property.storm 17 --trace     every note of it
 """
 
 from __future__ import annotations
@@ -301,9 +301,7 @@ class Storm:
         invariants.look_for_unanswered(self.driver.now_ms, 20_000)
         excused = self.plan.may_lose_quietly
         self.problems += [
-            str(found)
-            for found in invariants.found
-            if not (excused and found.name in OF_LOSS)
+            str(found) for found in invariants.found if not (excused and found.name in OF_LOSS)
         ]
         final = {}
         for registration, _ in self._replicas():

@@ -132,7 +132,7 @@ class StandInBroker:
 
     def at(self, now_ms: int) -> None:
         """Let time pass until `now_ms`, one deadline after the other."""
-        while (next_ms := self.timers.next_ms) is not None and next_ms <= now_ms:
+        while (next_ms := self.timers.next_ms) <= now_ms:
             self.now_ms = next_ms
             self.timers.run_due(next_ms)
         self.now_ms = now_ms
