@@ -118,7 +118,6 @@ class Replica:
         written under older epochs, and is what followers must agree with first.
         """
         new_epoch = not self.is_leader or registration.leader_epoch > self.leader_epoch
-        was_leader = self.is_leader
         self._take(registration)
         self.role = Role.LEADER
         self.is_leader = True
@@ -130,8 +129,8 @@ class Replica:
         log = self.log
         self.leader_epoch_start_offset = log.log_end_offset
         log.epochs.assign(registration.leader_epoch, log.log_end_offset)
-        if not was_leader:
-            self.followers = {}
+        # Also where it led before: others may have since, whom its followers agreed with.
+        self.followers = {}
         self._keep_followers(now_ms)
         self.advance_high_watermark(now_ms)
         return True

@@ -254,3 +254,16 @@ def test_truncation__takes_the_watermark_down_with_the_log():
     leader.append(2)
     leader.replica.truncate_to(2)
     assert (leader.replica.log.log_end_offset, leader.replica.high_watermark) == (2, 2)
+
+
+def test_lead__again_after_others_forgets_what_followers_had():
+    # Epoch 1 was another's, of which this leader heard only with epoch 2: followers may have
+    # truncated since and hold other records, so that what they had is no promise any more.
+    leader = Leader()
+    leader.append(3)
+    leader.fetch(2, 3)
+    again = registration(leader_epoch=2, partition_epoch=2, isr=(1, 2))
+    assert leader.replica.lead(again, 10)
+    assert leader.replica.high_watermark == 0
+    leader.fetch(2, 3, now_ms=20)
+    assert leader.replica.high_watermark == 3

@@ -232,6 +232,7 @@ class Storm:
                 driver.resume(process.node_id)
         driver.heal()
         driver.run_for(5_000)
+        self._look_for_dead_leaders()
         for process in driver.dispatcher.processes.values():
             if process.state is ProcessState.DOWN:
                 driver.boot(process.node_id)
@@ -259,6 +260,13 @@ class Storm:
         if not self._is_whole():
             self._problem("does-not-settle", self._state())
         self.watch.look()
+
+    def _look_for_dead_leaders(self) -> None:
+        """Sessions have ended by now: nobody who is down may still be called a leader."""
+        for registration, _ in self._replicas():
+            process = self.driver.dispatcher.processes.get(registration.leader)
+            if process is not None and process.state is ProcessState.DOWN:
+                self._problem("dead-leader", f"{TOPIC}-{registration.partition}: {registration}")
 
     def _replicas(self) -> list[tuple[Any, dict[int, Any]]]:
         """(registration, replicas by broker) of each partition."""

@@ -9,8 +9,7 @@ import pytest
 
 from cluster.broker import fetching
 from cluster.broker.handlers import fetch
-from cluster.controller import elections
-from cluster.controller.liveness import Sessions
+from cluster.controller import brokers, elections
 from cluster.partition.producers import ProducerStates
 from cluster.partition.replica import Replica
 from cluster.protocol.errors import ErrorCode
@@ -81,8 +80,7 @@ def joining_the_isr_is_for_the_asking(patch: pytest.MonkeyPatch) -> None:
 
 
 def heartbeats_do_not_matter(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Sessions, "expired", lambda *_: None)
-    patch.setattr(Sessions, "is_valid", lambda *_: False)
+    patch.setattr(brokers, "fence", lambda *_: None)
 
 
 def the_low_ones_stay_out(patch: pytest.MonkeyPatch) -> None:
@@ -90,11 +88,10 @@ def the_low_ones_stay_out(patch: pytest.MonkeyPatch) -> None:
 
 
 def watermark_starts_anew(patch: pytest.MonkeyPatch) -> None:
-    honest = Replica.commit_isr
-
     def commit(self: Replica, registration: Any, now_ms: int) -> bool:
+        self._take(registration)
         self.high_watermark = max(self.log.log_start_offset, self.high_watermark - 5)
-        return honest(self, registration, now_ms)
+        return True
 
     patch.setattr(Replica, "commit_isr", commit)
 
@@ -120,7 +117,7 @@ MUTATIONS: tuple[tuple[Patch, str], ...] = (
     (acks_do_not_wait, "ack-before-commit"),
     (sequences_are_not_checked, "duplicate"),
     (consumers_read_to_the_end, "read-uncommitted"),
-    (heartbeats_do_not_matter, "does-not-heal"),
+    (heartbeats_do_not_matter, "dead-leader"),
     (the_low_ones_stay_out, "does-not-heal"),
     (watermark_starts_anew, "watermark-back"),
     (late_answers_are_believed_failed, "failed-write"),
