@@ -247,6 +247,11 @@ class ReplicaFetcher:
         moved = False
         batches = data.records
         if batches:
+            end_offset = replica.log.log_end_offset
+            if batches[0].base_offset < end_offset == data.log_start_offset:
+                # All that is here is deleted there, and its log begins inside a batch.
+                # DIFFERS: Kafka gives the partition up until a restart, unless this log is empty.
+                replica.truncate_fully_and_start_at(end_offset)
             replica.append_as_follower(batches, now_ms)
             self._named[replica.key] = None
             moved = True

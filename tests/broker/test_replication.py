@@ -361,3 +361,19 @@ def test_watermark__reaches_a_follower_that_had_to_truncate_first():
     t.run_for(2_000)
     assert t.values(3) == [b"m1"]
     assert t.replica(3).high_watermark == 1
+
+
+def test_deleted__a_diverged_log_that_ends_inside_a_batch_of_its_leader_begins_anew():
+    # DeleteRecords made broker 2 forget where epoch 0 ended: nothing tells 1 to truncate.
+    t = Simulated(min_insync_replicas=2)
+    t.produce(b"m1")
+    t.cut_off(1)
+    t.until(lambda: t.state.leader == 2)
+    t.produce(b"only on 1", to=1, acks=1)
+    t.produce(b"m2", b"m3", b"m4", to=2)
+    t.delete_records(2)
+    t.heal()
+    t.until(lambda: t.isr == [1, 2, 3])
+    t.produce(b"m5")
+    assert t.replica(1).log.log_start_offset == 2
+    assert t.values(1)[-3:] == [b"m3", b"m4", b"m5"]
