@@ -35,6 +35,7 @@ test: lint
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 
 compat: $(VENV)/.dev

@@ -115,6 +115,7 @@ class Lifecycle:
         if not self._caught_up and broker.image.offset >= broker.epoch:
             # The registration itself has arrived: say so at once, to be unfenced.
             self._caught_up = True
+            broker.replicas.remove_strays()
             self._heartbeat(now_ms)
 
     # ---------------------------------------------------------------------------- heartbeats

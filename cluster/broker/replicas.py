@@ -267,6 +267,15 @@ class Replicas:
         if was_leader and replica.topic == OFFSETS_TOPIC:
             self._broker.coordinator.on_resigned(replica.partition, now_ms)
 
+    def remove_strays(self) -> None:
+        """Delete logs of an earlier life whose partitions were deleted or moved away meanwhile.
+
+        Kafka: LogManager.isStrayReplica.
+        """
+        disk = self._broker.disk
+        for key in [key for key in disk.logs if key not in self._by_key]:
+            disk.remove(*key)
+
     def _topic_config(self, topic: str) -> TopicConfig:
         return TopicConfig.resolve(self._broker.config, self._broker.image.topic_configs(topic))
 

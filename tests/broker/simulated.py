@@ -150,6 +150,13 @@ class Simulated(VirtualDriver):
         body = m.DeleteRecordsRequest(topics=[topic], timeout_ms=5_000)
         return self.ask(self.leader, ApiKey.DELETE_RECORDS, 2, body)
 
+    def delete_topic(self, via: int) -> Answer:
+        """Delete the topic by asking a broker."""
+        body = m.DeleteTopicsRequest(
+            topics=[m.DeleteTopicsRequest.DeleteTopicState(name=TOPIC)], timeout_ms=5_000
+        )
+        return self.ask(via, ApiKey.DELETE_TOPICS, 6, body)
+
     # ------------------------------------------------------------------------ looking
 
     @property

@@ -309,6 +309,17 @@ def test_out_of_range__a_follower_that_lacks_deleted_records_begins_where_the_le
     assert t.values(3) == [b"m3"]
 
 
+def test_deleted_topic__leaves_no_log_on_a_broker_that_was_down():
+    t = Simulated()
+    t.produce(b"m1")
+    t.kill(3)
+    t.until(lambda: t.isr == [1, 2])
+    t.delete_topic(via=1)
+    t.boot(3)
+    t.run_for(1_000)
+    assert [len(t.plan.disks[broker].logs) for broker in (1, 2, 3)] == [0, 0, 0]
+
+
 @pytest.mark.parametrize("latency_ms", [0.2, 5, 40])
 def test_latency__replication_and_failover_work_over_slow_links(latency_ms: float):
     t = Simulated(min_insync_replicas=2, latency_ms=latency_ms)
