@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from cluster.broker.sessions import SessionPartition
-from cluster.partition.replica import NONE, Replica, Role
+from cluster.partition.followers import NO_ROLE
+from cluster.partition.replica import NONE, Replica
 from cluster.protocol import messages as m
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import Batch
@@ -33,6 +34,7 @@ class Reader(Struct, gc=False):
 
     follower_id: int
     """Broker id, or CONSUMER_ID."""
+    is_follower: bool
     follower_epoch: int
     leader_only: bool
     """False: a consumer that may read from any replica (KIP-392, Fetch v11+)."""
@@ -40,13 +42,9 @@ class Reader(Struct, gc=False):
     wants_hints: bool
     """Told who leads where this broker does not (KIP-951, Fetch v16+)."""
 
-    @property
-    def is_follower(self) -> bool:
-        return self.follower_id >= 0
-
 
 class PartitionRead(Struct, gc=False):
-    """What one partition has to tell.  `available_bytes`: to decide whether to wait for more."""
+    """What one partition has to tell."""
 
     error: ErrorCode
     high_watermark: int = -1
@@ -55,11 +53,13 @@ class PartitionRead(Struct, gc=False):
     size_bytes: int = 0
     diverging_epoch: int = -1
     diverging_end_offset: int = -1
+    must_be_told: bool = False
+    """Worth an answer at once: Kafka does not let an error or a divergence wait."""
 
-    @property
-    def must_be_told(self) -> bool:
-        """Worth an answer at once: Kafka does not let an error or a divergence wait."""
-        return self.error is not NONE or self.diverging_end_offset >= 0
+
+def refusal(error: ErrorCode) -> PartitionRead:
+    """Nothing could be read, and why."""
+    return PartitionRead(error, must_be_told=True)
 
 
 def find_replica(broker: BrokerNode, wanted: SessionPartition, by_id: bool) -> Replica | ErrorCode:
@@ -76,25 +76,33 @@ def read_partition(
 
     `at_least_one`: the first batch is returned however large (KIP-74).
     """
-    error = _may_read(replica, wanted, reader)
-    if error:
-        return PartitionRead(error)
-    log = replica.log
-    if wanted.last_fetched_epoch >= 0:
+    if not (
+        replica.is_leader
+        and wanted.current_leader_epoch == replica.leader_epoch
+        and (not reader.is_follower or reader.follower_id in replica.followers)
+    ):
+        # Not the plain case: find out what speaks against it, if anything does.
+        error = _may_read(replica, wanted, reader)
+        if error:
+            return refusal(error)
+    log, offset = replica.log, wanted.fetch_offset
+    log_end_offset = log.log_end_offset
+    epoch = wanted.last_fetched_epoch
+    if epoch >= 0 and (epoch != log.epochs.latest or offset > log_end_offset):
         diverging = _divergence(replica, wanted)
         if diverging is not None:
             return diverging
-    offset = wanted.fetch_offset
-    if not log.log_start_offset <= offset <= log.log_end_offset:
-        return PartitionRead(ErrorCode.OFFSET_OUT_OF_RANGE)
-    end_offset = log.log_end_offset if reader.is_follower else replica.high_watermark
-    limit = min(max_bytes, wanted.max_bytes)
+    if not log.log_start_offset <= offset <= log_end_offset:
+        return refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
+    end_offset = log_end_offset if reader.is_follower else replica.high_watermark
     batches: list[Batch] | None = None
     size_bytes = 0
-    if offset < end_offset and (limit > 0 or at_least_one):
-        batches = log.read(offset, limit, end_offset, at_least_one)
-        for batch in batches:
-            size_bytes += batch.size_bytes
+    if offset < end_offset:
+        limit = min(max_bytes, wanted.max_bytes)
+        if limit > 0 or at_least_one:
+            batches = log.read(offset, limit, end_offset, at_least_one)
+            for batch in batches:
+                size_bytes += batch.size_bytes
     return PartitionRead(NONE, replica.high_watermark, log.log_start_offset, batches, size_bytes)
 
 
@@ -104,7 +112,7 @@ def _may_read(replica: Replica, wanted: SessionPartition, reader: Reader) -> Err
         if error:
             return error
     else:
-        if replica.role is Role.NONE:
+        if replica.role is NO_ROLE:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         error = replica.check_epoch(wanted.current_leader_epoch)
         if error:
@@ -123,11 +131,11 @@ def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | N
         wanted.last_fetched_epoch, replica.log.log_end_offset
     )
     if epoch < 0 or end_offset < 0:
-        return PartitionRead(ErrorCode.OFFSET_OUT_OF_RANGE)
+        return refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return PartitionRead(
             NONE, replica.high_watermark, replica.log.log_start_offset,
-            diverging_epoch=epoch, diverging_end_offset=end_offset,
+            diverging_epoch=epoch, diverging_end_offset=end_offset, must_be_told=True,
         )  # fmt: skip
     return None
 

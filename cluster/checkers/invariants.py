@@ -31,7 +31,8 @@ from cluster.checkers.rules import (
 )
 from cluster.contract import Note, Request
 from cluster.controller.metadata import PartitionRegistration
-from cluster.partition.replica import Replica, Role
+from cluster.partition.followers import Role
+from cluster.partition.replica import Replica
 from cluster.protocol.apis import ApiKey
 from cluster.trace import kinds
 

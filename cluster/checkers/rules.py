@@ -12,8 +12,9 @@ from typing import Final
 from msgspec import Struct
 
 from cluster.controller.metadata import NO_LEADER, PartitionRegistration
+from cluster.partition.followers import Role
 from cluster.partition.log import Log
-from cluster.partition.replica import Replica, Role
+from cluster.partition.replica import Replica
 from cluster.protocol.batches import Batch
 
 Identity = tuple[int, int, int, int, int, bytes]

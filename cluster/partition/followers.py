@@ -1,11 +1,12 @@
-"""What a leader knows of its followers, and the ISR that it asks for because of it.
+"""A replica's role, what a leader knows of its followers, and the ISR that it asks for.
 
-Owns: these two values.  Never: changes them (replica.py does).
+Owns: these values.  Never: changes them (replica.py does).
 Kafka: ReplicaState, PendingPartitionChange.
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Final
 
 from msgspec import Struct
@@ -13,6 +14,17 @@ from msgspec import Struct
 UNKNOWN_OFFSET: Final = -1
 NEVER_MS: Final = -(10**12)
 """Before any run began; virtual clocks start at 0."""
+
+
+class Role(Enum):
+    """What a replica is to its partition; NONE until metadata has said."""
+
+    NONE = "none"
+    LEADER = "leader"
+    FOLLOWER = "follower"
+
+
+NO_ROLE: Final = Role.NONE
 
 
 class FollowerProgress(Struct):

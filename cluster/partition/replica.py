@@ -16,12 +16,11 @@ Kafka: kafka.cluster.Partition, Replica; KIP-101, KIP-497, KIP-841, KIP-903, KIP
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.contract import NoteId
 from cluster.controller.metadata import BrokerRegistration, PartitionRegistration
-from cluster.partition.followers import NEVER_MS, FollowerProgress, IsrProposal
+from cluster.partition.followers import NEVER_MS, NO_ROLE, FollowerProgress, IsrProposal, Role
 from cluster.partition.log import Appended
 from cluster.protocol.errors import ErrorCode
 
@@ -32,14 +31,6 @@ if TYPE_CHECKING:
 
 NONE: Final = ErrorCode.NONE
 """Falsy, as is no other error.  A name of its own: an enum's members are slow to look up."""
-
-
-class Role(Enum):
-    """What a replica is to its partition; NONE until metadata has said."""
-
-    NONE = "none"
-    LEADER = "leader"
-    FOLLOWER = "follower"
 
 
 class Replica:
@@ -69,7 +60,7 @@ class Replica:
         self.config = config
         self.registration = registration
         self.leader_epoch = registration.leader_epoch
-        self.role = Role.NONE
+        self.role = NO_ROLE
         self.is_leader = False
         self.high_watermark = max(
             log.log_start_offset, min(log.high_watermark_checkpoint, log.log_end_offset)
@@ -335,7 +326,7 @@ class Replica:
 
     def retire(self) -> None:
         """This broker hosts the partition no longer: nobody may be served from it."""
-        self.role = Role.NONE
+        self.role = NO_ROLE
         self.is_leader = False
         self.followers = {}
         self.proposal = None

@@ -23,6 +23,7 @@ from cluster.broker.fetching import (
     node_endpoints,
     partition_data,
     read_partition,
+    refusal,
 )
 from cluster.broker.purgatory import DelayedOperation
 from cluster.broker.registry import PARKED, handles
@@ -34,6 +35,7 @@ from cluster.broker.sessions import (
     SessionPartition,
 )
 from cluster.contract import Request
+from cluster.partition.followers import NO_ROLE
 from cluster.partition.replica import Replica
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
@@ -176,6 +178,7 @@ class PendingFetch(DelayedOperation):
         follower_id = _follower_id(body)
         self.reader = Reader(
             follower_id,
+            follower_id >= 0,
             body.replica_state.replica_epoch,
             version < FIRST_VERSION_WITH_ANY_REPLICA,
             body.isolation_level,
@@ -200,18 +203,15 @@ class PendingFetch(DelayedOperation):
         session = self.session
         keys = self.partitions if session is None else session.moved
         budget = self.max_bytes
+        partitions, reader = self.partitions, self.reader
         quiet: list[PartitionKey] = []
         for key in keys:
-            wanted = self.partitions[key]
-            replica = find_replica(self.broker, wanted, self._by_id)
+            wanted = partitions[key]
+            replica = self._replica_of(key, wanted)
             if isinstance(replica, ErrorCode):
-                read = PartitionRead(replica)
+                read = refusal(replica)
             else:
-                if session is not None:
-                    session.watch(key, replica)
-                read = read_partition(
-                    replica, wanted, self.reader, budget, at_least_one=not found.size_bytes
-                )
+                read = read_partition(replica, wanted, reader, budget, not found.size_bytes)
                 if record_progress and not read.must_be_told:
                     self._record_progress(replica, wanted, now_ms)
             if read.must_be_told:
@@ -219,7 +219,11 @@ class PendingFetch(DelayedOperation):
             elif read.size_bytes:
                 found.size_bytes += read.size_bytes
                 budget = max(0, budget - read.size_bytes)
-            elif session is not None and not _has_news(wanted, read):
+            elif (
+                session is not None
+                and read.high_watermark == wanted.sent_high_watermark
+                and read.log_start_offset == wanted.sent_log_start_offset
+            ):
                 # Quiet until it moves; unless the budget alone kept its records back.
                 if budget > 0:
                     quiet.append(key)
@@ -228,6 +232,18 @@ class PendingFetch(DelayedOperation):
         if session is not None:
             for key in quiet:
                 del session.moved[key]
+        return found
+
+    def _replica_of(self, key: PartitionKey, wanted: SessionPartition) -> Replica | ErrorCode:
+        """The replica that serves `key`; a session watches it from then on."""
+        session = self.session
+        if session is not None:
+            known = session.replica_of.get(key)
+            if known is not None and known.role is not NO_ROLE:
+                return known
+        found = find_replica(self.broker, wanted, self._by_id)
+        if session is not None and isinstance(found, Replica):
+            session.watch(key, found)
         return found
 
     def _record_progress(self, replica: Replica, wanted: SessionPartition, now_ms: int) -> None:
@@ -327,10 +343,3 @@ class PendingFetch(DelayedOperation):
                 self.broker, leaders, m.FetchResponse.NodeEndpoint
             )
         return response
-
-
-def _has_news(wanted: SessionPartition, read: PartitionRead) -> bool:
-    return (
-        read.high_watermark != wanted.sent_high_watermark
-        or read.log_start_offset != wanted.sent_log_start_offset
-    )
