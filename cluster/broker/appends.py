@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.broker.purgatory import DelayedOperation
-from cluster.partition.replica import NONE, Replica
-from cluster.protocol.errors import ErrorCode
+from cluster.partition.replica import Replica
+from cluster.protocol.errors import NONE, ErrorCode
 
 if TYPE_CHECKING:
     from cluster.broker.node import BrokerNode

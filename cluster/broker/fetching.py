@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from cluster.broker.sessions import SessionPartition
 from cluster.partition.followers import NO_ROLE
-from cluster.partition.replica import NONE, Replica
+from cluster.partition.replica import Replica
 from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
+from cluster.protocol.errors import NONE, ErrorCode
 from cluster.protocol.records import Batch
 
 if TYPE_CHECKING:

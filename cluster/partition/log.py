@@ -35,7 +35,7 @@ from cluster.protocol.batches import (
     TRANSACTIONAL_BIT,
     Batch,
 )
-from cluster.protocol.errors import ErrorCode
+from cluster.protocol.errors import NONE, ErrorCode
 
 _BASE_OFFSET: Final = Layout(">q")
 _LEADER_EPOCH: Final = Layout(">i")
@@ -151,7 +151,7 @@ class Log:
             self.producers.update(batch)
         log_append_time_ms = now_ms if batch.timestamp_type else NO_TIMESTAMP
         return Appended(
-            ErrorCode.NONE, base_offset, last_offset, log_append_time_ms,
+            NONE, base_offset, last_offset, log_append_time_ms,
             self.log_start_offset, [batch],
         )  # fmt: skip
 
@@ -221,7 +221,7 @@ class Log:
             return self._refused(Refusal(outcome.error, outcome.text))
         assert isinstance(outcome, AppendedBatch)
         return Appended(
-            ErrorCode.NONE, outcome.first_offset, outcome.last_offset, outcome.timestamp,
+            NONE, outcome.first_offset, outcome.last_offset, outcome.timestamp,
             self.log_start_offset, duplicate=True,
         )  # fmt: skip
 

@@ -16,21 +16,18 @@ Kafka: kafka.cluster.Partition, Replica; KIP-101, KIP-497, KIP-841, KIP-903, KIP
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cluster.contract import NoteId
 from cluster.controller.metadata import BrokerRegistration, PartitionRegistration
 from cluster.partition.followers import NEVER_MS, NO_ROLE, FollowerProgress, IsrProposal, Role
 from cluster.partition.log import Appended
-from cluster.protocol.errors import ErrorCode
+from cluster.protocol.errors import NONE, ErrorCode
 
 if TYPE_CHECKING:
     from cluster.config.definitions import TopicConfig
     from cluster.partition.log import Log
     from cluster.protocol.records import Batch
-
-NONE: Final = ErrorCode.NONE
-"""Falsy, as is no other error.  A name of its own: an enum's members are slow to look up."""
 
 
 class Replica:

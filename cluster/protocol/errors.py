@@ -297,3 +297,7 @@ class ErrorCode(IntEnum):
         "The broker holds as many share sessions as it may.",
     )
     # fmt: on
+
+
+NONE: Final = ErrorCode.NONE
+"""Falsy, as no other error is.  A name of its own: an enum's members are slow to look up."""

@@ -39,6 +39,8 @@ RUNTIME_ID: Final = -1
 """First half of the NoteIds of what was done to the cluster from outside: kill, pause, cut."""
 
 NEVER_US: Final = 1 << 62
+_UP: Final = ProcessState.UP
+_PAUSED: Final = ProcessState.PAUSED
 
 MAX_STEPS: Final = 300_000
 """More steps in one dispatch than any work needs: two nodes ask each other for ever."""
@@ -182,7 +184,7 @@ class Dispatcher:
         node = process.node
         if node is None:
             return
-        if process.state is ProcessState.PAUSED:
+        if process.state is _PAUSED:
             process.inbox.append(event)
             return
         if not process.touched:
@@ -221,7 +223,7 @@ class Dispatcher:
         for process in self._touched:
             process.touched = False
             node = process.node
-            if node is None or process.state is not ProcessState.UP:
+            if node is None or process.state is not _UP:
                 process.deadline_ms = None
                 continue
             deadline_ms = process.deadline_ms = node.deadline_ms
