@@ -114,7 +114,7 @@ class BrokerNode:
     def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
         """Take one event; see contract.py for what drivers guarantee."""
         self._now_ms = now_ms
-        self._on[type(event)](self, event, now_ms)
+        _ON[type(event)](self, event, now_ms)
         if self.replicas.moved:
             self.replicas.wake(now_ms)
         effects, self._outbox = self._outbox, []
@@ -154,17 +154,6 @@ class BrokerNode:
 
     def _on_shutdown(self, _event: Shutdown, now_ms: int) -> None:
         self.lifecycle.shut_down(now_ms)
-
-    _on: Final[dict[type, Callable[[BrokerNode, Any, int], None]]] = {
-        Request: _on_request,
-        PeerRequest: _on_peer_request,
-        PeerResponse: _on_peer_response,
-        PeerDisconnected: _on_peer_disconnected,
-        ConnectionClosed: _on_connection_closed,
-        Tick: _on_tick,
-        Start: _on_start,
-        Shutdown: _on_shutdown,
-    }
 
     # --------------------------------------------------------- what handlers and parts use
 
@@ -217,3 +206,15 @@ class BrokerNode:
 def _peer_connection(peer: int) -> int:
     """Peers have negative connection ids, so that handlers serve them as they serve clients."""
     return -1 - peer
+
+
+_ON: Final[dict[type, Callable[[BrokerNode, Any, int], None]]] = {
+    Request: BrokerNode._on_request,
+    PeerRequest: BrokerNode._on_peer_request,
+    PeerResponse: BrokerNode._on_peer_response,
+    PeerDisconnected: BrokerNode._on_peer_disconnected,
+    ConnectionClosed: BrokerNode._on_connection_closed,
+    Tick: BrokerNode._on_tick,
+    Start: BrokerNode._on_start,
+    Shutdown: BrokerNode._on_shutdown,
+}
