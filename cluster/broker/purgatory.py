@@ -10,8 +10,13 @@ keeps them sorted for nothing: parking, completing and expiring are O(1), withou
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 from cluster.timers import NEVER_MS
+
+COMPACT_AT: Final = 1024
+QUEUES_BEFORE_SWEEP: Final = 64
+"""Clients choose how long they wait; most choose alike."""
 
 
 class DelayedOperation:
@@ -38,7 +43,7 @@ class Purgatory:
     __slots__ = ("_queues", "next_ms")
 
     def __init__(self) -> None:
-        self._queues: dict[int, deque[DelayedOperation]] = {}
+        self._queues: dict[int, _Queue] = {}
         self.next_ms = NEVER_MS
 
     def park(self, operation: DelayedOperation, wait_ms: int, now_ms: int) -> None:
@@ -48,35 +53,75 @@ class Purgatory:
             self.next_ms = deadline_ms
         queue = self._queues.get(wait_ms)
         if queue is None:
-            queue = self._queues[wait_ms] = deque()
-        else:
-            while queue and queue[0].done:
-                queue.popleft()
-        queue.append(operation)
+            if len(self._queues) >= QUEUES_BEFORE_SWEEP:
+                self._sweep()
+            queue = self._queues[wait_ms] = _Queue()
+        queue.add(operation)
 
     def run_due(self, now_ms: int) -> None:
         """Expire all whose deadline has come, the earliest first."""
         due: list[DelayedOperation] = []
-        self.next_ms = NEVER_MS
-        for wait_ms, queue in tuple(self._queues.items()):
-            due += _pop_due(queue, now_ms)
-            if not queue:
-                del self._queues[wait_ms]
-            elif queue[0].deadline_ms < self.next_ms:
-                self.next_ms = queue[0].deadline_ms
+        for queue in self._queues.values():
+            due += queue.pop_due(now_ms)
+        self._sweep()
         due.sort(key=lambda operation: operation.deadline_ms)
         for operation in due:
             if not operation.done:
                 operation.expire(now_ms)
 
+    def _sweep(self) -> None:
+        """Forget queues in which nothing waits; find out when the next is due."""
+        self.next_ms = NEVER_MS
+        for wait_ms, queue in tuple(self._queues.items()):
+            first_ms = queue.first_deadline_ms()
+            if first_ms == NEVER_MS:
+                del self._queues[wait_ms]
+            elif first_ms < self.next_ms:
+                self.next_ms = first_ms
+
     def __len__(self) -> int:
-        return sum(not operation.done for queue in self._queues.values() for operation in queue)
+        return sum(queue.count_waiting() for queue in self._queues.values())
 
 
-def _pop_due(queue: deque[DelayedOperation], now_ms: int) -> list[DelayedOperation]:
-    due = []
-    while queue and (queue[0].done or queue[0].deadline_ms <= now_ms):
-        operation = queue.popleft()
-        if not operation.done:
-            due.append(operation)
-    return due
+class _Queue:
+    """Operations that wait equally long, in the order of their deadlines.
+
+    What is done goes when it comes to the front, or when there is more of it than of what waits:
+    one that waits long must not keep thousands that came and went behind it.
+    """
+
+    __slots__ = ("_compact_at", "_operations")
+
+    def __init__(self) -> None:
+        self._operations: deque[DelayedOperation] = deque()
+        self._compact_at = COMPACT_AT
+
+    def add(self, operation: DelayedOperation) -> None:
+        operations = self._operations
+        while operations and operations[0].done:
+            operations.popleft()
+        operations.append(operation)
+        if len(operations) > self._compact_at:
+            waiting = deque(one for one in operations if not one.done)
+            self._operations = waiting
+            self._compact_at = max(COMPACT_AT, 2 * len(waiting))
+
+    def pop_due(self, now_ms: int) -> list[DelayedOperation]:
+        """Take out all whose deadline has come and that are not done."""
+        due = []
+        operations = self._operations
+        while operations and (operations[0].done or operations[0].deadline_ms <= now_ms):
+            operation = operations.popleft()
+            if not operation.done:
+                due.append(operation)
+        return due
+
+    def first_deadline_ms(self) -> int:
+        """The earliest deadline of what waits, or NEVER_MS."""
+        operations = self._operations
+        while operations and operations[0].done:
+            operations.popleft()
+        return operations[0].deadline_ms if operations else NEVER_MS
+
+    def count_waiting(self) -> int:
+        return sum(not operation.done for operation in self._operations)

@@ -57,3 +57,25 @@ def test_purgatory__one_that_finishes_another_does_not_expire_it():
     purgatory.park(other, 200, now_ms=0)
     purgatory.run_due(300)
     assert other not in expired
+
+
+def test_purgatory__one_that_waits_long_does_not_keep_those_that_are_done():
+    purgatory, expired = Purgatory(), []
+    purgatory.park(Parked(expired), 30_000, now_ms=0)
+    for _ in range(10_000):
+        quick = Parked(expired)
+        purgatory.park(quick, 30_000, now_ms=1)
+        quick.done = True
+    assert len(purgatory._queues[30_000]._operations) < 2_000
+    assert len(purgatory) == 1
+
+
+def test_purgatory__waits_of_every_length_leave_nothing_behind():
+    purgatory, expired = Purgatory(), []
+    for wait_ms in range(1, 10_000):
+        quick = Parked(expired)
+        purgatory.park(quick, 1_000_000 + wait_ms, now_ms=0)
+        quick.done = True
+    assert len(purgatory._queues) <= 64
+    purgatory.run_due(0)
+    assert purgatory.next_ms == NEVER_MS
