@@ -19,6 +19,7 @@ from typing import Any, Final
 from cluster.broker import handlers as _handlers  # registers every handler
 from cluster.broker.appends import append_internal
 from cluster.broker.coordinator import GroupCoordinator
+from cluster.broker.handlers.fetch import PendingFetch
 from cluster.broker.isr import IsrChanges
 from cluster.broker.lifecycle import Lifecycle
 from cluster.broker.peers import Answered, PeerCalls
@@ -91,6 +92,8 @@ class BrokerNode:
         self._notes_written = disk.runs * NOTES_OF_A_RUN
         disk.runs += 1
         self._now_ms = 0
+        self.parked_fetches: dict[int, PendingFetch] = {}
+        """By connection, which has one at most."""
         self.peers = PeerCalls(broker_id, self.purgatory, self.emit)
         self.sessions = FetchSessions(self)
         self.replicas = Replicas(self)
@@ -139,10 +142,16 @@ class BrokerNode:
 
     def _on_peer_disconnected(self, event: PeerDisconnected, now_ms: int) -> None:
         self.peers.on_disconnected(event.peer, now_ms)
-        self.sessions.on_connection_closed(_peer_connection(event.peer))
+        self._abandon_fetch(_peer_connection(event.peer))
 
     def _on_connection_closed(self, event: ConnectionClosed, _now_ms: int) -> None:
-        self.sessions.on_connection_closed(event.connection_id)
+        self._abandon_fetch(event.connection_id)
+
+    def _abandon_fetch(self, connection_id: int) -> None:
+        """As in Kafka the session outlives its connection: the client may come back on another."""
+        fetch = self.parked_fetches.get(connection_id)
+        if fetch is not None:
+            fetch.abandon()
 
     def _on_tick(self, _event: Tick, now_ms: int) -> None:
         self.timers.run_due(now_ms)

@@ -48,20 +48,18 @@ class FetchSession:
     """The partitions of one fetcher, in the order in which they are to be served."""
 
     __slots__ = (
-        "by_replica", "connection_id", "created_ms", "epoch", "is_follower", "last_used_ms",
-        "moved", "parked", "partitions", "replica_of", "session_id", "uses_topic_ids",
+        "by_replica", "epoch", "is_closed", "is_follower", "last_used_ms", "moved", "parked",
+        "partitions", "replica_of", "session_id", "uses_topic_ids",
     )  # fmt: skip
 
     def __init__(
-        self, session_id: int, is_follower: bool, uses_topic_ids: bool, connection_id: int,
-        now_ms: int,
-    ) -> None:  # fmt: skip
+        self, session_id: int, is_follower: bool, uses_topic_ids: bool, now_ms: int
+    ) -> None:
         self.session_id = session_id
         self.epoch = INITIAL_EPOCH + 1
         self.is_follower = is_follower
         self.uses_topic_ids = uses_topic_ids
-        self.connection_id = connection_id
-        self.created_ms = now_ms
+        self.is_closed = False
         self.last_used_ms = now_ms
         self.partitions: dict[PartitionKey, SessionPartition] = {}
         self.moved: dict[PartitionKey, None] = {}
@@ -76,6 +74,9 @@ class FetchSession:
 
     def watch(self, key: PartitionKey, replica: Replica) -> None:
         """Be told when `replica`, which serves `key`, moves."""
+        if self.is_closed:
+            # It made room for another while its last fetch was parked.
+            return
         known = self.replica_of.get(key)
         if known is replica:
             return
@@ -99,7 +100,8 @@ class FetchSession:
             self._unwatch(key, replica)
 
     def close(self) -> None:
-        """Stop watching anything."""
+        """Stop watching anything, for good."""
+        self.is_closed = True
         for key, replica in list(self.replica_of.items()):
             self._unwatch(key, replica)
         self.partitions = {}
@@ -132,16 +134,14 @@ class FetchSessions:
         self._sessions[session_id] = self._sessions.pop(session_id)
         return session
 
-    def create(
-        self, is_follower: bool, uses_topic_ids: bool, connection_id: int, now_ms: int
-    ) -> FetchSession | None:
+    def create(self, is_follower: bool, uses_topic_ids: bool, now_ms: int) -> FetchSession | None:
         """A new session, or None when there is no room for it: the fetch is served without."""
         if not self._make_room(is_follower, now_ms):
             return None
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = self._broker.rng.randrange(0x7FFFFFFF)
-        session = FetchSession(session_id, is_follower, uses_topic_ids, connection_id, now_ms)
+        session = FetchSession(session_id, is_follower, uses_topic_ids, now_ms)
         self._sessions[session_id] = session
         return session
 
@@ -162,12 +162,3 @@ class FetchSessions:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.close()
-
-    def on_connection_closed(self, connection_id: int) -> None:
-        """What the connection had parked has nobody to be answered to.
-
-        As in Kafka the session outlives its connection: the client may come back on another.
-        """
-        for session in self._sessions.values():
-            if session.parked is not None and session.parked.connection_id == connection_id:
-                session.parked.abandon()

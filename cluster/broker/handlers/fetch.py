@@ -84,14 +84,13 @@ def _session(broker: BrokerNode, request: Request, now_ms: int) -> FetchSession 
         if body.session_epoch == FINAL_EPOCH:
             return None
         is_follower = _follower_id(body) >= 0
-        session = sessions.create(is_follower, by_id, request.connection_id, now_ms)
+        session = sessions.create(is_follower, by_id, now_ms)
         if session is not None:
             _update(broker, session, body, by_id)
         return session
     found = sessions.find(body.session_id, body.session_epoch, by_id, now_ms)
     if isinstance(found, ErrorCode):
         return found
-    found.connection_id = request.connection_id
     if found.parked is not None:
         found.parked.supersede()
     _update(broker, found, body, by_id)
@@ -267,6 +266,7 @@ class PendingFetch(DelayedOperation):
                 if isinstance(replica, Replica):
                     replica.fetches_waiting[self] = None
                     self._watched.append(replica)
+        broker.parked_fetches[self.connection_id] = self
         broker.purgatory.park(self, self.request.body.max_wait_ms, now_ms)
 
     def on_moved(self, replica: Replica, now_ms: int) -> None:
@@ -296,8 +296,11 @@ class PendingFetch(DelayedOperation):
         self._finish(m.FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH))
 
     def abandon(self) -> None:
-        """The client is gone: nobody waits for an answer."""
+        """Nobody waits for an answer any more: it was given, or the client is gone."""
         self.done = True
+        parked = self.broker.parked_fetches
+        if parked.get(self.connection_id) is self:
+            del parked[self.connection_id]
         if self.session is not None:
             self.session.parked = None
         for replica in self._watched:

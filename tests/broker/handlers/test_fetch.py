@@ -199,6 +199,25 @@ def test_session__without_room_the_fetch_is_served_without_one():
     assert told(second) == {0: ("NONE", 0)}
 
 
+def test_wait__of_a_client_that_went_away_ends_at_once():
+    broker = leader()
+    assert fetch(broker, wanted(), max_wait_ms=2**31 - 1) is None
+    broker.broker.step(broker.now_ms, ConnectionClosed(1))
+    assert len(broker.broker.purgatory) == 0
+    assert broker.ask_all(ApiKey.PRODUCE, 9, produce_body(batch(b"v")))[1:] == []
+
+
+def test_session__one_that_made_room_while_it_waited_is_watched_no_more():
+    broker = leader(max_incremental_fetch_session_cache_slots=1)
+    session_id = begin(broker, wanted())
+    assert fetch(broker, session_id=session_id, session_epoch=1, max_wait_ms=200_000) is None
+    broker.pass_time(130_000)
+    assert broker.ask_all(ApiKey.FETCH, 12, fetch_body(wanted(), session_epoch=0))[0].session_id
+    broker.pass_time(70_000)
+    (replica,) = broker.broker.replicas.all()
+    assert len(replica.sessions) == 1
+
+
 def test_session__a_client_that_went_away_is_not_answered():
     broker = leader()
     session_id = begin(broker, wanted())
