@@ -210,7 +210,9 @@ def test_wait__of_a_client_that_went_away_ends_at_once():
 def test_session__one_that_made_room_while_it_waited_is_watched_no_more():
     broker = leader(max_incremental_fetch_session_cache_slots=1)
     session_id = begin(broker, wanted())
-    assert fetch(broker, session_id=session_id, session_epoch=1, max_wait_ms=200_000) is None
+    more = {"session_id": session_id, "session_epoch": 1, "min_bytes": 10 * ONE}
+    assert fetch(broker, max_wait_ms=200_000, **more) is None
+    broker.ask_all(ApiKey.PRODUCE, 9, produce_body(batch(b"v")))
     broker.pass_time(130_000)
     assert broker.ask_all(ApiKey.FETCH, 12, fetch_body(wanted(), session_epoch=0))[0].session_id
     broker.pass_time(70_000)
