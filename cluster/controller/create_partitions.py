@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 from cluster.controller.metadata import MetadataRecord, TopicImage
 from cluster.controller.outcome import ApiError
 from cluster.controller.registry import answers
-from cluster.controller.topics import Assignment, assign, check_assignment, partition_records
+from cluster.controller.topics import (
+    MAX_PARTITIONS_PER_REQUEST,
+    Assignment,
+    assign,
+    check_assignment,
+    partition_records,
+)
 from cluster.protocol import messages as m
 from cluster.protocol.errors import ErrorCode
 from cluster.trace import kinds
@@ -34,6 +40,11 @@ def create_partitions(node: ControllerNode, request: Any, _now_ms: int) -> Any:
         topic = node.image.topics.get(asked.name)
         if topic is None:
             results[asked.name] = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            continue
+        if asked.count - len(topic.partitions) > MAX_PARTITIONS_PER_REQUEST - len(records):
+            # DIFFERS: Kafka runs into the limit of its batch and answers UNKNOWN_SERVER_ERROR.
+            text = "Excessively large number of partitions per request."
+            results[asked.name] = ApiError(ErrorCode.POLICY_VIOLATION, text)
             continue
         assignments = _assign(node, topic, asked)
         if isinstance(assignments, ApiError):
