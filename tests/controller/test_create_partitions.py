@@ -50,6 +50,7 @@ def test_create_partitions__by_hand() -> None:
         ([("orders", 2, None)], ErrorCode.INVALID_PARTITIONS, "already has 2"),
         ([("orders", 1, None)], ErrorCode.INVALID_PARTITIONS, "1 would not be an increase"),
         ([("zz", 3, None)], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
+        ([("orders", 2**31 - 1, None)], ErrorCode.POLICY_VIOLATION, "Excessively large"),
         ([("orders", 4, [[1, 2, 3]])], ErrorCode.INVALID_REPLICA_ASSIGNMENT, "only 1"),
         ([("orders", 3, [[1, 2]])], ErrorCode.INVALID_REPLICA_ASSIGNMENT, "not consistent"),
         ([("orders", 3, [[1, 2, 9]])], ErrorCode.INVALID_REPLICA_ASSIGNMENT, "broker 9"),

@@ -61,8 +61,9 @@ class Plausible(Generator):
 
     def records(self) -> Any:
         rng = self.rng
+        count = rng.randint(1, 3)
         batch = build_batch(
-            [Record(i, rng.choice((0, 1_000)), b"k", b"v", ()) for i in range(1 + rng.randrange(3))],
+            [Record(i, rng.choice((0, 1_000)), b"k", b"v", ()) for i in range(count)],
             producer_id=rng.choice((-1, 7)), producer_epoch=rng.choice((0, 1)),
             base_sequence=rng.choice((-1, 0, 1)), compression=rng.choice(("none", "gzip", "zstd")),
         )  # fmt: skip
