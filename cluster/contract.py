@@ -15,7 +15,8 @@ What every driver guarantees
      nodes are quiet again before the driver reads the next bytes from a client.
   5. `now_ms` never goes back, and is the same for every step of one dispatch.
   6. Of one connection at most one Request is in a node; the next is delivered after its Reply.
-     A node owes exactly one Reply to each Request, in this step or a later one.
+     A node owes exactly one Reply to each Request, in this step or a later one, and none any more
+     once its connection has closed.
   7. A node whose `deadline_ms` is set gets a Tick at that time or later.
   8. When a process dies, every node that it could talk to gets a PeerDisconnected; so does a node
      that sends to a process that is down (connection refused).  A cut link, or a paused process,

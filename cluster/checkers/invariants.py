@@ -128,6 +128,12 @@ class Invariants:
             if asked == broker:
                 self._open[key] = (broker, request, _NEVER_MS)
 
+    def on_connection_closed(self, connection_id: int) -> None:
+        """A client is gone: it may still be answered, but need not be."""
+        for key, (asked, request, _) in self._open.items():
+            if key[0] == connection_id:
+                self._open[key] = (asked, request, _NEVER_MS)
+
     def look_for_unanswered(self, now_ms: int, limit_ms: int) -> None:
         """Nothing may be unanswered for longer than `limit_ms` where all brokers run."""
         for broker, request, asked_ms in self._open.values():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cluster.broker.node import BrokerNode
 from cluster.checkers.invariants import Invariants
-from cluster.contract import Event, Node, Note, Reply, Request
+from cluster.contract import ConnectionClosed, Event, Node, Note, Reply, Request
 from cluster.controller.node import ControllerNode
 from cluster.runtime.dispatch import Dispatcher
 from cluster.trace import kinds
@@ -53,6 +53,8 @@ class Watch:
         self._stepped = (process.life, process.node)
         if isinstance(event, Request):
             self.invariants.on_request(node_id, event, now_us // 1000)
+        elif isinstance(event, ConnectionClosed):
+            self.invariants.on_connection_closed(event.connection_id)
 
     def _on_note(self, note: Note) -> None:
         self.invariants.on_note(note)

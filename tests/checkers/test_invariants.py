@@ -110,3 +110,11 @@ def test_replies__each_request_gets_exactly_one():
     invariants.on_reply(1, request, None, 10_001)
     invariants.on_reply(1, request, None, 10_002)
     assert names(invariants) == ["no-reply", "two-replies"]
+
+
+def test_no_reply__is_owed_to_nobody_who_has_gone() -> None:
+    invariants = Invariants()
+    invariants.on_request(1, Request(7, 18, 0, 1, None, None), 0)
+    invariants.on_connection_closed(7)
+    invariants.look_for_unanswered(10_000, 5_000)
+    assert names(invariants) == []
