@@ -33,13 +33,14 @@ class DelayedAppend(DelayedOperation):
 
     def __init__(self, on_partition: PartitionDone, on_done: Callable[[int], None]) -> None:
         super().__init__()
-        self._waiting: dict[Replica, Any] = {}
+        self._waiting: dict[tuple[Replica, int], Any] = {}
+        """By what is waited for: a request may name a partition twice."""
         self._on_partition = on_partition
         self._on_done = on_done
 
     def wait_for(self, replica: Replica, required_offset: int, token: Any) -> None:
         """Wait until all before `required_offset` is committed in `replica`."""
-        self._waiting[replica] = token
+        self._waiting[replica, required_offset] = token
         waiting = replica.acks_waiting
         if waiting and waiting[-1][0] > required_offset:
             # Only a duplicate's first answer can be this: it asks for an offset of the past.
@@ -48,9 +49,11 @@ class DelayedAppend(DelayedOperation):
         else:
             waiting.append((required_offset, self))
 
-    def on_partition_done(self, replica: Replica, error: ErrorCode, now_ms: int) -> None:
-        """`replica` has committed what was asked for, or never will."""
-        token = self._waiting.pop(replica, None)
+    def on_partition_done(
+        self, replica: Replica, required_offset: int, error: ErrorCode, now_ms: int
+    ) -> None:
+        """`replica` has committed all before `required_offset`, or never will."""
+        token = self._waiting.pop((replica, required_offset), None)
         if self.done or token is None:
             return
         if error:

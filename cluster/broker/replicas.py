@@ -316,13 +316,13 @@ class Replicas:
 
     def _answer_acks(self, replica: Replica, now_ms: int) -> None:
         waiting = replica.acks_waiting
-        answered: list[tuple[DelayedAppend, ErrorCode]] = []
+        answered: list[tuple[DelayedAppend, int, ErrorCode]] = []
         for required_offset, delayed in waiting:
             error = replica.acks_reached(required_offset)
             if error is None:
                 break
-            answered.append((delayed, error))
+            answered.append((delayed, required_offset, error))
         if answered:
             del waiting[: len(answered)]
-            for delayed, error in answered:
-                delayed.on_partition_done(replica, error, now_ms)
+            for delayed, required_offset, error in answered:
+                delayed.on_partition_done(replica, required_offset, error, now_ms)

@@ -117,6 +117,21 @@ def test_produce__acks_all_waits_for_the_isr_and_times_out():
     assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
+def test_produce__a_partition_named_twice_waits_for_both_batches():
+    broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
+    body = produce_body(batch(b"a"))
+    body.topic_data[0].partition_data += produce_body(batch(b"b")).topic_data[0].partition_data
+    assert broker.ask(ApiKey.PRODUCE, 9, body) is None
+    (replica,) = broker.broker.replicas.all()
+    replica.record_fetch(2, 2, 1, 0, broker.now_ms)
+    broker.broker.replicas.moved[replica] = None
+    assert broker.pass_time(1) is None, "the second batch is not committed yet"
+    replica.record_fetch(2, 2, 2, 0, broker.now_ms)
+    broker.broker.replicas.moved[replica] = None
+    answers = broker.pass_time(1).responses[0].partition_responses
+    assert [(answer.error_code, answer.base_offset) for answer in answers] == [(0, 0), (0, 1)]
+
+
 def test_produce__acks_1_does_not_wait():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     assert produce(broker, batch(b"a"), acks=1).error_code == ErrorCode.NONE
