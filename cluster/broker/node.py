@@ -47,7 +47,7 @@ from cluster.contract import (
     Start,
     Tick,
 )
-from cluster.controller.metadata import BrokerRegistration, MetadataImage
+from cluster.controller.metadata import MetadataImage
 from cluster.partition.disk import Disk
 from cluster.partition.replica import Replica
 from cluster.protocol.apis import VERSIONS, ApiKey
@@ -191,11 +191,6 @@ class BrokerNode:
     def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
         """Ask the controller; `on_answer(None, now_ms)` when no answer came in time."""
         self.peers.ask(CONTROLLER_ID, body, on_answer, timeout_ms, now_ms)
-
-    def alive_brokers(self) -> list[BrokerRegistration]:
-        """Those that clients may be told of, by id.  Kafka: MetadataCache.getAliveBrokers."""
-        by_id = sorted(self.image.brokers.items())
-        return [broker for _, broker in by_id if not broker.fenced]
 
     def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode:
         """The replica here that leads `topic`-`partition`, or why there is none."""

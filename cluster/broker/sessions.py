@@ -19,7 +19,6 @@ from cluster.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from cluster.broker.node import BrokerNode
 
-INVALID_SESSION_ID: Final = 0
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 MIN_EVICTION_MS: Final = 120_000

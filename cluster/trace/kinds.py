@@ -31,6 +31,5 @@ LOG_TRUNCATED: Final = "log_truncated"  # data: topic, partition, from_offset, t
 RECORDS_LOST: Final = "records_lost"  # power loss or wipe took an unflushed tail
 GROUP_REBALANCED: Final = "group_rebalanced"
 GROUP_MEMBER_EXPIRED: Final = "group_member_expired"
-CONNECTION_REFUSED_INPUT: Final = "connection_closed_bad_input"
 LINK_CUT: Final = "link_cut"
 LINK_HEALED: Final = "link_healed"

@@ -26,8 +26,6 @@ from cluster.protocol.errors import ErrorCode
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 """Protocol type of groups whose metadata the coordinator can read.  Kafka: ConsumerProtocol."""
 
-UNKNOWN_GENERATION: Final = -1
-
 
 class GroupState(StrEnum):
     """The values are the names that clients see."""
