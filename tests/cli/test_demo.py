@@ -61,7 +61,7 @@ def test_demo__the_leader_dies_and_nothing_acked_is_lost(tmp_path: Path, text: s
 def test_demo__json_has_timeline_and_count(tmp_path: Path, text: str) -> None:
     code, out = demo(tmp_path, text, "--json")
     result = json.loads(out)
-    assert code == 0
+    assert code == 0, out
     assert result["nothing_acked_was_lost"] is True
     assert result["count"]["acked"] == 3_000
     assert result["timeline"][0]["label"] == "killed"
