@@ -7,7 +7,7 @@ is committed (partition/replica.py).  Kafka: ReplicaManager.appendRecords, Delay
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from cluster.broker.purgatory import DelayedOperation
 from cluster.partition.replica import Replica
@@ -18,57 +18,93 @@ if TYPE_CHECKING:
 
 ACKS_ALL: Final = -1
 
-PartitionDone = Callable[[Any, ErrorCode], None]
-"""(the `token` given for the partition, what became of it)."""
+
+@final
+class AckWait:
+    """One partition's part of a delayed append: until all before `required_offset` is committed.
+
+    `answer`: the part of the response that an error goes into; None where nobody gets one.
+    """
+
+    __slots__ = ("answer", "delayed", "is_done", "required_offset")
+
+    def __init__(self, delayed: DelayedAppend, required_offset: int, answer: Any) -> None:
+        self.delayed = delayed
+        self.required_offset = required_offset
+        self.answer = answer
+        self.is_done = False
 
 
 class DelayedAppend(DelayedOperation):
-    """Appends to one or more partitions, waiting until all are committed or have failed.
+    """Appends to one or more partitions, waiting until all are committed or have failed."""
 
-    `on_partition(token, error)` is called for each that did not end in NONE, then
-    `on_done(now_ms)` once.
-    """
+    __slots__ = ("_left", "_waits")
 
-    __slots__ = ("_on_done", "_on_partition", "_waiting")
-
-    def __init__(self, on_partition: PartitionDone, on_done: Callable[[int], None]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._waiting: dict[tuple[Replica, int], Any] = {}
-        """By what is waited for: a request may name a partition twice."""
-        self._on_partition = on_partition
-        self._on_done = on_done
+        self._waits: list[AckWait] = []
+        self._left = 0
 
-    def wait_for(self, replica: Replica, required_offset: int, token: Any) -> None:
+    def on_failed(self, answer: Any, error: ErrorCode) -> None:
+        """One partition's append did not end in NONE."""
+        raise AssertionError("a subclass says whom it tells")
+
+    def on_done(self, now_ms: int) -> None:
+        """All partitions are committed or have failed."""
+        raise AssertionError("a subclass says what it answers")
+
+    def wait_for(self, replica: Replica, required_offset: int, answer: Any) -> None:
         """Wait until all before `required_offset` is committed in `replica`."""
-        self._waiting[replica, required_offset] = token
-        waiting = replica.acks_waiting
-        if waiting and waiting[-1][0] > required_offset:
+        wait = AckWait(self, required_offset, answer)
+        self._waits.append(wait)
+        self._left += 1
+        waiting: list[AckWait] = replica.acks_waiting
+        if waiting and waiting[-1].required_offset > required_offset:
             # Only a duplicate's first answer can be this: it asks for an offset of the past.
-            position = next(i for i, entry in enumerate(waiting) if entry[0] > required_offset)
-            waiting.insert(position, (required_offset, self))
+            after = (
+                i for i, entry in enumerate(waiting) if entry.required_offset > required_offset
+            )
+            waiting.insert(next(after), wait)
         else:
-            waiting.append((required_offset, self))
+            waiting.append(wait)
 
-    def on_partition_done(
-        self, replica: Replica, required_offset: int, error: ErrorCode, now_ms: int
-    ) -> None:
-        """`replica` has committed all before `required_offset`, or never will."""
-        token = self._waiting.pop((replica, required_offset), None)
-        if self.done or token is None:
+    def on_partition_done(self, wait: AckWait, error: ErrorCode, now_ms: int) -> None:
+        """What `wait` waits for is committed, or never will be."""
+        if self.done or wait.is_done:
             return
+        wait.is_done = True
         if error:
-            self._on_partition(token, error)
-        if not self._waiting:
+            self.on_failed(wait.answer, error)
+        self._left -= 1
+        if not self._left:
             self.done = True
-            self._on_done(now_ms)
+            self.on_done(now_ms)
 
     def expire(self, now_ms: int) -> None:
         """Time is up: appended, but not known to be committed."""
-        for token in self._waiting.values():
-            self._on_partition(token, ErrorCode.REQUEST_TIMED_OUT)
-        self._waiting = {}
+        for wait in self._waits:
+            if not wait.is_done:
+                self.on_failed(wait.answer, ErrorCode.REQUEST_TIMED_OUT)
         self.done = True
-        self._on_done(now_ms)
+        self.on_done(now_ms)
+
+
+@final
+class InternalAppend(DelayedAppend):
+    """One append of the broker itself; `on_committed(error, now_ms)` is called once."""
+
+    __slots__ = ("_error", "_on_committed")
+
+    def __init__(self, on_committed: Callable[[ErrorCode, int], None]) -> None:
+        super().__init__()
+        self._on_committed = on_committed
+        self._error = NONE
+
+    def on_failed(self, answer: Any, error: ErrorCode) -> None:
+        self._error = error
+
+    def on_done(self, now_ms: int) -> None:
+        self._on_committed(self._error, now_ms)
 
 
 def append_internal(
@@ -85,11 +121,6 @@ def append_internal(
         on_committed(appended.error, now_ms)
         return
     broker.replicas.moved[replica] = None
-    outcome = [NONE]
-
-    def on_partition(_token: Any, error: ErrorCode) -> None:
-        outcome[0] = error
-
-    delayed = DelayedAppend(on_partition, lambda now_ms: on_committed(outcome[0], now_ms))
-    delayed.wait_for(replica, appended.last_offset + 1, replica)
+    delayed = InternalAppend(on_committed)
+    delayed.wait_for(replica, appended.last_offset + 1, None)
     broker.purgatory.park(delayed, broker.config.offsets_commit_timeout_ms, now_ms)

@@ -7,9 +7,7 @@ Kafka: ReplicaManager.readFromLog, Partition.fetchRecords; KIP-320, KIP-392, KIP
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any, Final, final
 
 from cluster.broker.sessions import SessionPartition
 from cluster.partition.followers import NO_ROLE
@@ -23,38 +21,73 @@ if TYPE_CHECKING:
 
 CONSUMER_ID: Final = -1
 READ_COMMITTED: Final = 1
+FIRST_VERSION_WITH_ANY_REPLICA: Final = 11
+FIRST_VERSION_WITH_HINTS: Final = 16
+
+PartitionData: Final = m.FetchResponse.PartitionData
+# Shared by all answers: what is told instead takes their place, they never change.
+_NO_DIVERGENCE: Final = m.FetchResponse.EpochEndOffset()
+_NO_HINT: Final = m.FetchResponse.LeaderIdAndEpoch()
+_NO_SNAPSHOT: Final = m.FetchResponse.SnapshotId()
+
 _HINTED: Final = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
 """Errors that come with a hint of who leads (KIP-951)."""
 _UNKNOWN: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
 """Errors found before anything is read: their answers have an empty list where others have null."""
 
 
-class Reader(Struct, gc=False):
-    """Who fetches, and by which rules."""
+@final
+class Reader:
+    """Who fetches, and by which rules.
 
-    follower_id: int
-    """Broker id, or CONSUMER_ID."""
-    is_follower: bool
-    follower_epoch: int
-    leader_only: bool
-    """False: a consumer that may read from any replica (KIP-392, Fetch v11+)."""
-    isolation_level: int
-    wants_hints: bool
-    """Told who leads where this broker does not (KIP-951, Fetch v16+)."""
+    `follower_id`: broker id, or CONSUMER_ID.  `leader_only`: False for a consumer that may read
+    from any replica (KIP-392, Fetch v11+).  `wants_hints`: told who leads where this broker does
+    not (KIP-951, Fetch v16+).
+    """
+
+    __slots__ = (
+        "follower_epoch", "follower_id", "is_follower", "isolation_level", "leader_only",
+        "wants_hints",
+    )  # fmt: skip
+
+    def __init__(self, body: m.FetchRequest, version: int) -> None:
+        state = body.replica_state
+        # v15+ tells it, with the broker epoch, in a tagged field; before it is a field of its own.
+        follower_id = state.replica_id
+        if follower_id == CONSUMER_ID:
+            follower_id = body.replica_id
+        self.follower_id = follower_id
+        self.is_follower = follower_id >= 0
+        self.follower_epoch = state.replica_epoch
+        self.leader_only = version < FIRST_VERSION_WITH_ANY_REPLICA
+        self.isolation_level = body.isolation_level
+        self.wants_hints = version >= FIRST_VERSION_WITH_HINTS
 
 
-class PartitionRead(Struct, gc=False):
-    """What one partition has to tell."""
+@final
+class PartitionRead:
+    """What one partition has to tell.
 
-    error: ErrorCode
-    high_watermark: int = -1
-    log_start_offset: int = -1
-    batches: list[Batch] | None = None
-    size_bytes: int = 0
-    diverging_epoch: int = -1
-    diverging_end_offset: int = -1
-    must_be_told: bool = False
-    """Worth an answer at once: Kafka does not let an error or a divergence wait."""
+    `must_be_told`: worth an answer at once: Kafka does not let an error or a divergence wait.
+    """
+
+    __slots__ = (
+        "batches", "diverging_end_offset", "diverging_epoch", "error", "high_watermark",
+        "log_start_offset", "must_be_told", "size_bytes",
+    )  # fmt: skip
+
+    def __init__(
+        self, error: ErrorCode, high_watermark: int = -1, log_start_offset: int = -1,
+        batches: list[Batch] | None = None, size_bytes: int = 0, must_be_told: bool = False,
+    ) -> None:  # fmt: skip
+        self.error = error
+        self.high_watermark = high_watermark
+        self.log_start_offset = log_start_offset
+        self.batches = batches
+        self.size_bytes = size_bytes
+        self.must_be_told = must_be_told
+        self.diverging_epoch = -1
+        self.diverging_end_offset = -1
 
 
 def refusal(error: ErrorCode) -> PartitionRead:
@@ -133,10 +166,12 @@ def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | N
     if epoch < 0 or end_offset < 0:
         return refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
-        return PartitionRead(
-            NONE, replica.high_watermark, replica.log.log_start_offset,
-            diverging_epoch=epoch, diverging_end_offset=end_offset, must_be_told=True,
-        )  # fmt: skip
+        read = PartitionRead(
+            NONE, replica.high_watermark, replica.log.log_start_offset, must_be_told=True
+        )
+        read.diverging_epoch = epoch
+        read.diverging_end_offset = end_offset
+        return read
     return None
 
 
@@ -144,16 +179,19 @@ def partition_data(
     broker: BrokerNode, wanted: SessionPartition, read: PartitionRead, reader: Reader
 ) -> m.FetchResponse.PartitionData:
     """The part of a FetchResponse for one partition."""
-    data = m.FetchResponse.PartitionData(
-        partition_index=wanted.partition,
-        error_code=read.error,
-        high_watermark=read.high_watermark,
-        last_stable_offset=read.high_watermark,
-        log_start_offset=read.log_start_offset,
-        aborted_transactions=(
-            [] if reader.isolation_level == READ_COMMITTED or read.error in _UNKNOWN else None
-        ),
-        records=read.batches if read.batches is not None else b"",
+    batches = read.batches
+    data = PartitionData(
+        wanted.partition,
+        read.error,
+        read.high_watermark,
+        read.high_watermark,  # the last stable offset
+        read.log_start_offset,
+        _NO_DIVERGENCE,
+        _NO_HINT,
+        _NO_SNAPSHOT,
+        [] if reader.isolation_level == READ_COMMITTED or read.error in _UNKNOWN else None,
+        -1,
+        b"" if batches is None else batches,
     )
     if read.diverging_end_offset >= 0:
         data.diverging_epoch = m.FetchResponse.EpochEndOffset(

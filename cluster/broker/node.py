@@ -117,7 +117,14 @@ class BrokerNode:
     def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
         """Take one event; see contract.py for what drivers guarantee."""
         self._now_ms = now_ms
-        _ON[type(event)](self, event, now_ms)
+        if isinstance(event, PeerRequest):
+            self._on_peer_request(event, now_ms)
+        elif isinstance(event, PeerResponse):
+            self.peers.on_response(event, now_ms)
+        elif isinstance(event, Request):
+            self._on_request(event, now_ms)
+        else:
+            _ON[type(event)](self, event, now_ms)
         if self.replicas.moved:
             self.replicas.wake(now_ms)
         effects, self._outbox = self._outbox, []
@@ -136,9 +143,6 @@ class BrokerNode:
             question.request_id, None, question.body,
         )  # fmt: skip
         self._on_request(request, now_ms)
-
-    def _on_peer_response(self, response: PeerResponse, now_ms: int) -> None:
-        self.peers.on_response(response, now_ms)
 
     def _on_peer_disconnected(self, event: PeerDisconnected, now_ms: int) -> None:
         self.peers.on_disconnected(event.peer, now_ms)
@@ -213,9 +217,6 @@ def _peer_connection(peer: int) -> int:
 
 
 _ON: Final[dict[type, Callable[[BrokerNode, Any, int], None]]] = {
-    Request: BrokerNode._on_request,
-    PeerRequest: BrokerNode._on_peer_request,
-    PeerResponse: BrokerNode._on_peer_response,
     PeerDisconnected: BrokerNode._on_peer_disconnected,
     ConnectionClosed: BrokerNode._on_connection_closed,
     Tick: BrokerNode._on_tick,

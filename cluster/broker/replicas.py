@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.broker.appends import DelayedAppend
+from cluster.broker.appends import AckWait
 from cluster.broker.fetcher import Fetchers
 from cluster.config.definitions import TopicConfig
 from cluster.contract import NoteId
@@ -315,14 +315,14 @@ class Replicas:
                     fetch.try_complete(now_ms)
 
     def _answer_acks(self, replica: Replica, now_ms: int) -> None:
-        waiting = replica.acks_waiting
-        answered: list[tuple[DelayedAppend, int, ErrorCode]] = []
-        for required_offset, delayed in waiting:
-            error = replica.acks_reached(required_offset)
+        waiting: list[AckWait] = replica.acks_waiting
+        answered: list[tuple[AckWait, ErrorCode]] = []
+        for wait in waiting:
+            error = replica.acks_reached(wait.required_offset)
             if error is None:
                 break
-            answered.append((delayed, required_offset, error))
+            answered.append((wait, error))
         if answered:
             del waiting[: len(answered)]
-            for delayed, required_offset, error in answered:
-                delayed.on_partition_done(replica, required_offset, error, now_ms)
+            for wait, error in answered:
+                wait.delayed.on_partition_done(wait, error, now_ms)

@@ -9,11 +9,10 @@ that were named in it or have moved since: ten thousand idle partitions cost not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any, Final, final
 
 from cluster.partition.replica import Replica
+from cluster.protocol import messages as m
 from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -28,19 +27,31 @@ PartitionKey = tuple[Any, int]
 """(topic id, or topic name before Fetch v13; partition)."""
 
 
-class SessionPartition(Struct, gc=False):
+@final
+class SessionPartition:
     """One partition as its fetcher asked for it last, and what it was told last."""
 
-    topic: str
-    topic_id: bytes
-    partition: int
-    fetch_offset: int
-    current_leader_epoch: int
-    last_fetched_epoch: int
-    log_start_offset: int
-    max_bytes: int
-    sent_high_watermark: int = -1
-    sent_log_start_offset: int = -1
+    __slots__ = (
+        "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "log_start_offset",
+        "max_bytes", "partition", "sent_high_watermark", "sent_log_start_offset", "topic",
+        "topic_id",
+    )  # fmt: skip
+
+    def __init__(self, topic: str, topic_id: bytes, asked: m.FetchRequest.FetchPartition) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partition = asked.partition
+        self.sent_high_watermark = -1
+        self.sent_log_start_offset = -1
+        self.ask(asked)
+
+    def ask(self, asked: m.FetchRequest.FetchPartition) -> None:
+        """The fetcher names it, anew or again."""
+        self.fetch_offset = asked.fetch_offset
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
+        self.log_start_offset = asked.log_start_offset
+        self.max_bytes = asked.partition_max_bytes
 
 
 class FetchSession:

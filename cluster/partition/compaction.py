@@ -124,7 +124,8 @@ def _newest_offsets(segments: list[Segment], first_dirty: int) -> dict[bytes, in
 
 def _clean(segment: Segment, work: _Pass) -> Segment:
     batches = [left for batch in segment.batches if (left := _clean_batch(batch, work)) is not None]
-    cleaned = Segment(segment.base_offset, segment.created_ms, appended_ms=segment.appended_ms)
+    cleaned = Segment(segment.base_offset, segment.created_ms)
+    cleaned.appended_ms = segment.appended_ms
     cleaned.replace(batches)
     return cleaned
 

@@ -7,7 +7,7 @@ Kafka: ReplicaState, PendingPartitionChange.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
+from typing import Final, final
 
 from msgspec import Struct
 
@@ -27,17 +27,24 @@ class Role(Enum):
 NO_ROLE: Final = Role.NONE
 
 
-class FollowerProgress(Struct):
+@final
+class FollowerProgress:
     """What a leader knows of one follower.  Kafka: ReplicaState."""
 
-    broker_id: int
-    last_caught_up_ms: int
-    """Last time at which it had everything that the leader had at its previous fetch."""
-    log_end_offset: int = UNKNOWN_OFFSET
-    log_start_offset: int = UNKNOWN_OFFSET
-    last_fetch_ms: int = 0
-    leader_end_at_last_fetch: int = 0
-    broker_epoch: int = -1
+    __slots__ = (
+        "broker_epoch", "broker_id", "last_caught_up_ms", "last_fetch_ms",
+        "leader_end_at_last_fetch", "log_end_offset", "log_start_offset",
+    )  # fmt: skip
+
+    def __init__(self, broker_id: int, last_caught_up_ms: int) -> None:
+        self.broker_id = broker_id
+        self.last_caught_up_ms = last_caught_up_ms
+        """Last time at which it had everything that the leader had at its previous fetch."""
+        self.log_end_offset = UNKNOWN_OFFSET
+        self.log_start_offset = UNKNOWN_OFFSET
+        self.last_fetch_ms = 0
+        self.leader_end_at_last_fetch = 0
+        self.broker_epoch = -1
 
 
 class IsrProposal(Struct, frozen=True):

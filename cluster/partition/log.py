@@ -12,10 +12,9 @@ of producers, no list: thousands of them are cheap.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct as Layout
-from typing import Final
-
-from msgspec import Struct
+from typing import Final, final
 
 from cluster.config.definitions import TopicConfig
 from cluster.partition.compaction import compact
@@ -46,24 +45,36 @@ _put_leader_epoch = _LEADER_EPOCH.pack_into
 NO_OFFSET: Final = -1
 
 
-class Appended(Struct, gc=False):
+@final
+class Appended:
     """Outcome of `append_as_leader`; the fields a ProduceResponse needs.
 
+    `log_append_time_ms`: -1 unless the topic has message.timestamp.type=LogAppendTime.
+    `record_errors`: (index in the batch, why).
     `duplicate`: the batch had been appended before; offsets are those of then, `batches` is empty,
     and the error is NONE, so that acks=all still waits for `last_offset` to be committed.
     """
 
-    error: ErrorCode
-    base_offset: int = NO_OFFSET
-    last_offset: int = NO_OFFSET
-    log_append_time_ms: int = NO_TIMESTAMP
-    """-1 unless the topic has message.timestamp.type=LogAppendTime."""
-    log_start_offset: int = NO_OFFSET
-    batches: list[Batch] = []
-    error_message: str | None = None
-    record_errors: tuple[tuple[int, str], ...] = ()
-    """(index in the batch, why)."""
-    duplicate: bool = False
+    __slots__ = (
+        "base_offset", "batches", "duplicate", "error", "error_message", "last_offset",
+        "log_append_time_ms", "log_start_offset", "record_errors",
+    )  # fmt: skip
+
+    def __init__(
+        self, error: ErrorCode, base_offset: int = NO_OFFSET, last_offset: int = NO_OFFSET,
+        log_append_time_ms: int = NO_TIMESTAMP, log_start_offset: int = NO_OFFSET,
+        batches: Sequence[Batch] = (), error_message: str | None = None,
+        record_errors: tuple[tuple[int, str], ...] = (), duplicate: bool = False,
+    ) -> None:  # fmt: skip
+        self.error = error
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.batches = batches
+        self.error_message = error_message
+        self.record_errors = record_errors
+        self.duplicate = duplicate
 
 
 class Log:
@@ -152,7 +163,7 @@ class Log:
         log_append_time_ms = now_ms if batch.timestamp_type else NO_TIMESTAMP
         return Appended(
             NONE, base_offset, last_offset, log_append_time_ms,
-            self.log_start_offset, [batch],
+            self.log_start_offset, (batch,),
         )  # fmt: skip
 
     def append_as_follower(

@@ -70,7 +70,7 @@ class Replica:
         self.min_isr = 1
         self.configure(config)
         # Who waits for this replica to move; the broker fills and wakes them.
-        self.acks_waiting: list[tuple[int, Any]] = []
+        self.acks_waiting: list[Any] = []
         self.fetches_waiting: dict[Any, None] = {}
         self.sessions: dict[Any, None] = {}
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from operator import attrgetter
-from typing import Final
-
-from msgspec import Struct, field
+from typing import Final, final
 
 from cluster.config.definitions import TopicConfig
 from cluster.protocol.batches import NO_TIMESTAMP, Batch
@@ -18,16 +16,22 @@ from cluster.protocol.batches import NO_TIMESTAMP, Batch
 _BASE_OFFSET: Final = attrgetter("base_offset")
 
 
-class Segment(Struct, gc=False, eq=False):
+@final
+class Segment:
     """Batches from `base_offset` on.  Batches are shared with other replicas; the list is not."""
 
-    base_offset: int
-    created_ms: int
-    batches: list[Batch] = field(default_factory=list)
-    size_bytes: int = 0
-    max_timestamp: int = NO_TIMESTAMP
-    appended_ms: int = NO_TIMESTAMP
-    """Time of the last append: Kafka's lastModified, where no record has a timestamp."""
+    __slots__ = (
+        "appended_ms", "base_offset", "batches", "created_ms", "max_timestamp", "size_bytes",
+    )  # fmt: skip
+
+    def __init__(self, base_offset: int, created_ms: int) -> None:
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self.batches: list[Batch] = []
+        self.size_bytes = 0
+        self.max_timestamp = NO_TIMESTAMP
+        self.appended_ms = NO_TIMESTAMP
+        """Time of the last append: Kafka's lastModified, where no record has a timestamp."""
 
     @property
     def largest_timestamp(self) -> int:

@@ -13,10 +13,9 @@ Not done: tiered storage, quotas, replica selectors.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, final
 
 from cluster.broker.fetching import (
-    CONSUMER_ID,
     PartitionRead,
     Reader,
     find_replica,
@@ -39,15 +38,16 @@ from cluster.partition.followers import NO_ROLE
 from cluster.partition.replica import Replica
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
+from cluster.protocol.errors import NONE, ErrorCode
 
 if TYPE_CHECKING:
     from cluster.broker.node import BrokerNode
 
-FIRST_VERSION_WITH_ANY_REPLICA = 11
-FIRST_VERSION_WITH_TOPIC_IDS = 13
-FIRST_VERSION_WITH_HINTS = 16
-ZERO_UUID = bytes(16)
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+ZERO_UUID: Final = bytes(16)
+
+FetchAnswer: Final = m.FetchResponse
+TopicAnswer: Final = m.FetchResponse.FetchableTopicResponse
 
 
 @handles(ApiKey.FETCH, versions=(4, 18))
@@ -83,7 +83,7 @@ def _session(broker: BrokerNode, request: Request, now_ms: int) -> FetchSession 
             sessions.remove(body.session_id)
         if body.session_epoch == FINAL_EPOCH:
             return None
-        is_follower = _follower_id(body) >= 0
+        is_follower = Reader(body, request.api_version).is_follower
         session = sessions.create(is_follower, by_id, now_ms)
         if session is not None:
             _update(broker, session, body, by_id)
@@ -103,46 +103,47 @@ def _session(broker: BrokerNode, request: Request, now_ms: int) -> FetchSession 
 def _update(broker: BrokerNode, session: FetchSession, body: m.FetchRequest, by_id: bool) -> None:
     """Take what the request names into its session."""
     for forgotten in body.forgotten_topics_data:
-        topic: bytes | str = forgotten.topic_id if by_id else forgotten.topic
+        id_or_name = forgotten.topic_id if by_id else forgotten.topic
         for partition in forgotten.partitions:
-            session.forget((topic, partition))
-    for key, wanted in _named(broker, body, by_id):
-        known = session.partitions.get(key)
-        if known is not None:
-            wanted.sent_high_watermark = known.sent_high_watermark
-            wanted.sent_log_start_offset = known.sent_log_start_offset
-        session.partitions[key] = wanted
-        session.moved[key] = None
+            session.forget((id_or_name, partition))
+    partitions, moved = session.partitions, session.moved
+    for topic in body.topics:
+        name, topic_id = _topic_of(broker, topic, by_id)
+        for asked in topic.partitions:
+            key: PartitionKey = (topic_id if by_id else name, asked.partition)
+            known = partitions.get(key)
+            if known is None:
+                partitions[key] = SessionPartition(name, topic_id, asked)
+            else:
+                known.ask(asked)
+            moved[key] = None
 
 
 def _named(
     broker: BrokerNode, body: m.FetchRequest, by_id: bool
-) -> list[tuple[PartitionKey, SessionPartition]]:
-    """The partitions named in the request, in its order."""
-    named: list[tuple[PartitionKey, SessionPartition]] = []
-    image = broker.image
+) -> dict[PartitionKey, SessionPartition]:
+    """The partitions named in a request without a session, in its order."""
+    named: dict[PartitionKey, SessionPartition] = {}
     for topic in body.topics:
-        name, topic_id = topic.topic, topic.topic_id
-        if by_id:
-            name = image.topic_names.get(topic_id, "")
-        else:
-            known = image.topics.get(name)
-            topic_id = ZERO_UUID if known is None else known.topic_id
-        for p in topic.partitions:
-            wanted = SessionPartition(
-                name, topic_id, p.partition, p.fetch_offset, p.current_leader_epoch,
-                p.last_fetched_epoch, p.log_start_offset, p.partition_max_bytes,
-            )  # fmt: skip
-            named.append(((topic_id if by_id else name, p.partition), wanted))
+        name, topic_id = _topic_of(broker, topic, by_id)
+        for asked in topic.partitions:
+            key: PartitionKey = (topic_id if by_id else name, asked.partition)
+            named[key] = SessionPartition(name, topic_id, asked)
     return named
 
 
-def _follower_id(body: m.FetchRequest) -> int:
-    """v15+ tells it, with the broker epoch, in a tagged field; before it is a field of its own."""
-    replica_id: int = body.replica_state.replica_id
-    return replica_id if replica_id != CONSUMER_ID else body.replica_id
+def _topic_of(
+    broker: BrokerNode, topic: m.FetchRequest.FetchTopic, by_id: bool
+) -> tuple[str, bytes]:
+    """(name, id) of a topic, one of which the request has."""
+    image = broker.image
+    if by_id:
+        return image.topic_names.get(topic.topic_id, ""), topic.topic_id
+    known = image.topics.get(topic.topic)
+    return topic.topic, ZERO_UUID if known is None else known.topic_id
 
 
+@final
 class Found:
     """What the partitions of one fetch have to tell."""
 
@@ -157,6 +158,7 @@ class Found:
         return self.urgent or self.size_bytes >= min_bytes
 
 
+@final
 class PendingFetch(DelayedOperation):
     """One fetch, from its arrival to its answer.  Kafka: DelayedFetch."""
 
@@ -174,22 +176,14 @@ class PendingFetch(DelayedOperation):
         self.connection_id = request.connection_id
         self.session = session
         self._by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
-        follower_id = _follower_id(body)
-        self.reader = Reader(
-            follower_id,
-            follower_id >= 0,
-            body.replica_state.replica_epoch,
-            version < FIRST_VERSION_WITH_ANY_REPLICA,
-            body.isolation_level,
-            version >= FIRST_VERSION_WITH_HINTS,
-        )
+        reader = self.reader = Reader(body, version)
         max_bytes = body.max_bytes
-        if follower_id < 0:
+        if not reader.is_follower:
             max_bytes = min(max_bytes, broker.config.fetch_max_bytes)
         self.max_bytes = max_bytes
         self.min_bytes = min(body.min_bytes, max_bytes)
         self.partitions = (
-            dict(_named(broker, body, self._by_id)) if session is None else session.partitions
+            _named(broker, body, self._by_id) if session is None else session.partitions
         )
         self._watched: list[Replica] = []
 
@@ -333,13 +327,10 @@ class PendingFetch(DelayedOperation):
                 leaders[data.current_leader.leader_id] = None
             topic = topics.get(key[0])
             if topic is None:
-                topic = topics[key[0]] = m.FetchResponse.FetchableTopicResponse(
-                    topic=wanted.topic, topic_id=wanted.topic_id, partitions=[]
-                )
+                topic = topics[key[0]] = TopicAnswer(wanted.topic, wanted.topic_id, [])
             topic.partitions.append(data)
-        response = m.FetchResponse(
-            session_id=0 if session is None else session.session_id,
-            responses=list(topics.values()),
+        response = FetchAnswer(
+            0, NONE, 0 if session is None else session.session_id, list(topics.values())
         )
         if leaders:
             response.node_endpoints = node_endpoints(

@@ -12,7 +12,7 @@ Not done: transactions (v12's implicit partitions), quotas.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from cluster.broker.appends import ACKS_ALL, DelayedAppend
 from cluster.broker.fetching import current_leader, node_endpoints
@@ -40,7 +40,29 @@ _NO_SUCH_PARTITION: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID,
 )  # fmt: skip
 
+Answer = m.ProduceResponse
+TopicAnswer = m.ProduceResponse.TopicProduceResponse
 PartitionAnswer = m.ProduceResponse.PartitionProduceResponse
+_NO_HINT: Final = m.ProduceResponse.LeaderIdAndEpoch()
+
+
+@final
+class DelayedProduce(DelayedAppend):
+    """A producer's request, until it can be answered.  Kafka: DelayedProduce."""
+
+    __slots__ = ("_broker", "_request", "_response")
+
+    def __init__(self, broker: BrokerNode, request: Request, response: m.ProduceResponse) -> None:
+        super().__init__()
+        self._broker = broker
+        self._request = request
+        self._response = response
+
+    def on_failed(self, answer: Any, error: ErrorCode) -> None:
+        _fail(answer, error)
+
+    def on_done(self, now_ms: int) -> None:
+        self._broker.reply(self._request, _with_hints(self._broker, self._request, self._response))
 
 
 @handles(ApiKey.PRODUCE, versions=(3, 13))
@@ -48,16 +70,15 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     """Append each partition's batch; answer when the acks asked for are there."""
     body: m.ProduceRequest = request.body
     acks = body.acks
-    response = m.ProduceResponse(responses=[])
-    delayed: DelayedAppend | None = None
+    topics: list[m.ProduceResponse.TopicProduceResponse] = []
+    response = Answer(topics)
+    delayed: DelayedProduce | None = None
     moved = broker.replicas.moved
     for topic in body.topic_data:
         answers: list[m.ProduceResponse.PartitionProduceResponse] = []
-        response.responses.append(
-            m.ProduceResponse.TopicProduceResponse(topic.name, topic.topic_id, answers)
-        )
+        topics.append(TopicAnswer(topic.name, topic.topic_id, answers))
         for data in topic.partition_data:
-            answer = PartitionAnswer(data.index)
+            answer = PartitionAnswer(data.index, current_leader=_NO_HINT)
             answers.append(answer)
             replica = _find_leader(broker, request, topic, data)
             if isinstance(replica, ErrorCode):
@@ -74,7 +95,7 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
             moved[replica] = None
             if acks == ACKS_ALL:
                 if delayed is None:
-                    delayed = _delayed(broker, request, response)
+                    delayed = DelayedProduce(broker, request, response)
                 delayed.wait_for(replica, appended.last_offset + 1, answer)
     if acks == 0:
         return _silent(broker, request, response)
@@ -131,13 +152,6 @@ def _refuse(answer: Any, appended: Appended) -> None:
             m.ProduceResponse.BatchIndexAndErrorMessage(index, text)
             for index, text in appended.record_errors
         ]
-
-
-def _delayed(broker: BrokerNode, request: Request, response: m.ProduceResponse) -> DelayedAppend:
-    def on_done(_now_ms: int) -> None:
-        broker.reply(request, _with_hints(broker, request, response))
-
-    return DelayedAppend(_fail, on_done)
 
 
 def _with_hints(
