@@ -181,7 +181,7 @@ def test_append__a_duplicate_is_answered_as_it_was_and_not_appended():
     append(log, sent(2, base_sequence=0, timestamp=77, **first))
     append(log, sent(1, base_sequence=2, **first))
     again = log.append_as_leader(sent(2, base_sequence=0, timestamp=78, **first), 0, NOW_MS, CONFIG)
-    assert (again.error, again.duplicate, again.batches) == (E.NONE, True, [])
+    assert (again.error, again.duplicate, again.batches) == (E.NONE, True, ())
     assert (again.base_offset, again.last_offset, again.log_append_time_ms) == (0, 1, 77)
     assert log.log_end_offset == 3
     gap = log.append_as_leader(sent(base_sequence=9, **first), 0, NOW_MS, CONFIG)
