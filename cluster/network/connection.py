@@ -1,7 +1,7 @@
 """One client's connection: read, hand over frame by frame in order, write what comes back.
 
 Owns: a socket, its read-ahead, its unsent answers.  Never: decodes a body (broker/channel.py),
-yields while a step runs: only the reading greenlet ever waits, and only between dispatches.
+waits: the hub calls it when its socket can be read or written, without a greenlet in between.
 Kafka: KafkaChannel with its mute state, Selector, NetworkSend.
 
 One frame is in the broker at a time (contract rule 6).  While its answer is due, or the client does
@@ -16,7 +16,7 @@ import socket
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from gevent.hub import Hub, Waiter
+from gevent.hub import Hub
 
 from cluster.contract import ConnectionClosed, Reply, Request
 from cluster.protocol.errors import ProtocolError
@@ -47,7 +47,7 @@ class Connection:
 
     __slots__ = (
         "_ahead_bytes", "_frames", "_hub", "_malformed", "_pumping", "_readable", "_reader",
-        "_reading", "_socket", "_unsent", "_unsent_bytes", "_waiter", "_writable",
+        "_reading", "_socket", "_unsent", "_unsent_bytes", "_writable",
         "awaits_reply", "client_host", "connection_id", "is_dirty", "is_open", "is_unflushed",
         "last_active_ms", "listener",
     )  # fmt: skip
@@ -77,27 +77,29 @@ class Connection:
         self._malformed = ""
         """Why no more is read; the connection closes once what came before is answered."""
         self._pumping = False
-        self._waiter = Waiter(hub)
         self._readable: Any = hub.loop.io(sock.fileno(), _READ)
         self._writable: Any = None
         self._reading = False
 
     # --------------------------------------------------------------------------- reading
 
-    def run(self) -> None:
-        """The reading greenlet's life: until the connection is closed by either side."""
-        waiter, gate = self._waiter, self.listener.gate
+    def serve(self) -> None:
+        """Begin to read.  From here on the hub calls, as the socket gets ready."""
+        self._set_reading(True)
+
+    def _on_readable(self) -> None:
+        gate = self.listener.gate
+        is_sound = False
         try:
-            self._set_reading(True)
-            while waiter.get():
-                waiter.clear()
-                gate.wake()
-                self._read()
-                self.pump()
-                gate.settle_soon()
+            gate.wake()
+            self._read()
+            self.pump()
+            gate.settle_soon()
+            is_sound = True
         finally:
-            # Also when a step raised: that is our bug, and this client's connection goes with it.
-            self.close("")
+            if not is_sound:
+                # A step raised: that is our bug, and this client's connection goes with it.
+                self.close("")
 
     def _read(self) -> None:
         try:
@@ -139,7 +141,7 @@ class Connection:
         if wanted is not self._reading and self.is_open:
             self._reading = wanted
             if wanted:
-                self._readable.start(self._waiter.switch, True)
+                self._readable.start(self._on_readable)
             else:
                 self._readable.stop()
 
@@ -269,7 +271,5 @@ class Connection:
         self._socket.close()
         self._frames.clear()
         self._unsent.clear()
-        # Ends `run`, wherever that waits.
-        self._hub.loop.run_callback(self._waiter.switch, False)
         if tell_broker:
             self.listener.gate.defer(self.listener.node_id, ConnectionClosed(self.connection_id))

@@ -131,7 +131,7 @@ class Listener:
         self._server.start()
 
     def accept(self, accepted: Any, address: Any) -> None:
-        """Serve one connection; runs in a greenlet of its own until the connection is closed."""
+        """Serve one connection from now on, until it is closed."""
         host = address[0]
         if not self._server.started:
             accepted.close()
@@ -154,7 +154,7 @@ class Listener:
         connection = Connection(self, sock, connection_id, host, self._hub)
         self.connections[connection_id] = connection
         self._per_host[host] = self._per_host.get(host, 0) + 1
-        connection.run()
+        connection.serve()
 
     def forget(self, connection: Connection, reason: str) -> None:
         """A connection was closed."""

@@ -93,6 +93,8 @@ class LiveDriver:
         self._timer = hub.loop.timer(0)
         self._alarm = hub.loop.async_()
         self._alarm.start(self._run_commands)
+        before_waiting = hub.loop.prepare()
+        before_waiting.start(self._before_waiting)
         sweep = gevent.spawn(self._close_idle)
         try:
             self.wake()
@@ -112,8 +114,9 @@ class LiveDriver:
                 self.listeners.pop(node_id).close()
             self._alarm.close()
             self._timer.close()
+            before_waiting.close()
             hub.handle_error = report
-            # Reading greenlets see that their connections are closed, and end.
+            # What was to be called once more is called, and finds that all is closed.
             gevent.sleep(0)
             if threading.current_thread() is not threading.main_thread():
                 hub.destroy(destroy_loop=True)
@@ -205,15 +208,13 @@ class LiveDriver:
         self._deferred.append((node_id, event))
 
     def settle_soon(self) -> None:
-        if not self._settle_is_due:
-            self._settle_is_due = True
-            hub = self._hub
-            assert hub is not None
-            hub.loop.run_callback(self._settle_now)
+        self._settle_is_due = True
 
-    def _settle_now(self) -> None:
-        self._settle_is_due = False
-        self.settle()
+    def _before_waiting(self) -> None:
+        """The loop has called all whose sockets were ready, and is about to wait for more."""
+        if self._settle_is_due:
+            self._settle_is_due = False
+            self.settle()
 
     def settle(self) -> None:
         if self._settling:
