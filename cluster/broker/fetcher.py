@@ -14,7 +14,7 @@ Kafka: ReplicaFetcherThread, AbstractFetcherThread; KIP-101, KIP-227, KIP-279, K
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from cluster.broker.peers import PeerCall
 from cluster.partition.replica import Replica
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
 EARLIEST_TIMESTAMP: Final = -2
 LATEST_TIMESTAMP: Final = -1
+NO_REPLICA_ID: Final = -1
+READ_UNCOMMITTED: Final = 0
+
+FetchRequest: Final = m.FetchRequest
+FetchTopic: Final = m.FetchRequest.FetchTopic
+FetchPartition: Final = m.FetchRequest.FetchPartition
+ReplicaState: Final = m.FetchRequest.ReplicaState
 
 
 class Fetchers:
@@ -71,6 +78,7 @@ class Fetchers:
                 fetcher.send(now_ms)
 
 
+@final
 class ReplicaFetcher:
     """Fetches from one leader, one request at a time, as one incremental session."""
 
@@ -86,6 +94,8 @@ class ReplicaFetcher:
         self._session_id = 0
         self._session_epoch = 0
         self._under_way: PeerCall | None = None
+        self._backs_off = False
+        """The leader did not answer, and is left alone for replica.fetch.backoff.ms."""
 
     @property
     def is_idle(self) -> bool:
@@ -112,63 +122,58 @@ class ReplicaFetcher:
         if self._under_way is not None:
             self._broker.peers.forget(self._under_way)
             self._under_way = None
+        self._backs_off = False
         self._broker.timers.cancel(("fetcher", self._leader))
 
     # ------------------------------------------------------------------------------- asking
 
     def send(self, now_ms: int) -> None:
         """Send the next fetch, unless one is under way or the leader is left alone for a while."""
-        broker = self._broker
-        backoff = ("fetcher", self._leader)
-        if self._under_way is not None or backoff in broker.timers or not self._wants_any:
+        if self._under_way is not None or self._backs_off or not self._wants_any():
             return
+        broker = self._broker
         config = broker.config
-        request = m.FetchRequest(
-            replica_state=m.FetchRequest.ReplicaState(
-                replica_id=broker.node_id, replica_epoch=broker.epoch
-            ),
-            max_wait_ms=config.replica_fetch_wait_max_ms,
-            min_bytes=config.replica_fetch_min_bytes,
-            max_bytes=config.replica_fetch_response_max_bytes,
-            session_id=self._session_id,
-            session_epoch=self._session_epoch,
-            topics=self._topics(),
-            forgotten_topics_data=self._forgotten_topics() if self._forgotten else [],
+        request = FetchRequest(
+            None,  # cluster id
+            NO_REPLICA_ID,  # v15+ has it in the replica state
+            ReplicaState(broker.node_id, broker.epoch),
+            config.replica_fetch_wait_max_ms,
+            config.replica_fetch_min_bytes,
+            config.replica_fetch_response_max_bytes,
+            READ_UNCOMMITTED,
+            self._session_id,
+            self._session_epoch,
+            self._topics(config.replica_fetch_max_bytes),
+            self._forgotten_topics() if self._forgotten else [],
         )
         timeout_ms = config.replica_socket_timeout_ms
         self._under_way = broker.peers.ask(
             self._leader, request, self._on_answer, timeout_ms, now_ms
         )
 
-    @property
     def _wants_any(self) -> bool:
         """False while all there is to follow is left out: an empty fetch is answered at once."""
         return bool(self._named) or len(self._forgotten) < len(self._in_session)
 
-    def _topics(self) -> list[m.FetchRequest.FetchTopic]:
+    def _topics(self, max_bytes: int) -> list[m.FetchRequest.FetchTopic]:
+        """What is to be named, with the position that each has now."""
         topics: dict[bytes, m.FetchRequest.FetchTopic] = {}
-        max_bytes = self._broker.config.replica_fetch_max_bytes
         for key in self._named:
             replica = self._replicas[key]
             log = replica.log
+            log_end_offset = log.log_end_offset
             topic_id, partition = key
             topic = topics.get(topic_id)
             if topic is None:
-                topic = topics[topic_id] = m.FetchRequest.FetchTopic(
-                    topic=replica.topic, topic_id=topic_id, partitions=[]
-                )
+                topic = topics[topic_id] = FetchTopic(replica.topic, topic_id, [])
             topic.partitions.append(
-                m.FetchRequest.FetchPartition(
-                    partition=partition,
-                    current_leader_epoch=replica.leader_epoch,
-                    fetch_offset=log.log_end_offset,
-                    last_fetched_epoch=log.epochs.latest,
-                    log_start_offset=log.log_start_offset,
-                    partition_max_bytes=max_bytes,
+                FetchPartition(
+                    partition, replica.leader_epoch, log_end_offset, log.epochs.latest,
+                    log.log_start_offset, max_bytes,
                 )
-            )
+            )  # fmt: skip
             self._forgotten.pop(key, None)
-            self._in_session[key] = (replica.leader_epoch, log.log_end_offset)
+            self._in_session[key] = (replica.leader_epoch, log_end_offset)
         self._named = {}
         return list(topics.values())
 
@@ -227,7 +232,12 @@ class ReplicaFetcher:
 
     def _back_off(self, now_ms: int) -> None:
         until_ms = now_ms + self._broker.config.replica_fetch_backoff_ms
-        self._broker.timers.set(("fetcher", self._leader), until_ms, self.send)
+        self._backs_off = True
+        self._broker.timers.set(("fetcher", self._leader), until_ms, self._send_again)
+
+    def _send_again(self, now_ms: int) -> None:
+        self._backs_off = False
+        self.send(now_ms)
 
     def _take(self, replica: Replica, data: m.FetchResponse.PartitionData, now_ms: int) -> None:
         """What the leader said of one partition."""
