@@ -33,6 +33,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol, final
 
 from msgspec import Struct
+from mypy_extensions import mypyc_attr
 
 CONTROLLER_ID: Final = 3000
 """Node id of the controller: Kafka's habit of giving controllers ids from 3000 on."""
@@ -44,6 +45,7 @@ NoteId = tuple[int, int]
 # ------------------------------------------------------------------------------------- events
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class Request:
     """One request of a client, decoded.
@@ -85,6 +87,7 @@ class Request:
         )
 
 
+@mypyc_attr(acyclic=True)
 class _PeerMessage:
     """What nodes send each other."""
 
@@ -107,6 +110,7 @@ class _PeerMessage:
         )
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class PeerRequest(_PeerMessage):
     """A question from another node of the cluster, over the fabric.
@@ -118,6 +122,7 @@ class PeerRequest(_PeerMessage):
     __slots__ = ()
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class PeerResponse(_PeerMessage):
     """The answer to a PeerRequest."""
@@ -166,6 +171,7 @@ Event = (
 # ------------------------------------------------------------------------------------ effects
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class Reply:
     """The answer to a Request.  `body` None: nothing is sent (Produce with acks=0), but the
@@ -178,6 +184,7 @@ class Reply:
         self.body = body
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class Send:
     """Give `message` to node `to`, over the fabric."""

@@ -77,15 +77,18 @@ class DelayedAppend(DelayedOperation):
             self.on_failed(wait.answer, error)
         self._left -= 1
         if not self._left:
-            self.done = True
-            self.on_done(now_ms)
+            self._finish(now_ms)
 
     def expire(self, now_ms: int) -> None:
         """Time is up: appended, but not known to be committed."""
         for wait in self._waits:
             if not wait.is_done:
                 self.on_failed(wait.answer, ErrorCode.REQUEST_TIMED_OUT)
+        self._finish(now_ms)
+
+    def _finish(self, now_ms: int) -> None:
         self.done = True
+        self._waits = []  # they know this object: nothing is left for the garbage collector
         self.on_done(now_ms)
 
 

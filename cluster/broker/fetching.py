@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, final
 
+from mypy_extensions import mypyc_attr
+
 from cluster.broker.sessions import SessionPartition
 from cluster.partition.followers import NO_ROLE
 from cluster.partition.replica import Replica
@@ -36,6 +38,7 @@ _UNKNOWN: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNK
 """Errors found before anything is read: their answers have an empty list where others have null."""
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class Reader:
     """Who fetches, and by which rules.
@@ -64,22 +67,25 @@ class Reader:
         self.wants_hints = version >= FIRST_VERSION_WITH_HINTS
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class PartitionRead:
-    """What one partition has to tell.
+    """What one partition has to tell to who `wanted` it.
 
     `must_be_told`: worth an answer at once: Kafka does not let an error or a divergence wait.
     """
 
     __slots__ = (
         "batches", "diverging_end_offset", "diverging_epoch", "error", "high_watermark",
-        "log_start_offset", "must_be_told", "size_bytes",
+        "log_start_offset", "must_be_told", "size_bytes", "wanted",
     )  # fmt: skip
 
     def __init__(
-        self, error: ErrorCode, high_watermark: int = -1, log_start_offset: int = -1,
-        batches: list[Batch] | None = None, size_bytes: int = 0, must_be_told: bool = False,
+        self, wanted: SessionPartition, error: ErrorCode, high_watermark: int = -1,
+        log_start_offset: int = -1, batches: list[Batch] | None = None, size_bytes: int = 0,
+        must_be_told: bool = False,
     ) -> None:  # fmt: skip
+        self.wanted = wanted
         self.error = error
         self.high_watermark = high_watermark
         self.log_start_offset = log_start_offset
@@ -90,9 +96,9 @@ class PartitionRead:
         self.diverging_end_offset = -1
 
 
-def refusal(error: ErrorCode) -> PartitionRead:
+def refusal(wanted: SessionPartition, error: ErrorCode) -> PartitionRead:
     """Nothing could be read, and why."""
-    return PartitionRead(error, must_be_told=True)
+    return PartitionRead(wanted, error, must_be_told=True)
 
 
 def find_replica(broker: BrokerNode, wanted: SessionPartition, by_id: bool) -> Replica | ErrorCode:
@@ -117,7 +123,7 @@ def read_partition(
         # Not the plain case: find out what speaks against it, if anything does.
         error = _may_read(replica, wanted, reader)
         if error:
-            return refusal(error)
+            return refusal(wanted, error)
     log, offset = replica.log, wanted.fetch_offset
     log_end_offset = log.log_end_offset
     epoch = wanted.last_fetched_epoch
@@ -126,7 +132,7 @@ def read_partition(
         if diverging is not None:
             return diverging
     if not log.log_start_offset <= offset <= log_end_offset:
-        return refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
+        return refusal(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
     end_offset = log_end_offset if reader.is_follower else replica.high_watermark
     batches: list[Batch] | None = None
     size_bytes = 0
@@ -136,7 +142,9 @@ def read_partition(
             batches = log.read(offset, limit, end_offset, at_least_one)
             for batch in batches:
                 size_bytes += batch.size_bytes
-    return PartitionRead(NONE, replica.high_watermark, log.log_start_offset, batches, size_bytes)
+    return PartitionRead(
+        wanted, NONE, replica.high_watermark, log.log_start_offset, batches, size_bytes
+    )
 
 
 def _may_read(replica: Replica, wanted: SessionPartition, reader: Reader) -> ErrorCode:
@@ -164,10 +172,10 @@ def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | N
         wanted.last_fetched_epoch, replica.log.log_end_offset
     )
     if epoch < 0 or end_offset < 0:
-        return refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
+        return refusal(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         read = PartitionRead(
-            NONE, replica.high_watermark, replica.log.log_start_offset, must_be_told=True
+            wanted, NONE, replica.high_watermark, replica.log.log_start_offset, must_be_told=True
         )
         read.diverging_epoch = epoch
         read.diverging_end_offset = end_offset
@@ -176,9 +184,10 @@ def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | N
 
 
 def partition_data(
-    broker: BrokerNode, wanted: SessionPartition, read: PartitionRead, reader: Reader
+    broker: BrokerNode, read: PartitionRead, reader: Reader
 ) -> m.FetchResponse.PartitionData:
     """The part of a FetchResponse for one partition."""
+    wanted = read.wanted
     batches = read.batches
     data = PartitionData(
         wanted.partition,

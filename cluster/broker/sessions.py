@@ -29,29 +29,36 @@ PartitionKey = tuple[Any, int]
 
 @final
 class SessionPartition:
-    """One partition as its fetcher asked for it last, and what it was told last."""
+    """One partition as its fetcher asked for it last, and what it was told last.
+
+    `replica`: the one that serves it, while a session watches that; else None.
+    """
 
     __slots__ = (
-        "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "log_start_offset",
-        "max_bytes", "partition", "sent_high_watermark", "sent_log_start_offset", "topic",
-        "topic_id",
+        "current_leader_epoch", "fetch_offset", "key", "last_fetched_epoch", "log_start_offset",
+        "max_bytes", "partition", "replica", "sent_high_watermark", "sent_log_start_offset",
+        "topic", "topic_id",
     )  # fmt: skip
 
-    def __init__(self, topic: str, topic_id: bytes, asked: m.FetchRequest.FetchPartition) -> None:
+    def __init__(
+        self, key: PartitionKey, topic: str, topic_id: bytes, asked: m.FetchRequest.FetchPartition
+    ) -> None:
+        self.key = key
         self.topic = topic
         self.topic_id = topic_id
-        self.partition = asked.partition
+        self.partition: int = asked.partition
+        self.replica: Replica | None = None
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
         self.ask(asked)
 
     def ask(self, asked: m.FetchRequest.FetchPartition) -> None:
         """The fetcher names it, anew or again."""
-        self.fetch_offset = asked.fetch_offset
-        self.current_leader_epoch = asked.current_leader_epoch
-        self.last_fetched_epoch = asked.last_fetched_epoch
-        self.log_start_offset = asked.log_start_offset
-        self.max_bytes = asked.partition_max_bytes
+        self.fetch_offset: int = asked.fetch_offset
+        self.current_leader_epoch: int = asked.current_leader_epoch
+        self.last_fetched_epoch: int = asked.last_fetched_epoch
+        self.log_start_offset: int = asked.log_start_offset
+        self.max_bytes: int = asked.partition_max_bytes
 
 
 class FetchSession:
@@ -59,7 +66,7 @@ class FetchSession:
 
     __slots__ = (
         "by_replica", "epoch", "is_closed", "is_follower", "last_used_ms", "moved", "parked",
-        "partitions", "replica_of", "session_id", "uses_topic_ids",
+        "partitions", "session_id", "uses_topic_ids",
     )  # fmt: skip
 
     def __init__(
@@ -72,48 +79,45 @@ class FetchSession:
         self.is_closed = False
         self.last_used_ms = now_ms
         self.partitions: dict[PartitionKey, SessionPartition] = {}
-        self.moved: dict[PartitionKey, None] = {}
+        self.moved: dict[SessionPartition, None] = {}
         """Those that may have something to tell; all others have not."""
         self.parked: Any = None
-        self.by_replica: dict[Replica, PartitionKey] = {}
-        self.replica_of: dict[PartitionKey, Replica] = {}
+        self.by_replica: dict[Replica, SessionPartition] = {}
 
     def on_moved(self, replica: Replica) -> None:
         """A replica of this session has new records, a new watermark, role or epoch."""
         self.moved[self.by_replica[replica]] = None
 
-    def watch(self, key: PartitionKey, replica: Replica) -> None:
-        """Be told when `replica`, which serves `key`, moves."""
+    def watch(self, wanted: SessionPartition, replica: Replica) -> None:
+        """Be told when `replica`, which serves `wanted`, moves."""
         if self.is_closed:
             # It made room for another while its last fetch was parked.
             return
-        known = self.replica_of.get(key)
-        if known is replica:
+        if wanted.replica is replica:
             return
-        if known is not None:
-            self._unwatch(key, known)
-        self.replica_of[key] = replica
-        self.by_replica[replica] = key
+        self._unwatch(wanted)
+        wanted.replica = replica
+        self.by_replica[replica] = wanted
         replica.sessions[self] = None
 
-    def _unwatch(self, key: PartitionKey, replica: Replica) -> None:
-        del self.replica_of[key]
-        del self.by_replica[replica]
-        replica.sessions.pop(self, None)
+    def _unwatch(self, wanted: SessionPartition) -> None:
+        replica, wanted.replica = wanted.replica, None
+        if replica is not None:
+            del self.by_replica[replica]
+            replica.sessions.pop(self, None)
 
     def forget(self, key: PartitionKey) -> None:
         """The fetcher no longer wants `key`."""
-        self.partitions.pop(key, None)
-        self.moved.pop(key, None)
-        replica = self.replica_of.get(key)
-        if replica is not None:
-            self._unwatch(key, replica)
+        wanted = self.partitions.pop(key, None)
+        if wanted is not None:
+            self.moved.pop(wanted, None)
+            self._unwatch(wanted)
 
     def close(self) -> None:
         """Stop watching anything, for good."""
         self.is_closed = True
-        for key, replica in list(self.replica_of.items()):
-            self._unwatch(key, replica)
+        for wanted in self.partitions.values():
+            self._unwatch(wanted)
         self.partitions = {}
 
 

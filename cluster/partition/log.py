@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Final, final
 
+from mypy_extensions import mypyc_attr
+
 from cluster.config.definitions import TopicConfig
 from cluster.partition.compaction import compact
 from cluster.partition.epochs import EpochCache
@@ -45,6 +47,7 @@ _put_leader_epoch = _LEADER_EPOCH.pack_into
 NO_OFFSET: Final = -1
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class Appended:
     """Outcome of `append_as_leader`; the fields a ProduceResponse needs.

@@ -53,11 +53,12 @@ class Segment:
         Time is counted between the timestamps of the first and the new batch, or from creation
         where there are none.
         """
-        if self.size_bytes > config.max_segment_bytes - batch.size_bytes:
+        batches = self.batches
+        if self.size_bytes + batch.size_bytes > config.max_segment_bytes:
             return True
-        if not self.batches:
+        if not batches:
             return False
-        first_timestamp = self.batches[0].max_timestamp
+        first_timestamp = batches[0].max_timestamp
         if first_timestamp >= 0 and batch.max_timestamp >= 0:
             return batch.max_timestamp - first_timestamp > config.segment_ms
         return now_ms - self.created_ms > config.segment_ms

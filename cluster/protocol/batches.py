@@ -11,9 +11,9 @@ What a peer got wrong is `InvalidRecords`, which carries the ErrorCode that Kafk
 from __future__ import annotations
 
 from struct import Struct as Layout
-from typing import Final
+from typing import Final, final
 
-from msgspec import Struct
+from mypy_extensions import mypyc_attr
 
 from cluster.protocol.compression import Buffer
 from cluster.protocol.crc import crc32c_of
@@ -63,25 +63,45 @@ class InvalidRecords(Exception):
         self.text = text
 
 
-class Batch(Struct, gc=False):
+@mypyc_attr(acyclic=True)
+@final
+class Batch:
     """A record batch: header fields beside the bytes they were read from.
 
     Immutable once appended: the replicas of a partition, and answers on their way to clients, share
     it.  Only the leader's append, which created it, sets offsets and epoch.
     """
 
-    base_offset: int
-    last_offset: int
-    leader_epoch: int
-    attributes: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
-    size_bytes: int
-    buffer: Buffer
+    __slots__ = (
+        "attributes", "base_offset", "base_sequence", "base_timestamp", "buffer", "last_offset",
+        "leader_epoch", "max_timestamp", "producer_epoch", "producer_id", "record_count",
+        "size_bytes",
+    )  # fmt: skip
+
+    def __init__(
+        self, base_offset: int, last_offset: int, leader_epoch: int, attributes: int,
+        base_timestamp: int, max_timestamp: int, producer_id: int, producer_epoch: int,
+        base_sequence: int, record_count: int, size_bytes: int, buffer: Buffer,
+    ) -> None:  # fmt: skip
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.leader_epoch = leader_epoch
+        self.attributes = attributes
+        self.base_timestamp = base_timestamp
+        self.max_timestamp = max_timestamp
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.record_count = record_count
+        self.size_bytes = size_bytes
+        self.buffer = buffer
+
+    def __repr__(self) -> str:
+        return (
+            f"<Batch [{self.base_offset}, {self.last_offset}] epoch={self.leader_epoch}"
+            f" producer={self.producer_id}:{self.producer_epoch}:{self.base_sequence}"
+            f" {self.size_bytes} bytes>"
+        )
 
     @property
     def codec(self) -> int:

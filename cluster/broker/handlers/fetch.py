@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, final
 
+from mypy_extensions import mypyc_attr
+
 from cluster.broker.fetching import (
     PartitionRead,
     Reader,
@@ -113,10 +115,10 @@ def _update(broker: BrokerNode, session: FetchSession, body: m.FetchRequest, by_
             key: PartitionKey = (topic_id if by_id else name, asked.partition)
             known = partitions.get(key)
             if known is None:
-                partitions[key] = SessionPartition(name, topic_id, asked)
+                known = partitions[key] = SessionPartition(key, name, topic_id, asked)
             else:
                 known.ask(asked)
-            moved[key] = None
+            moved[known] = None
 
 
 def _named(
@@ -128,7 +130,7 @@ def _named(
         name, topic_id = _topic_of(broker, topic, by_id)
         for asked in topic.partitions:
             key: PartitionKey = (topic_id if by_id else name, asked.partition)
-            named[key] = SessionPartition(name, topic_id, asked)
+            named[key] = SessionPartition(key, name, topic_id, asked)
     return named
 
 
@@ -143,6 +145,7 @@ def _topic_of(
     return topic.topic, ZERO_UUID if known is None else known.topic_id
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class Found:
     """What the partitions of one fetch have to tell."""
@@ -150,7 +153,7 @@ class Found:
     __slots__ = ("reads", "size_bytes", "urgent")
 
     def __init__(self) -> None:
-        self.reads: list[tuple[PartitionKey, SessionPartition, PartitionRead]] = []
+        self.reads: list[PartitionRead] = []
         self.size_bytes = 0
         self.urgent = False
 
@@ -193,16 +196,13 @@ class PendingFetch(DelayedOperation):
         """Read what there is; a follower's progress is recorded after reading, as in Kafka, so
         that the watermark it hears of is the one before its own fetch."""
         found = Found()
-        session = self.session
-        keys = self.partitions if session is None else session.moved
+        session, reader = self.session, self.reader
+        all_wanted = list(self.partitions.values() if session is None else session.moved)
         budget = self.max_bytes
-        partitions, reader = self.partitions, self.reader
-        quiet: list[PartitionKey] = []
-        for key in keys:
-            wanted = partitions[key]
-            replica = self._replica_of(key, wanted)
+        for wanted in all_wanted:
+            replica = self._replica_of(wanted)
             if isinstance(replica, ErrorCode):
-                read = refusal(replica)
+                read = refusal(wanted, replica)
             else:
                 read = read_partition(replica, wanted, reader, budget, not found.size_bytes)
                 if record_progress and not read.must_be_told:
@@ -219,24 +219,19 @@ class PendingFetch(DelayedOperation):
             ):
                 # Quiet until it moves; unless the budget alone kept its records back.
                 if budget > 0:
-                    quiet.append(key)
+                    del session.moved[wanted]
                 continue
-            found.reads.append((key, wanted, read))
-        if session is not None:
-            for key in quiet:
-                del session.moved[key]
+            found.reads.append(read)
         return found
 
-    def _replica_of(self, key: PartitionKey, wanted: SessionPartition) -> Replica | ErrorCode:
-        """The replica that serves `key`; a session watches it from then on."""
-        session = self.session
-        if session is not None:
-            known = session.replica_of.get(key)
-            if known is not None and known.role is not NO_ROLE:
-                return known
+    def _replica_of(self, wanted: SessionPartition) -> Replica | ErrorCode:
+        """The replica that serves `wanted`; a session watches it from then on."""
+        known = wanted.replica
+        if known is not None and known.role is not NO_ROLE:
+            return known
         found = find_replica(self.broker, wanted, self._by_id)
-        if session is not None and isinstance(found, Replica):
-            session.watch(key, found)
+        if self.session is not None and isinstance(found, Replica):
+            self.session.watch(wanted, found)
         return found
 
     def _record_progress(self, replica: Replica, wanted: SessionPartition, now_ms: int) -> None:
@@ -267,11 +262,13 @@ class PendingFetch(DelayedOperation):
         """A partition of the session has moved: answer if that is enough."""
         session = self.session
         assert session is not None
-        if session.is_follower and replica.is_leader:
-            key = session.by_replica[replica]
-            if session.partitions[key].fetch_offset == replica.log.log_end_offset:
-                # Only its watermark moved: a follower hears of that with the next records.
-                return
+        if (
+            session.is_follower
+            and replica.is_leader
+            and session.by_replica[replica].fetch_offset == replica.log.log_end_offset
+        ):
+            # Only its watermark moved: a follower hears of that with the next records.
+            return
         self.try_complete(now_ms)
 
     def try_complete(self, now_ms: int) -> None:
@@ -312,8 +309,9 @@ class PendingFetch(DelayedOperation):
         session = self.session
         topics: dict[Any, m.FetchResponse.FetchableTopicResponse] = {}
         leaders: dict[int, None] = {}
-        for key, wanted, read in found.reads:
-            data = partition_data(self.broker, wanted, read, self.reader)
+        for read in found.reads:
+            wanted = read.wanted
+            data = partition_data(self.broker, read, self.reader)
             if session is not None:
                 # A fetcher does not take a watermark that comes with an error, or a divergence.
                 told = -1 if read.must_be_told else read.high_watermark
@@ -321,13 +319,14 @@ class PendingFetch(DelayedOperation):
                 wanted.sent_log_start_offset = read.log_start_offset
                 if read.size_bytes:
                     # Those that got a turn go to the end of the queue.
-                    del session.moved[key]
-                    session.moved[key] = None
+                    del session.moved[wanted]
+                    session.moved[wanted] = None
             if data.current_leader.leader_id >= 0:
                 leaders[data.current_leader.leader_id] = None
-            topic = topics.get(key[0])
+            id_or_name = wanted.key[0]
+            topic = topics.get(id_or_name)
             if topic is None:
-                topic = topics[key[0]] = TopicAnswer(wanted.topic, wanted.topic_id, [])
+                topic = topics[id_or_name] = TopicAnswer(wanted.topic, wanted.topic_id, [])
             topic.partitions.append(data)
         response = FetchAnswer(
             0, NONE, 0 if session is None else session.session_id, list(topics.values())
