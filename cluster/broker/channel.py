@@ -15,9 +15,7 @@ it went to the wire, until the image moves on.
 from __future__ import annotations
 
 from struct import Struct as Packing
-from typing import Any, Final, Protocol
-
-from msgspec import Struct
+from typing import Any, Final, Protocol, final
 
 from cluster.broker.handlers.api_versions import too_new
 from cluster.broker.registry import SERVED_APIS
@@ -26,7 +24,11 @@ from cluster.controller.metadata import MetadataImage
 from cluster.protocol.apis import ApiKey, codec
 from cluster.protocol.compiler import Codec
 from cluster.protocol.errors import ProtocolError
-from cluster.protocol.framing import decode_request_header, encode_response_frame
+from cluster.protocol.framing import (
+    decode_request_header,
+    encode_response_frame,
+    frame_response,
+)
 
 Buffer = bytes | bytearray | memoryview
 
@@ -54,12 +56,18 @@ class Broker(Protocol):
     image: MetadataImage
 
 
-class _Served(Struct, gc=False):
-    """How to read one API in one version."""
+@final
+class _Served:
+    """How to read and answer one API in one version.
 
-    codec: Codec
-    """Asked for its `decode_request` each time: what it has at first only compiles the real one."""
-    cacheable: bool
+    `codec`: asked for its functions each time; what it has at first only compiles the real ones.
+    """
+
+    __slots__ = ("cacheable", "codec")
+
+    def __init__(self, codec: Codec, cacheable: bool) -> None:
+        self.codec = codec
+        self.cacheable = cacheable
 
 
 class Channel:
@@ -111,9 +119,10 @@ class Channel:
         key = self._questions.pop(request.connection_id, None) if self._questions else None
         if reply.body is None:
             return []
-        buffers: list[Buffer] = encode_response_frame(
-            request.api_key, request.api_version, request.correlation_id, reply.body
-        )
+        # What it was read by: only `receive` makes requests that are answered here.
+        spoken = self._served[request.api_key << 16 | request.api_version & 0xFFFF].codec
+        body: list[Buffer] = spoken.encode_response(reply.body)
+        buffers: list[Buffer] = frame_response(spoken, request.correlation_id, body)
         if key is not None and not _has_errors(reply.body):
             self._keep(key, buffers)
         return buffers

@@ -32,7 +32,9 @@ _REST_BYTES_MIN: Final = 1 << 14
 _SIZE: Final = Packer(">i")
 _REQUEST_HEADER: Final = Packer(">hhih")
 _FRAME_START: Final = Packer(">ihhih")
-_RESPONSE_HEADER: Final = (Packer(">ii"), Packer(">iiB"))
+_start: Final = Packer(">ii").pack
+_start_flexible: Final = Packer(">iiB").pack
+"""Length and header of a response, of version 0 and 1."""
 _FLEXIBLE_FROM: Final = {
     key: line.flexible[0] if line.flexible[1] >= 0 else LAST_VERSION + 1
     for key, line in APIS.items()
@@ -185,11 +187,13 @@ def encode_response_frame(
 
 def frame_response(codec: Codec, correlation_id: int, body: list[Buffer]) -> list[Buffer]:
     """Length and header before a body that is encoded already; `body` is not changed."""
+    first = body[0]
+    size_bytes = len(first) if len(body) == 1 else sum(map(len, body))
     if codec.response_header_version:
-        start = _RESPONSE_HEADER[1].pack(sum(map(len, body)) + 5, correlation_id, 0)
+        start = _start_flexible(size_bytes + 5, correlation_id, 0)
     else:
-        start = _RESPONSE_HEADER[0].pack(sum(map(len, body)) + 4, correlation_id)
-    return [start + body[0], *body[1:]]
+        start = _start(size_bytes + 4, correlation_id)
+    return [start + first, *body[1:]]
 
 
 # -------------------------------------------------------------------------------- client's side
