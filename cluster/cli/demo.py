@@ -127,19 +127,20 @@ def read_lines(file: str | None) -> list[str]:
 
 
 def set_the_stage(topology_file: str | None, profile: str) -> tuple[Any, str]:
-    """The topology, on ports that are free, and the topic to use; one is added if there is none
-    that outlives a broker."""
-    from cluster.cli.topology_choice import choose_topology, why_port_is_taken
+    """The topology, on free ports, and the topic to use; one is added if there is none that
+    outlives a broker.
+
+    The file's ports are for clusters that stay: a demo that took them would meet another one that
+    looked for free ports in the same moment, and other clusters' clients in search of a broker.
+    """
+    from cluster.cli.topology_choice import choose_topology
     from cluster.config.topology import TopicSpec
 
     topology = choose_topology(topology_file, profile=profile)
     if len(topology.brokers) < 2:
         raise ControlError("with one broker nobody can take over; the demo needs two or more", 2)
-    if any(
-        broker.port and why_port_is_taken(topology.host, broker.port) for broker in topology.brokers
-    ):
-        brokers = tuple(replace(broker, port=0, advertised=None) for broker in topology.brokers)
-        topology = replace(topology, brokers=brokers)
+    brokers = tuple(replace(broker, port=0, advertised=None) for broker in topology.brokers)
+    topology = replace(topology, brokers=brokers)
     for spec in topology.topics.values():
         if outlives_a_broker(spec):
             return topology, spec.name

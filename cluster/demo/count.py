@@ -78,7 +78,7 @@ class Ledger:
 
     def busiest_partition(self) -> int:
         """The partition with the most acks; the lowest of equals."""
-        counts = self.acked_of_partition
+        counts = self.acked_of_partition.copy()  # the producer's thread goes on counting
         return min(counts, key=lambda partition: (-counts[partition], partition), default=0)
 
     def is_complete(self) -> bool:

@@ -81,3 +81,17 @@ def test_busiest_partition__most_acks_then_the_lowest() -> None:
         for offset in range(acks):
             ledger.on_acked(100 * partition + offset, partition, offset)
     assert ledger.busiest_partition() == 0
+
+
+def test_ledger__an_ack_of_one_more_partition_meanwhile_does_not_disturb() -> None:
+    ledger = ledger_after()
+
+    class AckedMeanwhile(dict[int, int]):
+        """The producer's thread gets its turn while another one looks at the counts."""
+
+        def __getitem__(self, partition: int) -> int:
+            ledger.acked_of_partition.setdefault(7, 1)
+            return super().__getitem__(partition)
+
+    ledger.acked_of_partition = AckedMeanwhile(ledger.acked_of_partition)
+    assert ledger.busiest_partition() == 0
