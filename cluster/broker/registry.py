@@ -7,7 +7,7 @@ file alone.  Kafka: KafkaApis.handle, but as a table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from msgspec import Struct
 
@@ -34,13 +34,19 @@ PARKED: Final = Parked()
 NO_RESPONSE: Final = NoResponse()
 
 
-class ServedApi(Struct, frozen=True):
+@final
+class ServedApi:
     """One row of the table: inclusive version bounds as 4.3.1 serves them."""
 
-    api_key: ApiKey
-    min_version: int
-    max_version: int
-    handler: Handler
+    __slots__ = ("api_key", "handler", "max_version", "min_version")
+
+    def __init__(
+        self, api_key: ApiKey, min_version: int, max_version: int, handler: Handler
+    ) -> None:
+        self.api_key = api_key
+        self.min_version = min_version
+        self.max_version = max_version
+        self.handler = handler
 
 
 SERVED_APIS: dict[int, ServedApi] = {}

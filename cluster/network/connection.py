@@ -115,7 +115,7 @@ class Connection:
                 if self._malformed and size_bytes:
                     # Read on only to see the client go.
                     return
-                self._frames.extend(self._reader.feed(room[:size_bytes]))
+                self._reader.feed(room[:size_bytes], self._frames)
         except BlockingIOError:
             return
         except ProtocolError as error:

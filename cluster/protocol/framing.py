@@ -11,7 +11,7 @@ UNSUPPORTED_VERSION in the form of version 0: `encode_response_frame(ApiKey.API_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
 from struct import Struct as Packer
 from struct import error as StructError
 from typing import Any, Final
@@ -23,6 +23,8 @@ from cluster.protocol.compiler import Codec
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.primitives import Buffer, skip_tags
 from cluster.protocol.schema import LAST_VERSION
+
+Frames = deque[memoryview] | list[memoryview]
 
 _FIRST_ALLOCATION_BYTES: Final = 1 << 20
 """A frame that claims more gets its memory as its bytes come."""
@@ -65,20 +67,20 @@ class FrameReader:
         self._size = 0
         self._filled = 0
 
-    def feed(self, chunk: Buffer) -> Iterator[memoryview]:
-        """The frames that `chunk` completes, in order; iterate to the end.
+    def feed(self, chunk: Buffer, frames: Frames) -> None:
+        """Append the frames that `chunk` completes to `frames`, in order.
 
         ProtocolError, after the frames before it, for a length below 0 or above max_size_bytes;
         the reader is of no use then.
         """
-        view = memoryview(chunk)
+        view = chunk if type(chunk) is memoryview else memoryview(chunk)
         at, end = 0, len(view)
         while at < end:
             if self._frame is not None:
                 taken = self._fill(view[at:])
                 at += taken
                 if self._filled == self._size:
-                    yield self._finished()
+                    frames.append(self._finished())
                 continue
             if not self._head and end - at >= 4:
                 (size,) = _SIZE.unpack_from(view, at)
@@ -94,7 +96,7 @@ class FrameReader:
             if not 0 <= size <= self.max_size_bytes:
                 raise ProtocolError(f"frame of {size} bytes, limit {self.max_size_bytes}", 0)
             if end - at >= size:
-                yield memoryview(bytearray(view[at : at + size]))
+                frames.append(memoryview(bytearray(view[at : at + size])))
                 at += size
             else:
                 self._frame = bytearray(min(size, _FIRST_ALLOCATION_BYTES))
