@@ -78,21 +78,30 @@ class Gate(Protocol):
 class ReservedPort:
     """A port kept for a broker from its first start on, whether it is up or down.
 
-    A bound socket that does not listen holds it: connections are refused, no other process gets
-    it, and a listener may bind beside it since both have SO_REUSEADDR.
+    A bound socket that does not listen holds it: connections are refused, and no other process gets
+    it.  SO_REUSEADDR, which two sockets on one port must both have, it has at first, so that
+    connections of the past (TIME_WAIT) do not matter, and while a listener of ours binds beside it.
     """
 
     def __init__(self, host: str, port: int) -> None:
         self.host = host
         self._socket = self._bound(port)
         self.port: int = self._socket.getsockname()[1]
+        self._share(False)
 
     def listen(self) -> Any:
         """A new listening socket on the port."""
-        listening = self._bound(self.port)
+        self._share(True)
+        try:
+            listening = self._bound(self.port)
+        finally:
+            self._share(False)
         listening.setblocking(False)
         listening.listen(BACKLOG)
         return listening
+
+    def _share(self, allowed: bool) -> None:
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
 
     def _bound(self, port: int) -> Any:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET

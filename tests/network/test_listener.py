@@ -15,7 +15,7 @@ import pytest
 
 from cluster.config.topology import Topology
 from cluster.network.connection import READ_AHEAD_BYTES
-from cluster.network.listener import Limits, Listener
+from cluster.network.listener import Limits, Listener, ReservedPort
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.framing import decode_response_frame, encode_request_frame
@@ -372,3 +372,25 @@ def test_pause__sockets_stay_open_and_are_served_after_it(
 def test_limits__are_kafkas_defaults() -> None:
     limits = Limits()
     assert (limits.request_max_bytes, limits.max_idle_ms) == (104_857_600, 600_000)
+
+
+def test_reserved_port__nobody_else_listens_there_while_the_broker_is_down() -> None:
+    ours = ReservedPort("127.0.0.1", 0)
+    try:
+        for _ in range(2):  # before its first start, and between two
+            with socket.socket() as other:
+                other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                with pytest.raises(OSError, match="Address already in use"):
+                    other.bind(("127.0.0.1", ours.port))
+            ours.listen().close()
+    finally:
+        ours.release()
+
+
+def test_reserved_port__two_clusters_do_not_reserve_the_same() -> None:
+    ours = ReservedPort("127.0.0.1", 0)
+    try:
+        with pytest.raises(OSError, match="Address already in use"):
+            ReservedPort("127.0.0.1", ours.port)
+    finally:
+        ours.release()
