@@ -94,10 +94,10 @@ class ReservedPort:
         self._share(True)
         try:
             listening = self._bound(self.port)
+            listening.setblocking(False)
+            listening.listen(BACKLOG)
         finally:
             self._share(False)
-        listening.setblocking(False)
-        listening.listen(BACKLOG)
         return listening
 
     def _share(self, allowed: bool) -> None:
