@@ -31,8 +31,8 @@ What is resident is what is held, plus 30 MB of program and what malloc keeps of
 it stays so: 6 GB at full speed grow by 3 to 9 MB.  Other settings of glibc's malloc were tried, by
 its environment: MMAP_THRESHOLD_=131072 gives back at once what is freed, but then each frame's
 pages are new ones, 0.92 s of CPU a GB instead of 0.62; ARENA_MAX=1 with MMAP_THRESHOLD_=33554432
-grows by 6 MB over those 6 GB and produces no faster (median of five 416 MB/s, without 525).  So it is
-left as it is."""
+grows by 6 MB over those 6 GB and produces no faster (median of five 416 MB/s, without 525).  So
+malloc is left as it is."""
 
 
 def main() -> None:
