@@ -4,6 +4,7 @@
 #   make test          ruff, mypy, pytest: what .ci/run runs
 #   make lint          ruff and mypy alone
 #   make compat        kafka-python's own integration tests against a cluster of ours
+#   make compare       this beside Apache Kafka, answer by answer, to docs/differences.md
 #   make bench         this and the peers in one sitting, to docs/benchmarks.md
 #   make bench-micro   the hot paths alone, in seconds
 #   make renew         newest versions of everything, to constraints.txt
@@ -15,7 +16,7 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint compat bench bench-micro renew clean
+.PHONY: help demo test lint compat compare bench bench-micro renew clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -40,6 +41,9 @@ lint: $(VENV)/.dev
 
 compat: $(VENV)/.dev
 	@$(BIN)/python tests/compat/kafka_python/run.py $(ARGS)
+
+compare: $(VENV)/.dev
+	@$(BIN)/python -m compare $(ARGS)
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m bench $(ARGS)

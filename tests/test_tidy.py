@@ -249,7 +249,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def modules() -> Iterator[Module]:
-    for folder in ("cluster", "tests", "bench", "tools"):
+    for folder in ("cluster", "tests", "bench", "compare", "tools"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             text = path.read_text("utf-8")
             yield Module(path.relative_to(ROOT).as_posix(), text, ast.parse(text))

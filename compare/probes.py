@@ -1,0 +1,184 @@
+"""What is there before a case, and what is asked after it: the stage, fresh topics, the state.
+
+Owns: setting up, looking, cleaning up.  Never: knows a case.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.records import Record, build_batch
+from compare.case import Ask
+from compare.filling import Values
+
+if TYPE_CHECKING:
+    from compare.running import Runner
+
+STAGE_ASSIGNMENT: Final = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
+FRESH_ASSIGNMENT: Final = ((1, 2, 3), (2, 3, 1))
+STAGE_RECORDS: Final = 10
+STABLE_TRIES: Final = 40
+_TOPIC_SOURCE: Final = 1
+_NAMES_MADE: Final = ("fresh", "new", "new2")
+
+
+def set_stage(runner: Runner) -> None:
+    """Make {topic} with its records, learn {cluster_id}, see that groups have coordinators."""
+    values = Values(runner.stage)
+    _create(runner, values, "{topic}", STAGE_ASSIGNMENT)
+    runner.stage["topic_id"] = _wait_for_topic(runner, values, runner.stage["topic"])
+    now = runner.stage["now"]
+    half = STAGE_RECORDS // 2
+    for start in (0, half):
+        records = [Record(at, now + start + at, b"k%d" % at, b"v%d" % at) for at in range(half)]
+        data = {"index": 0, "records": bytes(build_batch(records))}
+        topic = {"topic_id": runner.stage["topic_id"], "partition_data": [data]}
+        body = {"acks": -1, "timeout_ms": 30_000, "topic_data": [topic]}
+        runner.message(ApiKey.PRODUCE, body, 1, values)
+    described = runner.message(ApiKey.DESCRIBE_CLUSTER, {}, 1, values)
+    runner.stage["cluster_id"] = described.cluster_id
+    coordinator_of(runner, "any")
+
+
+def coordinator_of(runner: Runner, group: str) -> int:
+    """Broker id of a group's coordinator, once there is one and it answers."""
+    values = Values(runner.stage)
+    for _ in range(STABLE_TRIES * 10):
+        body = {"key_type": 0, "coordinator_keys": [group]}
+        (found,) = runner.message(ApiKey.FIND_COORDINATOR, body, 1, values).coordinators
+        if not found.error_code:
+            described = runner.message(
+                ApiKey.DESCRIBE_GROUPS, {"groups": [group]}, found.node_id, values
+            )
+            if described.groups[0].error_code in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
+                return int(found.node_id)
+        runner.system.pass_ms(50)
+    raise AssertionError(f"group {group} has no coordinator: {found}")
+
+
+def make_fresh(runner: Runner, values: Values) -> None:
+    """Create {fresh} where it is mentioned."""
+    if "fresh" in values.known:
+        _create(runner, values, "{fresh}", FRESH_ASSIGNMENT)
+        values.known["fresh_id"] = _wait_for_topic(runner, values, values.known["fresh"])
+
+
+def _create(
+    runner: Runner, values: Values, name: str, assignment: tuple[tuple[int, ...], ...]
+) -> None:
+    replicas = [
+        {"partition_index": index, "broker_ids": list(ids)} for index, ids in enumerate(assignment)
+    ]
+    topic = {
+        "name": name, "num_partitions": -1, "replication_factor": -1, "assignments": replicas,
+    }  # fmt: skip
+    answer = runner.message(
+        ApiKey.CREATE_TOPICS, {"topics": [topic], "timeout_ms": 30_000}, 1, values
+    )
+    assert not answer.topics[0].error_code, answer
+
+
+def _wait_for_topic(runner: Runner, values: Values, name: str) -> Any:
+    """Its id, once all brokers know it and each leader answers for its partition."""
+    body = {"topics": [{"name": name}], "allow_auto_topic_creation": False}
+    for broker in runner.system.addresses:
+        for _ in range(STABLE_TRIES * 10):
+            (topic,) = runner.message(ApiKey.METADATA, body, broker, values).topics
+            if not topic.error_code and all(p.leader_id >= 0 for p in topic.partitions):
+                break
+            runner.system.pass_ms(5)
+    return topic.topic_id
+
+
+# ---------------------------------------------------------------------------------- afterwards
+
+
+def state_after(runner: Runner, values: Values) -> dict[str, Any]:
+    """What is there now of all that a case could have changed, once that stands still."""
+    if not set(values.known) & {*_NAMES_MADE, "group"}:
+        return {}
+    runner.system.pass_ms(runner.system.settle_ms)
+    before = _state(runner, values)
+    for _ in range(STABLE_TRIES):
+        runner.system.pass_ms(runner.system.settle_ms // 2)
+        now = _state(runner, values)
+        if now == before:
+            break
+        before = now
+    return now
+
+
+def _state(runner: Runner, values: Values) -> dict[str, Any]:
+    state: dict[str, Any] = {}
+    for name in _NAMES_MADE:
+        if name in values.known:
+            state[name] = _topic_state(runner, values, values.known[name])
+    if "group" in values.known:
+        state["group"] = _group_state(runner, values)
+    return state
+
+
+def _topic_state(runner: Runner, values: Values, name: str) -> Any:
+    body = {"topics": [{"name": name}], "allow_auto_topic_creation": False}
+    (topic,) = runner.message(ApiKey.METADATA, body, 1, values).topics
+    if topic.error_code:
+        return ErrorCode(topic.error_code).name
+    is_random = name != values.known.get("fresh")
+    partitions = [
+        (_shape(one) if is_random else _exactly(one)) + _ends(runner, values, name, one)
+        for one in sorted(topic.partitions, key=lambda one: one.partition_index)
+    ]
+    asked = {"resource_type": 2, "resource_name": name}
+    (described,) = runner.message(
+        ApiKey.DESCRIBE_CONFIGS, {"resources": [asked]}, 1, values
+    ).results
+    configs = {
+        one.name: one.value for one in described.configs if one.config_source == _TOPIC_SOURCE
+    }
+    return {"partitions": partitions, **({"configs": configs} if configs else {})}
+
+
+def _exactly(partition: Any) -> str:
+    return (
+        f"leader {partition.leader_id} epoch {partition.leader_epoch}"
+        f" replicas {partition.replica_nodes} isr {sorted(partition.isr_nodes)}"
+    )
+
+
+def _shape(partition: Any) -> str:
+    """Of a topic that the cluster placed as it liked."""
+    return f"{len(partition.replica_nodes)} replicas, {len(partition.isr_nodes)} in sync"
+
+
+def _ends(runner: Runner, values: Values, name: str, partition: Any) -> str:
+    if partition.leader_id < 0:
+        return ""
+    found = []
+    for timestamp in (-2, -1):
+        asked = {"partition_index": partition.partition_index, "timestamp": timestamp}
+        body = {"replica_id": -1, "topics": [{"name": name, "partitions": [asked]}]}
+        answer = runner.message(ApiKey.LIST_OFFSETS, body, partition.leader_id, values)
+        one = answer.topics[0].partitions[0]
+        found.append(ErrorCode(one.error_code).name if one.error_code else str(one.offset))
+    return f" offsets {found[0]} to {found[1]}"
+
+
+def _group_state(runner: Runner, values: Values) -> Any:
+    to = values.known["coordinator"]
+    described = Ask(ApiKey.DESCRIBE_GROUPS, {"groups": ["{group}"]}, to=to, on="stage")
+    asked = {"group_id": "{group}", "topics": None}
+    offsets = Ask(ApiKey.OFFSET_FETCH, {"groups": [asked]}, to=to, on="stage", version=9)
+    return {
+        "described": runner.ask(described, values)["groups"][0],
+        "offsets": runner.ask(offsets, values)["groups"][0].get("topics", []),
+    }
+
+
+def clean_up(runner: Runner, values: Values) -> None:
+    """Delete the topics of this run; connections that have names of their own go too."""
+    names = [values.known[name] for name in _NAMES_MADE if name in values.known]
+    if names:
+        body = {"topics": [{"name": name} for name in names], "timeout_ms": 30_000}
+        runner.message(ApiKey.DELETE_TOPICS, body, 1, values)

@@ -1,0 +1,183 @@
+"""The clusters that are asked, over TCP: Apache Kafka's, and one of ours.
+
+Owns: connections by name, how long an answer is waited for, starting and ending a real cluster.
+Never: decodes anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from struct import Struct as Layout
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Protocol
+
+from cluster.config.topology import Topology
+
+CLOSED: Final = "closed"
+SILENT: Final = "silent"
+"""What is heard instead of an answer."""
+
+BROKERS: Final = (1, 2, 3)
+_LENGTH: Final = Layout(">i")
+
+SERVER_CONFIG: Final[dict[str, Any]] = {
+    "num.partitions": 4,
+    "default.replication.factor": 3,
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.min.isr": 1,
+    "group.initial.rebalance.delay.ms": 0,
+}
+"""What the script that starts Apache Kafka sets, beside addresses and paths."""
+
+
+class System(Protocol):
+    """Three brokers that can be asked."""
+
+    name: str
+    settle_ms: int
+    """How long after an answer what it changed may take to be seen everywhere."""
+
+    def now_ms(self) -> int: ...
+    def pass_ms(self, duration_ms: int) -> None: ...
+    def send(self, on: str, broker: int, frame: bytes) -> None: ...
+    def hear(self, on: str, broker: int, limit_ms: int) -> bytes | str:
+        """The next frame without its length, CLOSED or SILENT."""
+
+    def close(self, on: str, broker: int) -> None: ...
+    def deed(self, verb: str, broker: int) -> None:
+        """kill, stop or start a broker; returns when the process is gone or has been started."""
+
+    @property
+    def addresses(self) -> dict[int, tuple[str, int]]: ...
+
+
+def our_topology() -> Topology:
+    """What Apache Kafka's cluster is set up as."""
+    return Topology.of(brokers=len(BROKERS), profile="kafka", config=SERVER_CONFIG)
+
+
+class OverTcp:
+    """A cluster at `bootstrap`: three addresses, of brokers 1, 2 and 3."""
+
+    name = "kafka"
+    settle_ms = 40
+
+    def __init__(self, bootstrap: str) -> None:
+        hosts = [address.rpartition(":") for address in bootstrap.split(",")]
+        self.addresses = {
+            broker: (host, int(port))
+            for broker, (host, _, port) in zip(BROKERS, hosts, strict=True)
+        }
+        self._sockets: dict[tuple[str, int], socket.socket] = {}
+        self._buffers: dict[tuple[str, int], bytearray] = {}
+
+    def now_ms(self) -> int:
+        return int(time.time() * 1000)
+
+    def pass_ms(self, duration_ms: int) -> None:
+        time.sleep(duration_ms / 1000)
+
+    def send(self, on: str, broker: int, frame: bytes) -> None:
+        """Send one frame, its length included; opens the connection if there is none.  What goes
+        wrong shows in `hear`."""
+        found = self._sockets.get((on, broker))
+        with contextlib.suppress(OSError):
+            if found is None:
+                found = socket.create_connection(self.addresses[broker], 5)
+                found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._sockets[on, broker] = found
+                self._buffers[on, broker] = bytearray()
+            found.sendall(frame)
+
+    def hear(self, on: str, broker: int, limit_ms: int) -> bytes | str:
+        found = self._sockets.get((on, broker))
+        if found is None:
+            return CLOSED
+        buffer = self._buffers[on, broker]
+        until_s = time.monotonic() + limit_ms / 1000
+        while len(buffer) < 4 or len(buffer) < 4 + _LENGTH.unpack_from(buffer)[0]:
+            found.settimeout(max(until_s - time.monotonic(), 0.001))
+            try:
+                data = found.recv(1 << 20)
+            except TimeoutError:
+                return SILENT
+            except OSError:
+                data = b""
+            if not data:
+                self.close(on, broker)
+                return CLOSED
+            buffer += data
+        size = 4 + _LENGTH.unpack_from(buffer)[0]
+        frame = bytes(buffer[4:size])
+        del buffer[:size]
+        return frame
+
+    def close(self, on: str, broker: int) -> None:
+        found = self._sockets.pop((on, broker), None)
+        if found is not None:
+            found.close()
+
+    def close_all(self) -> None:
+        for on, broker in tuple(self._sockets):
+            self.close(on, broker)
+
+    def deed(self, verb: str, broker: int) -> None:
+        raise AssertionError(f"nobody may {verb} broker {broker} of a cluster that others use")
+
+
+class OwnKafka(OverTcp):
+    """Apache Kafka's cluster, started for this run: its brokers may be killed."""
+
+    def __init__(self, bootstrap: str, folder: Path, libraries: Path) -> None:
+        super().__init__(bootstrap)
+        self.folder = folder
+        self.libraries = libraries
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def deed(self, verb: str, broker: int) -> None:
+        pid_file = self.folder / f"n{broker}" / "pid"
+        if verb == "start":
+            self._start(broker, pid_file)
+            return
+        pid = int(pid_file.read_text())
+        os.kill(pid, 9 if verb == "kill" else 15)
+        for process in self._started:
+            if process.pid == pid:
+                process.wait(60)
+        until_s = time.monotonic() + 60
+        while Path(f"/proc/{pid}").exists() and time.monotonic() < until_s:
+            time.sleep(0.05)
+
+    def _start(self, broker: int, pid_file: Path) -> None:
+        home = pid_file.parent
+        log_config = self.folder.parent / "log4j2.properties"
+        command = [
+            "java", "-Xms256m", "-Xmx1g", f"-Dlog4j2.configurationFile={log_config}",
+            "-cp", f"{self.libraries}/*", "kafka.Kafka", str(home / "server.properties"),
+        ]  # fmt: skip
+        with (home / "out.log").open("ab") as out:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+            )
+        self._started.append(process)
+        pid_file.write_text(str(process.pid))
+
+
+@contextlib.contextmanager
+def own_kafka() -> Iterator[OwnKafka]:
+    """Start Apache Kafka with the peers' script; stop it at the end."""
+    from bench.systems import Kafka, KafkaRunning, peers_cache
+
+    with TemporaryDirectory() as place, Kafka().start(Path(place)) as running:
+        assert isinstance(running, KafkaRunning)
+        system = OwnKafka(running.bootstrap, running.folder, peers_cache() / "kafka" / "libs")
+        try:
+            yield system
+        finally:
+            system.close_all()

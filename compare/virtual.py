@@ -1,0 +1,153 @@
+"""Our cluster in virtual time, asked with bytes.
+
+Owns: the frames' way into virtual brokers.  Never: decides what is asked.
+
+Bytes go through the same Channel as over TCP; only sockets and the clock are not real.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final
+
+from cluster.broker.channel import Channel
+from cluster.broker.node import BrokerNode
+from cluster.contract import Reply, Request
+from cluster.protocol.errors import ProtocolError
+from cluster.runtime.clients import ClientConnection, ClientWire
+from cluster.runtime.virtual import VirtualDriver
+from compare.systems import CLOSED, SILENT, our_topology
+
+START_MS: Final = 1_795_000_000_000
+"""Some time in 2026."""
+
+
+class Virtual:
+    """Our three brokers."""
+
+    name = "kcluster"
+    settle_ms = 40
+
+    def __init__(self, seed: int = 1) -> None:
+        self.driver = VirtualDriver(our_topology(), seed, start_ms=START_MS)
+        self.driver.start()
+        self.driver.run_for(2_000)
+        self._channels: dict[tuple[int, int], Channel] = {}
+        self._clients: dict[tuple[str, int], _Client] = {}
+
+    @property
+    def addresses(self) -> dict[int, tuple[str, int]]:
+        return self.driver.plan.addresses
+
+    def now_ms(self) -> int:
+        return self.driver.now_ms
+
+    def pass_ms(self, duration_ms: int) -> None:
+        self.driver.run_for(duration_ms)
+
+    def channel(self, broker: int) -> Channel | None:
+        """Of the life that the broker's process lives; None while it is down."""
+        process = self.driver.dispatcher.processes[broker]
+        if not isinstance(process.node, BrokerNode):
+            return None
+        found = self._channels.get((broker, process.life))
+        if found is None:
+            found = self._channels[broker, process.life] = Channel(process.node)
+        return found
+
+    def send(self, on: str, broker: int, frame: bytes) -> None:
+        client = self._clients.get((on, broker))
+        if client is None:
+            client = self._clients[on, broker] = _Client(self, broker)
+        client.send(frame)
+
+    def hear(self, on: str, broker: int, limit_ms: int) -> bytes | str:
+        client = self._clients.get((on, broker))
+        if client is None:
+            return CLOSED
+        self.driver.run_until_condition(client.has_news, limit_ms)
+        if client.heard:
+            return client.heard.popleft()
+        if not client.is_closed:
+            return SILENT
+        self.close(on, broker)
+        return CLOSED
+
+    def close(self, on: str, broker: int) -> None:
+        client = self._clients.pop((on, broker), None)
+        if client is not None:
+            client.close()
+
+    def deed(self, verb: str, broker: int) -> None:
+        if verb == "start":
+            self.driver.boot(broker)
+            return
+        self.driver.kill(broker, "clean" if verb == "stop" else "kill")
+        process = self.driver.dispatcher.processes[broker]
+        self.driver.run_until_condition(lambda: process.node is None, 60_000)
+
+
+class _Client:
+    """One connection: bytes in, bytes out.  A client of the virtual driver."""
+
+    deadline_ms: int | None = None
+
+    def __init__(self, system: Virtual, broker: int) -> None:
+        self._system = system
+        self._broker = broker
+        self._channel = system.channel(broker)
+        self._asked: deque[Request] = deque()
+        self._connection: ClientConnection | None = None
+        self.heard: deque[bytes] = deque()
+        self.is_closed = self._channel is None
+        wire = system.driver.add_client(self)
+        if not self.is_closed:
+            self._connection = system.driver.connect(wire.client_id, broker)
+
+    def has_news(self) -> bool:
+        return self.is_closed or bool(self.heard)
+
+    def send(self, frame: bytes) -> None:
+        driver = self._system.driver
+        if self.is_closed or self._connection is None or self._channel is None:
+            return
+        body = memoryview(bytearray(frame[4:]))
+        try:
+            received = self._channel.receive(
+                body, self._connection.connection_id, "127.0.0.1", driver.now_ms
+            )
+        except ProtocolError:
+            self.close()
+            return
+        if isinstance(received, Request):
+            self._asked.append(received)
+            self._connection.unanswered += 1
+            driver.transmit(self._connection, received)
+            driver.run_for(0)
+        else:
+            self.heard.append(b"".join(received)[4:])
+
+    def close(self) -> None:
+        self.is_closed = True
+        if self._connection is not None and self._connection.is_open:
+            self._system.driver.hang_up(self._connection)
+            self._system.driver.run_for(0)
+
+    # ------------------------------------------------------------- as a VirtualClient
+
+    def start(self, wire: ClientWire, now_ms: int) -> None:
+        pass
+
+    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
+        # Requests that are not answered at all leave theirs behind.
+        while self._asked[0].correlation_id != correlation_id:
+            self._asked.popleft()
+        reply = Reply(self._asked.popleft(), body)
+        assert self._channel is not None
+        self.heard.append(b"".join(self._channel.answer(reply))[4:])
+
+    def on_disconnected(self, broker_id: int, now_ms: int) -> None:
+        self.is_closed = True
+
+    def on_tick(self, now_ms: int) -> None:
+        raise AssertionError("it has no deadline")
