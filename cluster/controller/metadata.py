@@ -142,6 +142,14 @@ class ProducerIdsRecord(Struct, frozen=True):
     cause: NoteId | None = None
 
 
+class FeatureLevelRecord(Struct, frozen=True):
+    """`level` 0: the feature is off."""
+
+    name: str
+    level: int
+    cause: NoteId | None = None
+
+
 MetadataRecord = (
     RegisterBrokerRecord
     | BrokerRegistrationChangeRecord
@@ -151,6 +159,7 @@ MetadataRecord = (
     | RemoveTopicRecord
     | ConfigRecord
     | ProducerIdsRecord
+    | FeatureLevelRecord
 )
 
 
@@ -180,7 +189,7 @@ class MetadataImage:
     """The cluster as of metadata offset `offset` (of the last record applied; -1 for none)."""
 
     __slots__ = (
-        "brokers", "configs", "next_producer_id", "offset", "topic_names", "topics",
+        "brokers", "configs", "features", "next_producer_id", "offset", "topic_names", "topics",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -191,6 +200,8 @@ class MetadataImage:
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         """By (resource type, resource name): only what was set, as strings."""
         self.next_producer_id = 0
+        self.features: dict[str, int] = {}
+        """By name, the level in force; a feature that is off (level 0) is not in it."""
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
         name = self.topic_names.get(topic_id)
@@ -233,6 +244,10 @@ class MetadataImage:
                 self._set_config((kind, resource), name, value)
             case ProducerIdsRecord(next_producer_id=next_producer_id):
                 self.next_producer_id = next_producer_id
+            case FeatureLevelRecord(name=name, level=level):
+                self.features.pop(name, None)
+                if level:
+                    self.features[name] = level
 
     def _change_broker(self, record: BrokerRegistrationChangeRecord) -> None:
         old = self.brokers[record.broker_id]

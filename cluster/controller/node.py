@@ -41,6 +41,8 @@ from cluster.controller import (  # noqa: F401  importing a handler registers it
     brokers,
     create_partitions,
     elect_leaders,
+    features,
+    quorum,
     topics,
 )
 from cluster.controller.liveness import Sessions
@@ -59,6 +61,7 @@ from cluster.controller.metadata import (
 from cluster.controller.partition_index import PartitionIndex
 from cluster.controller.registry import HANDLERS
 from cluster.controller.topic_names import TopicNames
+from cluster.protocol.features import ELR_VERSION
 from cluster.timers import NEVER_MS, Timers
 
 _MIN_ISR: Final = "min.insync.replicas"
@@ -94,7 +97,8 @@ class ControllerNode:
         self.bootstrap = bootstrap.Bootstrap(tuple(bootstrap_topics), expected_brokers)
         self.cluster_config = config
         """`config` with the cluster-wide dynamic configs applied."""
-        self.elr_enabled = config.eligible_leader_replicas_version >= 1
+        self.observers: dict[int, quorum.Observer] = {}
+        """By broker id: who has fetched the metadata log."""
         self._log: list[MetadataRecord] = []
         self._waiting: dict[int, _Waiting] = {}
         self._effects: list[Effect] = []
@@ -137,10 +141,7 @@ class ControllerNode:
         return effects
 
     def _start(self, now_ms: int) -> None:
-        if self.elr_enabled:
-            # As a new cluster does when it is formatted: with ELR, min ISR is the cluster's matter.
-            value = str(self.config.min_insync_replicas)
-            self.commit([ConfigRecord(BROKER_RESOURCE, CLUSTER_DEFAULT, _MIN_ISR, value)])
+        self.commit(features.initial_records(self))
         bootstrap.start(self, now_ms)
         elect_leaders.start(self, now_ms)
 
@@ -199,6 +200,7 @@ class ControllerNode:
 
     def _fetch_metadata(self, request: PeerRequest, fetch: MetadataFetch, now_ms: int) -> None:
         """A broker that asks from `offset` on has everything before it."""
+        quorum.record_fetch(self, request.source, fetch.offset, now_ms)
         session = self.sessions.get(request.source)
         if session is not None:
             session.metadata_offset = max(session.metadata_offset, fetch.offset - 1)
@@ -248,6 +250,11 @@ class ControllerNode:
         """Registered, unfenced and not in controlled shutdown: may lead and be in an ISR."""
         registration = self.image.brokers.get(broker_id)
         return registration is not None and registration.is_active
+
+    @property
+    def elr_enabled(self) -> bool:
+        """Whether ELRs are kept: eligible.leader.replicas.version is 1 (KIP-966)."""
+        return ELR_VERSION in self.image.features
 
     def min_isr(self, topic: str, replication_factor: int) -> int:
         """The topic's effective min.insync.replicas: never more than it has replicas."""

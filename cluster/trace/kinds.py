@@ -21,6 +21,7 @@ TOPIC_CREATED: Final = "topic_created"
 TOPIC_DELETED: Final = "topic_deleted"
 PARTITIONS_ADDED: Final = "partitions_added"
 CONFIG_CHANGED: Final = "config_changed"
+FEATURE_CHANGED: Final = "feature_changed"  # data: feature, old, new
 LEADER_ELECTED: Final = "leader_elected"  # data: topic, partition, old, new, epoch, clean
 PARTITION_OFFLINE: Final = "partition_offline"
 ISR_SHRUNK: Final = "isr_shrunk"  # data: topic, partition, isr, removed
