@@ -1,16 +1,19 @@
 # Every target sets up .venv by itself; from the second time on it starts at once.
 #
 #   make demo          a cluster of three brokers, real clients, a leader that dies; nothing lost
-#   make test          ruff, mypy, pytest: what .ci/run runs
+#   make test          ruff, mypy, pytest, pure and compiled: what .ci/run runs
+#   make test-pure     the same without the compiled half: a minute less
 #   make lint          ruff and mypy alone
 #   make compat        kafka-python's own integration tests against a cluster of ours
 #   make compare       this beside Apache Kafka, answer by answer, to docs/differences.md
-#   make bench         this and the peers in one sitting, to docs/benchmarks.md
+#   make compiled      the hot modules as a C extension, in build/compiled; PYTHONPATH=there runs it
+#   make bench         this, compiled, and the peers in one sitting, to docs/benchmarks.md
 #   make bench-micro   the hot paths alone, in seconds
 #   make renew         newest versions of everything, to constraints.txt
 #   make clean         remove .venv and all caches
 #
 # ARGS goes to the program:  make demo ARGS="--help"    make test ARGS="-k fetch"
+# BUILD=pure measures the pure one:  make bench BUILD=pure
 # PYTHON names another interpreter:  make test PYTHON=python3.13
 
 SHELL := /bin/sh
@@ -18,7 +21,13 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint compat compare bench bench-micro renew clean
 
+CC ?= cc
 VENV := .venv
+COMPILED := build/compiled
+COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/runtime tests/network \
+  tests/drivers tests/checkers tests/property tests/clients tests/cli tests/test_build.py scenarios
+BUILD ?= compiled
+MEASURED = $(if $(filter pure,$(BUILD)),.,$(COMPILED):.)
 BIN := $(VENV)/bin
 ARGS ?=
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -31,8 +40,19 @@ help:
 demo: $(VENV)/.clients
 	@$(BIN)/kcluster demo $(ARGS)
 
-test: lint
+test: test-pure test-compiled
+
+test-pure: lint
 	@$(BIN)/python -m pytest $(ARGS)
+
+# The semantics once more, on the C extension; without a compiler that is said, and is no failure.
+test-compiled: $(VENV)/.dev
+	@if command -v $(CC) >/dev/null 2>&1; then \
+	  $(MAKE) --no-print-directory compiled && \
+	  KCLUSTER_BUILD=compiled PYTHONPATH=$(COMPILED) $(BIN)/python -P -m pytest -o pythonpath="$(COMPILED) ." \
+	    -o "addopts=--strict-markers --strict-config --import-mode=importlib" -q \
+	    -m "not pure_python" $(COMPILED_TESTS) $(ARGS); \
+	else echo "make: no C compiler ($(CC)) here: the compiled half is not tested"; fi
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
@@ -45,11 +65,13 @@ compat: $(VENV)/.dev
 compare: $(VENV)/.dev
 	@$(BIN)/python -m compare $(ARGS)
 
-bench: $(VENV)/.dev
-	@$(BIN)/python -m bench $(ARGS)
+compiled: $(COMPILED)/.done
 
-bench-micro: $(VENV)/.dev
-	@$(BIN)/python -m bench.micro $(ARGS)
+bench: $(VENV)/.dev $(if $(filter pure,$(BUILD)),,$(COMPILED)/.done)
+	@PYTHONPATH=$(MEASURED) $(BIN)/python -P -m bench $(ARGS)
+
+bench-micro: $(VENV)/.dev $(if $(filter pure,$(BUILD)),,$(COMPILED)/.done)
+	@PYTHONPATH=$(MEASURED) $(BIN)/python -P -m bench.micro $(ARGS)
 
 # ---------------------------------------------------------------------------------- set-up
 
@@ -81,6 +103,16 @@ $(VENV)/.clients: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP_INSTALL) -e '.[clients]'
 	@touch $@
 
+SOURCES := pyproject.toml $(shell find cluster -name '*.py')
+
+$(COMPILED)/.done: $(SOURCES) | $(VENV)/.dev
+	@echo "Compiling the hot modules; a minute, once for each change of the code." >&2
+	@rm -rf $(COMPILED) build/wheel
+	@PIP_CONSTRAINT=constraints.txt HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m pip wheel \
+	  --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+	@$(BIN)/python -m zipfile -e build/wheel/*.whl $(COMPILED)
+	@touch $@
+
 renew: $(BIN)/python
 	@rm -rf $(VENV)-renew
 	@$(BIN)/python -m venv $(VENV)-renew
@@ -93,5 +125,5 @@ renew: $(BIN)/python
 	@git --no-pager diff --stat constraints.txt
 
 clean:
-	rm -rf $(VENV) $(VENV)-renew .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-renew build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

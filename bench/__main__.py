@@ -20,7 +20,7 @@ from bench.ours import visit_ours
 from bench.processes import ROOT, allow_many_files, command_output, end_on_sigterm, machine
 from bench.systems import System, all_systems
 from bench.visit import FULL, QUICK, Log, Progress, Sizes, visit
-from cluster import __version__
+from cluster import __version__, build
 
 QUICK_RUNS = 1
 FULL_RUNS = 5
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str]) -> int:
     end_on_sigterm()
     commit = command_output(["git", "rev-parse", "--short", "HEAD"]) or "no commit"
     count = f"{len(options.figures)} of {len(FIGURES)} figures"
-    clock.say(f"kcluster {__version__} ({commit}), {count}")
+    clock.say(f"kcluster {__version__} ({commit}, {build()}), {count}")
     sitting = sit(options, clock)
     if options.keep and not options.quick:
         last = results.load()

@@ -19,7 +19,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import cluster
+
 ROOT: Final = Path(__file__).parents[1]
+CODE_PATH: Final = os.pathsep.join((str(Path(cluster.__file__).parents[1]), str(ROOT)))
+"""PYTHONPATH of what is started: the same build of this cluster as here, and the bench itself."""
 POLL_S: Final = 0.002
 END_S: Final = 20.0
 """How long a process may take to end before it is killed."""
@@ -35,7 +39,7 @@ def spawn(command: Sequence[str], log: Path, **environment: str) -> subprocess.P
     """Start a program in a session of its own, its output in `log`."""
     with log.open("wb") as out:
         return subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            command, cwd=ROOT, env={**os.environ, "PYTHONPATH": CODE_PATH, **environment},
             stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
 
@@ -83,10 +87,10 @@ def end_on_sigterm() -> None:
 
 def client(module: str, *arguments: str, timeout_s: float, **environment: str) -> dict[str, Any]:
     """Run `python -m bench.clients.<module>` to its end; the JSON object that it printed."""
-    command = [sys.executable, "-m", f"bench.clients.{module}", *arguments]
+    command = [sys.executable, "-P", "-m", f"bench.clients.{module}", *arguments]
     try:
         ended = subprocess.run(
-            command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            command, cwd=ROOT, env={**os.environ, "PYTHONPATH": CODE_PATH, **environment},
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s,
             check=False,
         )  # fmt: skip

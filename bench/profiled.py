@@ -69,7 +69,7 @@ def profile_load(name: str, folder: Path) -> pstats.Stats:
     topology, out = folder / "topology.yaml", folder / "profile"
     topology.write_text(yaml.safe_dump({"brokers": brokers}))
     module, *arguments = LOADS[name] or ("",)
-    command = [sys.executable, "-m", "bench.profiled", "--serve", str(topology), str(out)]
+    command = [sys.executable, "-P", "-m", "bench.profiled", "--serve", str(topology), str(out)]
     process = spawn(command, folder / "log")
     try:
         while brokers_named(("127.0.0.1", port)) < BROKERS and process.poll() is None:

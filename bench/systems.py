@@ -36,7 +36,7 @@ from bench.processes import (
     spawn,
 )
 from bench.wire import address_of, brokers_named
-from cluster import __version__
+from cluster import __version__, build
 
 BROKERS: Final = 3
 START_TIMEOUT_S: Final = 90.0
@@ -147,7 +147,7 @@ class Kcluster(System):
 
     def version(self) -> str:
         commit = command_output(["git", "rev-parse", "--short", "HEAD"])
-        return f"{__version__} {commit}".strip()
+        return f"{__version__} {commit} ({build()})".replace("  ", " ")
 
     def start(self, place: Path) -> KclusterRunning:
         running = KclusterRunning(place)
@@ -181,7 +181,7 @@ class Kcluster(System):
 def kcluster_command() -> list[str]:
     """The console script beside this Python, or the module that it calls."""
     script = Path(sys.executable).with_name("kcluster")
-    return [str(script)] if script.exists() else [sys.executable, "-m", "cluster.cli.main"]
+    return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "cluster.cli.main"]
 
 
 # -------------------------------------------------------------------------------------- peers

@@ -11,6 +11,7 @@ Owns: the public names.  Never: imports anything before it is asked for, or patc
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -19,13 +20,20 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Cluster", "Topology", "TopologyError", "__version__"]
+__all__ = ["Cluster", "Topology", "TopologyError", "__version__", "build"]
 
 _HOMES: Final = {
     "Cluster": "cluster.runtime.cluster",
     "Topology": "cluster.config.topology",
     "TopologyError": "cluster.config.topology",
 }
+
+
+def build() -> str:
+    """Which build this is: `compiled` (its hot modules are a C extension), or `pure Python`."""
+    spec = find_spec("cluster.contract")
+    assert spec is not None
+    return "pure Python" if (spec.origin or "").endswith(".py") else "compiled"
 
 
 def __getattr__(name: str) -> Any:

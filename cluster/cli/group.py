@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import click
 
+from cluster import __version__, build
 from cluster.cli.control import ControlError
 
 VERBS: Final = {
@@ -55,7 +56,7 @@ class VerbGroup(click.Group):
 
 
 @click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="kcluster", prog_name="kcluster")
+@click.version_option(message=f"kcluster {__version__} ({build()})", version=__version__)
 def kcluster() -> None:
     """A Kafka cluster of several brokers with real replication, in one process."""
 

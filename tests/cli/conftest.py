@@ -14,7 +14,10 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+import cluster
+
+CODE = str(Path(cluster.__file__).parents[1])
+"""The build under test: the source, or what was compiled from it."""
 
 
 class Up:
@@ -24,7 +27,7 @@ class Up:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "cluster.cli.main", "up", *arguments],
             cwd=directory,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PYTHONPATH": CODE, "PYTHONUNBUFFERED": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

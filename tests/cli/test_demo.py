@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+import cluster
+
+CODE = str(Path(cluster.__file__).parents[1])
+"""The build under test: the source, or what was compiled from it."""
 Verb = Callable[..., tuple[int, str, str]]
 
 # kafka-python reads its schemas in a way that Python 3.11 warns about, in importlib's name.
@@ -23,7 +26,7 @@ def demo(directory: Path, *arguments: str) -> tuple[int, str]:
     ended = subprocess.run(
         [sys.executable, "-m", "cluster.cli.main", "demo", *arguments],
         cwd=directory,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": CODE},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

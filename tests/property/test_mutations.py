@@ -15,6 +15,8 @@ from cluster.partition.replica import Replica
 from cluster.protocol.errors import ErrorCode
 from tests.property.storm import Plan, Storm
 
+pytestmark = pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
+
 SEEDS = range(1, 41)
 Patch = Callable[[pytest.MonkeyPatch], None]
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import cluster
 from cluster.config.topology import Topology
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
@@ -17,6 +18,8 @@ from cluster.runtime.clients import ClientWire
 from cluster.runtime.virtual import VirtualDriver
 
 ROOT = Path(__file__).parents[2]
+CODE_PATH = os.pathsep.join((str(Path(cluster.__file__).parents[1]), str(ROOT)))
+"""The build under test, and these tests."""
 
 
 class Sender:
@@ -70,7 +73,7 @@ def test_virtual__the_same_seed_gives_the_same_trace_in_any_process() -> None:
     here = run(7)
     assert here[0] > 1000
     for hash_seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": CODE_PATH}
         done = subprocess.run(
             [sys.executable, __file__], env=environment, capture_output=True, text=True, check=True
         )
