@@ -48,6 +48,7 @@ class Lifecycle:
         self._caught_up = False
         self._incarnation_id = broker.rng.randbytes(16)
         """Tells a retry of this life's registration from another life's."""
+        broker.disk.mount(broker.config.log_dirs or broker.config.log_dir)
 
     # -------------------------------------------------------------------------- registration
 

@@ -2,7 +2,7 @@
 
 Owns: BrokerConfig, BROKER_CONFIGS: the configs that something here obeys, or that a topic's
 default comes from.  Never: reads text (values.py does); what the topology sets by other keys
-(node.id, broker.rack, listeners, log.dirs); TLS, SASL, tiered storage, KRaft quorum.
+(node.id, broker.rack, listeners); TLS, SASL, tiered storage, KRaft quorum.
 Kafka: KafkaConfig, AbstractKafkaConfig, GroupCoordinatorConfig, ReplicationConfigs, …
 
 `scaled` marks time constants of the machinery, which `profile: fast` makes 100 times shorter.
@@ -197,6 +197,8 @@ class BrokerConfig(Struct, frozen=True):
     replication_quota_window_size_seconds: Annotated[int, _INT_1] = 1
 
     # ---------------------------------------------------------------------------------- logs
+    log_dir: Annotated[tuple[str, ...], _LIST] = ("/tmp/kafka-logs",)
+    log_dirs: Annotated[tuple[str, ...] | None, _LIST] = None
     log_retention_ms: Annotated[int | None, _LOG_LONG] = None
     """Wins over minutes, which win over hours; -1: no limit."""
     log_retention_minutes: Annotated[int | None, _INT] = None

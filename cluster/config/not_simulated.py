@@ -48,8 +48,8 @@ _NAMES: Final = """
     internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs
     kafka.metrics.reporters listener.security.protocol.map log.cleaner.dedupe.buffer.size
     log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
-    log.cleaner.io.max.bytes.per.second log.cleaner.threads log.dir log.dir.failure.timeout.ms
-    log.dirs max.connections.per.ip.overrides metadata.log.dir
+    log.cleaner.io.max.bytes.per.second log.cleaner.threads log.dir.failure.timeout.ms
+    max.connections.per.ip.overrides metadata.log.dir
     metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
     metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
     metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples

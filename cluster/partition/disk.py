@@ -10,19 +10,31 @@ Disk replaced: `wipe`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from cluster.partition.log import Log
 
 LogKey = tuple[bytes, int]
 """(topic id, partition)."""
 
+CAPACITY_BYTES: Final = 1 << 40
+"""What a simulated volume says it holds; all log directories of a broker are on one."""
+
 
 class Disk:
     """See module.  `logs` keeps the order of creation."""
 
-    __slots__ = ("broker_epoch", "clean_shutdown", "logs", "runs")
+    __slots__ = (
+        "_dir_of", "_preferred", "broker_epoch", "clean_shutdown", "dirs", "logs", "runs",
+    )  # fmt: skip
 
     def __init__(self) -> None:
+        self.dirs: tuple[str, ...] = ("",)
+        """Its log directories, at least one; a broker names them when it starts."""
+        self._dir_of: dict[LogKey, str] = {}
+        """Of logs that are not in the first."""
+        self._preferred: dict[LogKey, str] = {}
+        """Where a log is to be when it is created."""
         self.logs: dict[LogKey, Log] = {}
         self.broker_epoch = -1
         """Of the last run, -1 for none: sent in the next registration (KIP-966)."""
@@ -42,12 +54,52 @@ class Disk:
         key = (topic_id, partition)
         log = self.logs.get(key)
         if log is None:
+            if len(self.dirs) > 1:
+                preferred = key in self._preferred
+                self.move(key, self._preferred.pop(key) if preferred else self._emptiest())
             log = self.logs[key] = Log(topic_id, partition)
         return log
 
     def remove(self, topic_id: bytes, partition: int) -> bool:
         """Delete a log; whether there was one."""
+        self._dir_of.pop((topic_id, partition), None)
         return self.logs.pop((topic_id, partition), None) is not None
+
+    # ------------------------------------------------------------------- log directories
+
+    def mount(self, dirs: tuple[str, ...]) -> None:
+        """Its log directories are `dirs` from now on; logs of others are in the first."""
+        self.dirs = tuple(dict.fromkeys(dirs))
+        self._dir_of = {key: at for key, at in self._dir_of.items() if at in self.dirs[1:]}
+        self._preferred = {key: at for key, at in self._preferred.items() if at in self.dirs}
+
+    def dir_of(self, key: LogKey) -> str:
+        """The directory that a log is in."""
+        return self._dir_of.get(key, self.dirs[0])
+
+    def move(self, key: LogKey, log_dir: str) -> None:
+        """Have a log in `log_dir`, one of `dirs`."""
+        assert log_dir in self.dirs, log_dir
+        if log_dir == self.dirs[0]:
+            self._dir_of.pop(key, None)
+        else:
+            self._dir_of[key] = log_dir
+
+    def prefer(self, key: LogKey, log_dir: str) -> None:
+        """A log that is not here is to be created in `log_dir`."""
+        self._preferred[key] = log_dir
+
+    def _emptiest(self) -> str:
+        """With the fewest logs, the first of these.  Kafka: LogManager.nextLogDirs."""
+        counts = dict.fromkeys(self.dirs, 0)
+        for key in self.logs:
+            counts[self.dir_of(key)] += 1
+        return min(counts, key=counts.__getitem__)
+
+    @property
+    def usable_bytes(self) -> int:
+        """What is left of CAPACITY_BYTES; the logs never really run out of it."""
+        return max(0, CAPACITY_BYTES - self.size_bytes)
 
     @property
     def size_bytes(self) -> int:
@@ -67,5 +119,7 @@ class Disk:
     def wipe(self) -> None:
         """The disk was replaced by an empty one."""
         self.logs.clear()
+        self._dir_of.clear()
+        self._preferred.clear()
         self.broker_epoch = -1
         self.clean_shutdown = False
