@@ -105,12 +105,16 @@ $(VENV)/.clients: pyproject.toml constraints.txt | $(BIN)/python
 
 SOURCES := pyproject.toml $(shell find cluster -name '*.py')
 
+# From a copy: the hook leaves what it makes beside the sources, where it would hide later changes.
 $(COMPILED)/.done: $(SOURCES) | $(VENV)/.dev
 	@echo "Compiling the hot modules; a minute, once for each change of the code." >&2
-	@rm -rf $(COMPILED) build/wheel
+	@rm -rf $(COMPILED) build/source build/wheel
+	@mkdir -p build/source
+	@cp -r cluster pyproject.toml README.md LICENSE build/source/
 	@PIP_CONSTRAINT=constraints.txt HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m pip wheel \
-	  --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+	  --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel build/source
 	@$(BIN)/python -m zipfile -e build/wheel/*.whl $(COMPILED)
+	@rm -rf build/source
 	@touch $@
 
 renew: $(BIN)/python
