@@ -7,6 +7,7 @@ Kafka: SocketServer.Processor.processCompletedReceives, RequestContext.parseRequ
 What is not a request that this broker serves closes the connection, by ProtocolError: an unknown
 API key, a version that is not served, a body that does not decode.  One exception: an ApiVersions
 request newer than ours is answered in version 0 with the version to speak (KIP-511).
+Which versions are served is a matter of the broker's release (versions.py).
 
 Equal requests get equal bytes: an answer that depends on nothing but the metadata image is kept, as
 it went to the wire, until the image moves on.
@@ -18,7 +19,7 @@ from struct import Struct as Packing
 from typing import Any, Final, Protocol, final
 
 from cluster.broker.handlers.api_versions import too_new
-from cluster.broker.registry import SERVED_APIS
+from cluster.broker.versions import served as served_versions
 from cluster.contract import Reply, Request
 from cluster.controller.metadata import MetadataImage
 from cluster.protocol.apis import ApiKey, codec
@@ -29,6 +30,7 @@ from cluster.protocol.framing import (
     encode_response_frame,
     frame_response,
 )
+from cluster.protocol.releases import Release
 
 Buffer = bytes | bytearray | memoryview
 
@@ -54,6 +56,7 @@ class Broker(Protocol):
     """What a channel needs of `cluster.broker.node.BrokerNode`."""
 
     image: MetadataImage
+    release: Release
 
 
 @final
@@ -133,15 +136,15 @@ class Channel:
 
     def _find(self, api_key: int, api_version: int) -> _Served | None:
         """How to read this API and version; None for an ApiVersions request newer than ours."""
-        api = SERVED_APIS.get(api_key)
-        if api is None:
+        versions = served_versions(self._broker.release, api_key)
+        if versions is None:
             raise ProtocolError(f"API key {api_key} is not served", 0)
-        if not api.min_version <= api_version <= api.max_version:
+        if not versions[0] <= api_version <= versions[1]:
             if api_key == ApiKey.API_VERSIONS:
                 return None
             raise ProtocolError(
                 f"{ApiKey(api_key).name} version {api_version} is not served"
-                f" ({api.min_version} to {api.max_version} are)",
+                f" ({versions[0]} to {versions[1]} are)",
                 2,
             )
         served = _Served(codec(api_key, api_version), api_key in IMAGE_ONLY_APIS)
@@ -149,7 +152,8 @@ class Channel:
         return served
 
     def _speak_older(self, correlation_id: int) -> list[Buffer]:
-        return encode_response_frame(ApiKey.API_VERSIONS, 0, correlation_id, too_new())
+        told = too_new(self._broker.release)
+        return encode_response_frame(ApiKey.API_VERSIONS, 0, correlation_id, told)
 
     def _keep(self, key: bytes, buffers: list[Buffer]) -> None:
         if self._answers_offset != self._broker.image.offset:

@@ -28,6 +28,7 @@ from cluster.broker.purgatory import Purgatory
 from cluster.broker.registry import NO_RESPONSE, PARKED, SERVED_APIS
 from cluster.broker.replicas import Replicas
 from cluster.broker.sessions import FetchSessions
+from cluster.broker.versions import LATEST
 from cluster.config.definitions import BrokerConfig
 from cluster.contract import (
     CONTROLLER_ID,
@@ -52,6 +53,7 @@ from cluster.partition.disk import Disk
 from cluster.partition.replica import Replica
 from cluster.protocol.apis import VERSIONS, ApiKey
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.releases import Release
 from cluster.timers import NEVER_MS, Timers
 
 PEER_API_OF: Final = {
@@ -72,9 +74,11 @@ class BrokerNode:
 
     def __init__(
         self, broker_id: int, config: BrokerConfig, disk: Disk, host: str, port: int,
-        rack: str | None, rng: Rng, cluster_id: str,
+        rack: str | None, rng: Rng, cluster_id: str, release: Release = LATEST,
     ) -> None:  # fmt: skip
         self.node_id = broker_id
+        self.release = release
+        """Whose APIs, versions and ways it shows its clients."""
         self.static_config = config
         self.config = config
         self.disk = disk

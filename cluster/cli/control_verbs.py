@@ -36,7 +36,7 @@ class Handle(Protocol):
     def kill(self, broker_id: int, how: Any = "kill") -> Any: ...
     def pause(self, broker_id: int) -> Any: ...
     def resume(self, broker_id: int) -> Any: ...
-    def start(self, broker_id: int) -> Any: ...
+    def start(self, broker_id: int, *, kafka_version: str | None = None) -> Any: ...
     def elect(self, topic: str, partition: int) -> Any: ...
     def move(self, topic: str, partition: int, to: int) -> Any: ...
 
@@ -110,7 +110,14 @@ class Verbs:
             raise ControlError(f"broker {broker.id} is paused, not down; {_resume(broker)}")
         if broker.state != "down":
             raise ControlError(f"broker {broker.id} is up already")
-        return self._done(lambda: self._cluster.start(broker.id), broker.id)
+        version = request.get("kafka_version")
+        version = None if version is None else str(version)
+        result = self._done(
+            lambda: self._cluster.start(broker.id, kafka_version=version), broker.id
+        )
+        if version is not None:
+            result["lines"][-1] += f", as Kafka {version}"
+        return result
 
     def _resume(self, request: Mapping[str, Any]) -> Any:
         broker = find_broker(self._cluster.status(), request.get("broker"))

@@ -28,6 +28,7 @@ from cluster.config.problems import TopologyError
 from cluster.config.topology import Topology
 from cluster.contract import Note, Reply
 from cluster.protocol.apis import ApiKey
+from cluster.protocol.releases import latest
 from cluster.runtime.cluster import Cluster
 from cluster.runtime.live import ClusterError
 from cluster.runtime.status import NoteEntry
@@ -125,6 +126,19 @@ def free_name(wanted: str | None, topology: Topology) -> str:
     return next(name for name in numbered if name not in taken)
 
 
+def _versions(cluster: Cluster) -> str:
+    """As which Kafka the brokers came up, unless all are the newest that this program knows."""
+    brokers: dict[str, list[str]] = {}
+    for broker in cluster.status().brokers:
+        brokers.setdefault(broker.kafka_version, []).append(str(broker.id))
+    if list(brokers) == [latest().name]:
+        return ""
+    if len(brokers) == 1:
+        return f", Kafka {next(iter(brokers))}"
+    each = (f"{version} (broker {', '.join(ids)})" for version, ids in brokers.items())
+    return f", Kafka {' and '.join(each)}"
+
+
 class Printer:
     """Events and requests as lines on stdout; as JSON objects with `--json`."""
 
@@ -144,7 +158,12 @@ class Printer:
                     "name": name,
                     "pid": os.getpid(),
                     "brokers": [
-                        {"id": broker.id, "host": broker.host, "port": broker.port}
+                        {
+                            "id": broker.id,
+                            "host": broker.host,
+                            "port": broker.port,
+                            "kafka_version": broker.kafka_version,
+                        }
                         for broker in cluster.status().brokers
                     ],
                 }
@@ -153,9 +172,10 @@ class Printer:
             brokers = len(cluster.broker_ids)
             count = "1 broker" if brokers == 1 else f"{brokers} brokers"
             profile = cluster.topology.profile
+            kafka = _versions(cluster)
             print(
                 f"ready: {cluster.bootstrap}  "
-                f"({name}: {count}, profile {profile}; up in {took_s:.2f} s, Ctrl-C stops)"
+                f"({name}: {count}{kafka}, profile {profile}; up in {took_s:.2f} s, Ctrl-C stops)"
             )
         sys.stdout.flush()
 

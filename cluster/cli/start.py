@@ -13,9 +13,14 @@ from cluster.cli.group import print_json, talks_to_cluster
 
 @click.command("start", help="Start broker ID again, and wait until the cluster has settled.")
 @click.argument("broker", metavar="ID")
+@click.option(
+    "--kafka-version",
+    metavar="X.Y",
+    help="As this release of Kafka from now on: an upgrade, or a step back.",
+)
 @talks_to_cluster
-def command(broker: str, name: str | None, as_json: bool) -> None:
-    result = ask("start", name, broker=broker)
+def command(broker: str, kafka_version: str | None, name: str | None, as_json: bool) -> None:
+    result = ask("start", name, broker=broker, kafka_version=kafka_version)
     if as_json:
         print_json(result)
     else:

@@ -13,6 +13,7 @@ import click
 from cluster.cli.control import ask
 from cluster.cli.group import print_json, talks_to_cluster
 from cluster.cli.table import Table, print_tables
+from cluster.protocol.releases import latest
 
 
 @click.command("status", help="Show the brokers; the partitions with leader, ISR, offsets, lag.")
@@ -39,8 +40,11 @@ def command(topic: str | None, name: str | None, as_json: bool) -> None:
 
 
 def brokers_table(status: dict[str, Any]) -> Table:
-    """Who is up; how many partitions each leads and follows in sync."""
+    """Who is up; how many partitions each leads and follows in sync; and as which Kafka, unless
+    all are the newest that this program knows."""
     rows = []
+    newest = latest().name
+    versions = any(broker["kafka_version"] != newest for broker in status["brokers"])
     for broker in status["brokers"]:
         leads = sum(p["leader"] == broker["id"] for p in status["partitions"])
         replicas = sum(broker["id"] in p["replicas"] for p in status["partitions"])
@@ -56,9 +60,11 @@ def brokers_table(status: dict[str, Any]) -> Table:
                 state,
                 str(leads),
                 f"{in_sync}/{replicas}",
+                *([broker["kafka_version"]] if versions else []),
             ]
         )
-    return Table(("broker", "address", "rack", "state", "leads", "in sync"), rows)
+    headers = ("broker", "address", "rack", "state", "leads", "in sync")
+    return Table((*headers, "kafka") if versions else headers, rows)
 
 
 def partitions_table(partitions: list[dict[str, Any]]) -> Table:

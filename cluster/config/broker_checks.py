@@ -20,12 +20,13 @@ from cluster.config.reading import Reading, kind
 from cluster.config.topology import BrokerSpec, split_address
 from cluster.config.tree import Items, Map, Node, Scalar
 from cluster.contract import CONTROLLER_ID
+from cluster.protocol.releases import find_release, releases
 
 MAX_BROKERS: Final = 1_000
 MAX_PORT: Final = 65_535
 EVERYWHERE: Final = ("0.0.0.0", "::")
 """Addresses to bind that nobody can connect to."""
-BROKER_KEYS: Final = ("id", "port", "rack", "advertised", "config")
+BROKER_KEYS: Final = ("id", "port", "rack", "advertised", "config", "kafka_version")
 
 _HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 
@@ -139,9 +140,37 @@ def _broker(
     own, _ = read_broker_configs(
         reading, values.get("config"), join(path, "config"), profile, config
     )
+    version = read_version(reading, values.get("kafka_version"), join(path, "kafka_version"))
     if broker_id is None:
         return None
-    return BrokerSpec(broker_id, port or 0, rack, advertised, own)
+    return BrokerSpec(broker_id, port or 0, rack, advertised, own, version)
+
+
+def read_version(reading: Reading, node: Node | None, path: str) -> str | None:
+    """A release of Kafka, by the name that the table has for it."""
+    text = reading.text(node, path)
+    if text is None:
+        return None
+    release = find_release(text)
+    if release is None:
+        assert node is not None
+        reading.wrong(node, path, unknown_version(text))
+        return None
+    return release.name
+
+
+def unknown_version(text: str) -> str:
+    """What to say of a version that is none, with the nearest that is one."""
+    names = list(releases())
+    parts = text.split(".")
+    if 2 <= len(parts) <= 4 and all(part.isascii() and part.isdecimal() for part in parts):
+        number = (int(parts[0][:9]), int(parts[1][:9]))
+        near = min(
+            releases().values(),
+            key=lambda known: (abs(known.number[0] - number[0]), abs(known.number[1] - number[1])),
+        )
+        return f"{show(text)}: no such version; the nearest is {near.name}"
+    return f"{show(text)}: no version; it must be one from {names[0]} to {names[-1]}, like 2.8"
 
 
 def _advertised(reading: Reading, node: Node | None, path: str) -> str | None:

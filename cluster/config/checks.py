@@ -11,7 +11,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from cluster.config.broker import PROFILES, BrokerConfig
-from cluster.config.broker_checks import EVERYWHERE, check_advertised, check_brokers, host_problem
+from cluster.config.broker_checks import (
+    EVERYWHERE,
+    check_advertised,
+    check_brokers,
+    host_problem,
+    read_version,
+)
 from cluster.config.config_checks import read_broker_configs
 from cluster.config.problems import Problem, join, show, unknown
 from cluster.config.reading import Reading, is_null, kind
@@ -23,6 +29,7 @@ MAX_LATENCY_MS: Final = 3_600_000
 
 TOPOLOGY_KEYS: Final = (
     "name", "host", "profile", "config", "brokers", "base_port", "topics", "network",
+    "kafka_version",
 )  # fmt: skip
 NETWORK_KEYS: Final = ("default_latency_ms", "links")
 LINK_KEYS: Final = ("between", "latency_ms")
@@ -47,11 +54,13 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     topics = check_topics(reading, top.get("topics"), brokers, cluster_config or BrokerConfig())
     network = _network(reading, top.get("network"), brokers.known_ids)
     name = reading.text(top.get("name"), "name") or "kcluster"
+    version = read_version(reading, top.get("kafka_version"), "kafka_version")
     if reading.problems:
         return None, reading.problems
     topology = Topology(
-        brokers.specs, topics, name, host, profile, config, network, source, reading.places
-    )
+        brokers.specs, topics, name, host, profile, config, network, version, source,
+        reading.places,
+    )  # fmt: skip
     return topology, []
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from cluster.config.broker import BrokerConfig
 from cluster.config.problems import Problem, TopologyError
+from cluster.protocol.releases import Release, find_release, latest
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -40,6 +41,8 @@ class BrokerSpec(Struct, frozen=True):
     """`host:port` or `host` that clients are told; None: where the broker listens."""
     config: dict[str, str] = {}
     """Broker configs by Kafka's name, over the cluster's."""
+    kafka_version: str | None = None
+    """The release as which it serves clients, `2.8`; None: the cluster's."""
 
     def advertised_address(self, host: str, bound_port: int) -> tuple[str, int]:
         """(host, port) for clients, when the broker listens on `host` and `bound_port`."""
@@ -95,6 +98,8 @@ class Topology(Struct, frozen=True):
     config: dict[str, str] = {}
     """Broker configs by Kafka's name, for all brokers."""
     network: NetworkSpec = NetworkSpec()
+    kafka_version: str | None = None
+    """The release as which brokers serve clients, `2.8`; None: the newest that is known."""
     source: str = ""
     """The file that it came from, for messages."""
     places: dict[str, Place] = field(default_factory=dict)
@@ -134,6 +139,14 @@ class Topology(Struct, frozen=True):
         program sets before the file has its say."""
         own = next(spec.config for spec in self.brokers if spec.id == broker_id)
         return BrokerConfig.resolve(self.profile, *overrides, self.config, own)
+
+    def release_of(self, broker_id: int) -> Release:
+        """The release as which a broker first starts."""
+        own = next(spec.kafka_version for spec in self.brokers if spec.id == broker_id)
+        name = own or self.kafka_version
+        release = latest() if name is None else find_release(name)
+        assert release is not None, "checked when the topology was read"
+        return release
 
     def problem(self, path: str, text: str) -> Problem:
         """A problem with the value at `path`, with its place if it came from a file."""

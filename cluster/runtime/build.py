@@ -23,6 +23,7 @@ from cluster.contract import CONTROLLER_ID, Node
 from cluster.controller.node import ControllerNode
 from cluster.network.fabric import Fabric
 from cluster.partition.disk import Disk
+from cluster.protocol.releases import Release
 from cluster.runtime.process import Process
 
 REPLICATED_BY_DEFAULT: Final = 3
@@ -41,6 +42,8 @@ class Plan(Struct):
     rngs: dict[int, Random]
     addresses: dict[int, tuple[str, int]]
     """By broker id: host and port that clients are told."""
+    releases: dict[int, Release]
+    """By broker id: as which release it starts next."""
 
 
 def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
@@ -51,15 +54,18 @@ def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
     rngs = {node_id: Random(f"{seed}/{node_id}") for node_id in node_ids}
     disks = {spec.id: Disk() for spec in specs}
     addresses = {spec.id: spec.advertised_address(topology.host, ports[spec.id]) for spec in specs}
+    releases = {spec.id: topology.release_of(spec.id) for spec in specs}
     processes = [Process(CONTROLLER_ID, _controller_builder(topology, rngs, cluster_id))]
     for spec in specs:
         config = topology.broker_config(spec.id, _defaults_for(len(specs)))
         builder = _broker_builder(
-            spec, config, disks[spec.id], addresses[spec.id], rngs[spec.id], cluster_id
+            spec, config, disks[spec.id], addresses[spec.id], rngs[spec.id], cluster_id, releases
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
     fabric = _fabric(topology, node_ids)
-    return Plan(topology, seed, cluster_id, fabric, tuple(processes), disks, rngs, addresses)
+    return Plan(
+        topology, seed, cluster_id, fabric, tuple(processes), disks, rngs, addresses, releases
+    )
 
 
 def _defaults_for(brokers: int) -> dict[str, int]:
@@ -85,10 +91,12 @@ def _controller_builder(
 
 def _broker_builder(
     spec: BrokerSpec, config: BrokerConfig, disk: Disk, address: tuple[str, int], rng: Random,
-    cluster_id: str,
+    cluster_id: str, releases: Mapping[int, Release],
 ) -> Callable[[], Node]:  # fmt: skip
     host, port = address
-    return lambda: BrokerNode(spec.id, config, disk, host, port, spec.rack, rng, cluster_id)
+    return lambda: BrokerNode(
+        spec.id, config, disk, host, port, spec.rack, rng, cluster_id, releases[spec.id]
+    )
 
 
 def _fabric(topology: Topology, node_ids: tuple[int, ...]) -> Fabric:

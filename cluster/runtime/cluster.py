@@ -159,10 +159,14 @@ class Cluster:
                 f"broker {broker_id} is down, but the others do not do without it",
             )
 
-    def start(self, broker_id: int, *, wait: bool = True, timeout_s: float = 30.0) -> None:
-        """Start a broker that is down, on the disk that it left.  Returns when it serves clients
-        and is back in the ISRs that it can get into within `timeout_s`."""
-        self._do(lambda: self._verbs.start(broker_id))
+    def start(
+        self, broker_id: int, *, kafka_version: str | None = None, wait: bool = True,
+        timeout_s: float = 30.0,
+    ) -> None:  # fmt: skip
+        """Start a broker that is down, on the disk that it left; as another release from now on
+        if `kafka_version` ("3.9") is given: an upgrade.  Returns when it serves clients and is
+        back in the ISRs that it can get into within `timeout_s`."""
+        self._do(lambda: self._verbs.start(broker_id, kafka_version))
         if wait:
             failure = f"broker {broker_id} was started and is still fenced"
             self._wait(lambda: self._settled.is_serving(broker_id), timeout_s, failure)

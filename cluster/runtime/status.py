@@ -21,7 +21,7 @@ from cluster.runtime.dispatch import Dispatcher
 
 class BrokerStatus(Struct, frozen=True):
     """One broker.  `state`: up, paused or down: its process; `fenced`: what the controller thinks
-    of it."""
+    of it; `kafka_version`: the release as which it serves clients."""
 
     id: int
     host: str
@@ -29,6 +29,7 @@ class BrokerStatus(Struct, frozen=True):
     rack: str | None
     state: str
     fenced: bool
+    kafka_version: str
 
 
 class PartitionStatus(Struct, frozen=True):
@@ -89,7 +90,7 @@ def cluster_status(plan: Plan, dispatcher: Dispatcher) -> ClusterStatus:
         brokers.append(
             BrokerStatus(
                 spec.id, host, port, spec.rack, str(dispatcher.processes[spec.id].state),
-                registration is None or registration.fenced,
+                registration is None or registration.fenced, plan.releases[spec.id].name,
             )
         )  # fmt: skip
     partitions = [

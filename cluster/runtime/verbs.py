@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from cluster.config.broker_checks import unknown_version
 from cluster.contract import MoveLeader
 from cluster.controller.metadata import PartitionRegistration
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.releases import Release, find_release
 from cluster.runtime.asking import Asking, elect_request
 from cluster.runtime.build import Plan
 from cluster.runtime.dispatch import Dispatcher
@@ -45,9 +47,11 @@ class Verbs:
         else:
             self._dispatcher.take_down(broker_id, how)
 
-    def start(self, broker_id: int) -> None:
-        """Start a process that is down."""
+    def start(self, broker_id: int, kafka_version: str | None = None) -> None:
+        """Start a process that is down; as another release from now on, if one is named."""
         self._process(broker_id, ProcessState.DOWN)
+        if kafka_version is not None:
+            self._plan.releases[broker_id] = release(kafka_version)
         self._dispatcher.start(broker_id)
 
     def pause(self, broker_id: int) -> None:
@@ -142,6 +146,14 @@ class Verbs:
         state = self._dispatcher.processes[self.broker(broker_id)].state
         if state not in allowed:
             raise ClusterError(f"broker {broker_id} is {state}")
+
+
+def release(kafka_version: str) -> Release:
+    """The release that a user named."""
+    found = find_release(kafka_version)
+    if found is None:
+        raise ClusterError(f"kafka_version={unknown_version(kafka_version)}")
+    return found
 
 
 def death_kind(how: str) -> DeathKind:

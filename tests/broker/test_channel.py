@@ -15,11 +15,13 @@ from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey, codec
 from cluster.protocol.errors import ErrorCode, ProtocolError
 from cluster.protocol.framing import decode_response_frame, encode_request_frame
+from cluster.protocol.releases import latest
 
 
 class Broker:
     def __init__(self) -> None:
         self.image = MetadataImage()
+        self.release = latest()
 
 
 def frame_of(api_key: int, version: int, correlation_id: int, body: Any) -> memoryview:

@@ -11,10 +11,18 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from cluster.broker.registry import SERVED_APIS, handles
+from cluster.broker.versions import (
+    FIRST_TO_TELL_OF_API_VERSIONS,
+    LATEST,
+    feature_range,
+    listed,
+    served,
+)
 from cluster.contract import Request
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.releases import Release
 
 if TYPE_CHECKING:
     from cluster.broker.node import BrokerNode
@@ -26,7 +34,8 @@ are (KAFKA-18659).  Kafka: ApiVersionsResponse.collectApis."""
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 METADATA_VERSION: Final = "metadata.version"
-SUPPORTED_FEATURES: Final = ((METADATA_VERSION, 7, 30), ("eligible.leader.replicas.version", 0, 1))
+ELR_VERSION: Final = "eligible.leader.replicas.version"
+SUPPORTED_FEATURES: Final = ((METADATA_VERSION, 7, 30), (ELR_VERSION, 0, 1))
 """(name, lowest, highest level): 4.3's range of metadata.version, and what of the others is really
 here.  A 4.3.1 broker also lists group, kraft, share, streams and transaction.version."""
 # DIFFERS: features of parts that do not exist here yet are not listed.
@@ -44,29 +53,33 @@ def api_versions(broker: BrokerNode, request: Request, now_ms: int) -> m.ApiVers
     Not done: zk_migration_ready (always false since 4.0).
     """
     elr_level = broker.static_config.eligible_leader_replicas_version
-    return build_api_versions(request.body, request.api_version, broker.image.offset, elr_level)
+    version, release = request.api_version, broker.release
+    return build_api_versions(request.body, version, broker.image.offset, elr_level, release)
 
 
 def build_api_versions(
-    request: m.ApiVersionsRequest, version: int, metadata_offset: int, elr_level: int = 1
-) -> m.ApiVersionsResponse:
+    request: m.ApiVersionsRequest, version: int, metadata_offset: int, elr_level: int = 1,
+    release: Release = LATEST,
+) -> m.ApiVersionsResponse:  # fmt: skip
     """The answer to `request`; `elr_level`: the finalized eligible.leader.replicas.version."""
     if version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name)
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return m.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    response = m.ApiVersionsResponse(api_keys=[_listed(api_key) for api_key in sorted(SERVED_APIS)])
-    if version < 3:
+    response = m.ApiVersionsResponse(api_keys=_api_keys(release))
+    if version < 3 or not release.is_kraft:
         return response
+    features = _features(release)
     response.supported_features = [
         m.ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)
-        for name, low, high in SUPPORTED_FEATURES
+        for name, (low, high) in features.items()
         if version >= 4 or low > 0
     ]
     response.finalized_features_epoch = metadata_offset
-    levels = {name: high for name, _, high in SUPPORTED_FEATURES}
-    levels["eligible.leader.replicas.version"] = elr_level
+    levels = {name: high for name, (_, high) in features.items()}
+    if ELR_VERSION in levels:
+        levels[ELR_VERSION] = elr_level
     response.finalized_features = [
         m.ApiVersionsResponse.FinalizedFeatureKey(
             name=name, max_version_level=level, min_version_level=level
@@ -77,12 +90,28 @@ def build_api_versions(
     return response
 
 
-def too_new() -> m.ApiVersionsResponse:
+def too_new(release: Release = LATEST) -> m.ApiVersionsResponse:
     """What a client gets, in version 0's form, that asks with a version of ApiVersions above ours:
-    UNSUPPORTED_VERSION and this one API's versions, so that it can ask again."""
-    return m.ApiVersionsResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_listed(ApiKey.API_VERSIONS)]
-    )
+    UNSUPPORTED_VERSION and (from 2.4 on) this one API's versions, so that it can ask again."""
+    response = m.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    versions = served(release, ApiKey.API_VERSIONS)
+    if versions is not None and release.number >= FIRST_TO_TELL_OF_API_VERSIONS:
+        response.api_keys = [m.ApiVersionsResponse.ApiVersion(ApiKey.API_VERSIONS, *versions)]
+    return response
+
+
+def _api_keys(release: Release) -> list[m.ApiVersionsResponse.ApiVersion]:
+    if release is LATEST:
+        return [_listed(api_key) for api_key in sorted(SERVED_APIS)]
+    return [m.ApiVersionsResponse.ApiVersion(*row) for row in listed(release)]
+
+
+def _features(release: Release) -> dict[str, tuple[int, int]]:
+    """Name -> lowest and highest level."""
+    known = {
+        name: feature_range(release, name, low, high) for name, low, high in SUPPORTED_FEATURES
+    }
+    return {name: levels for name, levels in known.items() if levels is not None}
 
 
 def _listed(api_key: int) -> m.ApiVersionsResponse.ApiVersion:

@@ -1,0 +1,121 @@
+"""A broker of an older release: what it lists, reads, and says."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+import cluster.broker.handlers  # noqa: F401  # registers what is served
+from cluster.broker.channel import Channel
+from cluster.broker.handlers.api_versions import build_api_versions, too_new
+from cluster.broker.registry import SERVED_APIS
+from cluster.broker.versions import BETWEEN_BROKERS, LATEST, listed, said_by, served
+from cluster.contract import Request
+from cluster.controller.metadata import MetadataImage
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode, ProtocolError
+from cluster.protocol.framing import encode_request_frame
+from cluster.protocol.releases import releases
+
+OLD = [release for release in releases().values() if release is not LATEST]
+
+
+class Broker:
+    def __init__(self, version: str) -> None:
+        self.image = MetadataImage()
+        self.release = releases()[version]
+
+
+def frame_of(api_key: int, version: int, body: Any) -> memoryview:
+    sent = b"".join(encode_request_frame(api_key, version, 7, "test", body))
+    return memoryview(bytearray(sent))[4:]
+
+
+def asked_by() -> m.ApiVersionsRequest:
+    return m.ApiVersionsRequest(client_software_name="x", client_software_version="1")
+
+
+@pytest.mark.parametrize("release", OLD, ids=lambda release: release.name)
+def test_listed__is_what_a_broker_of_the_release_listed_of_what_is_here(release):
+    rows = {key: (low, high) for key, low, high in listed(release)}
+    assert rows == {
+        key: versions
+        for key, versions in release.listed.items()
+        if key in SERVED_APIS or key in BETWEEN_BROKERS
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "api_key", "api_version"),
+    [("0.11", ApiKey.FETCH, 6), ("0.11", ApiKey.DELETE_GROUPS, 0), ("2.8", ApiKey.METADATA, 12),
+     ("4.0", ApiKey.PRODUCE, 2), ("2.8", ApiKey.LEADER_AND_ISR, 0)],
+)  # fmt: skip
+def test_channel__what_the_release_does_not_serve_closes_the_connection(
+    version, api_key, api_version
+):
+    channel = Channel(Broker(version))
+    with pytest.raises(ProtocolError, match="is not served"):
+        channel.receive(memoryview(struct.pack(">hhih", api_key, api_version, 7, -1)), 1, "h", 5)
+
+
+@pytest.mark.parametrize("version", ["0.11", "2.8"])
+def test_channel__versions_that_4_0_removed_are_read(version):
+    channel = Channel(Broker(version))
+    request = channel.receive(frame_of(ApiKey.PRODUCE, 0, m.ProduceRequest(acks=1)), 1, "h", 5)
+    assert isinstance(request, Request)
+    assert (request.api_version, request.body.acks) == (0, 1)
+
+
+def test_channel__a_restart_as_another_release_is_another_list():
+    frame = frame_of(ApiKey.METADATA, 12, m.MetadataRequest(topics=None))
+    assert isinstance(Channel(Broker("3.1")).receive(frame, 1, "h", 5), Request)
+    with pytest.raises(ProtocolError):
+        Channel(Broker("3.0")).receive(frame, 1, "h", 5)
+
+
+@pytest.mark.parametrize(("version", "told"), [("2.3", []), ("2.4", [(0, 3)]), ("3.9", [(0, 4)])])
+def test_too_new__tells_the_versions_from_2_4_on(version, told):
+    response = too_new(releases()[version])
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(api.min_version, api.max_version) for api in response.api_keys] == told
+
+
+@pytest.mark.parametrize(
+    ("version", "features"),
+    [
+        ("2.8", []),
+        ("3.3", [("metadata.version", 1, 7)]),
+        ("3.9", [("metadata.version", 1, 21)]),
+        ("4.0", [("metadata.version", 7, 25)]),
+    ],
+)
+def test_api_versions__features_are_those_of_the_release(version, features):
+    response = build_api_versions(asked_by(), 3, 17, release=releases()[version])
+    assert [
+        (feature.name, feature.min_version, feature.max_version)
+        for feature in response.supported_features
+    ] == features
+
+
+def test_served__produce_v0_is_listed_from_4_0_on_and_not_served():
+    for version in ("4.0", "4.2"):
+        release = releases()[version]
+        rows = {key: (low, high) for key, low, high in listed(release)}
+        assert rows[ApiKey.PRODUCE][0] == 0
+        assert served(release, ApiKey.PRODUCE) == (3, rows[ApiKey.PRODUCE][1])
+
+
+@pytest.mark.parametrize(
+    ("version", "error", "said"),
+    [
+        ("2.3", ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE),
+        ("2.4", ErrorCode.INVALID_RECORD, ErrorCode.INVALID_RECORD),
+        ("2.0", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.UNKNOWN_SERVER_ERROR),
+        ("0.11", ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ],
+)
+def test_said_by__no_error_that_came_later(version, error, said):
+    assert said_by(releases()[version], error) is said

@@ -1,0 +1,70 @@
+"""The table of releases: a few facts that anybody can look up, and what a version may be called."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.protocol.apis import APIS, ApiKey, advertised_versions
+from cluster.protocol.releases import find_release, latest, releases
+
+
+def test_releases__are_in_order_and_end_with_the_latest():
+    numbers = [release.number for release in releases().values()]
+    assert numbers == sorted(numbers)
+    assert (numbers[0], latest().name) == ((0, 11), "4.3")
+
+
+@pytest.mark.parametrize(
+    ("version", "api_key", "versions"),
+    [
+        ("0.11", ApiKey.PRODUCE, (0, 3)),
+        ("1.1", ApiKey.FETCH, (0, 7)),
+        ("2.8", ApiKey.METADATA, (0, 11)),
+        ("2.8", ApiKey.LEADER_AND_ISR, (0, 5)),
+        ("3.9", ApiKey.DESCRIBE_TOPIC_PARTITIONS, (0, 0)),
+        ("4.0", ApiKey.FETCH, (4, 17)),
+    ],
+)
+def test_releases__know_what_brokers_listed(version, api_key, versions):
+    assert releases()[version].listed[api_key] == versions
+
+
+@pytest.mark.parametrize(
+    ("version", "api_key"),
+    [
+        ("0.11", ApiKey.DELETE_GROUPS),
+        ("2.8", ApiKey.ALLOCATE_PRODUCER_IDS),
+        ("3.9", ApiKey.LEADER_AND_ISR),
+    ],
+)
+def test_releases__do_not_list_what_is_not_of_their_time(version, api_key):
+    assert api_key not in releases()[version].listed
+
+
+def test_releases__the_latest_is_the_table_that_the_codec_was_made_from():
+    listed = {key: (low, high) for key, low, high in advertised_versions()}
+    of_the_latest = dict(latest().listed)
+    for telemetry in (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY):
+        del of_the_latest[telemetry]
+    assert of_the_latest == listed
+
+
+def test_releases__of_every_version_that_was_ever_listed_there_is_a_codec():
+    for release in releases().values():
+        for api_key, (low, high) in release.listed.items():
+            known = APIS[api_key].all_versions
+            assert known[0] <= low, (release, api_key)
+            assert high <= known[1], (release, api_key)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("2.8", "2.8"), ("2.8.2", "2.8"), ("0.11", "0.11"), ("0.11.0", "0.11"),
+        ("0.11.0.3", "0.11"), ("4.3.1", "4.3"), ("2.9", None), ("0.10", None), ("2", None),
+        ("", None), ("2.8.x", None), ("2.8.", None), ("2.8.2.1.1", None), ("v2.8", None),
+    ],
+)  # fmt: skip
+def test_find_release__takes_patches_for_their_release(text, name):
+    found = find_release(text)
+    assert (found and found.name) == name
