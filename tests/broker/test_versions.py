@@ -93,7 +93,7 @@ def test_too_new__tells_the_versions_from_2_4_on(version, told):
     ],
 )
 def test_api_versions__features_are_those_of_the_release(version, features):
-    response = build_api_versions(asked_by(), 3, 17, release=releases()[version])
+    response = build_api_versions(asked_by(), 3, 17, {}, releases()[version])
     assert [
         (feature.name, feature.min_version, feature.max_version)
         for feature in response.supported_features

@@ -8,6 +8,7 @@ Kafka: KafkaApis.handleApiVersionsRequest, ApiVersionManager; KIP-35, KIP-511, K
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from cluster.broker.registry import SERVED_APIS, handles
@@ -20,8 +21,9 @@ from cluster.broker.versions import (
 )
 from cluster.contract import Request
 from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
+from cluster.protocol.apis import TELEMETRY, ApiKey
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.features import FEATURES
 from cluster.protocol.releases import Release
 
 if TYPE_CHECKING:
@@ -32,13 +34,6 @@ LISTED_FROM: Final = {ApiKey.PRODUCE: 0}
 are (KAFKA-18659).  Kafka: ApiVersionsResponse.collectApis."""
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
-
-METADATA_VERSION: Final = "metadata.version"
-ELR_VERSION: Final = "eligible.leader.replicas.version"
-SUPPORTED_FEATURES: Final = ((METADATA_VERSION, 7, 30), (ELR_VERSION, 0, 1))
-"""(name, lowest, highest level): 4.3's range of metadata.version, and what of the others is really
-here.  A 4.3.1 broker also lists group, kraft, share, streams and transaction.version."""
-# DIFFERS: features of parts that do not exist here yet are not listed.
 
 
 @handles(ApiKey.API_VERSIONS, versions=(0, 4))
@@ -52,16 +47,15 @@ def api_versions(broker: BrokerNode, request: Request, now_ms: int) -> m.ApiVers
     lowest level is 0 (KIP-1022), which v3 leaves out.
     Not done: zk_migration_ready (always false since 4.0).
     """
-    elr_level = broker.static_config.eligible_leader_replicas_version
-    version, release = request.api_version, broker.release
-    return build_api_versions(request.body, version, broker.image.offset, elr_level, release)
+    image, version = broker.image, request.api_version
+    return build_api_versions(request.body, version, image.offset, image.features, broker.release)
 
 
 def build_api_versions(
-    request: m.ApiVersionsRequest, version: int, metadata_offset: int, elr_level: int = 1,
-    release: Release = LATEST,
+    request: m.ApiVersionsRequest, version: int, metadata_offset: int,
+    finalized: Mapping[str, int], release: Release = LATEST,
 ) -> m.ApiVersionsResponse:  # fmt: skip
-    """The answer to `request`; `elr_level`: the finalized eligible.leader.replicas.version."""
+    """The answer to `request`; `finalized`: the levels in force, by feature."""
     if version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name)
         and _SOFTWARE.fullmatch(request.client_software_version)
@@ -77,15 +71,15 @@ def build_api_versions(
         if version >= 4 or low > 0
     ]
     response.finalized_features_epoch = metadata_offset
-    levels = {name: high for name, (_, high) in features.items()}
-    if ELR_VERSION in levels:
-        levels[ELR_VERSION] = elr_level
     response.finalized_features = [
         m.ApiVersionsResponse.FinalizedFeatureKey(
-            name=name, max_version_level=level, min_version_level=level
+            # A broker of an older release believes in no level above its own highest.
+            name=name,
+            max_version_level=min(finalized[name], high),
+            min_version_level=min(finalized[name], high),
         )
-        for name, level in levels.items()
-        if level > 0
+        for name, (_, high) in features.items()
+        if name in finalized
     ]
     return response
 
@@ -102,14 +96,16 @@ def too_new(release: Release = LATEST) -> m.ApiVersionsResponse:
 
 def _api_keys(release: Release) -> list[m.ApiVersionsResponse.ApiVersion]:
     if release is LATEST:
-        return [_listed(api_key) for api_key in sorted(SERVED_APIS)]
+        # Telemetry is listed only when a plug-in takes it (KIP-714); it is answered all the same.
+        return [_listed(api_key) for api_key in sorted(SERVED_APIS) if api_key not in TELEMETRY]
     return [m.ApiVersionsResponse.ApiVersion(*row) for row in listed(release)]
 
 
 def _features(release: Release) -> dict[str, tuple[int, int]]:
     """Name -> lowest and highest level."""
     known = {
-        name: feature_range(release, name, low, high) for name, low, high in SUPPORTED_FEATURES
+        name: feature_range(release, name, feature.lowest, feature.highest)
+        for name, feature in FEATURES.items()
     }
     return {name: levels for name, levels in known.items() if levels is not None}
 
