@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from cluster.timers import NEVER_MS
 
 COMPACT_AT: Final = 1024
@@ -19,6 +21,7 @@ QUEUES_BEFORE_SWEEP: Final = 64
 """Clients choose how long they wait; most choose alike."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedOperation:
     """A parked request.  Subclasses finish it by `complete`, once."""
 

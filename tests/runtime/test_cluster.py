@@ -181,6 +181,7 @@ def test_wait_for__a_topic_that_goes_meanwhile_is_an_error_at_once(cluster: Clus
             cluster.wait_for(isr=("orders", 0, 7))
 
 
+@pytest.mark.pure_python
 def test_exit__a_step_that_raised_is_not_passed_over(capfd: pytest.CaptureFixture[str]) -> None:
     cluster = Cluster(Topology.of(brokers=1, profile="fast"))
     cluster.open()

@@ -5,8 +5,8 @@ partition/log.py does, where it must), waits (appends.py does).
 Kafka: KafkaApis.handleProduceRequest.
 Behaviour: acks=0 gets no answer, and a closed connection on an error; acks=1 is answered after the
   append, acks=all when the high watermark has passed it.
-Versions: v7 zstd (KIP-110), v8 record errors (KIP-467), v10 leader hints (KIP-951), v13 topic ids
-  (KIP-516).
+Versions: v0-2 (to 3.9) message sets (old_formats.py), v7 zstd (KIP-110), v8 record errors
+  (KIP-467), v10 leader hints (KIP-951), v13 topic ids (KIP-516).
 Not done: transactions (v12's implicit partitions), quotas.
 """
 
@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from cluster.broker.appends import ACKS_ALL, DelayedAppend
 from cluster.broker.fetching import current_leader, node_endpoints
+from cluster.broker.old_formats import FIRST_PRODUCE_OF_BATCHES, as_of_its_time, take_message_set
 from cluster.broker.registry import NO_RESPONSE, PARKED, handles
+from cluster.broker.versions import LATEST
 from cluster.contract import CloseConnection, Request
 from cluster.partition.log import Appended
 from cluster.partition.replica import Replica
@@ -120,7 +122,7 @@ def _find_leader(
     if not records:
         # DIFFERS: null records get no answer from 4.3.1 at all; an error is what is meant.
         return ErrorCode.INVALID_RECORD
-    if len(records) > _ATTRIBUTES_LOW_BYTE:
+    if len(records) > _ATTRIBUTES_LOW_BYTE and request.api_version >= FIRST_PRODUCE_OF_BATCHES:
         attributes = records[_ATTRIBUTES_LOW_BYTE]
         if attributes & TRANSACTIONAL and request.body.transactional_id is None:
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -132,7 +134,12 @@ def _find_leader(
         return replica
     if replica.topic in INTERNAL_TOPICS and request.client_id != ADMIN_CLIENT_ID:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    return replica if replica.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if not replica.is_leader:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if request.api_version < FIRST_PRODUCE_OF_BATCHES:
+        error = take_message_set(data)
+        return error or replica
+    return replica
 
 
 def _fail(answer: Any, error: ErrorCode) -> None:
@@ -159,6 +166,8 @@ def _with_hints(
 ) -> m.ProduceResponse:
     """Tell who leads where this broker does not (KIP-951)."""
     if request.api_version < FIRST_VERSION_WITH_HINTS:
+        if broker.release is not LATEST:
+            as_of_its_time(broker, response)
         return response
     leaders: dict[int, None] = {}
     for topic in response.responses:
@@ -175,7 +184,7 @@ def _with_hints(
 def _silent(broker: BrokerNode, request: Request, response: m.ProduceResponse) -> Any:
     """acks=0: a producer that hears nothing learns of an error by its connection closing."""
     failed = [
-        f"{topic.name}-{answer.index}: {answer.error_code!r}"
+        f"{topic.name}-{answer.index}: {ErrorCode(answer.error_code).name}"
         for topic in response.responses
         for answer in topic.partition_responses
         if answer.error_code
