@@ -50,6 +50,12 @@ UNORDERED: Final[Mapping[str, str]] = {
     "FetchResponse.node_endpoints": "node_id",
     "ProduceResponse.node_endpoints": "node_id",
     "DescribeGroupsResponse.members": "member_id",
+    "DescribeLogDirsResponse.topics": "name",
+    "DescribeLogDirsResponse.partitions": "partition_index",
+    "AlterReplicaLogDirsResponse.results": "topic_name",
+    "AlterReplicaLogDirsResponse.partitions": "partition_index",
+    "DescribeProducersResponse.active_producers": "producer_id",
+    "UpdateFeaturesResponse.results": "feature",
     "JoinGroupResponse.members": "member_id",
 }
 """Lists that Kafka takes out of a hash table: compared in the order of this key."""
