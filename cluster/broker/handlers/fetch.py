@@ -5,9 +5,10 @@ Owns: what one fetch wants, when it is answered, the parked fetch.  Never: decid
 DelayedFetch.
 Behaviour: answered at once if there are min_bytes, an error, a divergence or nothing to wait for;
   else when there are, or after max_wait_ms.  The first batch is returned however large (KIP-74).
-Versions: v7 sessions (KIP-227), v9 leader epochs (KIP-320), v11 any replica (KIP-392), v12
-  divergence (KIP-595), v13 topic ids (KIP-516), v15 replica epochs (KIP-903), v16 leader hints
-  (KIP-951), v17 directory ids, v18 high watermark of the follower (ignored).
+Versions: v0-3 (to 3.9) message sets (old_formats.py), v7 sessions (KIP-227), v9 leader epochs
+  (KIP-320), v11 any replica (KIP-392), v12 divergence (KIP-595), v13 topic ids (KIP-516), v15
+  replica epochs (KIP-903), v16 leader hints (KIP-951), v17 directory ids, v18 high watermark of
+  the follower (ignored).
 Not done: tiered storage, quotas, replica selectors.
 """
 
@@ -26,6 +27,7 @@ from cluster.broker.fetching import (
     read_partition,
     refusal,
 )
+from cluster.broker.old_formats import FIRST_FETCH_OF_ZSTD, convert_fetched
 from cluster.broker.purgatory import DelayedOperation
 from cluster.broker.registry import PARKED, handles
 from cluster.broker.sessions import (
@@ -306,12 +308,14 @@ class PendingFetch(DelayedOperation):
 
     def response(self, found: Found) -> m.FetchResponse:
         """All that was found; in a session only what is news (KIP-227)."""
-        session = self.session
+        session, version = self.session, self.request.api_version
         topics: dict[Any, m.FetchResponse.FetchableTopicResponse] = {}
         leaders: dict[int, None] = {}
         for read in found.reads:
             wanted = read.wanted
             data = partition_data(self.broker, read, self.reader)
+            if version < FIRST_FETCH_OF_ZSTD:
+                convert_fetched(self.broker, data, read, version)
             if session is not None:
                 # A fetcher does not take a watermark that comes with an error, or a divergence.
                 told = -1 if read.must_be_told else read.high_watermark
