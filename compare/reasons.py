@@ -19,4 +19,11 @@ class Reason(Struct, frozen=True):
     paths: tuple[str, ...] = ("*",)
 
 
-REASONS: Final[tuple[Reason, ...]] = ()
+REASONS: Final[tuple[Reason, ...]] = (
+    Reason(
+        "quorum",
+        "one controller that no broker is, and that has no listener: brokers are observers",
+        ("quorum: quorum*",),
+        ("*current_voters*", "*observers*", "*nodes*"),
+    ),
+)
