@@ -62,7 +62,7 @@ def update_features(node: ControllerNode, request: Any, _now_ms: int) -> Any:
     if not request.validate_only:
         for name, update in updates.items():
             _set_level(node, name, update.max_version_level)
-    return m.UpdateFeaturesResponse()
+    return m.UpdateFeaturesResponse(error_message=None)
 
 
 def _problem(node: ControllerNode, name: str, level: int, upgrade_type: int) -> str | None:

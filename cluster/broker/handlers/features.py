@@ -38,9 +38,9 @@ def update_features(broker: BrokerNode, request: Request, now_ms: int) -> Parked
         elif answer.error_code == ErrorCode.NONE and request.api_version <= RESULTS_UNTIL:
             answer.results = [
                 m.UpdateFeaturesResponse.UpdatableFeatureResult(
-                    feature=name, error_message=ErrorCode.NONE.name
+                    feature=update.feature, error_message=ErrorCode.NONE.name
                 )
-                for name in dict.fromkeys(update.feature for update in body.feature_updates)
+                for update in body.feature_updates
             ]
         broker.reply(request, answer)
 
