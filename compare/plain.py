@@ -50,6 +50,7 @@ UNORDERED: Final[Mapping[str, str]] = {
     "FetchResponse.node_endpoints": "node_id",
     "ProduceResponse.node_endpoints": "node_id",
     "DescribeGroupsResponse.members": "member_id",
+    "OffsetFetchResponse.topics": "name",
     "DescribeLogDirsResponse.topics": "name",
     "DescribeLogDirsResponse.partitions": "partition_index",
     "AlterReplicaLogDirsResponse.results": "topic_name",
