@@ -301,3 +301,10 @@ class ErrorCode(IntEnum):
 
 NONE: Final = ErrorCode.NONE
 """Falsy, as no other error is.  A name of its own: an enum's members are slow to look up."""
+
+_BY_CODE: Final = {int(error): error for error in ErrorCode}
+
+
+def error_of(code: int) -> ErrorCode:
+    """The error with this code: a message's `error_code` may be a bare number."""
+    return _BY_CODE.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -24,7 +24,7 @@ from cluster.partition.log import Appended
 from cluster.partition.replica import Replica
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
+from cluster.protocol.errors import ErrorCode, error_of
 
 if TYPE_CHECKING:
     from cluster.broker.node import BrokerNode
@@ -184,7 +184,7 @@ def _with_hints(
 def _silent(broker: BrokerNode, request: Request, response: m.ProduceResponse) -> Any:
     """acks=0: a producer that hears nothing learns of an error by its connection closing."""
     failed = [
-        f"{topic.name}-{answer.index}: {ErrorCode(answer.error_code).name}"
+        f"{topic.name}-{answer.index}: {error_of(answer.error_code).name}"
         for topic in response.responses
         for answer in topic.partition_responses
         if answer.error_code
