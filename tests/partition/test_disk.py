@@ -37,3 +37,24 @@ def test_disk__wipe_leaves_nothing():
     disk.wipe()
     assert (disk.logs, disk.size_bytes, disk.broker_epoch) == ({}, 0, -1)
     assert not disk.clean_shutdown
+
+
+def test_disk__logs_of_a_directory_that_is_gone_are_in_the_first():
+    disk = Disk()
+    disk.mount(("/a", "/b", "/a"))
+    assert disk.dirs == ("/a", "/b")
+    for partition in range(2):
+        disk.create(TOPIC_ID, partition)
+    assert [disk.dir_of((TOPIC_ID, partition)) for partition in range(2)] == ["/a", "/b"]
+    disk.mount(("/a",))
+    assert disk.dir_of((TOPIC_ID, 1)) == "/a"
+
+
+def test_disk__a_removed_log_leaves_no_trace_of_its_directory():
+    disk = Disk()
+    disk.mount(("/a", "/b"))
+    disk.create(TOPIC_ID, 0)
+    disk.move((TOPIC_ID, 0), "/b")
+    disk.remove(TOPIC_ID, 0)
+    disk.create(TOPIC_ID, 0)
+    assert disk.dir_of((TOPIC_ID, 0)) == "/a"

@@ -1,0 +1,104 @@
+"""Who keeps the metadata log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster.contract import CONTROLLER_ID
+from cluster.controller.metadata import FeatureLevelRecord
+from cluster.controller.quorum import record_fetch
+from cluster.protocol import messages as m
+from cluster.protocol.errors import ErrorCode
+from tests.controller.harness import CLUSTER_ID, Controller
+
+LOG = "__cluster_metadata"
+DIRECTORY = b"d" * 16
+
+
+def describe(t: Controller, *topics: tuple[str, tuple[int, ...]]) -> Any:
+    Topic, Partition = m.DescribeQuorumRequest.TopicData, m.DescribeQuorumRequest.PartitionData
+    asked = [Topic(name, [Partition(index) for index in indexes]) for name, indexes in topics]
+    return t.ask(1, m.DescribeQuorumRequest(asked))
+
+
+def test_describe_quorum__the_controller_leads() -> None:
+    t = Controller()
+    answer = describe(t, (LOG, (0,)))
+    (partition,) = answer.topics[0].partitions
+    assert (partition.leader_id, partition.leader_epoch) == (CONTROLLER_ID, 1)
+    assert partition.high_watermark == t.node.end_offset
+    assert [voter.log_end_offset for voter in partition.current_voters] == [t.node.end_offset]
+    assert [node.node_id for node in answer.nodes] == [CONTROLLER_ID]
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [
+        [(LOG, (1,))], [("orders", (0,))], [(LOG, (0, 0))], [(LOG, (0,)), ("orders", (0,))],
+        [(LOG, (0,)), ("orders", ())],
+    ],
+)  # fmt: skip
+def test_describe_quorum__anything_else_is_unknown(topics: Any) -> None:
+    answer = describe(Controller(), *topics)
+    assert (answer.error_code, answer.nodes) == (ErrorCode.NONE, [])
+    assert [len(topic.partitions) for topic in answer.topics] == [len(at) for _, at in topics]
+    assert {p.error_code for topic in answer.topics for p in topic.partitions} == {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    }
+
+
+def test_observers__caught_up_is_when_all_of_a_former_end_is_there() -> None:
+    t = Controller()
+    node, end = t.node, t.node.end_offset
+    node.observers.clear()
+    record_fetch(node, 9, end - 2, now_ms=100)
+    assert node.observers[9].last_caught_up_ms == -1
+    record_fetch(node, 9, end - 1, now_ms=200)
+    assert node.observers[9].last_caught_up_ms == -1
+    record_fetch(node, 9, end, now_ms=300)
+    assert node.observers[9].last_caught_up_ms == 300
+    node.commit([FeatureLevelRecord("group.version", 0)])
+    record_fetch(node, 9, end, now_ms=400)
+    # It lacks what came since, but had everything at its fetch before.
+    assert node.observers[9].last_caught_up_ms == 300
+    assert (node.observers[9].log_end_offset, node.observers[9].last_fetch_ms) == (end, 400)
+
+
+def add(t: Controller, voter_id: int = 9, listener: str = "CONTROLLER", **more: Any) -> ErrorCode:
+    listeners = [m.AddRaftVoterRequest.Listener(listener, "localhost", 1)]
+    fields = {"cluster_id": None, "voter_directory_id": DIRECTORY} | more
+    request = m.AddRaftVoterRequest(voter_id=voter_id, listeners=listeners, **fields)
+    return ErrorCode(t.ask(1, request).error_code)
+
+
+def remove(t: Controller, voter_id: int = 9, **more: Any) -> ErrorCode:
+    request = m.RemoveRaftVoterRequest(
+        voter_id=voter_id, **({"cluster_id": None, "voter_directory_id": DIRECTORY} | more)
+    )
+    return ErrorCode(t.ask(1, request).error_code)
+
+
+def test_voters__a_fixed_quorum_takes_none() -> None:
+    t = Controller()
+    assert add(t, cluster_id="other") is ErrorCode.INCONSISTENT_CLUSTER_ID
+    assert add(t, -1) is ErrorCode.INVALID_REQUEST
+    assert add(t, voter_directory_id=bytes(16)) is ErrorCode.INVALID_REQUEST
+    assert add(t, listener="PLAINTEXT") is ErrorCode.INVALID_REQUEST
+    assert add(t, cluster_id=CLUSTER_ID) is ErrorCode.UNSUPPORTED_VERSION
+    assert remove(t, cluster_id="other") is ErrorCode.INCONSISTENT_CLUSTER_ID
+    assert remove(t, -1) is ErrorCode.INVALID_REQUEST
+    assert remove(t) is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_voters__with_kraft_version_1_the_one_voter_stays_alone() -> None:
+    t = Controller()
+    update = m.UpdateFeaturesRequest.FeatureUpdateKey("kraft.version", 1)
+    t.ask(1, m.UpdateFeaturesRequest(feature_updates=[update]))
+    assert add(t, CONTROLLER_ID) is ErrorCode.DUPLICATE_VOTER
+    assert add(t) is ErrorCode.REQUEST_TIMED_OUT
+    assert remove(t) is ErrorCode.VOTER_NOT_FOUND
+    assert remove(t, CONTROLLER_ID) is ErrorCode.VOTER_NOT_FOUND
+    (partition,) = describe(t, (LOG, (0,))).topics[0].partitions
+    assert partition.current_voters[0].replica_directory_id != bytes(16)
