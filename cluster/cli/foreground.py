@@ -41,6 +41,9 @@ from cluster.trace.render import (
 )
 
 DEFAULT_NAME: Final = "kcluster"
+GC_THRESHOLDS: Final = (20_000, 50, 100)
+"""Collections are rare: what a cluster makes and drops has no cycles.  A process of its own only; in
+somebody's test process, Python's settings stay."""
 TRACE_BACKLOG: Final = 20_000
 """Traced requests that wait for a slow terminal; more are counted, not shown."""
 GATHER_S: Final = 0.02
@@ -106,6 +109,7 @@ def run(options: UpOptions, began_s: float) -> int:
             printer.ready(cluster, name, time.monotonic() - began_s)
             gc.enable()
             gc.freeze()
+            gc.set_threshold(*GC_THRESHOLDS)
             _print_until_stop(inbox, printer)
         except BrokenPipeError:
             _forget_stdout()
