@@ -10,7 +10,9 @@ client gets to see is the release's.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from cluster.broker.registry import SERVED_APIS
 from cluster.controller.metadata import MetadataImage
@@ -18,6 +20,9 @@ from cluster.protocol.apis import APIS, ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.releases import Release, latest
 from cluster.protocol.schema import Versions
+
+if TYPE_CHECKING:
+    from cluster.broker.node import BrokerNode
 
 LATEST: Final = latest()
 
@@ -27,8 +32,6 @@ FIRST_TO_TELL_OF_API_VERSIONS: Final = (2, 4)
 """KIP-511: before it, an answer to a too new ApiVersions has the error and no versions."""
 FIRST_TO_CREATE_IN_SILENCE: Final = (2, 8)
 """Before it a topic that Metadata creates is LEADER_NOT_AVAILABLE, from here on it is unknown."""
-FIRST_WITH_PARTITION_DEFAULTS: Final = (2, 4)
-"""KIP-464: CreateTopics with -1 partitions or replicas."""
 
 BETWEEN_BROKERS: Final = (
     ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.CONTROLLED_SHUTDOWN,
@@ -99,10 +102,43 @@ def said_by(release: Release, error: ErrorCode) -> ErrorCode:
     return _SAID_BEFORE.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
+# ------------------------------------------------------------------- where brokers are controllers
+
+CONTROLLERS_OWN: Final = frozenset(
+    {
+        ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS, ApiKey.UPDATE_FEATURES,
+    }
+)  # fmt: skip
+"""What ZooKeeper brokers answer NOT_CONTROLLER to unless they are it; KRaft's forward it."""
+
+
 def zookeeper_controller(image: MetadataImage) -> int:
     """The broker that is the controller where brokers elect one of themselves; -1 if none is up.
 
-    Kafka: whoever created /controller first.  Here it is the live broker of the lowest id.
+    DIFFERS: whoever created /controller first; here it is the live broker of the lowest id.  Beside
+    brokers of 3.3 on, which name any broker, clients may have to ask twice.
     """
     alive = [broker_id for broker_id, broker in image.brokers.items() if not broker.fenced]
     return min(alive, default=-1)
+
+
+def is_not_controller(broker: BrokerNode) -> bool:
+    """Whether a broker must send who asks it for what only a controller does elsewhere."""
+    return not broker.release.is_kraft and zookeeper_controller(broker.image) != broker.node_id
+
+
+def not_controller(answer: Any) -> Any:
+    """The answer of a request that timed out, made one of a broker that is not the controller."""
+    for name in answer.__struct_fields__:
+        value = getattr(answer, name)
+        if name == "error_code" and value == ErrorCode.REQUEST_TIMED_OUT:
+            answer.error_code = ErrorCode.NOT_CONTROLLER
+        elif name == "error_message" and value is not None:
+            answer.error_message = ErrorCode.NOT_CONTROLLER.text
+        elif isinstance(value, list):
+            for item in value:
+                if isinstance(item, Struct):
+                    not_controller(item)
+    return answer

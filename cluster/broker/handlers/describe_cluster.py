@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from cluster.broker.handlers.metadata import ALL_CLUSTER_OPERATIONS, controller_of
 from cluster.broker.registry import handles
+from cluster.broker.versions import zookeeper_controller
 from cluster.contract import Request
 from cluster.controller.metadata import MetadataImage
 from cluster.protocol import messages as m
@@ -34,7 +35,10 @@ def describe_cluster(
     Versions: v1 endpoint types (KIP-919); v2 fenced brokers on request (KIP-1073).
     Not done: authorization: every operation is allowed.
     """
-    return build_describe_cluster(broker.image, request.body, broker.cluster_id)
+    response = build_describe_cluster(broker.image, request.body, broker.cluster_id)
+    if not broker.release.is_kraft and not response.error_code:
+        response.controller_id = zookeeper_controller(broker.image)
+    return response
 
 
 def build_describe_cluster(

@@ -97,7 +97,8 @@ def describe_configs(
     Behaviour: from this broker's image; only this broker speaks for itself.  A config that no one
     set is DEFAULT_CONFIG; `profile: fast` counts as set in the broker's file.  Unknown keys asked
     for are left out; in alphabetical order (Kafka: any).
-    Versions: v1 sources and synonyms (KIP-226); v3 types and documentation (KIP-569).
+    Versions: v0 (to 3.9) tells of the source only whether it is the default; v1 sources and
+    synonyms (KIP-226); v3 types and documentation (KIP-569).
     Not done: documentation (null); loggers, client metrics and groups have no configs here.
     """
     static = {
@@ -112,7 +113,12 @@ def describe_configs(
     settings = broker_settings(
         broker.node_id, broker.config, broker.static_config, static, broker.image
     )
-    return build_describe_configs(broker.image, request.body, settings)
+    response = build_describe_configs(broker.image, request.body, settings)
+    if request.api_version == 0:
+        for result in response.results:
+            for config in result.configs:
+                config.is_default = config.config_source == DEFAULT_CONFIG
+    return response
 
 
 def broker_settings(

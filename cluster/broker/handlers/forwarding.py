@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cluster.broker.registry import PARKED, Parked
+from cluster.broker.versions import CONTROLLERS_OWN, is_not_controller, not_controller
 from cluster.contract import Request
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def forward(
     """Have the controller answer `request`; `timed_out(request.body)` is the answer if it has not
     in `timeout_ms`.  Without time to wait it is not even asked: nothing is done then, as in Kafka,
     where the controller drops what comes to its turn too late."""
+    if request.api_key in CONTROLLERS_OWN and is_not_controller(broker):
+        return not_controller(timed_out(request.body))
     if timeout_ms <= 0:
         return timed_out(request.body)
 

@@ -4,8 +4,8 @@ Owns: checking topics against the metadata image, and the shape of the answers. 
 offset (coordinator/ does), reads one for a client (offset_fetch.py does).
 Kafka: KafkaApis.handleOffsetCommitRequest, OffsetMetadataManager.commitOffset, deleteOffsets.
 Behaviour: a commit is answered when it is on all in-sync replicas; it counts as a heartbeat.
-Versions: Commit v6 leader epoch (KIP-320), v7 static members (KIP-345), v9 member epoch (KIP-848),
-v10 topic ids; Delete v0 (KIP-496).
+Versions: Commit v0 and v1 (to 3.9; old_offsets.py), v6 leader epoch (KIP-320), v7 static members
+(KIP-345), v9 member epoch (KIP-848), v10 topic ids; Delete v0 (KIP-496).
 Not done: commits in transactions (TxnOffsetCommit), members of KIP-848 groups.
 """
 
@@ -23,6 +23,7 @@ from cluster.broker.coordinator.group_log import (
 from cluster.broker.coordinator.group_state import Group, GroupState
 from cluster.broker.coordinator.shard import GroupShard
 from cluster.broker.handlers.groups import shard_of
+from cluster.broker.handlers.old_offsets import IN_ZOOKEEPER, commit_refused
 from cluster.broker.registry import PARKED, Parked, handles
 from cluster.contract import Request
 from cluster.protocol import messages as m
@@ -51,6 +52,10 @@ def offset_commit(
     known = _known_topics(broker, request, answer)
     if not known:
         return answer
+    if request.api_version == IN_ZOOKEEPER:
+        refused = commit_refused(broker, request)
+        if refused is not None:
+            return refused
     shard = broker.coordinator.shard_for(body.group_id)
     if isinstance(shard, ErrorCode):
         _fail(answer, known, shard)
@@ -109,6 +114,8 @@ def _known_topics(
 def _check_commit(shard: GroupShard, request: Request, now_ms: int) -> ErrorCode:
     """May this member commit?  A commit also counts as a heartbeat."""
     body: m.OffsetCommitRequest = request.body
+    if request.api_version == IN_ZOOKEEPER:
+        return ErrorCode.NONE  # nobody asks who commits
     generation = body.generation_id_or_member_epoch
     group = shard.groups.get(body.group_id)
     if group is None:
@@ -141,7 +148,9 @@ def _commit_records(
                     offset=partition.committed_offset,
                     leader_epoch=partition.committed_leader_epoch,
                     metadata=metadata,
-                    commit_timestamp_ms=now_ms,
+                    commit_timestamp_ms=(
+                        now_ms if partition.commit_timestamp < 0 else partition.commit_timestamp
+                    ),
                     expire_timestamp_ms=expire_ms,
                     topic_id=topic.topic_id,
                 )

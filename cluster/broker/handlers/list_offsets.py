@@ -2,8 +2,9 @@
 
 Owns: which offset a timestamp stands for.  Never: searches records itself (partition/log.py does).
 Kafka: KafkaApis.handleListOffsetRequest, Partition.fetchOffsetForTimestamp.
-Versions: v2 isolation level, v4 leader epochs (KIP-320), v7 max timestamp (KIP-734), v8 earliest
-  local, v9 last tiered (KIP-1005), v10 timeout, v11 earliest pending upload (KIP-1023).
+Versions: v0 (to 3.9; old_offsets.py), v2 isolation level, v4 leader epochs (KIP-320), v7 max
+  timestamp (KIP-734), v8 earliest local, v9 last tiered (KIP-1005), v10 timeout, v11 earliest
+  pending upload (KIP-1023).
 Not done: tiered storage: what asks for it gets -1, as from a broker without it.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.broker.handlers.old_offsets import list_offsets_v0
 from cluster.broker.registry import handles
 from cluster.contract import Request
 from cluster.partition.replica import Replica
@@ -31,6 +33,7 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 _FIRST_VERSION: Final = {
     MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11,
 }  # fmt: skip
+FIRST_VERSION_WITH_NOT_AVAILABLE: Final = 5
 CONSUMER_ID: Final = -1
 DEBUGGING_CONSUMER_ID: Final = -2
 
@@ -40,8 +43,10 @@ PartitionAnswer = m.ListOffsetsResponse.ListOffsetsPartitionResponse
 
 
 @handles(ApiKey.LIST_OFFSETS, versions=(1, 11))
-def list_offsets(broker: BrokerNode, request: Request, _now_ms: int) -> Any:
+def list_offsets(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     """Answer each partition by itself."""
+    if request.api_version == 0:
+        return list_offsets_v0(broker, request, now_ms)
     body: m.ListOffsetsRequest = request.body
     named = Counter(
         (topic.name, p.partition_index) for topic in body.topics for p in topic.partitions
@@ -79,7 +84,10 @@ def _answer(broker: BrokerNode, request: Request, topic: str, wanted: Any, named
         return PartitionAnswer(index, error)
     if request.body.replica_id == CONSUMER_ID and not _watermark_is_of_this_epoch(replica):
         # A new leader cannot tell yet what was committed before it.
-        return PartitionAnswer(index, ErrorCode.OFFSET_NOT_AVAILABLE)
+        is_known = request.api_version >= FIRST_VERSION_WITH_NOT_AVAILABLE
+        return PartitionAnswer(
+            index, ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE
+        )
     timestamp, offset, leader_epoch = _find_offset(replica, wanted.timestamp, request)
     return PartitionAnswer(
         index, ErrorCode.NONE, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.broker.registry import handles
+from cluster.broker.versions import FIRST_TO_CREATE_IN_SILENCE, zookeeper_controller
 from cluster.config.definitions import BrokerConfig
 from cluster.contract import Request
 from cluster.controller.metadata import MetadataImage, PartitionRegistration, TopicImage
@@ -50,8 +51,12 @@ def metadata(broker: BrokerNode, request: Request, now_ms: int) -> m.MetadataRes
     Not done: authorization; listeners by name; REBOOTSTRAP_REQUIRED.
     """
     response = build_metadata(broker.image, request.body, request.api_version, broker.cluster_id)
+    if not broker.release.is_kraft:
+        response.controller_id = zookeeper_controller(broker.image)
     missing = topics_to_create(response, request.body, broker.config)
     if missing:
+        if broker.release.number < FIRST_TO_CREATE_IN_SILENCE:
+            _say_being_created(response, missing)
         create_topics(broker, missing, now_ms)
     return response
 
@@ -242,6 +247,12 @@ def topics_to_create(
         for topic in response.topics
         if topic.name is not None and topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ]
+
+
+def _say_being_created(response: m.MetadataResponse, missing: list[str]) -> None:
+    for topic in response.topics:
+        if topic.name in missing:
+            topic.error_code = ErrorCode.LEADER_NOT_AVAILABLE
 
 
 def create_topics(broker: BrokerNode, names: Iterable[str], now_ms: int) -> None:

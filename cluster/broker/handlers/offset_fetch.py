@@ -5,8 +5,9 @@ Kafka: KafkaApis.handleOffsetFetchRequest, OffsetMetadataManager.fetchOffsets, f
 Behaviour: only offsets that are on all in-sync replicas are seen; with require_stable the answer
 waits for what was written before the question.  A group that does not exist has no offsets, which
 is no error.
-Versions: v2 null topics for all, and an error for the whole, v5 leader epoch (KIP-320), v7 require
-stable (KIP-447), v8 many groups (KIP-709), v9 member epoch (KIP-848), v10 topic ids.
+Versions: v0 (to 3.9; old_offsets.py), v2 null topics for all, and an error for the whole, v5 leader
+epoch (KIP-320), v7 require stable (KIP-447), v8 many groups (KIP-709), v9 member epoch (KIP-848),
+v10 topic ids.
 Not done: offsets pending in transactions, which UNSTABLE_OFFSET_COMMIT would hide.
 """
 
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from cluster.broker.coordinator.group_log import NO_TOPIC_ID, CommittedOffset
 from cluster.broker.coordinator.shard import GroupShard
+from cluster.broker.handlers.old_offsets import IN_ZOOKEEPER, fetched_from_zookeeper
 from cluster.broker.registry import PARKED, Parked, handles
 from cluster.contract import Request
 from cluster.protocol import messages as m
@@ -49,7 +51,10 @@ def offset_fetch(
         answers[index] = answer
         done = [one for one in answers if one is not None]
         if len(done) == len(groups):
-            broker.reply(request, _fetch_response(request, done))
+            response = _fetch_response(request, done)
+            if request.api_version == IN_ZOOKEEPER:
+                response = fetched_from_zookeeper(broker, response)
+            broker.reply(request, response)
 
     if not groups:
         return m.OffsetFetchResponse()

@@ -24,9 +24,10 @@ from cluster.controller.metadata import (
 )
 from cluster.partition.log import Log
 from cluster.protocol import messages as m
-from cluster.protocol.apis import VERSIONS, ApiKey, codec
+from cluster.protocol.apis import APIS, VERSIONS, ApiKey, codec
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import parse_batches
+from cluster.protocol.releases import latest
 from cluster.timers import Timers
 
 import cluster.broker.handlers.find_coordinator  # isort: skip
@@ -68,6 +69,7 @@ class StandInBroker:
         self.image.apply(
             RegisterBrokerRecord(BrokerRegistration(BROKER_ID, 0, "h", 9, None, False))
         )
+        self.release = latest()
         self.coordinator = GroupCoordinator(self)
 
     # ------------------------------------------------------------- what the coordinator uses
@@ -105,7 +107,7 @@ class StandInBroker:
 
     # -------------------------------------------------------------------- what a test does
 
-    def release(self, error: ErrorCode = ErrorCode.NONE) -> None:
+    def append_held(self, error: ErrorCode = ErrorCode.NONE) -> None:
         """Commit what was held back, or fail it."""
         held, self.held = self.held or [], None
         for partition, on_committed in held:
@@ -145,7 +147,7 @@ class StandInBroker:
         api_key = _api_key(name)
         served = SERVED_APIS[api_key]
         version = served.max_version if version is None else version
-        assert served.min_version <= version <= served.max_version
+        assert APIS[api_key].all_versions[0] <= version <= served.max_version
         self._correlation_id += 1
         if wire:
             encoded = b"".join(bytes(part) for part in codec(api_key, version).encode_request(body))

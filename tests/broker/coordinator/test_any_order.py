@@ -83,7 +83,7 @@ def one_step(
             if broker.held is None:
                 broker.held = []
             else:
-                broker.release(
+                broker.append_held(
                     rng.choice(
                         (
                             ErrorCode.NONE,
@@ -116,7 +116,7 @@ def test_groups__stay_sound_and_answer_everything(seed: int) -> None:
         for partition in range(PARTITIONS):
             broker.coordinator.on_resigned(partition, broker.now_ms)
         assert not len(broker.timers), "what it knew is forgotten"
-    broker.release()
+    broker.append_held()
     broker.at(broker.now_ms + 600_000)
     unanswered = [request for request in sent if broker.answer(request) is None]
     assert not unanswered

@@ -126,7 +126,7 @@ def test_commit__is_answered_and_seen_when_it_is_committed() -> None:
     assert committed(broker, "g") == -1
     stable = broker.send(m.OffsetFetchRequest(group_id="g", topics=None, require_stable=True), 7)
     assert broker.answer(stable) is None
-    broker.release()
+    broker.append_held()
     assert error_of(broker, request) == ErrorCode.NONE
     assert broker.answer(stable).topics[0].partitions[0].committed_offset == 9
 
@@ -135,7 +135,7 @@ def test_commit__that_timed_out_counts_once_the_log_has_it() -> None:
     broker = fresh_broker()
     broker.held = []
     request = broker.send(commit_request("g", 9), 9)
-    broker.release(ErrorCode.REQUEST_TIMED_OUT)
+    broker.append_held(ErrorCode.REQUEST_TIMED_OUT)
     assert error_of(broker, request) == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert committed(broker, "g") == -1
     fetch = m.OffsetFetchRequest(group_id="g", topics=None, require_stable=True)
@@ -300,7 +300,7 @@ def test_failover__who_waits_is_sent_on() -> None:
     assert b.joined.error_code == ErrorCode.NOT_COORDINATOR
     assert error_of(broker, commit) == ErrorCode.NOT_COORDINATOR
     assert a.heartbeat() is ErrorCode.NOT_COORDINATOR
-    broker.release()
+    broker.append_held()
     assert not len(broker.timers)
 
 

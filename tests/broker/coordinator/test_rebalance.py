@@ -184,7 +184,7 @@ def test_rebalance__assignment_waits_until_it_is_committed() -> None:
     broker.held = []
     a.sync({a.member_id: b"x"})
     assert a.synced is None
-    broker.release()
+    broker.append_held()
     assert a.synced.assignment == b"x"
 
 

@@ -1,0 +1,69 @@
+"""Offsets as clients of before KIP-211, and of ZooKeeper's time, commit and fetch them."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.protocol import messages as m
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.releases import releases
+from tests.broker.coordinator.stand_in import (
+    Consumer,
+    StandInBroker,
+    commit_request,
+    committed,
+    fresh_broker,
+    settle,
+)
+
+
+def broker_of(version: str) -> StandInBroker:
+    broker = fresh_broker()
+    broker.release = releases()[version]
+    return broker
+
+
+def fetched_v0(broker: StandInBroker, topic: str = "orders") -> tuple[int, int, str | None]:
+    asked = m.OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[0])
+    answer = broker.ask(m.OffsetFetchRequest(group_id="g", topics=[asked]), 0)
+    found = answer.topics[0].partitions[0]
+    return found.error_code, found.committed_offset, found.metadata
+
+
+def test_v0__nobody_asks_who_commits_and_later_versions_see_it() -> None:
+    broker = broker_of("2.8")
+    member = Consumer(broker, name="a").join()
+    broker.at(3_000)
+    settle(member)
+    answer = broker.ask(commit_request("g", 7, metadata="x"), 0)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert committed(broker, "g") == 7
+    assert fetched_v0(broker) == (ErrorCode.NONE, 7, "")
+
+
+def test_v0__a_partition_without_an_offset_is_unknown() -> None:
+    assert fetched_v0(broker_of("0.11")) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, "")
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [("3.2", ErrorCode.NONE), ("3.3", ErrorCode.UNSUPPORTED_VERSION)]
+)
+def test_v0__without_zookeeper_there_is_no_such_thing(version: str, error: ErrorCode) -> None:
+    broker = broker_of(version)
+    answer = broker.ask(commit_request("g", 7), 0)
+    assert answer.topics[0].partitions[0].error_code == error
+    assert fetched_v0(broker)[0] == error
+    assert committed(broker, "g") == (-1 if error else 7)
+
+
+def test_v1__the_commit_s_own_timestamp_counts() -> None:
+    broker = broker_of("2.8")
+    for timestamp, stored_ms in ((5, 5), (-1, broker.now_ms)):
+        request = commit_request("g", 7)
+        request.topics[0].partitions[0].commit_timestamp = timestamp
+        broker.ask(request, 1)
+        shard = broker.coordinator.shard_for("g")
+        assert not isinstance(shard, ErrorCode)
+        offset = shard.offsets.get("g", "orders", 0)
+        assert offset is not None
+        assert offset.commit_timestamp_ms == stored_ms
