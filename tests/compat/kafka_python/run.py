@@ -28,8 +28,8 @@ from cluster.runtime.cluster import Cluster
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[2]
 DISTRIBUTION: Final = "kafka-python==3.0.12"
-KAFKA_VERSION: Final = "4.2.0"
-"""What their fixtures take by default; newer ones are not in the client's table of versions."""
+KAFKA_VERSION: Final = "4.3.0"
+"""The newest in the client's table of versions: what it infers from our ApiVersions."""
 
 FETCH_LIMIT_S: Final = 180
 RUN_LIMIT_S: Final = 600
