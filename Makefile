@@ -7,6 +7,7 @@
 #   make compat        kafka-python's own integration tests against a cluster of ours
 #   make compare       this beside Apache Kafka, answer by answer, to docs/differences.md
 #   make compiled      the hot modules as a C extension, in build/compiled; PYTHONPATH=there runs it
+#   make tools         Kafka's command line tools against it; needs Java and Maven
 #   make bench         this, compiled, and the peers in one sitting, to docs/benchmarks.md
 #   make bench-micro   the hot paths alone, in seconds
 #   make renew         newest versions of everything, to constraints.txt
@@ -26,6 +27,8 @@ VENV := .venv
 COMPILED := build/compiled
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/runtime tests/network \
   tests/drivers tests/checkers tests/property tests/clients tests/cli tests/test_build.py scenarios
+KAFKA_LIBS := build/kafka-libs
+TOOLS_TESTS := tests/compat/kafka_tools
 BUILD ?= compiled
 MEASURED = $(if $(filter pure,$(BUILD)),.,$(COMPILED):.)
 BIN := $(VENV)/bin
@@ -40,7 +43,7 @@ help:
 demo: $(VENV)/.clients
 	@$(BIN)/kcluster demo $(ARGS)
 
-test: test-pure test-compiled
+test: jars test-pure test-compiled
 
 test-pure: lint
 	@$(BIN)/python -m pytest $(ARGS)
@@ -64,6 +67,22 @@ compat: $(VENV)/.dev
 
 compare: $(VENV)/.dev
 	@$(BIN)/python -m compare $(ARGS)
+
+tools: $(VENV)/.dev $(KAFKA_LIBS)
+	@$(BIN)/python -m pytest $(TOOLS_TESTS) $(ARGS)
+
+# Where Java is at hand pytest tries Kafka's tools; where it is not, or the jars do not come, that is
+# said, and is no failure.
+jars:
+	@if ! command -v java >/dev/null 2>&1 || ! command -v mvn >/dev/null 2>&1; then \
+	  echo "make: no Java or no Maven here: Kafka's own tools are not tried"; \
+	elif ! $(MAKE) --no-print-directory $(KAFKA_LIBS); then \
+	  echo "make: the jars of Kafka's tools could not be fetched: they are not tried"; fi
+
+$(KAFKA_LIBS): tests/compat/kafka_tools/pom.xml
+	@echo "Fetching Kafka's tools (55 MB); this once." >&2
+	@mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
+	@touch $@
 
 compiled: $(COMPILED)/.done
 

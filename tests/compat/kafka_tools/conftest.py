@@ -1,0 +1,68 @@
+"""Kafka's own tools as processes, and the cluster that they work on.
+
+Owns: the way to run a tool, one cluster for all tests here.  Never: fetches the jars (`make tools`
+does); without them and Java, these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster import Cluster, Topology
+
+ROOT = Path(__file__).parents[3]
+LIBS = Path(os.environ.get("KCLUSTER_KAFKA_LIBS") or ROOT / "build" / "kafka-libs")
+TOOL_TIMEOUT_S = 60
+JVM = ("java", "-Xms64m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+"""A tool lives for a second: it had better not compile much."""
+
+Tool = Callable[..., str]
+
+
+def missing() -> str:
+    """What these tests need and do not find; empty if nothing."""
+    if shutil.which("java") is None:
+        return "no Java"
+    if not any(LIBS.glob("kafka-tools-*.jar")):
+        return f"no jars of Kafka's tools in {LIBS.name} (make tools fetches them)"
+    return ""
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Three brokers, Kafka's time constants, free ports."""
+    if why := missing():
+        pytest.skip(why)
+    topics = {"orders": {"partitions": 3, "replication_factor": 3}}
+    config = {
+        "default.replication.factor": 3,
+        "num.partitions": 3,
+        "group.initial.rebalance.delay.ms": 0,
+    }
+    with Cluster(Topology.of(brokers=3, topics=topics, config=config)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def kafka(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Tool:
+    """Run a tool by its class; all that it printed, once it ended with the `code` expected."""
+    where = tmp_path_factory.mktemp("tools")
+
+    def run(tool: str, *arguments: str, text: str = "", code: int = 0) -> str:
+        where_to = ("--bootstrap-server", cluster.bootstrap)
+        words = (*arguments, *where_to) if tool.endswith("ClusterTool") else (*where_to, *arguments)
+        ended = subprocess.run(
+            [*JVM, "-cp", f"{LIBS}/*", tool, *words],
+            input=text, cwd=where, text=True, timeout=TOOL_TIMEOUT_S, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert ended.returncode == code, ended.stdout
+        return "\n".join(line for line in ended.stdout.splitlines() if "SLF4J" not in line)
+
+    return run
