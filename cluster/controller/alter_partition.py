@@ -1,11 +1,13 @@
 """AlterPartition (API 56, v2-3): a leader tells who is in sync with it.
 
 Owns: which proposals of a leader are accepted.  Never: builds the changed partition (elections.py).
-Kafka: ReplicationControlManager.alterPartition; KIP-497 (the API), KIP-704 (recovery state),
-KIP-841 (fenced and leaving brokers may not join), KIP-903 (nor restarted ones: v3's epochs).
+Kafka: ReplicationControlManager.alterPartition; KIP-497 (the API), KIP-455 (reassignments),
+KIP-704 (recovery state), KIP-841 (fenced and leaving brokers may not join), KIP-903 (nor restarted
+ones: v3's epochs).
 
 Behaviour: a proposal must come from the leader, at the leader epoch and partition epoch that the
-controller has; its answer is the partition as it is after the change.
+controller has; its answer is the partition as it is after the change.  A change that completes a
+reassignment may take the leader out; it is told NEW_LEADER_ELECTED, though its ISR was accepted.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ def _alter_one(
     election = elections.elect(
         partition,
         node.is_active,
-        node.min_isr(topic.name, len(partition.replicas)),
+        node.min_isr(topic.name),
         ElectionMode.UNCLEAN if node.unclean_allowed(topic.name) else ElectionMode.ONLINE,
         isr=isr,
         recovering=proposal.leader_recovery_state == _RECOVERING,
@@ -87,8 +89,11 @@ def _alter_one(
     )
     if election is not None:
         why = _why(broker_id, partition, isr)
-        records.append(record_of(node, topic.name, partition, election, why, None))
+        cause = node.reassignments.get((topic.topic_id, partition.partition))
+        records.append(record_of(node, topic.name, partition, election, why, cause))
         partition = election.registration
+        if partition.leader != broker_id:
+            return _error(proposal, ErrorCode.NEW_LEADER_ELECTED)
     return m.AlterPartitionResponse.PartitionData(
         partition_index=partition.partition,
         leader_id=partition.leader,

@@ -93,7 +93,7 @@ def _elect_one(
     election = elections.elect(
         partition,
         node.is_active,
-        node.min_isr(topic, len(partition.replicas)),
+        node.min_isr(topic),
         mode,
         elr_enabled=node.elr_enabled,
     )
@@ -171,7 +171,7 @@ def _look(node: ControllerNode, mode: ElectionMode) -> bool:
         election = elections.elect(
             partition,
             node.is_active,
-            node.min_isr(topic, len(partition.replicas)),
+            node.min_isr(topic),
             mode,
             elr_enabled=node.elr_enabled,
         )

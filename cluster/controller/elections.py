@@ -1,11 +1,13 @@
 """Every change of a partition's leader, ISR and ELR: pure functions from one value to the next.
 
-Owns: the rules by which PartitionRegistration.{leader, isr, elr, last_known_elr, recovering} and
-both epochs change; nothing else in the code base builds a changed one.  Never: looks at a cluster
-(who is alive comes in as a predicate), writes notes, draws randomness.
-Kafka: PartitionChangeBuilder (4.3), KIP-841 (who may lead), KIP-966 (ELR), KIP-704 (recovery).
+Owns: the rules by which PartitionRegistration.{replicas, leader, isr, elr, last_known_elr,
+recovering} and both epochs change; nothing else in the code base builds a changed one.  Never:
+looks at a cluster (who is alive comes in as a predicate), writes notes, draws randomness.
+Kafka: PartitionChangeBuilder (4.3), KIP-841 (who may lead), KIP-966 (ELR), KIP-704 (recovery),
+KIP-455 (reassignments, which any change completes that leaves the ISR with all who are to stay).
 
-Epochs: partition_epoch goes one up at each change; leader_epoch only when the leader changes.
+Epochs: partition_epoch goes one up at each change; leader_epoch when the leader changes, and when
+a replica leaves.
 
 Eligible leader replicas (KIP-966).  While the ISR is smaller than min.insync.replicas no record can
 be committed, so whoever left the ISR since then still has every committed record: these replicas
@@ -22,6 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster.controller.metadata import NO_LEADER, PartitionRegistration
+from cluster.controller.reassigning import Assignment, assignment_of, completed
 
 
 class ElectionMode(Enum):
@@ -42,6 +45,8 @@ class Election(Struct, frozen=True):
     reason: str
     clean: bool = True
     """False: the new leader may lack committed records; they are lost."""
+    completed: bool = False
+    """A reassignment has come to its end with this change."""
 
 
 class _Choice(Struct, frozen=True):
@@ -55,6 +60,8 @@ class _Targets(Struct, frozen=True):
 
     isr: tuple[int, ...]
     elr: tuple[int, ...]
+    assignment: Assignment
+    completed: bool
 
 
 def elect(
@@ -64,18 +71,20 @@ def elect(
     mode: ElectionMode = ElectionMode.ONLINE,
     *,
     isr: tuple[int, ...] | None = None,
+    assignment: Assignment | None = None,
     unclean_shutdown: int | None = None,
     recovering: bool | None = None,
     elr_enabled: bool = True,
 ) -> Election | None:
-    """The partition after the ISR became `isr` (None: as it is) and a leader was looked for; None
-    when nothing changes.  `is_active(broker)`: may lead (unfenced, not going down).  `min_isr`: the
-    effective min.insync.replicas, at most the number of replicas.  `unclean_shutdown`: a broker
-    that may have lost the end of its log, so it is no longer eligible.  `recovering`: the leader's
-    own word on its LeaderRecoveryState (AlterPartition)."""
-    targets = _targets(partition, isr, min_isr, unclean_shutdown, elr_enabled)
+    """The partition after ISR and assignment became `isr` and `assignment` (None: as they are), a
+    reassignment was completed if it could be, and a leader was looked for; None when nothing
+    changes.  `is_active(broker)`: may lead (unfenced, not going down).  `min_isr`: the effective
+    min.insync.replicas, at most the number of replicas.  `unclean_shutdown`: a broker that may have
+    lost the end of its log, so it is no longer eligible.  `recovering`: the leader's own word on
+    its LeaderRecoveryState (AlterPartition)."""
+    targets = _targets(partition, isr, assignment, min_isr, unclean_shutdown, elr_enabled)
     choice = _choose(partition, is_active, mode, targets, elr_enabled)
-    new_isr, new_elr = targets.isr, targets.elr
+    new_isr, new_elr, replicas = targets.isr, targets.elr, targets.assignment.replicas
     leader, leader_epoch = partition.leader, partition.leader_epoch
     now_recovering = partition.recovering if recovering is None else recovering
     last_known = partition.last_known_elr
@@ -89,10 +98,15 @@ def elect(
             new_elr = tuple(broker for broker in new_elr if broker != leader)
         if elr_enabled:
             last_known = _last_known(partition, leader)
+    elif any(broker not in replicas for broker in partition.replicas):
+        leader_epoch += 1  # who has left must not go on fetching as if it were a replica
     if not new_isr and not elr_enabled:
         new_isr = partition.isr  # without ELR the last member stays, for it alone may lead
     after = replace(
         partition,
+        replicas=replicas,
+        adding_replicas=targets.assignment.adding,
+        removing_replicas=targets.assignment.removing,
         isr=new_isr,
         elr=new_elr,
         last_known_elr=last_known,
@@ -103,7 +117,7 @@ def elect(
     if after == partition:
         return None
     after = replace(after, partition_epoch=partition.partition_epoch + 1)
-    return Election(after, reason, choice.clean)
+    return Election(after, reason, choice.clean, targets.completed)
 
 
 def move_leader(
@@ -145,6 +159,7 @@ def new_partition(
 def _targets(
     partition: PartitionRegistration,
     isr: tuple[int, ...] | None,
+    assignment: Assignment | None,
     min_isr: int,
     unclean_shutdown: int | None,
     elr_enabled: bool,
@@ -152,19 +167,20 @@ def _targets(
     """The ISR to be, and the ELR that follows from it: below min ISR everybody who was in the ISR
     or ELR stays eligible, whoever restarted uncleanly excepted."""
     target = partition.isr if isr is None else isr
+    assigned = assignment_of(partition) if assignment is None else assignment
+    done = completed(assigned, target)
+    if done is not None:
+        target, assigned = done.isr, Assignment(done.replicas)
     if not elr_enabled or len(target) >= min_isr:
-        return _Targets(target, ())
+        return _Targets(target, (), assigned, done is not None)
     candidates = dict.fromkeys((*partition.elr, *partition.isr))
-    return _Targets(
-        target,
-        tuple(
-            sorted(
-                broker
-                for broker in candidates
-                if broker not in target and broker != unclean_shutdown
-            )
-        ),
+    elr = (
+        broker
+        for broker in candidates
+        # DIFFERS: Kafka leaves brokers in the ELR that are replicas no more.
+        if broker in assigned.replicas and broker not in target and broker != unclean_shutdown
     )
+    return _Targets(target, tuple(sorted(elr)), assigned, done is not None)
 
 
 def _choose(
@@ -175,7 +191,7 @@ def _choose(
     elr_enabled: bool,
 ) -> _Choice:
     """Who leads.  The order of the questions is Kafka's."""
-    isr, elr, replicas = targets.isr, targets.elr, partition.replicas
+    isr, elr, replicas = targets.isr, targets.elr, targets.assignment.replicas
     eligible = isr or elr
     if mode is ElectionMode.PREFERRED and replicas[0] in eligible and is_active(replicas[0]):
         return _Choice(replicas[0], "the preferred leader")
@@ -190,7 +206,13 @@ def _choose(
                 else "first active eligible leader replica (ELR), as the ISR is empty",
             )
     last_known = partition.last_known_elr
-    if elr_enabled and not eligible and len(last_known) == 1 and is_active(last_known[0]):
+    if (
+        elr_enabled
+        and not eligible
+        and len(last_known) == 1
+        and is_active(last_known[0])
+        and last_known[0] in replicas  # DIFFERS: Kafka would have it lead, a replica or not.
+    ):
         return _Choice(last_known[0], "the last known leader, as ISR and ELR are empty", False)
     if mode is ElectionMode.UNCLEAN:
         for broker in replicas:

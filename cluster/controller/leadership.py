@@ -49,7 +49,7 @@ def change_partitions(
         election = elections.elect(
             partition,
             is_active,
-            node.min_isr(topic, len(partition.replicas)),
+            node.min_isr(topic),
             ElectionMode.UNCLEAN if node.unclean_allowed(topic) else ElectionMode.ONLINE,
             isr=isr,
             unclean_shutdown=unclean_shutdown,
@@ -71,6 +71,9 @@ def record_of(
     """The record of one election, its notes written; the record's cause is the last of them."""
     after = election.registration
     subject = f"{topic}-{after.partition}"
+    if election.completed:
+        cause = _note_completed(node, subject, topic, before, after, why, cause)
+        why = "the reassignment is complete"
     if after.isr != before.isr:
         cause_of_leader = cause
         cause = _note_isr(node, subject, topic, before, after, why, cause)
@@ -89,6 +92,30 @@ def _in_order(
     found = [(image.topic_names[topic_id], partition) for topic_id, partition in keys]
     found.sort()
     return [(topic, image.topics[topic].partitions[partition]) for topic, partition in found]
+
+
+def _note_completed(
+    node: ControllerNode,
+    subject: str,
+    topic: str,
+    before: PartitionRegistration,
+    after: PartitionRegistration,
+    why: str,
+    cause: NoteId | None,
+) -> NoteId:
+    node.reassignments.pop((after.topic_id, after.partition), None)
+    return node.note(
+        kinds.REASSIGNMENT_COMPLETED,
+        subject,
+        f"replicas {list(before.replicas)} -> {list(after.replicas)}: {why}",
+        cause,
+        topic=topic,
+        partition=after.partition,
+        replicas=list(after.replicas),
+        added=[broker for broker in after.replicas if broker not in before.replicas],
+        removed=[broker for broker in before.replicas if broker not in after.replicas],
+        partition_epoch=after.partition_epoch,
+    )
 
 
 def _note_isr(

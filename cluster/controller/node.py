@@ -43,6 +43,7 @@ from cluster.controller import (  # noqa: F401  importing a handler registers it
     elect_leaders,
     features,
     quorum,
+    reassignments,
     topics,
 )
 from cluster.controller.liveness import Sessions
@@ -58,7 +59,7 @@ from cluster.controller.metadata import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from cluster.controller.partition_index import PartitionIndex
+from cluster.controller.partition_index import PartitionIndex, PartitionKey
 from cluster.controller.registry import HANDLERS
 from cluster.controller.topic_names import TopicNames
 from cluster.protocol.features import ELR_VERSION
@@ -97,6 +98,8 @@ class ControllerNode:
         self.bootstrap = bootstrap.Bootstrap(tuple(bootstrap_topics), expected_brokers)
         self.cluster_config = config
         """`config` with the cluster-wide dynamic configs applied."""
+        self.reassignments: dict[PartitionKey, NoteId] = {}
+        """The note of the start of each reassignment under way."""
         self.observers: dict[int, quorum.Observer] = {}
         """By broker id: who has fetched the metadata log."""
         self._log: list[MetadataRecord] = []
@@ -175,6 +178,7 @@ class ControllerNode:
                     self.topic_names.remove(removed.name)
                     for partition in removed.partitions:
                         self.index.update(partition, None)
+                        self.reassignments.pop((topic_id, partition.partition), None)
                     self.image.apply(record)
                 case ConfigRecord(resource_type=kind, resource_name=name):
                     self.image.apply(record)
@@ -256,11 +260,12 @@ class ControllerNode:
         """Whether ELRs are kept: eligible.leader.replicas.version is 1 (KIP-966)."""
         return ELR_VERSION in self.image.features
 
-    def min_isr(self, topic: str, replication_factor: int) -> int:
-        """The topic's effective min.insync.replicas: never more than it has replicas."""
+    def min_isr(self, topic: str) -> int:
+        """The topic's effective min.insync.replicas: never more than its first partition has
+        replicas.  Kafka: ReplicationControlManager.getTopicEffectiveMinIsr."""
         own = self.image.topic_configs(topic).get(_MIN_ISR)
         wanted = self.cluster_config.min_insync_replicas if own is None else int(own)
-        return min(wanted, replication_factor)
+        return min(wanted, len(self.image.topics[topic].partitions[0].replicas))
 
     def unclean_allowed(self, topic: str) -> bool:
         """The topic's effective unclean.leader.election.enable."""

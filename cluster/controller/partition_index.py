@@ -1,4 +1,4 @@
-"""Which partitions does a broker lead, which ISRs and ELRs is it in, which have no leader?
+"""Which partitions does a broker lead, which ISRs and ELRs is it in, which have no leader or move?
 
 Owns: the answers, kept up to date record by record, so that fencing a broker costs as much as the
 partitions it hosts, not all there are.  Never: decides.  Kafka: BrokersToIsrs, BrokersToElrs.
@@ -7,6 +7,7 @@ partitions it hosts, not all there are.  Never: decides.  Kafka: BrokersToIsrs, 
 from __future__ import annotations
 
 from cluster.controller.metadata import NO_LEADER, PartitionRegistration
+from cluster.controller.reassigning import is_reassigning
 
 PartitionKey = tuple[bytes, int]
 """(topic id, partition)."""
@@ -18,7 +19,7 @@ _Keys = dict[PartitionKey, None]
 class PartitionIndex:
     """`in_isr[broker]`, `in_elr[broker]`, `led_by[broker]`: partitions in order of arrival."""
 
-    __slots__ = ("imbalanced", "in_elr", "in_isr", "leaderless", "led_by")
+    __slots__ = ("imbalanced", "in_elr", "in_isr", "leaderless", "led_by", "reassigning")
 
     def __init__(self) -> None:
         self.in_isr: dict[int, _Keys] = {}
@@ -27,6 +28,7 @@ class PartitionIndex:
         self.leaderless: _Keys = {}
         self.imbalanced: _Keys = {}
         """Led, but not by the preferred leader."""
+        self.reassigning: _Keys = {}
 
     def update(self, old: PartitionRegistration | None, new: PartitionRegistration | None) -> None:
         """A partition was created (`old` None), changed, or removed (`new` None)."""
@@ -39,8 +41,17 @@ class PartitionIndex:
         old_elr, new_elr = old.elr if old else (), new.elr if new else ()
         if old_elr != new_elr:
             _move(self.in_elr, key, old_elr, new_elr)
-        if old is None or new is None or old.leader != new.leader:
+        if (
+            old is None
+            or new is None
+            or old.leader != new.leader
+            or old.replicas[0] != new.replicas[0]
+        ):
             self._leader_changed(key, old, new)
+        if new is None or not is_reassigning(new):
+            self.reassigning.pop(key, None)
+        else:
+            self.reassigning[key] = None
 
     def _leader_changed(
         self,

@@ -138,6 +138,6 @@ def test_alter_configs__cluster_defaults_reach_decisions(t: Controller) -> None:
     t.set_config(BROKER, "", "unclean.leader.election.enable", "true")
     assert t.node.unclean_allowed("orders")
     t.set_config(BROKER, "", "min.insync.replicas", "2")
-    assert t.node.min_isr("orders", 3) == 2
+    assert t.node.min_isr("orders") == 2
     t.set_config(BROKER, "", "unclean.leader.election.enable", None)
     assert not t.node.unclean_allowed("orders")

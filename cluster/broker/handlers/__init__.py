@@ -29,6 +29,7 @@ from cluster.broker.handlers import (
     producer_ids,
     producers_and_transactions,
     quorum,
+    reassignments,
     topics,
 )
 
@@ -56,5 +57,6 @@ __all__ = [
     "producer_ids",
     "producers_and_transactions",
     "quorum",
+    "reassignments",
     "topics",
 ]
