@@ -22,8 +22,10 @@ from cluster.config.values import (
     ConfigDef,
     Dynamic,
     Spec,
+    Value,
     definitions_of,
     field_of,
+    invalid,
     parse_overrides,
 )
 
@@ -50,10 +52,18 @@ def _strings(kind: Literal["STRING", "LIST"], *one_of: str, **more: Any) -> Spec
     return Spec(kind, one_of=one_of, **more)
 
 
+def _check_directories(definition: ConfigDef, value: Value) -> str | None:
+    """A broker without a directory could keep nothing."""
+    if value:
+        return None
+    return invalid(definition.name, "", "at least one log directory must be named")
+
+
 _FLAG: Final = Spec("BOOLEAN")
 _DYNAMIC_FLAG: Final = Spec("BOOLEAN", dynamic=_CLUSTER)
 _TEXT: Final = Spec("STRING")
 _LIST: Final = Spec("LIST")
+_DIRECTORIES: Final = Spec("LIST", check=_check_directories)
 _INT: Final = _int()
 _INT_0: Final = _int(0)
 _INT_1: Final = _int(1)
@@ -197,8 +207,8 @@ class BrokerConfig(Struct, frozen=True):
     replication_quota_window_size_seconds: Annotated[int, _INT_1] = 1
 
     # ---------------------------------------------------------------------------------- logs
-    log_dir: Annotated[tuple[str, ...], _LIST] = ("/tmp/kafka-logs",)
-    log_dirs: Annotated[tuple[str, ...] | None, _LIST] = None
+    log_dir: Annotated[tuple[str, ...], _DIRECTORIES] = ("/tmp/kafka-logs",)
+    log_dirs: Annotated[tuple[str, ...] | None, _DIRECTORIES] = None
     log_retention_ms: Annotated[int | None, _LOG_LONG] = None
     """Wins over minutes, which win over hours; -1: no limit."""
     log_retention_minutes: Annotated[int | None, _INT] = None

@@ -18,6 +18,7 @@ from cluster.config.definitions import (
     check_topic_overrides,
     describe,
     format_value,
+    parse_value,
 )
 from cluster.config.not_simulated import NOT_SIMULATED
 
@@ -234,3 +235,12 @@ def test_topic_config__values_are_described_as_text() -> None:
     assert described["min.cleanable.dirty.ratio"] == "0.5"
     assert described["internal.segment.bytes"] is None
     assert described["follower.replication.throttled.replicas"] == ""
+
+
+@pytest.mark.parametrize("name", ["log.dir", "log.dirs"])
+def test_broker_config__a_broker_has_a_log_directory(name: str) -> None:
+    definition = BROKER_CONFIGS[name]
+    assert parse_value(definition, "/a, /b") == ("/a", "/b")
+    problem = parse_value(definition, "")
+    assert isinstance(problem, ConfigError)
+    assert "at least one log directory" in str(problem)
