@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from cluster.broker.registry import SERVED_APIS
 from cluster.controller.metadata import MetadataImage
-from cluster.protocol.apis import APIS, ApiKey
+from cluster.protocol.apis import APIS, TELEMETRY, ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.releases import Release, latest
 from cluster.protocol.schema import Versions
@@ -75,6 +75,8 @@ def listed(release: Release) -> list[tuple[int, int, int]]:
     # DIFFERS: without the APIs that have no handler here: a client should not be sent there.
     rows = []
     for api_key, (low, high) in release.listed.items():
+        if api_key in TELEMETRY:
+            continue  # only with a reporter configured, as none here has
         if api_key in BETWEEN_BROKERS:
             rows.append((api_key, low, high))
             continue

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
-from cluster.protocol.apis import APIS, ApiKey, advertised_versions
+from cluster.protocol.apis import APIS, TELEMETRY, ApiKey, advertised_versions
 from cluster.protocol.releases import find_release, latest, releases
 
 
@@ -44,9 +46,28 @@ def test_releases__do_not_list_what_is_not_of_their_time(version, api_key):
 def test_releases__the_latest_is_the_table_that_the_codec_was_made_from():
     listed = {key: (low, high) for key, low, high in advertised_versions()}
     of_the_latest = dict(latest().listed)
-    for telemetry in (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY):
+    for telemetry in TELEMETRY:
         del of_the_latest[telemetry]
     assert of_the_latest == listed
+
+
+def test_releases__list_what_kafka_python_saw_real_brokers_list():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        seen = pytest.importorskip("kafka.protocol.broker_version_data").BROKER_API_VERSIONS
+    compared = 0
+    for release in releases().values():
+        # It looked at ZooKeeper brokers until 4.0, and at 4.0.0, of which 4.0.1 was to mend
+        # JoinGroup; telemetry is listed where a reporter is configured.
+        if release.number not in seen or (3, 3) <= release.number < (4, 0):
+            continue
+        ours, theirs = dict(release.listed), dict(seen[release.number])
+        for api_key in (*TELEMETRY, *([ApiKey.JOIN_GROUP] if release.name == "4.0" else [])):
+            ours.pop(api_key, None)
+            theirs.pop(api_key, None)
+        assert ours == theirs, release
+        compared += 1
+    assert compared >= 15
 
 
 def test_releases__of_every_version_that_was_ever_listed_there_is_a_codec():
