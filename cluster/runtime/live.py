@@ -67,6 +67,7 @@ class LiveDriver:
         self._deferred: deque[tuple[int, Event]] = deque()
         self._settling = False
         self._settle_is_due = False
+        self._is_called_before_waiting = False
         self._conditions: list[tuple[Callable[[], bool], Future[None]]] = []
         self._commands: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._commands_lock = threading.Lock()
@@ -93,8 +94,10 @@ class LiveDriver:
         self._timer = hub.loop.timer(0)
         self._alarm = hub.loop.async_()
         self._alarm.start(self._run_commands)
-        before_waiting = hub.loop.prepare()
-        before_waiting.start(self._before_waiting)
+        before_waiting = prepare_watcher(hub)
+        if before_waiting is not None:
+            before_waiting.start(self._before_waiting)
+            self._is_called_before_waiting = True
         sweep = gevent.spawn(self._close_idle)
         try:
             self.wake()
@@ -114,7 +117,8 @@ class LiveDriver:
                 self.listeners.pop(node_id).close()
             self._alarm.close()
             self._timer.close()
-            before_waiting.close()
+            if before_waiting is not None:
+                before_waiting.close()
             hub.handle_error = report
             # What was to be called once more is called, and finds that all is closed.
             gevent.sleep(0)
@@ -208,7 +212,12 @@ class LiveDriver:
         self._deferred.append((node_id, event))
 
     def settle_soon(self) -> None:
-        self._settle_is_due = True
+        if not self._settle_is_due:
+            self._settle_is_due = True
+            if not self._is_called_before_waiting:
+                hub = self._hub
+                assert hub is not None
+                hub.loop.run_callback(self._before_waiting)
 
     def _before_waiting(self) -> None:
         """The loop has called all whose sockets were ready, and is about to wait for more."""
@@ -340,6 +349,14 @@ class LiveDriver:
             self.listeners[node_id] = Listener(
                 node_id, port, Channel(node), limits_of(node.config), self, gevent.get_hub()
             )
+
+
+def prepare_watcher(hub: Hub) -> Any:
+    """Called when the loop is about to wait; None where gevent's loop has none (libuv)."""
+    try:
+        return hub.loop.prepare()
+    except TypeError:
+        return None
 
 
 class _Settled:

@@ -14,6 +14,7 @@ from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.framing import encode_request_frame
 from cluster.runtime.cluster import Cluster, ClusterError
+from cluster.runtime.live import prepare_watcher
 from cluster.runtime.status import NoteEntry
 
 TOPICS = {"orders": {"partitions": 1, "replication_factor": 3, "assignment": [[1, 2, 3]]}}
@@ -196,3 +197,14 @@ def test_exit__a_step_that_raised_is_not_passed_over(capfd: pytest.CaptureFixtur
     with pytest.raises(ClusterError, match="the simulator has a bug: TypeError"):
         cluster.__exit__(None, None, None)
     assert "TypeError" in capfd.readouterr().err
+
+
+def test_live__a_loop_without_prepare_watchers_serves_all_the_same():
+    class Libuv:
+        def prepare(self) -> None:
+            raise TypeError("prepare watchers are not currently supported in libuv")
+
+    class Hub:
+        loop = Libuv()
+
+    assert prepare_watcher(Hub()) is None
