@@ -108,7 +108,9 @@ class Invariants:
 
     def on_note(self, note: Note) -> None:
         """Notes tell of the elections that may lose records."""
-        if note.kind == kinds.LEADER_ELECTED and not note.data["clean"]:
+        # A reassignment may be given up uncleanly when nobody can lead yet.
+        told = note.kind in (kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE)
+        if told and not note.data["clean"]:
             self._unclean[note.data["topic"], note.data["partition"]] = note.data["epoch"]
 
     def on_request(self, broker: int, request: Request, now_ms: int) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from cluster.controller.metadata import NO_LEADER, PartitionRegistration
+from cluster.controller.reassigning import is_reassigning
 from cluster.partition.followers import Role
 from cluster.partition.log import Log
 from cluster.partition.replica import Replica
@@ -99,7 +100,10 @@ def registration_violations(
     if new.leader_epoch < old.leader_epoch or new.partition_epoch < old.partition_epoch:
         yield "epoch-back", f"leader epoch {old.leader_epoch} -> {new.leader_epoch}"
     in_sync = (*old.isr, *old.elr)
-    if new.leader not in (NO_LEADER, old.leader, *in_sync) and not new.recovering:
+    # Who joins the ISR may lead at once where that ends a reassignment; and one may be given up
+    # uncleanly, which Kafka does not call recovering.
+    asked_for = new.recovering or (is_reassigning(old) and not is_reassigning(new))
+    if new.leader not in (NO_LEADER, old.leader, *in_sync) and not asked_for:
         yield "unclean-unasked", f"leader {new.leader}, ISR and ELR were {list(in_sync)}"
 
 

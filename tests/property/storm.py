@@ -333,7 +333,7 @@ class Storm:
 
     def _was_unclean(self, partition: int) -> bool:
         return any(
-            note.kind == "leader_elected"
+            note.kind in ("leader_elected", "partition_offline")
             and note.data["topic"] == TOPIC
             and note.data["partition"] == partition
             and not note.data["clean"]
@@ -346,7 +346,7 @@ class Storm:
         return "\n".join(
             (
                 *lines, "", f"seed {self.seed}: {self.plan}", *self.problems[:12],
-                f"replay: python -m tests.property.storm {self.seed}",
+                f"replay: python -m {type(self).__module__} {self.seed}",
             )
         )  # fmt: skip
 
@@ -360,11 +360,11 @@ def _contents(log: Log) -> list[tuple[int, bytes | None]]:
     ]
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str], kind: type[Storm] = Storm) -> int:
     first, _, last = argv[0].partition("-")
     failed = 0
     for seed in range(int(first), int(last or first) + 1):
-        storm = Storm(seed)
+        storm = kind(seed)
         try:
             storm.run()
         except AssertionError as error:

@@ -9,6 +9,7 @@ import os
 
 import pytest
 
+from tests.property.moving import MovingStorm
 from tests.property.storm import Storm
 
 FIRST, _, LAST = os.environ.get("KCLUSTER_SEEDS", "1-96").partition("-")
@@ -22,6 +23,14 @@ AT_ONCE = 8
 def test_storm__no_promise_is_broken(first: int) -> None:
     for seed in range(first, min(first + AT_ONCE, SEEDS.stop)):
         storm = Storm(seed)
+        assert not storm.run(), "\n" + storm.report()
+
+
+@pytest.mark.parametrize("first", SEEDS[::AT_ONCE])
+@pytest.mark.timeout_s(120)
+def test_storm__nor_while_partitions_move(first: int) -> None:
+    for seed in range(first, min(first + AT_ONCE, SEEDS.stop)):
+        storm = MovingStorm(seed)
         assert not storm.run(), "\n" + storm.report()
 
 

@@ -1,0 +1,56 @@
+"""Storms in which partitions move as well: a storm's deeds, and reassignments between them.
+
+A storm of a seed without moves stays what it was: all that is drawn here comes from another source.
+
+python -m tests.property.moving 17            one seed, as tests.property.storm
+"""
+
+from __future__ import annotations
+
+import sys
+from random import Random
+
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from tests.property.storm import PARTITIONS, TOPIC, Plan, Storm, main
+
+Alter = m.AlterPartitionReassignmentsRequest
+
+
+class MovingStorm(Storm):
+    """A storm with reassignments to any number of brokers, over each other, and cancelled."""
+
+    def __init__(self, seed: int, plan: Plan | None = None) -> None:
+        super().__init__(seed, plan)
+        self.moves = Random(f"moves {seed}")
+
+    def _deed(self) -> None:
+        if self.moves.random() < 0.4:
+            self._reassign()
+        super()._deed()
+
+    def _reassign(self) -> None:
+        moves, brokers = self.moves, range(1, self.plan.brokers + 1)
+        asked = [
+            Alter.ReassignablePartition(
+                partition,
+                None
+                if moves.random() < 0.3
+                else moves.sample(brokers, moves.randint(1, min(4, self.plan.brokers))),
+            )
+            for partition in range(PARTITIONS)
+            if moves.random() < 0.7
+        ]
+        body = Alter(timeout_ms=5_000, topics=[Alter.ReassignableTopic(TOPIC, asked)])
+        via = moves.choice(brokers)
+        self.operator.ask(via, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, body)
+
+    def _is_whole(self) -> bool:
+        return super()._is_whole() and not any(
+            registration.adding_replicas or registration.removing_replicas
+            for registration, _ in self._replicas()
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], MovingStorm))
