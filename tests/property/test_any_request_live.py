@@ -1,0 +1,56 @@
+"""The same over TCP, on the real clock: whatever decodes is answered, parked, or closes its
+connection; every broker goes on serving, and no step raised (closing the cluster would tell)."""
+
+from __future__ import annotations
+
+import select
+import socket
+
+import pytest
+
+from cluster.broker.registry import SERVED_APIS
+from cluster.config.topology import Topology
+from cluster.protocol import messages as m
+from cluster.protocol.apis import APIS, ApiKey
+from cluster.protocol.framing import encode_request_frame
+from cluster.runtime.cluster import Cluster
+from tests.broker.simulated import TOPIC
+from tests.property.test_any_request import Plausible
+
+REQUESTS = 250
+SEEDS = range(3)
+ANSWERED_WITHIN_S = 5.0
+
+
+def connected(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=ANSWERED_WITHIN_S)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_any_request__over_tcp_leaves_every_broker_serving(seed: int) -> None:
+    topics = {TOPIC: {"partitions": 2, "replication_factor": 3}}
+    with Cluster(Topology.of(brokers=3, topics=topics, profile="fast")) as cluster:
+        addresses = cluster.bootstrap.split(",")
+        (topic_id, _), *_ = cluster.plan.disks[1].logs
+        made_up = Plausible(f"any request, live/{seed}", topic_id)
+        lanes = []
+        for number in range(REQUESTS):
+            api_key = made_up.rng.choice(sorted(SERVED_APIS))
+            served = SERVED_APIS[api_key]
+            version = made_up.rng.randint(served.min_version, served.max_version)
+            body = made_up.message(f"{APIS[api_key].name}Request", version)
+            lane = connected(made_up.rng.choice(addresses))
+            lane.sendall(b"".join(encode_request_frame(api_key, version, number, "made up", body)))
+            lanes.append(lane)
+        told, _, _ = select.select(lanes, [], [], ANSWERED_WITHIN_S)
+        assert told
+        for address in addresses:
+            with connected(address) as lane:
+                asked = m.ApiVersionsRequest()
+                lane.sendall(
+                    b"".join(encode_request_frame(ApiKey.API_VERSIONS, 0, 1, "sane", asked))
+                )
+                assert lane.recv(8)[4:] == b"\0\0\0\1"
+        for lane in lanes:
+            lane.close()
