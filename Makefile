@@ -11,7 +11,7 @@
 #   make bench         this, compiled, and the peers in one sitting, to docs/benchmarks.md
 #   make bench-micro   the hot paths alone, in seconds
 #   make renew         newest versions of everything, to constraints.txt
-#   make clean         remove .venv and all caches
+#   make clean         remove .venv, all caches, and what was compiled
 #
 # ARGS goes to the program:  make demo ARGS="--help"    make test ARGS="-k fetch"
 # BUILD=pure measures the pure one:  make bench BUILD=pure
@@ -20,7 +20,8 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint compat compare bench bench-micro renew clean
+.PHONY: help demo test test-pure test-compiled can-compile jars tools lint compat compare compiled \
+  bench bench-micro renew clean
 
 CC ?= cc
 VENV := .venv
@@ -43,19 +44,30 @@ help:
 demo: $(VENV)/.clients
 	@$(BIN)/kcluster demo $(ARGS)
 
-test: jars test-pure test-compiled
+# What is left out is said before pytest, whose closing line is the last.
+test: jars can-compile test-pure test-compiled
 
 test-pure: lint
-	@$(BIN)/python -m pytest $(ARGS)
+	@KCLUSTER_BUILD="pure Python" $(BIN)/python -m pytest $(ARGS)
 
-# The semantics once more, on the C extension; without a compiler that is said, and is no failure.
-test-compiled: $(VENV)/.dev
-	@if command -v $(CC) >/dev/null 2>&1; then \
-	  $(MAKE) --no-print-directory compiled && \
+# Why there can be no C extension, or nothing; pip names the same compiler.
+export CC
+CANNOT_COMPILE = if ! command -v $(firstword $(CC)) >/dev/null 2>&1; then echo "no C compiler ($(CC))"; \
+  elif ! [ -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ]; \
+  then echo "no Python.h (on Debian or Ubuntu: python3-dev)"; fi
+
+can-compile: $(VENV)/.dev
+	@why=$$($(CANNOT_COMPILE)); [ -z "$$why" ] || echo "make: $$why here: the compiled half is not tested"
+
+# The semantics once more, on the C extension. ARGS may choose nothing of it (5).
+test-compiled: can-compile
+	@if [ -z "$$($(CANNOT_COMPILE))" ]; then \
+	  $(MAKE) --no-print-directory compiled && { \
 	  KCLUSTER_BUILD=compiled PYTHONPATH=$(COMPILED) $(BIN)/python -P -m pytest -o pythonpath="$(COMPILED) ." \
 	    -o "addopts=--strict-markers --strict-config --import-mode=importlib" -q \
-	    -m "not pure_python" $(COMPILED_TESTS) $(ARGS); \
-	else echo "make: no C compiler ($(CC)) here: the compiled half is not tested"; fi
+	    -m "not pure_python" $(COMPILED_TESTS) $(ARGS) \
+	    || $(if $(strip $(ARGS)),[ $$? -eq 5 ],false); \
+	}; fi
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
@@ -122,7 +134,7 @@ $(VENV)/.clients: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP_INSTALL) -e '.[clients]'
 	@touch $@
 
-SOURCES := pyproject.toml $(shell find cluster -name '*.py')
+SOURCES := pyproject.toml constraints.txt $(shell find cluster -name '*.py' -o -name '*.pyi' -o -name '*.txt')
 
 # From a copy: the hook leaves what it makes beside the sources, where it would hide later changes.
 $(COMPILED)/.done: $(SOURCES) | $(VENV)/.dev
@@ -130,7 +142,9 @@ $(COMPILED)/.done: $(SOURCES) | $(VENV)/.dev
 	@rm -rf $(COMPILED) build/source build/wheel
 	@mkdir -p build/source
 	@cp -r cluster pyproject.toml README.md LICENSE build/source/
-	@PIP_CONSTRAINT=constraints.txt HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m pip wheel \
+	@find build/source -name '*.so' -delete
+	@PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
+	  HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m pip wheel \
 	  --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel build/source
 	@$(BIN)/python -m zipfile -e build/wheel/*.whl $(COMPILED)
 	@rm -rf build/source
@@ -149,4 +163,5 @@ renew: $(BIN)/python
 
 clean:
 	rm -rf $(VENV) $(VENV)-renew build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -f *__mypyc.*.so; find cluster -name '*.so' -delete
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
