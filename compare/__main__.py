@@ -73,7 +73,8 @@ def real_cluster(options: argparse.Namespace) -> Iterator[OverTcp]:
         try:
             yield system
         finally:
-            system.close_all()
+            for broker in system.addresses:
+                system.close_all(broker)
         return
     with own_kafka() as system:
         yield system
@@ -81,7 +82,7 @@ def real_cluster(options: argparse.Namespace) -> Iterator[OverTcp]:
 
 def record_all(system: OverTcp, options: argparse.Namespace) -> None:
     """Ask the real cluster everything that is wanted; what is not keeps its recorded answers."""
-    runner = Runner(system, f"cmp{int(time.time()) % 10**7}")
+    runner = Runner(system, f"cmp{int(time.time() * 1000) % 10**10}")
     for family, cases in families().items():
         wanted = [one for one in cases if fnmatch.fnmatch(f"{family}: {one.name}", options.only)]
         if not wanted:

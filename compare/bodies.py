@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cluster.protocol.apis import ApiKey
 from cluster.protocol.records import Record, build_batch
+from compare.case import COORDINATOR, Ask, Pass, Step
 from compare.filling import Values
 
 MakesBytes = Callable[[Values], bytes]
@@ -51,3 +53,63 @@ def fetch(
     }  # fmt: skip
     topics = [{"topic": topic, "topic_id": topic_id, "partitions": [wanted]}]
     return {"max_wait_ms": 0, "min_bytes": 1, "topics": topics, **(request or {})}
+
+
+def configured(topic: str = "{fresh}", **configs: str) -> tuple[Step, ...]:
+    """Steps that set configs of a topic, names with `_` for `.`."""
+    entries = [
+        {"name": name.replace("_", "."), "config_operation": 0, "value": value}
+        for name, value in configs.items()
+    ]
+    resource = {"resource_type": 2, "resource_name": topic, "configs": entries}
+    return (Ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": [resource]}), Pass(200))
+
+
+# ------------------------------------------------------------------------------------- groups
+
+
+def join(
+    *, group: str = "{group}", member: str = "", instance: str | None = None,
+    session_timeout_ms: int = 30_000, protocol_type: str = "consumer",
+    protocols: tuple[str, ...] = ("range",), metadata: str | bytes = "{subscription}",
+) -> dict[str, Any]:  # fmt: skip
+    """JoinGroup of a consumer of {topic}."""
+    return {
+        "group_id": group, "session_timeout_ms": session_timeout_ms, "rebalance_timeout_ms": 10_000,
+        "member_id": member, "group_instance_id": instance, "protocol_type": protocol_type,
+        "protocols": [{"name": name, "metadata": metadata} for name in protocols],
+    }  # fmt: skip
+
+
+def sync(
+    *, group: str = "{group}", generation: int = 1, member: str = "{member}",
+    instance: str | None = None, assignments: Any = None, protocol_type: str = "consumer",
+    protocol_name: str = "range",
+) -> dict[str, Any]:  # fmt: skip
+    """SyncGroup of a leader that takes everything itself."""
+    if assignments is None:
+        assignments = [{"member_id": member, "assignment": b"all of it"}]
+    return {
+        "group_id": group, "generation_id": generation, "member_id": member,
+        "group_instance_id": instance, "protocol_type": protocol_type,
+        "protocol_name": protocol_name, "assignments": assignments,
+    }  # fmt: skip
+
+
+def commit(
+    offset: int = 5, *, group: str = "{group}", generation: int = -1, member: str = "",
+    topic: str = "{topic}", topic_id: Any = "{topic_id}", partition: int = 0, **more: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """OffsetCommit of one partition; `more`: its other fields."""
+    wanted = {
+        "partition_index": partition, "committed_offset": offset, "committed_metadata": "", **more,
+    }  # fmt: skip
+    return {
+        "group_id": group, "generation_id_or_member_epoch": generation, "member_id": member,
+        "topics": [{"name": topic, "topic_id": topic_id, "partitions": [wanted]}],
+    }  # fmt: skip
+
+
+def assigned_group() -> tuple[Step, ...]:
+    """A step that makes {group} by committing offsets without being a member."""
+    return (Ask(ApiKey.OFFSET_COMMIT, commit(), to=COORDINATOR),)

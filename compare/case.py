@@ -43,6 +43,8 @@ class Ask(Struct, frozen=True):
     """Do not wait for the answer; a `Hear` does."""
     retry: tuple[str, ...] = ()
     """Names of errors anywhere in the answer after which it is asked again, for a while."""
+    until: str = ""
+    """A text that the plain answer must contain: asked again while it does not."""
     client_id: str | None = "compare"
     note: str = ""
     """What happens here, for who reads the recorded answers."""
@@ -91,7 +93,7 @@ class Case(Struct, frozen=True):
     body: Body | Callable[[int], Body] = {}
     """Or a function of the version."""
     versions: str = ""
-    """`4-12`, `3+`, `7`; empty: all that 4.3.1 serves."""
+    """`4-12`, `3+`, `7`, `3,9,13+`; empty: all that 4.3.1 serves."""
     to: int | str = 1
     before: tuple[Step, ...] = ()
     after: tuple[Step, ...] = ()
@@ -104,14 +106,13 @@ class Case(Struct, frozen=True):
     """False: no answer is due (acks=0), do not wait long for one."""
     client_id: str | None = "compare"
 
-    def each_version(self) -> range:
+    def each_version(self) -> list[int]:
         """The versions to be run, the newest unstable one left out."""
         low, high = served(self.api)
-        if self.versions:
-            asked = parse_versions(self.versions)
-            low, high = max(low, asked[0]), min(high, asked[1])
-        assert low <= high, f"{self.name}: no such version"
-        return range(low, high + 1)
+        wanted = [parse_versions(one) for one in self.versions.split(",") if one] or [(low, high)]
+        found = [v for v in range(low, high + 1) if any(a <= v <= b for a, b in wanted)]
+        assert found, f"{self.name}: no such version"
+        return found
 
 
 class Conversation(Struct, frozen=True):

@@ -7,6 +7,7 @@ Owns: Values, the list of placeholders.  Never: knows systems.
   {new} {new2}            names that no topic has; each run of a case has others
   {missing} {missing_id}  no topic has this name, this id; never to be created
   {group} {group2}        names of groups, others for each run of a case
+  {subscription}          bytes: a consumer's, to {topic}
   {user}                  a name for whatever else is named; other for each run
   {now}                   ms since 1970, at the start of everything; {now+5} {now-5} too
   {cluster_id} {port_1} {port_2} {port_3} {coordinator}
@@ -29,6 +30,10 @@ NOW_REACH_MS = 10**9
 """Numbers this close to {now} are told by their distance."""
 
 
+class CaseError(Exception):
+    """A case could not be run: a step before it failed."""
+
+
 class Values:
     """What placeholders stand for in one run of a case."""
 
@@ -44,6 +49,8 @@ class Values:
         return _ONE.sub(lambda found: str(self._look_up(found)), value)
 
     def _look_up(self, found: re.Match[str]) -> Any:
+        if found[1] not in self.known:
+            raise CaseError(f"nothing is known of {found[0]}")
         known = self.known[found[1]]
         return known + int(found[2]) if found[2] else known
 

@@ -5,6 +5,7 @@ Owns: setting up, looking, cleaning up.  Never: knows a case.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.protocol.apis import ApiKey
@@ -20,6 +21,8 @@ STAGE_ASSIGNMENT: Final = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 FRESH_ASSIGNMENT: Final = ((1, 2, 3), (2, 3, 1))
 STAGE_RECORDS: Final = 10
 STABLE_TRIES: Final = 40
+PLACEMENT: Final = "placement"
+"""As a masked field: which brokers have new replicas was drawn."""
 _TOPIC_SOURCE: Final = 1
 _NAMES_MADE: Final = ("fresh", "new", "new2")
 
@@ -95,8 +98,9 @@ def _wait_for_topic(runner: Runner, values: Values, name: str) -> Any:
 # ---------------------------------------------------------------------------------- afterwards
 
 
-def state_after(runner: Runner, values: Values) -> dict[str, Any]:
+def state_after(runner: Runner, values: Values, masks: Mapping[str, str]) -> dict[str, Any]:
     """What is there now of all that a case could have changed, once that stands still."""
+    values.known["placed_at_random"] = PLACEMENT in masks
     if not set(values.known) & {*_NAMES_MADE, "group"}:
         return {}
     runner.system.pass_ms(runner.system.settle_ms)
@@ -125,7 +129,7 @@ def _topic_state(runner: Runner, values: Values, name: str) -> Any:
     (topic,) = runner.message(ApiKey.METADATA, body, 1, values).topics
     if topic.error_code:
         return ErrorCode(topic.error_code).name
-    is_random = name != values.known.get("fresh")
+    is_random = name != values.known.get("fresh") or values.known["placed_at_random"]
     partitions = [
         (_shape(one) if is_random else _exactly(one)) + _ends(runner, values, name, one)
         for one in sorted(topic.partitions, key=lambda one: one.partition_index)
@@ -158,7 +162,8 @@ def _ends(runner: Runner, values: Values, name: str, partition: Any) -> str:
     found = []
     for timestamp in (-2, -1):
         asked = {"partition_index": partition.partition_index, "timestamp": timestamp}
-        body = {"replica_id": -1, "topics": [{"name": name, "partitions": [asked]}]}
+        # As a debugging replica: the end of the log, not the watermark, which is late at times.
+        body = {"replica_id": -2, "topics": [{"name": name, "partitions": [asked]}]}
         answer = runner.message(ApiKey.LIST_OFFSETS, body, partition.leader_id, values)
         one = answer.topics[0].partitions[0]
         found.append(ErrorCode(one.error_code).name if one.error_code else str(one.offset))

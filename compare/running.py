@@ -28,14 +28,14 @@ from compare.case import (
     Step,
     newest,
 )
-from compare.filling import Values, request_of
+from compare.filling import CaseError, Values, request_of
 from compare.plain import plain
 from compare.systems import BROKERS, CLOSED, SILENT, System
 
 ANSWER_LIMIT_MS: Final = 6_000
 SILENCE_MS: Final = 250
 """How long nothing must come where no answer is due."""
-RETRIES: Final = 100
+RETRIES: Final = 400
 RETRY_AFTER_MS: Final = 100
 NOT_YET: Final = (
     "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS",
@@ -44,10 +44,6 @@ NOT_YET: Final = (
 
 _LENGTH: Final = Layout(">i")
 _PATH: Final = re.compile(r"(\w+)|\[(\d+)\]")
-
-
-class CaseError(Exception):
-    """A case could not be run: a step before it failed."""
 
 
 class Runner:
@@ -63,6 +59,7 @@ class Runner:
         self.stage: dict[str, Any] = {
             "now": system.now_ms(),
             "topic": f"{tag}.topic",
+            "subscription": subscription_to(f"{tag}.topic"),
             "missing": f"{tag}.missing",
             "missing_id": b"\x01no such topic\xff\xfe",
             **ports,
@@ -85,7 +82,7 @@ class Runner:
             heard = self.take(step, values, case.mask)
             if heard is not None:
                 out[f"after {number}"] = heard
-        state = probes.state_after(self, values)
+        state = probes.state_after(self, values, case.mask)
         if state:
             out["state"] = state
         probes.clean_up(self, values)
@@ -159,6 +156,8 @@ class Runner:
                 self.system.pass_ms(step.duration_ms)
             case Deed():
                 self.system.deed(step.verb, step.broker)
+                if step.verb == "start":
+                    self.system.close_all(step.broker)
             case Close():
                 self.system.close(step.on, self.broker_of(step.to, values))
         return None
@@ -177,7 +176,8 @@ class Runner:
                 return None
             heard = self.system.hear(step.on, to, ANSWER_LIMIT_MS)
             told = self._told(step.api, version, heard, values, masks, step.save)
-            if not any(name in repr(told) for name in step.retry):
+            text = repr(told)
+            if step.until in text and not any(name in text for name in step.retry):
                 break
             self.system.pass_ms(RETRY_AFTER_MS)
         return told
@@ -233,6 +233,12 @@ class Runner:
         for name, path in save.items():
             values.known[name] = looked_up(message, path)
         return plain(APIS[api].name, message, values, masks)
+
+
+def subscription_to(topic: str) -> bytes:
+    """What a consumer's JoinGroup carries, version 0: one topic, no user data."""
+    name = topic.encode()
+    return b"\0\0\0\0\0\1" + len(name).to_bytes(2) + name + b"\xff\xff\xff\xff"
 
 
 def looked_up(message: Any, path: str) -> Any:

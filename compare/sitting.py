@@ -10,8 +10,9 @@ from typing import Any
 from compare import recorded
 from compare.case import Case, Conversation
 from compare.differences import Difference, differences
+from compare.filling import CaseError
 from compare.recorded import Outcomes
-from compare.running import CaseError, Runner
+from compare.running import Runner
 
 CONVERSATIONS = "conversations"
 

@@ -50,6 +50,9 @@ class System(Protocol):
         """The next frame without its length, CLOSED or SILENT."""
 
     def close(self, on: str, broker: int) -> None: ...
+    def close_all(self, broker: int) -> None:
+        """All connections to one broker."""
+
     def deed(self, verb: str, broker: int) -> None:
         """kill, stop or start a broker; returns when the process is gone or has been started."""
 
@@ -123,9 +126,10 @@ class OverTcp:
         if found is not None:
             found.close()
 
-    def close_all(self) -> None:
-        for on, broker in tuple(self._sockets):
-            self.close(on, broker)
+    def close_all(self, broker: int) -> None:
+        for on, to in tuple(self._sockets):
+            if to == broker:
+                self.close(on, to)
 
     def deed(self, verb: str, broker: int) -> None:
         raise AssertionError(f"nobody may {verb} broker {broker} of a cluster that others use")
@@ -180,4 +184,5 @@ def own_kafka() -> Iterator[OwnKafka]:
         try:
             yield system
         finally:
-            system.close_all()
+            for broker in BROKERS:
+                system.close_all(broker)

@@ -78,6 +78,11 @@ class Virtual:
         if client is not None:
             client.close()
 
+    def close_all(self, broker: int) -> None:
+        for on, to in tuple(self._clients):
+            if to == broker:
+                self.close(on, to)
+
     def deed(self, verb: str, broker: int) -> None:
         if verb == "start":
             self.driver.boot(broker)
