@@ -136,7 +136,7 @@ def _alter_partition(
                     m.AlterPartitionRequest.BrokerState(
                         broker_id=member, broker_epoch=_epoch_of(broker, replica, member)
                     )
-                    for member in proposal.isr
+                    for member in sorted(proposal.isr)  # as out of Kafka's hash set
                 ],
                 leader_recovery_state=0,
                 partition_epoch=proposal.partition_epoch,

@@ -65,10 +65,10 @@ class DelayedDeleteRecords(DelayedOperation):
     def delete(self, topic: str, offset: int, answer: Any) -> None:
         """Delete below `offset` in the replica here, or note in `answer` why not."""
         replica = self._broker.leader_replica(topic, answer.partition_index)
-        if isinstance(replica, ErrorCode):
-            answer.error_code = replica
-        elif topic in INTERNAL_TOPICS:
+        if topic in INTERNAL_TOPICS:
             answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
+        elif isinstance(replica, ErrorCode):
+            answer.error_code = replica
         elif "delete" not in replica.config.cleanup_policy:
             answer.error_code = ErrorCode.POLICY_VIOLATION
         else:
@@ -78,6 +78,7 @@ class DelayedDeleteRecords(DelayedOperation):
                 return
             replica.advance_log_start(target)
             self._broker.replicas.moved[replica] = None
+            answer.low_watermark = replica.low_watermark()  # told even if time runs out
             self._waiting[replica] = (target, answer)
 
     def is_complete(self) -> bool:
@@ -86,6 +87,7 @@ class DelayedDeleteRecords(DelayedOperation):
             low_watermark = replica.low_watermark()
             if not replica.is_leader:
                 answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                answer.low_watermark = -1
             elif low_watermark >= target:
                 answer.low_watermark = low_watermark
             else:

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 
     CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
 
+CommittedPartition = m.OffsetCommitResponse.OffsetCommitResponsePartition
+
+GROUP_ERRORS_SINCE: Final = 9
+"""KIP-848: from here on clients know GROUP_ID_NOT_FOUND."""
 TOPIC_IDS_SINCE: Final = 10
 DEFAULT_RETENTION: Final = -1
 
@@ -120,7 +124,10 @@ def _check_commit(shard: GroupShard, request: Request, now_ms: int) -> ErrorCode
     group = shard.groups.get(body.group_id)
     if group is None:
         # Without a generation the commit itself makes the group (when it is stored).
-        return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
+        if generation < 0:
+            return ErrorCode.NONE
+        knows_of_groups = request.api_version >= GROUP_ERRORS_SINCE
+        return ErrorCode.GROUP_ID_NOT_FOUND if knows_of_groups else ErrorCode.ILLEGAL_GENERATION
     error = group.check_commit(body.member_id, body.group_instance_id, generation)
     if error is ErrorCode.NONE and group.state in (
         GroupState.STABLE, GroupState.PREPARING_REBALANCE,
@@ -137,7 +144,10 @@ def _commit_records(
     expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else now_ms + retention_ms
     metadata_max = broker.config.offset_metadata_max_bytes
     records: list[LogRecord] = []
+    results = []
     for topic in known:
+        result = m.OffsetCommitResponse.OffsetCommitResponseTopic(topic.name, topic.topic_id, [])
+        results.append(result)
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
             error = ErrorCode.NONE
@@ -156,22 +166,41 @@ def _commit_records(
                 )
                 index = partition.partition_index
                 records.append(OffsetRecord(body.group_id, topic.name, index, committed))
-            _add_result(answer, topic.name, topic.topic_id, partition.partition_index, error)
+            result.partitions.append(CommittedPartition(partition.partition_index, error))
+    _merge(answer, results)
     return records
 
 
 def _fail(answer: m.OffsetCommitResponse, topics: list[CommitTopic], error: ErrorCode) -> None:
-    for topic in topics:
-        for partition in topic.partitions:
-            _add_result(answer, topic.name, topic.topic_id, partition.partition_index, error)
+    results = [
+        m.OffsetCommitResponse.OffsetCommitResponseTopic(
+            topic.name,
+            topic.topic_id,
+            [CommittedPartition(one.partition_index, error) for one in topic.partitions],
+        )
+        for topic in topics
+    ]
+    _merge(answer, results)
+
+
+def _merge(
+    answer: m.OffsetCommitResponse,
+    results: list[m.OffsetCommitResponse.OffsetCommitResponseTopic],
+) -> None:
+    """Put results behind the errors that are there.  Kafka: OffsetCommitResponse.Builder.merge,
+    which puts a topic that was named twice together only if there were errors before."""
+    if not answer.topics:
+        answer.topics = results
+        return
+    for result in results:
+        for one in result.partitions:
+            _add_result(answer, result.name, result.topic_id, one.partition_index, one.error_code)
 
 
 def _add_result(
-    answer: m.OffsetCommitResponse, name: str, topic_id: bytes, partition: int, error: ErrorCode
+    answer: m.OffsetCommitResponse, name: str, topic_id: bytes, partition: int, error: int
 ) -> None:
-    result = m.OffsetCommitResponse.OffsetCommitResponsePartition(
-        partition_index=partition, error_code=error
-    )
+    result = CommittedPartition(partition, error)
     for topic in answer.topics:
         if topic.name == name and topic.topic_id == topic_id:
             topic.partitions.append(result)

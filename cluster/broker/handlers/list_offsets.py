@@ -36,6 +36,7 @@ _FIRST_VERSION: Final = {
 FIRST_VERSION_WITH_NOT_AVAILABLE: Final = 5
 CONSUMER_ID: Final = -1
 DEBUGGING_CONSUMER_ID: Final = -2
+ISOLATION_LEVELS: Final = (0, 1)
 
 NOWHERE: Final = (-1, -1, -1)
 
@@ -44,7 +45,7 @@ PartitionAnswer = m.ListOffsetsResponse.ListOffsetsPartitionResponse
 
 @handles(ApiKey.LIST_OFFSETS, versions=(1, 11))
 def list_offsets(broker: BrokerNode, request: Request, now_ms: int) -> Any:
-    """Answer each partition by itself."""
+    """Answer each partition by itself, once; a topic without partitions is left out."""
     if request.api_version == 0:
         return list_offsets_v0(broker, request, now_ms)
     body: m.ListOffsetsRequest = request.body
@@ -57,10 +58,11 @@ def list_offsets(broker: BrokerNode, request: Request, now_ms: int) -> Any:
                 name=topic.name,
                 partitions=[
                     _answer(broker, request, topic.name, p, named[topic.name, p.partition_index])
-                    for p in topic.partitions
+                    for p in {p.partition_index: p for p in topic.partitions}.values()
                 ],
             )
             for topic in body.topics
+            if topic.partitions
         ]
     )
 
@@ -88,6 +90,8 @@ def _answer(broker: BrokerNode, request: Request, topic: str, wanted: Any, named
         return PartitionAnswer(
             index, ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE
         )
+    if request.body.isolation_level not in ISOLATION_LEVELS:
+        return PartitionAnswer(index, ErrorCode.UNKNOWN_SERVER_ERROR)
     timestamp, offset, leader_epoch = _find_offset(replica, wanted.timestamp, request)
     return PartitionAnswer(
         index, ErrorCode.NONE, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch

@@ -57,7 +57,9 @@ def test_commit__without_a_group_makes_a_simple_one() -> None:
         broker.ask(commit_request("tool", version), version)
         assert committed(broker, "tool") == version
     with_generation = commit_request("none", 1, generation=3, member_id="m")
-    assert error_of(broker, broker.send(with_generation, 9)) == ErrorCode.ILLEGAL_GENERATION
+    assert error_of(broker, broker.send(with_generation, 8)) == ErrorCode.ILLEGAL_GENERATION
+    # KIP-848
+    assert error_of(broker, broker.send(with_generation, 9)) == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_commit__into_a_group_with_members_needs_to_be_one() -> None:
