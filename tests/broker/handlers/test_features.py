@@ -88,3 +88,7 @@ def test_update_features__without_elr_no_elr_is_kept() -> None:
     t.kill(3)
     t.until(lambda: t.isr == [1, 2])
     assert list(t.verbs.partition("orders", 0).elr) == [3]
+    # What is noted stays noted, as 4.3.1 has it.
+    t.ask(1, ApiKey.UPDATE_FEATURES, 2, updates((ELR, 0, SAFE)))
+    t.run_for(1_000)
+    assert list(t.verbs.partition("orders", 0).elr) == [3]
