@@ -42,7 +42,7 @@ class FollowerProgress:
         """Last time at which it had everything that the leader had at its previous fetch."""
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
-        self.last_fetch_ms = 0
+        self.last_fetch_ms = NEVER_MS
         self.leader_end_at_last_fetch = 0
         self.broker_epoch = -1
 

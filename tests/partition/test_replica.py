@@ -76,6 +76,14 @@ def test_watermark__stands_still_below_min_insync_replicas():
     assert leader.replica.high_watermark == 0
 
 
+def test_watermark__does_not_wait_for_a_follower_that_has_only_begun_to_fetch():
+    leader = Leader(isr=(1, 2))
+    leader.append(5)
+    leader.fetch(3, 0)
+    leader.fetch(2, 5)
+    assert leader.replica.high_watermark == 5
+
+
 def test_watermark__waits_for_a_caught_up_follower_that_is_about_to_join():
     leader = Leader(isr=(1, 2))
     leader.fetch(3, 0, now_ms=10)
