@@ -93,6 +93,8 @@ class ReplicaFetcher:
         """(leader epoch, log end) with which it was named last."""
         self._session_id = 0
         self._session_epoch = 0
+        self._held: dict[tuple[bytes, int], None] = {}
+        """Left out for as long as a throttle says (throttle.py)."""
         self._under_way: PeerCall | None = None
         self._backs_off = False
         """The leader did not answer, and is left alone for replica.fetch.backoff.ms."""
@@ -124,15 +126,20 @@ class ReplicaFetcher:
             self._under_way = None
         self._backs_off = False
         self._broker.timers.cancel(("fetcher", self._leader))
+        self._broker.timers.cancel(("fetcher", self._leader, "throttle"))
 
     # ------------------------------------------------------------------------------- asking
 
     def send(self, now_ms: int) -> None:
         """Send the next fetch, unless one is under way or the leader is left alone for a while."""
-        if self._under_way is not None or self._backs_off or not self._wants_any():
+        if self._under_way is not None or self._backs_off:
             return
         broker = self._broker
         config = broker.config
+        if self._held or broker.throttles.follower is not None:
+            self._hold_back(now_ms)
+        if not self._wants_any():
+            return
         request = FetchRequest(
             None,  # cluster id
             NO_REPLICA_ID,  # v15+ has it in the replica state
@@ -154,6 +161,22 @@ class ReplicaFetcher:
     def _wants_any(self) -> bool:
         """False while all there is to follow is left out: an empty fetch is answered at once."""
         return bool(self._named) or len(self._forgotten) < len(self._in_session)
+
+    def _hold_back(self, now_ms: int) -> None:
+        """Leave out what is throttled and behind while the rate is exceeded; else name it again."""
+        timers, throttle = self._broker.timers, self._broker.throttles.follower
+        held: dict[tuple[bytes, int], None] = {}
+        for key, replica in self._replicas.items():
+            if throttle is not None and throttle.holds_back(replica, now_ms):
+                held[key] = None
+                self._leave_out(key)
+            elif key in self._held and ("fetcher", self._leader, key) not in timers:
+                self._named[key] = None
+                self._forgotten.pop(key, None)
+        self._held = held
+        if held and not self._wants_any():
+            until_ms = now_ms + self._broker.config.replica_fetch_backoff_ms
+            timers.set(("fetcher", self._leader, "throttle"), until_ms, self.send)
 
     def _topics(self, max_bytes: int) -> list[m.FetchRequest.FetchTopic]:
         """What is to be named, with the position that each has now."""
@@ -270,6 +293,10 @@ class ReplicaFetcher:
         if data.log_start_offset > replica.log.log_start_offset:
             moved |= replica.advance_log_start(min(data.log_start_offset, replica.high_watermark))
             self._named[replica.key] = None
+        throttle = self._broker.throttles.follower
+        if throttle is not None:
+            size_bytes = sum(batch.size_bytes for batch in batches or ())
+            throttle.record_fetched(replica, size_bytes, data.high_watermark, now_ms)
         if moved and (replica.sessions or replica.fetches_waiting):
             self._broker.replicas.moved[replica] = None
 

@@ -28,6 +28,7 @@ from cluster.broker.purgatory import Purgatory
 from cluster.broker.registry import NO_RESPONSE, PARKED, SERVED_APIS
 from cluster.broker.replicas import Replicas
 from cluster.broker.sessions import FetchSessions
+from cluster.broker.throttle import Throttles
 from cluster.broker.versions import LATEST
 from cluster.config.definitions import BrokerConfig
 from cluster.contract import (
@@ -101,6 +102,7 @@ class BrokerNode:
         self.peers = PeerCalls(broker_id, self.purgatory, self.emit)
         self.sessions = FetchSessions(self)
         self.replicas = Replicas(self)
+        self.throttles = Throttles(self)
         self.isr_changes = IsrChanges(self)
         self.lifecycle = Lifecycle(self)
         self.producer_ids = ProducerIds(self)

@@ -254,11 +254,13 @@ class Replicas:
     def _remove_topic(self, name: str, topic_id: bytes, now_ms: int) -> None:
         for replica in [r for r in self._by_key.values() if r.topic_id == topic_id]:
             self._remove_replica(replica, now_ms)
+        self._broker.throttles.on_topic(name)
         self._broker.coordinator.on_topic_deleted(name, now_ms)
 
     def _remove_replica(self, replica: Replica, now_ms: int) -> None:
         del self._by_key[replica.key]
         self.fetchers.remove(replica)
+        self._broker.throttles.forget(replica)
         was_leader = replica.is_leader
         replica.retire()
         self.track_isr(replica)
@@ -287,6 +289,7 @@ class Replicas:
                 if replica.topic == resource_name:
                     replica.configure(config)
                     self.moved[replica] = None
+            broker.throttles.on_topic(resource_name)
         elif resource_type == BROKER_RESOURCE:
             configs = broker.image.configs
             broker.config = broker.static_config.override(
@@ -295,6 +298,7 @@ class Replicas:
             )
             for replica in self._by_key.values():
                 replica.configure(self._topic_config(replica.topic))
+            broker.throttles.on_rates()
 
     # --------------------------------------------------------------------------------- waking
 

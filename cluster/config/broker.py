@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cluster.config.quotas import QUOTA_CONFIGS
 from cluster.config.values import (
     ConfigDef,
     Dynamic,
@@ -265,10 +266,12 @@ class BrokerConfig(Struct, frozen=True):
         return cls(**fields)
 
     def override(self, *overrides: Mapping[str, str | bool | int | float]) -> "BrokerConfig":
-        """These values, then each of `overrides` over those before: dynamic broker configs."""
+        """These values, then each of `overrides` over those before: dynamic broker configs, quotas
+        left aside."""
         fields: dict[str, Any] = {}
         for mapping in overrides:
-            values = parse_overrides(BROKER_CONFIGS, mapping, "broker")
+            own = {name: text for name, text in mapping.items() if name not in QUOTA_CONFIGS}
+            values = parse_overrides(BROKER_CONFIGS, own, "broker")
             fields.update((field_of(name), value) for name, value in values.items())
         return replace(self, **fields)
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from cluster.broker.registry import PARKED, handles
 from cluster.config.definitions import BROKER_CONFIGS, ConfigError, parse_value
+from cluster.config.quotas import QUOTA_CONFIGS
 from cluster.contract import Request
 from cluster.controller.metadata import BROKER_RESOURCE, TOPIC_RESOURCE
 from cluster.protocol import messages as m
@@ -119,7 +120,7 @@ def _check_broker(resource: Any, broker_id: int) -> Verdict | None:
     if problem is not None:
         return _refused(problem)
     for config in resource.configs:
-        definition = BROKER_CONFIGS.get(config.name)
+        definition = BROKER_CONFIGS.get(config.name) or QUOTA_CONFIGS.get(config.name)
         if definition is None or definition.feature:
             # DIFFERS: Kafka stores any name, as a plugin may know it.
             return _refused(f"no broker config is called {config.name}")

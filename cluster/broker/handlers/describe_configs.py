@@ -27,6 +27,7 @@ from cluster.config.definitions import (
     describe,
     format_value,
 )
+from cluster.config.quotas import QUOTA_CONFIGS
 from cluster.contract import Request
 from cluster.controller.metadata import (
     BROKER_RESOURCE,
@@ -206,12 +207,13 @@ def describe_broker(resource_name: str, settings: BrokerSettings) -> Described:
     if problem is not None:
         return _failed(ErrorCode.INVALID_REQUEST, problem)
     if resource_name:
-        names: Iterable[str] = {*settings.static, *IDENTITY_TYPES, *BROKER_CONFIGS}
+        quotas = QUOTA_CONFIGS.keys() & {*settings.dynamic, *settings.dynamic_default}
+        names: Iterable[str] = {*settings.static, *IDENTITY_TYPES, *BROKER_CONFIGS, *quotas}
     else:
         names = settings.dynamic_default
     entries = []
     for name in sorted(names):
-        definition = BROKER_CONFIGS.get(name)
+        definition = BROKER_CONFIGS.get(name) or QUOTA_CONFIGS.get(name)
         if definition is not None and definition.feature:
             continue
         synonyms = _synonyms(name, settings)

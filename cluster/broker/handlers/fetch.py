@@ -69,7 +69,7 @@ def fetch(broker: BrokerNode, request: Request, now_ms: int) -> Any:
         broker.replicas.propose_expansions(reader.follower_id, now_ms)
     body: m.FetchRequest = request.body
     if body.max_wait_ms <= 0 or not pending.partitions or found.enough(pending.min_bytes):
-        return pending.response(found)
+        return pending.response(found, now_ms)
     pending.park(now_ms)
     return PARKED
 
@@ -199,16 +199,23 @@ class PendingFetch(DelayedOperation):
         that the watermark it hears of is the one before its own fetch."""
         found = Found()
         session, reader = self.session, self.reader
+        throttle = self.broker.throttles.leader if reader.is_follower else None
         all_wanted = list(self.partitions.values() if session is None else session.moved)
         budget = self.max_bytes
         for wanted in all_wanted:
             replica = self._replica_of(wanted)
+            held = False
             if isinstance(replica, ErrorCode):
                 read = refusal(wanted, replica)
             else:
                 read = read_partition(replica, wanted, reader, budget, not found.size_bytes)
                 if record_progress and not read.must_be_told:
                     self._record_progress(replica, wanted, now_ms)
+                if throttle is not None and read.size_bytes:
+                    held = throttle.holds_from(replica, reader.follower_id, now_ms)
+                    if held:
+                        read.batches = None
+                        read.size_bytes = 0
             if read.must_be_told:
                 found.urgent = True
             elif read.size_bytes:
@@ -219,8 +226,8 @@ class PendingFetch(DelayedOperation):
                 and read.high_watermark == wanted.sent_high_watermark
                 and read.log_start_offset == wanted.sent_log_start_offset
             ):
-                # Quiet until it moves; unless the budget alone kept its records back.
-                if budget > 0:
+                # Quiet until it moves; unless the budget or a throttle kept its records back.
+                if budget > 0 and not held:
                     del session.moved[wanted]
                 continue
             found.reads.append(read)
@@ -279,10 +286,10 @@ class PendingFetch(DelayedOperation):
             return
         found = self.collect(now_ms)
         if found.enough(self.min_bytes):
-            self._finish(self.response(found))
+            self._finish(self.response(found, now_ms))
 
     def expire(self, now_ms: int) -> None:
-        self._finish(self.response(self.collect(now_ms)))
+        self._finish(self.response(self.collect(now_ms), now_ms))
 
     def supersede(self) -> None:
         """The session went on elsewhere: this fetch is of the past."""
@@ -306,8 +313,10 @@ class PendingFetch(DelayedOperation):
 
     # ------------------------------------------------------------------------------ answering
 
-    def response(self, found: Found) -> m.FetchResponse:
+    def response(self, found: Found, now_ms: int) -> m.FetchResponse:
         """All that was found; in a session only what is news (KIP-227)."""
+        if self.reader.is_follower and self.broker.throttles.leader is not None:
+            self.broker.throttles.leader.record_answer(found.reads, now_ms)
         session, version = self.session, self.request.api_version
         topics: dict[Any, m.FetchResponse.FetchableTopicResponse] = {}
         leaders: dict[int, None] = {}

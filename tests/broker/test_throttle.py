@@ -1,0 +1,154 @@
+"""Replication throttles: the rate itself, and that a move keeps to it in virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster.broker.node import BrokerNode
+from cluster.broker.throttle import ByteRate
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from tests.broker.handlers.one_broker import (
+    OneBroker,
+    broker_config,
+    broker_records,
+    topic_config,
+    topic_records,
+)
+from tests.broker.simulated import TOPIC, Simulated
+from tests.broker.test_reassignments import reassign
+
+LEADER = "leader.replication.throttled."
+FOLLOWER = "follower.replication.throttled."
+MEGABYTES = 20
+LIMIT = 500_000
+
+
+# ------------------------------------------------------------------------------------ the rate
+
+
+def test_rate__the_first_window_counts_whole() -> None:
+    rate = ByteRate(11, 1_000)
+    assert rate.measure(5_000) == 0
+    rate.record(100, 5_000)
+    assert rate.measure(5_001) == 100
+    assert rate.measure(6_000) == 100
+    assert rate.measure(10_000) == 20
+
+
+def test_rate__forgets_what_was_eleven_windows_ago() -> None:
+    rate = ByteRate(11, 1_000)
+    for second in range(20):
+        rate.record(1_000, second * 1_000)
+    assert rate.measure(19_500) == pytest.approx(11_000 / 10.5)
+    assert rate.measure(40_000) == 0
+
+
+# ------------------------------------------------------------------------------- who, and when
+
+
+def test_throttle__what_the_configs_say() -> None:
+    t = OneBroker(
+        broker_records(1, 2), topic_records("orders", (1, 2), (1, 2)),
+        [topic_config("orders", LEADER + "replicas", "0:1, 1:2"),
+         topic_config("orders", FOLLOWER + "replicas", "*"),
+         broker_config("", LEADER + "rate", "7"), broker_config("1", LEADER + "rate", "8")],
+    )  # fmt: skip
+    throttles = t.broker.throttles
+    assert throttles.leader is not None
+    assert throttles.follower is not None
+    assert [throttles.leader.is_throttled("orders", p) for p in (0, 1)] == [True, False]
+    assert [throttles.follower.is_throttled("orders", p) for p in (0, 1)] == [True, True]
+    assert (throttles.leader.limit, throttles.follower.limit) == (8, 2**63 - 1)
+    gone = topic_config("orders", LEADER + "replicas", "")
+    t.broker.replicas.apply([gone], t.now_ms)
+    assert throttles.leader is None
+    assert throttles.follower is not None
+
+
+def test_throttle__unused_is_not_there() -> None:
+    t = OneBroker(broker_records(1), topic_records("orders", (1,)))
+    assert (t.broker.throttles.leader, t.broker.throttles.follower) == (None, None)
+
+
+# ---------------------------------------------------------------------------------- the effect
+
+
+def configure(t: Simulated, kind: int, name: str, via: int, **configs: str) -> None:
+    alter = m.IncrementalAlterConfigsRequest
+    changes = [
+        alter.AlterableConfig(key.replace("_", "."), 0, value) for key, value in configs.items()
+    ]
+    body = alter(resources=[alter.AlterConfigsResource(kind, name, changes)])
+    (answer,) = t.ask(via, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body).body.responses
+    assert answer.error_code == 0, answer
+
+
+def moved_after_ms(side: str | None) -> tuple[int, Simulated]:
+    """How long it takes to move 20 MB to broker 4 with one side throttled; None: neither."""
+    t = Simulated(brokers=4)
+    for _ in range(MEGABYTES):
+        assert t.produce(bytes(1_000_000)).error == "NONE"
+    if side is not None:
+        rate: dict[str, Any] = {f"{side}_replication_throttled_rate": str(LIMIT)}
+        for broker in range(1, 5):
+            configure(t, 4, str(broker), broker, **rate)
+        configure(t, 2, TOPIC, 1, **{f"{side}_replication_throttled_replicas": "*"})
+    began_ms = t.now_ms
+    reassign(t, [1, 2, 4])
+    t.until(lambda: not t.verbs.partition(TOPIC, 0).adding_replicas, 600_000)
+    assert len(t.values(4)) == MEGABYTES
+    return t.now_ms - began_ms, t
+
+
+def test_throttle__without_one_a_move_takes_no_time() -> None:
+    took_ms, _ = moved_after_ms(None)
+    assert took_ms < 2_000
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_throttle__a_move_keeps_to_the_rate(side: str) -> None:
+    took_ms, t = moved_after_ms(side)
+    assert took_ms == pytest.approx(MEGABYTES * 1_000_000 / LIMIT * 1_000, rel=0.15)
+    # The replicas in sync were never kept waiting: what is produced meanwhile is acked.
+    assert t.produce(b"after").error == "NONE"
+    assert sorted(t.isr) == [1, 2, 4]
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_throttle__replicas_in_sync_go_on(side: str) -> None:
+    t = Simulated(brokers=4)
+    rate: dict[str, Any] = {f"{side}_replication_throttled_rate": "1"}
+    for broker in range(1, 5):
+        configure(t, 4, str(broker), broker, **rate)
+    configure(t, 2, TOPIC, 1, **{f"{side}_replication_throttled_replicas": "*"})
+    for _ in range(5):
+        assert t.produce(bytes(1_000_000)).error == "NONE"
+        t.run_for(20)
+    reassign(t, [1, 2, 3, 4])
+    t.run_for(10_000)
+    assert t.verbs.partition(TOPIC, 0).adding_replicas == (4,)
+    assert t.produce(b"m").error == "NONE"
+    for broker in range(1, 5):
+        configure(t, 4, str(broker), broker, **{f"{side}_replication_throttled_rate": "100000000"})
+    t.until(lambda: t.isr == [1, 2, 3, 4], 60_000)
+
+
+def test_throttle__lifted_all_is_fetched_at_once() -> None:
+    t = Simulated(brokers=4)
+    for _ in range(5):
+        t.produce(bytes(1_000_000))
+    for broker in range(1, 5):
+        configure(t, 4, str(broker), broker, follower_replication_throttled_rate="1")
+    configure(t, 2, TOPIC, 1, follower_replication_throttled_replicas="0:4")
+    reassign(t, [1, 2, 4])
+    t.run_for(20_000)
+    assert t.verbs.partition(TOPIC, 0).adding_replicas == (4,)
+    configure(t, 2, TOPIC, 1, follower_replication_throttled_replicas="")
+    t.run_for(2_000)
+    assert t.isr == [1, 2, 4]
+    node = t.dispatcher.processes[4].node
+    assert isinstance(node, BrokerNode)
+    assert node.throttles.follower is None
