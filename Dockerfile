@@ -15,7 +15,8 @@ RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-de
 RUN python -m venv /opt/kcluster
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY cluster ./cluster
-RUN HATCH_BUILD_HOOK_ENABLE_MYPYC=1 /opt/kcluster/bin/pip install -c constraints.txt .
+RUN PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt HATCH_BUILD_HOOK_ENABLE_MYPYC=1 \
+    /opt/kcluster/bin/pip install .
 
 FROM python:3.11-slim
 RUN useradd --system --uid 10001 --user-group --create-home --home-dir /var/lib/kcluster kcluster \

@@ -1,14 +1,23 @@
-"""Which build is under test: all pure Python, or all that pyproject.toml names as C extensions."""
+"""Which build is under test: all pure Python, or all that pyproject.toml names as C extensions.
+
+Owns: that it is the one meant, and what a person sees of either who looks for a bug.  Never: what
+the modules do; the other tests run on both builds for that.
+"""
 
 from __future__ import annotations
 
 import os
 import tomllib
+import traceback
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+import pytest
+
 import cluster
+from cluster.contract import PeerRequest
+from cluster.timers import Timers
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,4 +36,37 @@ def test_build__the_hot_modules_are_what_the_build_says() -> None:
 
 
 def test_build__it_is_the_one_that_was_meant_to_be_tested() -> None:
-    assert os.environ.get("KCLUSTER_BUILD", cluster.build()) == cluster.build()
+    meant = os.environ.get("KCLUSTER_BUILD", cluster.build())
+    folder = Path(str(cluster.__file__)).parent
+    stray = sorted(str(file) for file in folder.rglob("*.so"))[:1]
+    assert cluster.build() == meant, f"found {stray}; if it should not be there: make clean"
+
+
+class Unequal:
+    """Raises out of a comparison that the core makes."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("told by the body")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_build__a_traceback_names_file_line_and_function_of_the_source() -> None:
+    with pytest.raises(ValueError, match="told by the body") as raised:
+        _ = PeerRequest(1, 2, Unequal()) == PeerRequest(1, 2, Unequal())
+    frames = traceback.extract_tb(raised.value.__traceback__)
+    (ours,) = [frame for frame in frames if frame.filename.endswith("cluster/contract.py")]
+    lines = (ROOT / "cluster" / "contract.py").read_text("utf-8").splitlines()
+    assert ours.name == "__eq__"
+    assert "(other.source, other.request_id, other.body)" in "".join(
+        lines[(ours.lineno or 0) - 3 : ours.lineno]
+    )
+
+
+def test_build__an_instance_has_the_attributes_that_its_class_names_and_no_others() -> None:
+    with pytest.raises(AttributeError):
+        PeerRequest(1, 2, None).colour = "blue"  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError):
+        Timers().set = None  # type: ignore[method-assign, assignment]
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(PeerRequest(1, 2, None))
