@@ -287,11 +287,17 @@ def delete_topics(node: ControllerNode, request: Any, _now_ms: int) -> Any:
     wanted.update((name, _ZERO_ID) for name in request.topic_names)
     wanted.update((topic.name, topic.topic_id) for topic in request.topics)
     ids = node.image.topic_names
-    resolved = Counter(name if name is not None else ids.get(id_) for name, id_ in wanted)
+    resolved = Counter(
+        name if name is not None else ids.get(id_)
+        for (name, id_), times in wanted.items()
+        if times == 1
+    )
     response = m.DeleteTopicsResponse()
     records: list[MetadataRecord] = []
     for (name, topic_id), times in wanted.items():
-        twice = times > 1 or resolved[name if name is not None else ids.get(topic_id)] > 1
+        twice = times == 1 and resolved[name if name is not None else ids.get(topic_id)] > 1
+        if twice and name is None and topic_id in ids:
+            continue  # told once, with the name
         response.responses.append(_delete_one(node, name, topic_id, times, twice, records))
     node.commit(records)
     return response

@@ -48,6 +48,10 @@ def build_describe_topic_partitions(
     """The answer to `request` from `image`."""
     response = m.DescribeTopicPartitionsResponse()
     cursor = request.cursor
+    if any(not topic.name for topic in request.topics):
+        # A name that Kafka stumbles over, with all others of the request.
+        response.topics = _each_refused(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return response
     start_topic = "" if cursor is None else cursor.topic_name
     all_topics = not request.topics
     asked = image.topics if all_topics else dict.fromkeys(t.name for t in request.topics)
@@ -55,12 +59,7 @@ def build_describe_topic_partitions(
     if cursor is not None and (
         cursor.partition_index < 0 or not (all_topics or start_topic in asked)
     ):
-        response.topics = [
-            m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
-                error_code=ErrorCode.INVALID_REQUEST, name=topic.name
-            )
-            for topic in request.topics
-        ]
+        response.topics = _each_refused(request, ErrorCode.INVALID_REQUEST)
         return response
     dead = tuple(sorted(id_ for id_, broker in image.brokers.items() if broker.fenced))
     remaining = max(1, min(partition_limit, request.response_partition_limit))
@@ -103,6 +102,18 @@ def _partition(
         last_known_elr=list(partition.last_known_elr),
         offline_replicas=offline_replicas(image, partition, dead),
     )
+
+
+def _each_refused(
+    request: m.DescribeTopicPartitionsRequest, error: ErrorCode
+) -> list[m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic]:
+    """The error for every topic, in the order asked."""
+    return [
+        m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
+            error_code=error, name=topic.name
+        )
+        for topic in request.topics
+    ]
 
 
 def _unknown(
