@@ -26,7 +26,9 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser("python -m compare", description=__doc__.split("\n\n")[0])
     parser.add_argument("--bootstrap", help="a real cluster that runs: three addresses")
-    parser.add_argument("--only", default="*", help="families and cases, a glob: 'fetch: *'")
+    parser.add_argument(
+        "--only", default="*", help="globs: 'fetch: *|produce: acks*'"
+    )
     parser.add_argument("--recorded", action="store_true", help="do not ask Kafka, use its answers")
     return parser.parse_args(arguments)
 
@@ -84,7 +86,7 @@ def record_all(system: OverTcp, options: argparse.Namespace) -> None:
     """Ask the real cluster everything that is wanted; what is not keeps its recorded answers."""
     runner = Runner(system, f"cmp{int(time.time() * 1000) % 10**10}")
     for family, cases in families().items():
-        wanted = [one for one in cases if fnmatch.fnmatch(f"{family}: {one.name}", options.only)]
+        wanted = [one for one in cases if is_wanted(f"{family}: {one.name}", options.only)]
         if not wanted:
             continue
         began_s = time.monotonic()
@@ -95,9 +97,14 @@ def record_all(system: OverTcp, options: argparse.Namespace) -> None:
         print(f"{family}: {len(wanted)} cases, {time.monotonic() - began_s:.1f} s", flush=True)
     for name, wanted_steps in conversations().items():
         may = not wanted_steps.needs_deeds or not options.bootstrap
-        if may and fnmatch.fnmatch(f"conversation: {name}", options.only):
+        if may and is_wanted(f"conversation: {name}", options.only):
             print(f"conversation: {name}", flush=True)
             record_conversation(runner, wanted_steps)
+
+
+def is_wanted(name: str, only: str) -> bool:
+    """Whether one of the globs in `only` is about this."""
+    return any(fnmatch.fnmatchcase(name, glob) for glob in only.split("|"))
 
 
 def compare_all(only: str) -> tuple[list[Difference], int, int]:
@@ -108,12 +115,12 @@ def compare_all(only: str) -> tuple[list[Difference], int, int]:
         runner = Runner(Virtual(), "cmp")
         kept = recorded.load(family)
         for case in in_family:
-            if fnmatch.fnmatch(f"{family}: {case.name}", only):
+            if is_wanted(f"{family}: {case.name}", only):
                 cases += 1
                 answers += len(case.each_version())
                 found += check(runner, family, case, kept)
     for name, conversation in conversations().items():
-        if fnmatch.fnmatch(f"conversation: {name}", only):
+        if is_wanted(f"conversation: {name}", only):
             cases += 1
             answers += len(conversation.steps)
             found += check_conversation(Runner(Virtual(), "cmp"), conversation)

@@ -6,6 +6,7 @@ Owns: Difference, matching them with their reasons, docs/differences.md.  Never:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,6 +17,8 @@ from msgspec import Struct
 from compare.reasons import REASONS, Reason
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "differences.md"
+_INDEX: Final = re.compile(r"#\d+")
+_KEYS: Final = ("api_key", "name")
 _SHOWN_CHARS: Final = 90
 
 
@@ -60,8 +63,11 @@ def differences(case: str, pairs: Mapping[int, tuple[Any, Any]]) -> list[Differe
     seen: dict[str, tuple[list[int], str, Any, Any]] = {}
     for version, (kafka, ours) in pairs.items():
         for path, a, b in _walk(kafka, ours, ""):
-            key = f"{path} {a!r} {b!r}"
-            seen.setdefault(key, ([], path, a, b))[0].append(version)
+            # The same in many entries of a list is one difference, told of the first.
+            key = f"{_INDEX.sub('', path)} {a!r} {b!r}"
+            versions = seen.setdefault(key, ([], path, a, b))[0]
+            if version not in versions:
+                versions.append(version)
     return [
         Difference(case, _ranges(versions), path, a, b) for versions, path, a, b in seen.values()
     ]
@@ -87,7 +93,24 @@ def _walk(kafka: Any, ours: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
         for at, (a, b) in enumerate(zip(kafka, ours, strict=True)):
             yield from _walk(a, b, f"{path}#{at}")
     elif kafka != ours:
-        yield path, kafka, ours
+        by_key = _by_key(kafka, ours)
+        if by_key:
+            yield from _walk(*by_key, path)
+        else:
+            yield path, kafka, ours
+
+
+def _by_key(kafka: Any, ours: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Two lists of different entries by what names their entries, if that is unique."""
+    if not (isinstance(kafka, list) and isinstance(ours, list) and kafka and ours):
+        return None
+    if not all(isinstance(one, dict) for one in (*kafka, *ours)):
+        return None
+    for key in _KEYS:
+        found = tuple({str(one.get(key)): one for one in side} for side in (kafka, ours))
+        if len(found[0]) == len(kafka) and len(found[1]) == len(ours):
+            return found[0], found[1]
+    return None
 
 
 def shown(value: Any) -> str:

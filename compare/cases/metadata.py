@@ -79,6 +79,7 @@ CASES = (
     Case("pages: both, twice", PAGES, pages("{topic}", "{missing}", "{topic}", "{missing}")),
     Case("pages: invalid name", PAGES, pages("a b")),
     Case("pages: empty name", PAGES, pages("")),
+    Case("pages: empty name and others", PAGES, pages("{topic}", "", "{missing}", "{topic}")),
     Case("pages: limit 1", PAGES, pages("{topic}", limit=1)),
     Case("pages: limit 3", PAGES, pages("{topic}", limit=3)),
     Case("pages: limit 0", PAGES, pages("{topic}", limit=0)),

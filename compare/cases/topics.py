@@ -130,6 +130,8 @@ CASES = (
     Case("delete: by neither", DELETE, delete_states({}), "6+"),
     Case("delete: by id twice", DELETE,
          delete_states({"topic_id": "{fresh_id}"}, {"topic_id": "{fresh_id}"}), "6+"),
+    Case("delete: by id, and twice by name", DELETE,
+         delete_states({"topic_id": "{fresh_id}"}, {"name": "{fresh}"}, {"name": "{fresh}"}), "6+"),
     Case("delete: by id, and by name", DELETE,
          delete_states({"topic_id": "{fresh_id}"}, {"name": "{fresh}"}), "6+"),
 

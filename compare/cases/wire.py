@@ -1,14 +1,12 @@
-"""Of every API that we serve: defaults only, a body cut short, bytes behind it, versions that are
-not served.  Generated, so that an API that is added is here by itself."""
+"""Of every API that a broker lists: defaults only, a body cut short, bytes behind it, versions that
+not served.  Generated; what we do not serve is recorded too, and compared as soon as we do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from struct import pack
 
-import cluster.broker.node  # noqa: F401  registers every handler
-from cluster.broker.registry import SERVED_APIS
-from cluster.protocol.apis import VERSIONS, ApiKey
+from cluster.protocol.apis import VERSIONS, ApiKey, advertised_versions
 from compare.case import Case, served
 
 TOUCHES_OTHERS = {
@@ -38,8 +36,7 @@ def _with_more(frame: bytes) -> bytes:
 
 def _cases() -> list[Case]:
     found: list[Case] = []
-    for key in sorted(SERVED_APIS):
-        api = ApiKey(key)
+    for api, _, _ in advertised_versions():
         low, high = served(api)
         name = api.name.lower()
         if api not in TOUCHES_OTHERS:
