@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cluster.broker.versions import said_by
 from cluster.partition.replica import Replica
-from cluster.protocol import compression
 from cluster.protocol.batches import InvalidRecords
 from cluster.protocol.errors import NONE, ErrorCode
-from cluster.protocol.message_sets import down_convert, is_message_set, up_convert
+from cluster.protocol.message_sets import down_convert, is_batch, up_convert
 
 if TYPE_CHECKING:
     from cluster.broker.fetching import PartitionRead
@@ -31,27 +30,24 @@ FIRST_FETCH_OF_FORMAT_1: Final = 2
 FIRST_FETCH_WITH_A_SOFT_LIMIT: Final = 3
 """KIP-74.  Before, what does not fit into the limit is cut off, be it the first message."""
 FIRST_FETCH_OF_ZSTD: Final = 10
-_ATTRIBUTES_LOW_BYTE: Final = 22
+FIRST_TO_TAKE_ONE_WRAPPER: Final = (2, 4)
+"""Observed: 2.3.1 takes a compressed message among others, 2.8.2 does not."""
 
 
 # ------------------------------------------------------------------------------------ Produce
 
 
-def take_message_set(data: Any) -> ErrorCode:
+def take_message_set(broker: BrokerNode, data: Any) -> ErrorCode:
     """Make a v2 batch of what a ProduceRequest before v3 has for a partition; or say what is wrong.
 
-    A batch of format v2 is let through, as by Kafka.
+    A batch of format v2 is let through, as by Kafka.  A set without a whole message becomes empty:
+    there is nothing to append, and nothing wrong.
     """
-    # DIFFERS: a set without a whole message is refused; Kafka appends nothing and is content.
-    records = data.records
-    if not is_message_set(records):
-        is_zstd = (
-            len(records) > _ATTRIBUTES_LOW_BYTE
-            and records[_ATTRIBUTES_LOW_BYTE] & 7 == compression.ZSTD
-        )
-        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_zstd else NONE
+    if is_batch(data.records):
+        return NONE
     try:
-        data.records = up_convert(records)
+        takes_many = broker.release.number < FIRST_TO_TAKE_ONE_WRAPPER
+        data.records = up_convert(data.records, takes_many)
     except InvalidRecords as problem:
         return problem.error
     return NONE

@@ -59,30 +59,33 @@ class Message(Struct, gc=False):
 
 
 class MessageSet(Struct):
-    """A set, opened.  `codec`: what its last wrapper was compressed with."""
+    """A set, opened.  `codec`: what its last wrapper was compressed with; `shallow_count`: messages
+    that are not in wrappers."""
 
     records: list[Record]
     codec: int = codecs.NONE
+    shallow_count: int = 0
     is_log_append_time: bool = False
 
 
 # ------------------------------------------------------------------------------------ reading
 
 
-def is_message_set(buffer: Buffer) -> bool:
-    """Whether `buffer` begins with a format older than v2."""
-    return len(buffer) > MAGIC_AT and buffer[MAGIC_AT] <= LAST_MAGIC
+def is_batch(buffer: Buffer) -> bool:
+    """Whether `buffer` begins with format v2, or with one that nobody knows."""
+    return len(buffer) > MAGIC_AT and buffer[MAGIC_AT] > LAST_MAGIC
 
 
 def read_message_set(buffer: Buffer, size_max: int = codecs.SIZE_MAX) -> MessageSet:
     """All messages of a set, those in wrappers too; one cut off at the end is left out.
 
-    Raises InvalidRecords: CORRUPT_MESSAGE for sizes, magic bytes and crcs that are wrong or a
-    payload that does not decompress (to `size_max` bytes at most); INVALID_RECORD for wrappers in
-    wrappers, or of another format than what is in them.
+    Raises InvalidRecords: CORRUPT_MESSAGE for sizes, magic bytes and crcs that are wrong,
+    INVALID_RECORD for wrappers in wrappers, of another format than what is in them, or in zstd;
+    UNKNOWN_SERVER_ERROR for a payload that does not decompress (to `size_max` bytes at most).
     """
     opened = MessageSet([])
     for message in _messages(memoryview(buffer)):
+        opened.shallow_count += 1
         opened.is_log_append_time = opened.is_log_append_time or message.is_log_append_time
         if message.codec == codecs.NONE:
             opened.records.append(_record(message, message.offset, message.timestamp))
@@ -137,15 +140,16 @@ def _nullable(view: memoryview, position: int) -> tuple[bytes | None, int]:
 
 
 def _unwrapped(wrapper: Message, size_max: int) -> list[Record]:
-    if wrapper.value is None:
-        raise InvalidRecords(ErrorCode.INVALID_RECORD, "compressed message without a value")
+    if wrapper.value is None or wrapper.codec == codecs.ZSTD:
+        text = "compressed message without a value, or in zstd, which came with format v2"
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, text)
     payload = wrapper.value
     if wrapper.codec == codecs.LZ4 and wrapper.magic == 0:
         payload = lz4_with_checksum(payload, of_magic_too=False)
     try:
         opened = codecs.decompress(wrapper.codec, payload, size_max)
     except codecs.CompressionError as problem:
-        raise _corrupt(str(problem)) from problem
+        raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from problem
     inner = list(_messages(memoryview(opened)))
     if not inner:
         raise InvalidRecords(ErrorCode.INVALID_RECORD, "compressed message of no messages")
@@ -217,14 +221,24 @@ def _built(record: Record, offset: int, magic: int, attributes: int) -> bytes:
 # --------------------------------------------------------------------------------- conversion
 
 
-def up_convert(buffer: Buffer) -> bytearray:
+def up_convert(buffer: Buffer, takes_many: bool = False) -> bytearray:
     """A produced set as one v2 batch with offsets from 0, as a leader appends it; empty for a set
-    of no messages.  Raises InvalidRecords as `read_message_set`."""
+    of no messages.
+
+    Raises InvalidRecords as `read_message_set`; INVALID_RECORD for a wrapper that is not alone
+    (unless the broker `takes_many`), INVALID_TIMESTAMP for messages that claim LogAppendTime, which
+    is the broker's to set.
+    """
     opened = read_message_set(buffer)
     if not opened.records:
         return bytearray()
-    timestamp_type = LOG_APPEND_TIME if opened.is_log_append_time else 0
-    return build_batch(opened.records, compression=opened.codec, timestamp_type=timestamp_type)
+    if opened.codec != codecs.NONE and opened.shallow_count > 1 and not takes_many:
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, "a compressed message among others")
+    if opened.is_log_append_time:
+        raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, "a producer's message: LogAppendTime")
+    if any(record.timestamp < NO_TIMESTAMP for record in opened.records):
+        raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, "a timestamp is negative")
+    return build_batch(opened.records, compression=opened.codec)
 
 
 def down_convert(batches: Iterable[Batch], magic: int, fetch_offset: int) -> bytes:

@@ -100,6 +100,12 @@ def test_api_versions__features_are_those_of_the_release(version, features):
     ] == features
 
 
+@pytest.mark.parametrize(("version", "epoch"), [("2.6", -1), ("2.7", 0), ("3.2", 0), ("3.3", 17)])
+def test_api_versions__features_have_an_epoch_since_2_7(version, epoch):
+    response = build_api_versions(asked_by(), 3, 17, {}, releases()[version])
+    assert response.finalized_features_epoch == epoch
+
+
 def test_served__produce_v0_is_listed_from_4_0_on_and_not_served():
     for version in ("4.0", "4.2"):
         release = releases()[version]

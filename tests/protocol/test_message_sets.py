@@ -14,7 +14,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_sets import (
     build_message_set,
     down_convert,
-    is_message_set,
+    is_batch,
     lz4_with_checksum,
     read_message_set,
     up_convert,
@@ -115,7 +115,7 @@ WRAPPED = build_message_set(RECORDS[:1], 1, compression.GZIP)
 INVALID = {
     "crc": (damaged(build_message_set(RECORDS, 1), 16 + 5), ErrorCode.CORRUPT_MESSAGE),
     "size": (struct.pack(">qi", 0, 13) + bytes(13), ErrorCode.CORRUPT_MESSAGE),
-    "payload": (resealed(damaged(WRAPPED, 34)), ErrorCode.CORRUPT_MESSAGE),
+    "payload": (resealed(damaged(WRAPPED, 34)), ErrorCode.UNKNOWN_SERVER_ERROR),
     "key": (
         resealed(struct.pack(">qiIbbii", 0, 14, 0, 0, 0, 99, -1)), ErrorCode.CORRUPT_MESSAGE,
     ),
@@ -176,6 +176,20 @@ def test_up_convert__is_one_batch_with_offsets_from_0(magic: int, codec: int) ->
     assert batch.timestamp_type == 0
 
 
+def test_up_convert__takes_no_log_append_time_and_no_wrapper_among_others() -> None:
+    wrapper = build_message_set(RECORDS, 1, compression.GZIP)
+    for data, error in (
+        (build_message_set(RECORDS, 1, is_log_append_time=True), ErrorCode.INVALID_TIMESTAMP),
+        (build_message_set(RECORDS[:1], 1) + wrapper, ErrorCode.INVALID_RECORD),
+        (build_message_set([Record(0, -2, None, b"")], 1), ErrorCode.UNKNOWN_SERVER_ERROR),
+    ):
+        with pytest.raises(InvalidRecords) as caught:
+            up_convert(data)
+        assert caught.value.error is error
+    (batch,) = parse_batches(up_convert(wrapper + wrapper, takes_many=True))
+    assert (batch.record_count, batch.codec) == (6, compression.GZIP)
+
+
 def test_up_convert__a_set_without_a_whole_message_is_nothing() -> None:
     assert up_convert(build_message_set(RECORDS[:1], 1)[:-1]) == b""
 
@@ -207,10 +221,10 @@ def test_down_convert__zstd_ends_the_set_or_is_an_error_if_it_comes_first() -> N
     assert caught.value.error is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
-def test_is_message_set__by_the_magic_byte() -> None:
-    assert is_message_set(build_message_set(RECORDS, 0))
-    assert not is_message_set(build_batch(RECORDS))
-    assert not is_message_set(b"")
+def test_is_batch__by_the_magic_byte() -> None:
+    assert is_batch(build_batch(RECORDS))
+    assert not is_batch(build_message_set(RECORDS, 0))
+    assert not is_batch(b"")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from cluster.broker.registry import SERVED_APIS, handles
 from cluster.broker.versions import (
     FIRST_TO_TELL_OF_API_VERSIONS,
+    FIRST_WITH_EPOCHS_OF_FEATURES,
     LATEST,
     feature_range,
     listed,
@@ -62,7 +63,11 @@ def build_api_versions(
     ):
         return m.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     response = m.ApiVersionsResponse(api_keys=_api_keys(release))
-    if version < 3 or not release.is_kraft:
+    if version < 3:
+        return response
+    if not release.is_kraft:
+        if release.number >= FIRST_WITH_EPOCHS_OF_FEATURES:
+            response.finalized_features_epoch = 0
         return response
     features = _features(release)
     response.supported_features = [

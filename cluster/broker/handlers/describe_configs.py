@@ -53,6 +53,9 @@ STATIC_BROKER_CONFIG: Final = 4
 DEFAULT_CONFIG: Final = 5
 """Kafka's DescribeConfigsResponse.ConfigSource codes."""
 
+FIRST_WITHOUT_IS_DEFAULT: Final = (2, 6)
+"""Observed: in v0 2.3.1 tells what is default, 2.8.2 of nothing that it is (since KIP-569)."""
+
 CONFIG_TYPES: Final = {
     "BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7,
 }  # fmt: skip
@@ -98,8 +101,8 @@ def describe_configs(
     Behaviour: from this broker's image; only this broker speaks for itself.  A config that no one
     set is DEFAULT_CONFIG; `profile: fast` counts as set in the broker's file.  Unknown keys asked
     for are left out; in alphabetical order (Kafka: any).
-    Versions: v0 (to 3.9) tells of the source only whether it is the default; v1 sources and
-    synonyms (KIP-226); v3 types and documentation (KIP-569).
+    Versions: v0 (to 3.9) tells only whether it is the default; v1 sources and synonyms (KIP-226);
+    v3 types and documentation (KIP-569).
     Not done: documentation (null); loggers, client metrics and groups have no configs here.
     """
     static = {
@@ -115,7 +118,7 @@ def describe_configs(
         broker.node_id, broker.config, broker.static_config, static, broker.image
     )
     response = build_describe_configs(broker.image, request.body, settings)
-    if request.api_version == 0:
+    if request.api_version == 0 and broker.release.number < FIRST_WITHOUT_IS_DEFAULT:
         for result in response.results:
             for config in result.configs:
                 config.is_default = config.config_source == DEFAULT_CONFIG

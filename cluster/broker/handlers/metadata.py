@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.broker.registry import handles
-from cluster.broker.versions import FIRST_TO_CREATE_IN_SILENCE, zookeeper_controller
+from cluster.broker.versions import zookeeper_controller
 from cluster.config.definitions import BrokerConfig
 from cluster.contract import Request
 from cluster.controller.metadata import MetadataImage, PartitionRegistration, TopicImage
@@ -55,7 +55,7 @@ def metadata(broker: BrokerNode, request: Request, now_ms: int) -> m.MetadataRes
         response.controller_id = zookeeper_controller(broker.image)
     missing = topics_to_create(response, request.body, broker.config)
     if missing:
-        if broker.release.number < FIRST_TO_CREATE_IN_SILENCE:
+        if not broker.release.is_kraft:
             _say_being_created(response, missing)
         create_topics(broker, missing, now_ms)
     return response

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 IN_ZOOKEEPER: Final = 0
 """The version of OffsetCommit and OffsetFetch whose offsets were not the coordinator's."""
 
+FIRST_WITH_MAX_TIMESTAMP: Final = (3, 0)
+"""KIP-734: before it -3 and less are timestamps like any other."""
+
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _CONSUMER_ID: Final = -1
@@ -55,7 +58,7 @@ def _offsets_v0(
     broker: BrokerNode, request: Request, topic: str, wanted: Any, now_ms: int
 ) -> m.ListOffsetsResponse.ListOffsetsPartitionResponse:
     answer = m.ListOffsetsResponse.ListOffsetsPartitionResponse(wanted.partition_index)
-    if wanted.timestamp < _EARLIEST:
+    if wanted.timestamp < _EARLIEST and broker.release.number >= FIRST_WITH_MAX_TIMESTAMP:
         answer.error_code = ErrorCode.UNSUPPORTED_VERSION
         return answer
     replica = broker.replicas.find(topic, wanted.partition_index)

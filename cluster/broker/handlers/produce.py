@@ -111,7 +111,8 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
 def _find_leader(
     broker: BrokerNode, request: Request, topic: Any, data: Any
 ) -> Replica | ErrorCode:
-    """The replica to append to, or the first thing that speaks against it."""
+    """The replica to append to, or the first thing that speaks against it: NONE where a message
+    set has nothing in it."""
     if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         replica = broker.replicas.find_by_id(topic.topic_id, data.index)
     else:
@@ -119,7 +120,7 @@ def _find_leader(
     if replica in _NO_SUCH_PARTITION:
         return replica
     records = data.records
-    if not records:
+    if not records and (records is None or request.api_version >= FIRST_PRODUCE_OF_BATCHES):
         # DIFFERS: null records get no answer from 4.3.1 at all; an error is what is meant.
         return ErrorCode.INVALID_RECORD
     if len(records) > _ATTRIBUTES_LOW_BYTE and request.api_version >= FIRST_PRODUCE_OF_BATCHES:
@@ -137,8 +138,8 @@ def _find_leader(
     if not replica.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if request.api_version < FIRST_PRODUCE_OF_BATCHES:
-        error = take_message_set(data)
-        return error or replica
+        error = take_message_set(broker, data)
+        return error if error or not data.records else replica
     return replica
 
 

@@ -82,6 +82,8 @@ def test_list_offsets_v0__consumers_see_nothing_above_the_high_watermark(
 
 def test_list_offsets_v0__errors() -> None:
     one = one_of("2.8")
+    assert offsets_v0(one, -3).old_style_offsets == []
+    one.broker.release = releases()["3.9"]
     assert offsets_v0(one, -3).error_code == ErrorCode.UNSUPPORTED_VERSION
     assert offsets_v0(one, LATEST, most=-1).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert offsets_v0(one, LATEST, partition=9).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -121,10 +123,10 @@ def test_create_topics__the_zookeeper_controller_is_told_of_and_serves() -> None
 @pytest.mark.parametrize(
     ("version", "error"),
     [
-        ("2.7", ErrorCode.LEADER_NOT_AVAILABLE), ("2.8", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("2.8", ErrorCode.LEADER_NOT_AVAILABLE), ("3.3", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )  # fmt: skip
-def test_metadata__a_topic_being_created_is_on_its_way_before_2_8(
+def test_metadata__a_topic_being_created_is_on_its_way_where_zookeeper_is(
     version: str, error: ErrorCode
 ) -> None:
     one = one_of(version)
