@@ -18,9 +18,9 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cluster.config.quotas import QUOTA_CONFIGS
 from cluster.config.values import (
     ConfigDef,
+    ConfigError,
     Dynamic,
     Spec,
     Value,
@@ -28,6 +28,7 @@ from cluster.config.values import (
     field_of,
     invalid,
     parse_overrides,
+    parse_value,
 )
 
 Profile = Literal["kafka", "fast"]
@@ -265,15 +266,19 @@ class BrokerConfig(Struct, frozen=True):
             fields.update((field_of(name), value) for name, value in values.items())
         return cls(**fields)
 
-    def override(self, *overrides: Mapping[str, str | bool | int | float]) -> "BrokerConfig":
-        """These values, then each of `overrides` over those before: dynamic broker configs, quotas
-        left aside."""
+    def override(self, *overrides: Mapping[str, str]) -> "BrokerConfig":
+        """These values, then each of `overrides` over those before: dynamic broker configs.  What
+        nobody knows or can read is left out, as Kafka's brokers do (a plugin may know it)."""
         fields: dict[str, Any] = {}
         for mapping in overrides:
-            own = {name: text for name, text in mapping.items() if name not in QUOTA_CONFIGS}
-            values = parse_overrides(BROKER_CONFIGS, own, "broker")
-            fields.update((field_of(name), value) for name, value in values.items())
-        return replace(self, **fields)
+            for name, text in mapping.items():
+                definition = BROKER_CONFIGS.get(name)
+                if definition is None or definition.feature or definition.dynamic == "read-only":
+                    continue
+                value = parse_value(definition, text)
+                if not isinstance(value, ConfigError):
+                    fields[definition.field] = value
+        return replace(self, **fields) if fields else self
 
     @property
     def effective_retention_ms(self) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from cluster.config.broker import BROKER_CONFIGS, BrokerConfig, check_broker_config
-from cluster.config.not_simulated import NOT_SIMULATED
+from cluster.config.catalog import not_simulated
 from cluster.config.problems import join, nearest
 from cluster.config.reading import Reading, kind
 from cluster.config.topic import TOPIC_CONFIGS
@@ -105,7 +105,7 @@ def _unknown_broker_config(name: str) -> str:
     topic_config = TOPIC_CONFIGS.get(name)
     if topic_config is not None and topic_config.synonyms:
         return f"a config of topics; for all topics it is {topic_config.synonyms[0]}"
-    if name in NOT_SIMULATED:
+    if name in not_simulated():
         return "Kafka has it, but nothing here would obey it; leave it out"
     meant = nearest(name, BROKER_CONFIGS)
     if meant is not None:

@@ -7,6 +7,9 @@ Kafka: KafkaConfig, LogConfig.
 from __future__ import annotations
 
 from cluster.config.broker import BROKER_CONFIGS, BrokerConfig, check_broker_config
+from cluster.config.catalog import broker_catalog
+from cluster.config.client_metrics import CLIENT_METRICS_CONFIGS
+from cluster.config.group import GROUP_CONFIGS, GroupConfig
 from cluster.config.topic import (
     TOPIC_CONFIGS,
     TopicConfig,
@@ -19,12 +22,16 @@ from cluster.config.values import ConfigDef, ConfigError, Value, format_value, p
 
 __all__ = [
     "BROKER_CONFIGS",
+    "CLIENT_METRICS_CONFIGS",
+    "GROUP_CONFIGS",
     "TOPIC_CONFIGS",
     "BrokerConfig",
     "ConfigDef",
     "ConfigError",
+    "GroupConfig",
     "TopicConfig",
     "Value",
+    "broker_catalog",
     "broker_defaults",
     "check_broker_config",
     "check_topic_config",

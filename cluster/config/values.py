@@ -13,11 +13,15 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-ConfigType = Literal["BOOLEAN", "STRING", "SHORT", "INT", "LONG", "DOUBLE", "LIST"]
+ConfigType = Literal[
+    "BOOLEAN", "STRING", "SHORT", "INT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD"
+]  # fmt: skip
 Value = bool | int | float | str | tuple[str, ...] | None
 """A config's value: LIST is a tuple of strings, None is Kafka's null (not set)."""
 Dynamic = Literal["read-only", "per-broker", "cluster-wide"]
 """When a broker takes a new value: at start; changed for one broker; for one or for all."""
+
+Scope = Literal["broker", "topic", "group", "client-metrics"]
 
 _BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
@@ -54,7 +58,7 @@ class ConfigDef(Struct, frozen=True):
     """A config by Kafka's name."""
 
     name: str
-    scope: Literal["broker", "topic"]
+    scope: Scope
     default: Value
     """Kafka's default, before `profile: fast` scales it."""
     spec: Spec
@@ -107,7 +111,7 @@ def field_of(name: str) -> str:
     return name.replace(".", "_")
 
 
-def definitions_of(struct: type[Struct], scope: Literal["broker", "topic"]) -> dict[str, ConfigDef]:
+def definitions_of(struct: type[Struct], scope: Scope) -> dict[str, ConfigDef]:
     """ConfigDefs by name, in field order, from a Struct's annotations and defaults."""
     definitions = {}
     for field, default in zip(struct.__struct_fields__, struct.__struct_defaults__, strict=True):
@@ -156,7 +160,7 @@ def invalid(name: str, value: object, why: str) -> str:
 
 def _parse_type(definition: ConfigDef, text: str) -> Value | ConfigError:
     kind, name, trimmed = definition.spec.type, definition.name, text.strip()
-    if kind == "STRING":
+    if kind in ("STRING", "CLASS", "PASSWORD"):
         return trimmed
     if kind == "LIST":
         return _parse_list(name, trimmed)

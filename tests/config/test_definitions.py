@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.config.catalog import not_simulated
 from cluster.config.definitions import (
     BROKER_CONFIGS,
     TOPIC_CONFIGS,
@@ -20,7 +21,6 @@ from cluster.config.definitions import (
     format_value,
     parse_value,
 )
-from cluster.config.not_simulated import NOT_SIMULATED
 
 DAY_MS = 86_400_000
 
@@ -54,7 +54,7 @@ def test_definitions__agree_with_kafka(row: dict[str, str]) -> None:
     definition = defaults_of(row["scope"]).get(row["name"])
     if definition is None:
         assert row["scope"] == "broker"
-        assert row["name"] in NOT_SIMULATED | SET_BY_THE_TOPOLOGY
+        assert row["name"] in not_simulated()
         return
     assert definition.type == row["type"]
     default = format_value(definition.default)
@@ -67,7 +67,7 @@ def test_definitions__have_no_config_that_kafka_has_not() -> None:
     for scope in ("broker", "topic"):
         names = {row["name"] for row in KAFKA if row["scope"] == scope}
         assert set(defaults_of(scope)) - names <= OURS_ALONE
-    assert not NOT_SIMULATED & set(BROKER_CONFIGS)
+    assert not set(not_simulated()) & set(BROKER_CONFIGS)
 
 
 def test_broker_config__without_overrides_has_kafkas_defaults() -> None:
