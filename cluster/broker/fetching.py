@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from cluster.broker.node import BrokerNode
 
 CONSUMER_ID: Final = -1
+NO_EPOCH: Final = -1
+"""Of a fetch that does not say in which leader epoch it believes; anything below means the same."""
 READ_COMMITTED: Final = 1
 FIRST_VERSION_WITH_ANY_REPLICA: Final = 11
 FIRST_VERSION_WITH_HINTS: Final = 16
@@ -104,7 +106,13 @@ def refusal(wanted: SessionPartition, error: ErrorCode) -> PartitionRead:
 def find_replica(broker: BrokerNode, wanted: SessionPartition, by_id: bool) -> Replica | ErrorCode:
     """The replica that is to serve `wanted`, by the topic id (v13+) or name it was asked by."""
     if by_id:
-        return broker.replicas.find_by_id(wanted.topic_id, wanted.partition)
+        found = broker.replicas.find_by_id(wanted.topic_id, wanted.partition)
+        if found is ErrorCode.UNKNOWN_TOPIC_ID and wanted.topic:
+            # It was there when its name was looked up, and was deleted since.
+            if wanted.topic in broker.image.topics:
+                return ErrorCode.INCONSISTENT_TOPIC_ID
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return found
     return broker.replicas.find(wanted.topic, wanted.partition)
 
 
@@ -138,6 +146,8 @@ def read_partition(
     size_bytes = 0
     if offset < end_offset:
         limit = min(max_bytes, wanted.max_bytes)
+        if limit < 0:
+            return refusal(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
         if limit > 0 or at_least_one:
             batches = log.read(offset, limit, end_offset, at_least_one)
             for batch in batches:
@@ -148,19 +158,20 @@ def read_partition(
 
 
 def _may_read(replica: Replica, wanted: SessionPartition, reader: Reader) -> ErrorCode:
+    asked_epoch = max(NO_EPOCH, wanted.current_leader_epoch)
     if reader.leader_only or reader.is_follower:
-        error = replica.check_leader(wanted.current_leader_epoch)
+        error = replica.check_leader(asked_epoch)
         if error:
             return error
     else:
         if replica.role is NO_ROLE:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        error = replica.check_epoch(wanted.current_leader_epoch)
+        error = replica.check_epoch(asked_epoch)
         if error:
             return error
     if reader.is_follower and reader.follower_id not in replica.followers:
         # Kafka: the leader's metadata may be behind the follower's, or the other way round.
-        if wanted.current_leader_epoch >= 0:
+        if asked_epoch >= 0:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return NONE

@@ -6,7 +6,7 @@ from typing import Any
 
 from cluster.protocol.apis import ApiKey
 from compare.bodies import batch, fetch, produce
-from compare.case import Ask, Conversation, Hear
+from compare.case import Ask, Conversation, Hear, Pass
 
 FETCH, PRODUCE = ApiKey.FETCH, ApiKey.PRODUCE
 BOTH = (("{fresh}", "{fresh_id}", 0), ("{topic}", "{topic_id}", 0))
@@ -47,6 +47,15 @@ def other(offset: int) -> tuple[str, str, int, int]:
     return ("{topic}", "{topic_id}", 0, offset)
 
 
+AGAIN = {
+    "timeout_ms": 10_000,
+    "topics": [{
+        "name": "{fresh}", "num_partitions": -1, "replication_factor": -1,
+        "assignments": [{"partition_index": 0, "broker_ids": [1, 2, 3]}],
+    }],
+}  # fmt: skip
+
+
 def session_story(name: str, version: int) -> Conversation:
     gone = ApiKey.DELETE_TOPICS
     deletion = {"topics": [{"name": "{fresh}"}], "timeout_ms": 10_000}
@@ -71,10 +80,13 @@ def session_story(name: str, version: int) -> Conversation:
             poll(11, fresh(99), note="out of range", version=version),
             poll(12, fresh(3), note="back at the end", version=version),
             Ask(gone, deletion, note="the topic is deleted"),
-            poll(13, note="what is read of it", version=version, may_fail=True,
-                 until="UNKNOWN_TOPIC"),
+            Pass(300),
+            poll(13, note="what is read of it", version=version),
+            Ask(ApiKey.CREATE_TOPICS, AGAIN, note="a topic of its name is created"),
+            Pass(300),
+            poll(14, note="what is read of that", version=version),
             poll(-1, id_="{session}", note="closed", version=version),
-            poll(14, note="it is gone", version=version),
+            poll(15, note="it is gone", version=version),
         ),
     )  # fmt: skip
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from mypy_extensions import mypyc_attr
 
 from cluster.broker.fetching import (
+    READ_COMMITTED,
     PartitionRead,
     Reader,
     find_replica,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from cluster.broker.node import BrokerNode
 
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+READ_UNCOMMITTED: Final = 0
 ZERO_UUID: Final = bytes(16)
 
 FetchAnswer: Final = m.FetchResponse
@@ -57,6 +59,8 @@ TopicAnswer: Final = m.FetchResponse.FetchableTopicResponse
 @handles(ApiKey.FETCH, versions=(4, 18))
 def fetch(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     """Answer, or park, one fetch."""
+    if not READ_UNCOMMITTED <= request.body.isolation_level <= READ_COMMITTED:
+        return _failed(request)
     session = _session(broker, request, now_ms)
     if isinstance(session, ErrorCode):
         return m.FetchResponse(error_code=session)
@@ -72,6 +76,28 @@ def fetch(broker: BrokerNode, request: Request, now_ms: int) -> Any:
         return pending.response(found, now_ms)
     pending.park(now_ms)
     return PARKED
+
+
+def _failed(request: Request) -> m.FetchResponse:
+    """What Kafka makes of an isolation level that there is not: told of the whole, and of each
+    partition while topics have names."""
+    body: m.FetchRequest = request.body
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    topics = [
+        TopicAnswer(
+            topic.topic,
+            topic.topic_id,
+            [
+                m.FetchResponse.PartitionData(
+                    asked.partition, error, high_watermark=-1, records=b""
+                )
+                for asked in topic.partitions
+            ],
+        )
+        for topic in body.topics
+        if request.api_version < FIRST_VERSION_WITH_TOPIC_IDS
+    ]
+    return m.FetchResponse(error_code=error, responses=topics)
 
 
 def _session(broker: BrokerNode, request: Request, now_ms: int) -> FetchSession | ErrorCode | None:
@@ -344,7 +370,7 @@ class PendingFetch(DelayedOperation):
         response = FetchAnswer(
             0, NONE, 0 if session is None else session.session_id, list(topics.values())
         )
-        if leaders:
+        if leaders and not self.reader.is_follower:
             response.node_endpoints = node_endpoints(
                 self.broker, leaders, m.FetchResponse.NodeEndpoint
             )
