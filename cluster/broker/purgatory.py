@@ -9,7 +9,6 @@ keeps them sorted for nothing: parking, completing and expiring are O(1), withou
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -23,13 +22,18 @@ QUEUES_BEFORE_SWEEP: Final = 64
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedOperation:
-    """A parked request.  Subclasses finish it by `complete`, once."""
+    """A parked request.  Subclasses finish it by `complete`, once.
 
-    __slots__ = ("deadline_ms", "done")
+    `parked_behind`: the next one of its queue, while it is parked: a list of links costs compiled
+    code a tenth of what a deque does.
+    """
+
+    __slots__ = ("deadline_ms", "done", "parked_behind")
 
     def __init__(self) -> None:
         self.done = False
         self.deadline_ms = 0
+        self.parked_behind: DelayedOperation | None = None
 
     def expire(self, now_ms: int) -> None:
         """The deadline has come: answer with what there is, and set `done`."""
@@ -50,7 +54,7 @@ class Purgatory:
         self.next_ms = NEVER_MS
 
     def park(self, operation: DelayedOperation, wait_ms: int, now_ms: int) -> None:
-        """Expire `operation` in `wait_ms`, unless it is done before."""
+        """Expire `operation`, which is not parked yet, in `wait_ms`, unless it is done before."""
         deadline_ms = operation.deadline_ms = now_ms + wait_ms
         if deadline_ms < self.next_ms:
             self.next_ms = deadline_ms
@@ -93,38 +97,74 @@ class _Queue:
     one that waits long must not keep thousands that came and went behind it.
     """
 
-    __slots__ = ("_compact_at", "_operations")
+    __slots__ = ("_compact_at", "_first", "_last", "_length")
 
     def __init__(self) -> None:
-        self._operations: deque[DelayedOperation] = deque()
+        self._first: DelayedOperation | None = None
+        self._last: DelayedOperation | None = None
+        self._length = 0
         self._compact_at = COMPACT_AT
 
     def add(self, operation: DelayedOperation) -> None:
-        operations = self._operations
-        while operations and operations[0].done:
-            operations.popleft()
-        operations.append(operation)
-        if len(operations) > self._compact_at:
-            waiting = deque(one for one in operations if not one.done)
-            self._operations = waiting
-            self._compact_at = max(COMPACT_AT, 2 * len(waiting))
+        first = self._first
+        while first is not None and first.done:
+            first = self._pop(first)
+        last = self._last
+        if last is None:
+            self._first = operation
+        else:
+            last.parked_behind = operation
+        self._last = operation
+        self._length += 1
+        if self._length > self._compact_at:
+            self._compact()
+
+    def _pop(self, first: DelayedOperation) -> DelayedOperation | None:
+        """Take out the first; the one behind it."""
+        behind = self._first = first.parked_behind
+        first.parked_behind = None
+        self._length -= 1
+        if behind is None:
+            self._last = None
+        return behind
+
+    def _compact(self) -> None:
+        operation = self._first
+        self._first = self._last = None
+        self._length = 0
+        while operation is not None:
+            behind, operation.parked_behind = operation.parked_behind, None
+            if not operation.done:
+                if self._last is None:
+                    self._first = operation
+                else:
+                    self._last.parked_behind = operation
+                self._last = operation
+                self._length += 1
+            operation = behind
+        self._compact_at = max(COMPACT_AT, 2 * self._length)
 
     def pop_due(self, now_ms: int) -> list[DelayedOperation]:
         """Take out all whose deadline has come and that are not done."""
         due = []
-        operations = self._operations
-        while operations and (operations[0].done or operations[0].deadline_ms <= now_ms):
-            operation = operations.popleft()
-            if not operation.done:
-                due.append(operation)
+        first = self._first
+        while first is not None and (first.done or first.deadline_ms <= now_ms):
+            behind = self._pop(first)
+            if not first.done:
+                due.append(first)
+            first = behind
         return due
 
     def first_deadline_ms(self) -> int:
         """The earliest deadline of what waits, or NEVER_MS."""
-        operations = self._operations
-        while operations and operations[0].done:
-            operations.popleft()
-        return operations[0].deadline_ms if operations else NEVER_MS
+        first = self._first
+        while first is not None and first.done:
+            first = self._pop(first)
+        return NEVER_MS if first is None else first.deadline_ms
 
     def count_waiting(self) -> int:
-        return sum(not operation.done for operation in self._operations)
+        waiting, operation = 0, self._first
+        while operation is not None:
+            waiting += not operation.done
+            operation = operation.parked_behind
+        return waiting

@@ -21,30 +21,23 @@ from mypy_extensions import mypyc_attr
 from cluster.config.definitions import TopicConfig
 from cluster.partition.compaction import compact
 from cluster.partition.epochs import EpochCache
-from cluster.partition.lookup import (
-    batches_from,
-    first_not_older,
-    newest_by_time,
-    read_batches,
-)
+from cluster.partition.lookup import batches_from, first_not_older, newest_by_time, read_batches
 from cluster.partition.producers import AppendedBatch, ProducerStates, SequenceRefusal
 from cluster.partition.retention import expire
+from cluster.partition.rules import AppendRules, rules_of
 from cluster.partition.segment import Segment, segment_index
 from cluster.partition.validation import Refusal, admit, writable
-from cluster.protocol.batches import (
-    NO_TIMESTAMP,
-    TRANSACTIONAL_BIT,
-    Batch,
-)
-from cluster.protocol.errors import NONE, ErrorCode
+from cluster.protocol.batches import NO_TIMESTAMP, TRANSACTIONAL_BIT, Batch
+from cluster.protocol.errors import ErrorCode
 
 _BASE_OFFSET: Final = Layout(">q")
 _LEADER_EPOCH: Final = Layout(">i")
 _LEADER_EPOCH_AT: Final = 12
-_put_base_offset = _BASE_OFFSET.pack_into
-_put_leader_epoch = _LEADER_EPOCH.pack_into
+_put_base_offset: Final = _BASE_OFFSET.pack_into
+_put_leader_epoch: Final = _LEADER_EPOCH.pack_into
 
 NO_OFFSET: Final = -1
+NO_ERROR: Final = ErrorCode.NONE
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)
@@ -84,7 +77,7 @@ class Log:
     """See module.  Offsets: `log_start_offset <= flushed_offset <= log_end_offset`."""
 
     __slots__ = (
-        "_producers", "epochs", "first_dirty_offset", "flushed_ms", "flushed_offset",
+        "_producers", "_rules", "epochs", "first_dirty_offset", "flushed_ms", "flushed_offset",
         "high_watermark_checkpoint", "log_end_offset", "log_start_offset", "partition", "segments",
         "size_bytes", "topic_id",
     )  # fmt: skip
@@ -105,6 +98,7 @@ class Log:
         self.epochs = EpochCache()
         self.segments: list[Segment] = _NO_SEGMENTS
         self._producers: ProducerStates | None = None
+        self._rules: AppendRules | None = None
 
     def __repr__(self) -> str:
         name = f"{self.topic_id.hex()[:8]}-{self.partition}"
@@ -141,7 +135,8 @@ class Log:
         no sequence and may be control batches.  `transaction_verified`: the coordinator has
         confirmed that a transactional batch belongs to an open transaction (KIP-890).
         """
-        batch = admit(buffer, config, now_ms, from_client)
+        rules = self._rules = rules_of(config, self._rules)
+        batch = admit(buffer, rules, now_ms, from_client)
         if isinstance(batch, Refusal):
             return self._refused(batch)
         idempotent = batch.producer_id >= 0
@@ -160,12 +155,12 @@ class Log:
             batch.buffer = own = writable(own)
         _put_base_offset(own, 0, base_offset)
         _put_leader_epoch(own, _LEADER_EPOCH_AT, leader_epoch)
-        self._append(batch, now_ms, config)
+        self._append(batch, now_ms, rules)
         if idempotent:
             self.producers.update(batch)
         log_append_time_ms = now_ms if batch.timestamp_type else NO_TIMESTAMP
         return Appended(
-            NONE, base_offset, last_offset, log_append_time_ms,
+            NO_ERROR, base_offset, last_offset, log_append_time_ms,
             self.log_start_offset, (batch,),
         )  # fmt: skip
 
@@ -184,17 +179,20 @@ class Log:
         before the log start (which DeleteRecords put inside it).  Without `config` no segment is
         rolled and nothing is flushed.
         """
+        rules = None
+        if config is not None:
+            rules = self._rules = rules_of(config, self._rules)
         for batch in batches:
             if batch.leader_epoch > leader_epoch_hint >= 0:
                 return
             assert batch.base_offset >= self.log_end_offset or (
                 self.log_start_offset == self.log_end_offset <= batch.last_offset
             ), (batch.base_offset, batch.last_offset, self.log_end_offset)
-            self._append(batch, now_ms, config)
+            self._append(batch, now_ms, rules)
             if batch.producer_id >= 0:
                 self.producers.update(batch)
 
-    def _append(self, batch: Batch, now_ms: int, config: TopicConfig | None) -> None:
+    def _append(self, batch: Batch, now_ms: int, rules: AppendRules | None) -> None:
         if batch.leader_epoch != self.epochs.latest and batch.leader_epoch >= 0:
             # A batch that straddles the log start begins before it.
             start_offset = max(batch.base_offset, self.log_end_offset)
@@ -203,7 +201,7 @@ class Log:
         if not self.segments:
             self.segments = [Segment(batch.base_offset, now_ms)]
         segment = self.segments[-1]
-        if config is not None and segment.full(batch, now_ms, config):
+        if rules is not None and segment.full(batch, now_ms, rules):
             segment = self.roll(batch.base_offset, now_ms)
         segment.batches.append(batch)
         segment.size_bytes += size
@@ -212,9 +210,8 @@ class Log:
             segment.max_timestamp = batch.max_timestamp
         self.size_bytes += size
         self.log_end_offset = batch.last_offset + 1
-        if (
-            config is not None
-            and self.log_end_offset - self.flushed_offset >= config.flush_messages
+        if rules is not None and (
+            self.log_end_offset - self.flushed_offset >= rules.flush_messages
         ):
             self.flush(now_ms)
 
@@ -235,7 +232,7 @@ class Log:
             return self._refused(Refusal(outcome.error, outcome.text))
         assert isinstance(outcome, AppendedBatch)
         return Appended(
-            NONE, outcome.first_offset, outcome.last_offset, outcome.timestamp,
+            NO_ERROR, outcome.first_offset, outcome.last_offset, outcome.timestamp,
             self.log_start_offset, duplicate=True,
         )  # fmt: skip
 

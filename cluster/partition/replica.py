@@ -16,18 +16,20 @@ Kafka: kafka.cluster.Partition, Replica; KIP-101, KIP-497, KIP-841, KIP-903, KIP
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cluster.contract import NoteId
 from cluster.controller.metadata import BrokerRegistration, PartitionRegistration
 from cluster.partition.followers import NEVER_MS, NO_ROLE, FollowerProgress, IsrProposal, Role
 from cluster.partition.log import Appended
-from cluster.protocol.errors import NONE, ErrorCode
+from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from cluster.config.definitions import TopicConfig
     from cluster.partition.log import Log
     from cluster.protocol.records import Batch
+
+NO_ERROR: Final = ErrorCode.NONE
 
 
 class Replica:
@@ -35,15 +37,15 @@ class Replica:
 
     __slots__ = (
         "acks_waiting", "broker_id", "brokers", "cause", "config", "fetches_waiting", "followers",
-        "high_watermark", "is_leader", "key", "lag_time_max_ms", "last_fetches", "leader_epoch",
-        "leader_epoch_start_offset", "log", "min_isr", "partition", "proposal", "registration",
-        "role", "sessions", "topic", "topic_id",
+        "high_watermark", "is_leader", "isr", "key", "lag_time_max_ms", "last_fetches",
+        "leader_epoch", "leader_epoch_start_offset", "log", "min_isr", "partition", "proposal",
+        "registration", "role", "sessions", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
         self, topic: str, registration: PartitionRegistration, broker_id: int, log: Log,
         config: TopicConfig, brokers: Mapping[int, BrokerRegistration],
-        last_fetches: Mapping[int, int], lag_time_max_ms: int,
+        last_fetches: dict[int, int], lag_time_max_ms: int,
     ) -> None:  # fmt: skip
         self.topic = topic
         self.topic_id = registration.topic_id
@@ -57,6 +59,7 @@ class Replica:
         self.config = config
         self.registration = registration
         self.leader_epoch = registration.leader_epoch
+        self.isr = registration.isr
         self.role = NO_ROLE
         self.is_leader = False
         self.high_watermark = max(
@@ -89,7 +92,7 @@ class Replica:
     @property
     def maximal_isr(self) -> tuple[int, ...]:
         proposal = self.proposal
-        return self.registration.isr if proposal is None else proposal.maximal_isr
+        return self.isr if proposal is None else proposal.maximal_isr
 
     def configure(self, config: TopicConfig) -> None:
         """Take a changed topic config; effective at once."""
@@ -144,6 +147,7 @@ class Replica:
             self.proposal = None
         self.registration = registration
         self.leader_epoch = registration.leader_epoch
+        self.isr = registration.isr
         self.min_isr = min(self.config.min_insync_replicas, len(registration.replicas))
 
     def _keep_followers(self, now_ms: int) -> None:
@@ -189,8 +193,7 @@ class Replica:
         Kafka: Partition.maybeIncrementLeaderHW.  Held back while the ISR is below
         min.insync.replicas (KIP-966), and by a follower that is caught up and about to join.
         """
-        registration = self.registration
-        if len(registration.isr) < self.min_isr:
+        if len(self.isr) < self.min_isr:
             return False
         maximal_isr = self.maximal_isr
         new = end = self.log.log_end_offset
@@ -307,7 +310,7 @@ class Replica:
     def append_as_leader(self, records: Any, acks: int, now_ms: int) -> Appended:
         """Append what a producer sent.  The watermark moves at once where nobody else must have
         it.  Kafka: Partition.appendRecordsToLeader."""
-        if acks == -1 and len(self.registration.isr) < self.min_isr:
+        if acks == -1 and len(self.isr) < self.min_isr:
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         end = self.log.log_end_offset
         appended = self.log.append_as_leader(records, self.leader_epoch, now_ms, self.config)
@@ -316,8 +319,9 @@ class Replica:
                 # It had all there was when it last fetched, also where an incremental fetch
                 # did not name this partition (KIP-227).
                 last_fetch_ms = self.last_fetches.get(follower.broker_id, NEVER_MS)
-                follower.last_caught_up_ms = max(follower.last_caught_up_ms, last_fetch_ms)
-        if len(self.registration.isr) == 1:
+                if last_fetch_ms > follower.last_caught_up_ms:
+                    follower.last_caught_up_ms = last_fetch_ms
+        if len(self.isr) == 1:
             self.advance_high_watermark(now_ms)
         return appended
 
@@ -341,7 +345,7 @@ class Replica:
     def check_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """Does the asker believe in the same leader epoch (-1: it does not say)?  KIP-320."""
         if current_leader_epoch == self.leader_epoch or current_leader_epoch == -1:
-            return NONE
+            return NO_ERROR
         if current_leader_epoch < self.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -357,7 +361,7 @@ class Replica:
             return None
         if len(self.maximal_isr) < self.min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return NONE
+        return NO_ERROR
 
     def append_as_follower(self, batches: list[Batch], now_ms: int) -> None:
         """Append what the leader sent, and take over the leader's epochs with it."""

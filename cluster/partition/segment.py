@@ -10,7 +10,7 @@ from bisect import bisect_right
 from operator import attrgetter
 from typing import Final, final
 
-from cluster.config.definitions import TopicConfig
+from cluster.partition.rules import AppendRules
 from cluster.protocol.batches import NO_TIMESTAMP, Batch
 
 _BASE_OFFSET: Final = attrgetter("base_offset")
@@ -47,21 +47,21 @@ class Segment:
             return 0
         return index if batches[index].last_offset >= offset else index + 1
 
-    def full(self, batch: Batch, now_ms: int, config: TopicConfig) -> bool:
+    def full(self, batch: Batch, now_ms: int, rules: AppendRules) -> bool:
         """Whether `batch` must go into a new segment, by segment.bytes or segment.ms.
 
         Time is counted between the timestamps of the first and the new batch, or from creation
         where there are none.
         """
         batches = self.batches
-        if self.size_bytes + batch.size_bytes > config.max_segment_bytes:
+        if self.size_bytes + batch.size_bytes > rules.max_segment_bytes:
             return True
         if not batches:
             return False
         first_timestamp = batches[0].max_timestamp
         if first_timestamp >= 0 and batch.max_timestamp >= 0:
-            return batch.max_timestamp - first_timestamp > config.segment_ms
-        return now_ms - self.created_ms > config.segment_ms
+            return batch.max_timestamp - first_timestamp > rules.segment_ms
+        return now_ms - self.created_ms > rules.segment_ms
 
     def replace(self, batches: list[Batch]) -> None:
         """Hold `batches` (truncated, or compacted) from now on."""

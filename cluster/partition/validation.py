@@ -17,6 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from cluster.config.definitions import TopicConfig
+from cluster.partition.rules import BEFORE_UNLIMITED, AppendRules
 from cluster.protocol import compression
 from cluster.protocol.batches import (
     CODEC_MASK,
@@ -35,9 +36,8 @@ from cluster.protocol.batches import (
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import Record, build_batch, read_records
 
-BEFORE_UNLIMITED: Final = 2**63 - 1
-"""Default of message.timestamp.before.max.ms."""
-
+ZSTD: Final = 4
+NO_CODEC: Final = 0
 _RECORDS_ADDED_UP_MAX: Final = 8
 _TEXTS_SHOWN: Final = 3
 _MAX_TIMESTAMP_AT: Final = 35
@@ -55,7 +55,7 @@ class Refusal(Struct, gc=False):
 
 
 def admit(
-    buffer: bytes | bytearray | memoryview, config: TopicConfig, now_ms: int, from_client: bool
+    buffer: bytes | bytearray | memoryview, rules: AppendRules, now_ms: int, from_client: bool
 ) -> Batch | Refusal:
     """Return the one batch in `buffer` as it is to be appended, but for offset and leader epoch."""
     try:
@@ -69,26 +69,33 @@ def admit(
             shows_log_start=False,
         )
     batch = batches[0]
-    refusal = check_header(batch, config, from_client)
+    refusal = check_header(batch, rules, from_client)
     if refusal is not None:
         return refusal
-    batch, refusal = check_contents(batch, config, now_ms)
+    if (
+        rules.takes_as_sent
+        and not batch.attributes & LOG_APPEND_TIME_BIT
+        and batch.max_timestamp - now_ms <= rules.timestamp_after_max_ms
+    ):
+        refusal = _check_frames(batch, batch.attributes & CODEC_MASK)
+    else:
+        batch, refusal = check_contents(batch, rules.config, now_ms)
     if refusal is not None:
         return refusal
-    if batch.size_bytes > config.max_segment_bytes:
+    if batch.size_bytes > rules.max_segment_bytes:
         return Refusal(
             ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"batch of {batch.size_bytes} bytes exceeds segment.bytes ({config.max_segment_bytes})",
+            f"batch of {batch.size_bytes} bytes exceeds segment.bytes ({rules.max_segment_bytes})",
             shows_log_start=False,
         )
     return batch
 
 
-def check_header(batch: Batch, config: TopicConfig, from_client: bool) -> Refusal | None:
+def check_header(batch: Batch, rules: AppendRules, from_client: bool) -> Refusal | None:
     """Check what needs no look at the records, but for the crc."""
     if (
-        batch.size_bytes <= config.max_message_bytes
-        and batch.attributes & CODEC_MASK <= compression.ZSTD
+        batch.size_bytes <= rules.max_message_bytes
+        and batch.attributes & CODEC_MASK <= ZSTD
         and check_crc(batch)
     ):
         if not from_client:
@@ -100,7 +107,7 @@ def check_header(batch: Batch, config: TopicConfig, from_client: bool) -> Refusa
             and (batch.producer_id < 0 or batch.base_sequence >= 0)
         ):
             return None
-    refusal = _first_fault(batch, config, from_client)
+    refusal = _first_fault(batch, rules.config, from_client)
     assert refusal is not None, batch
     return refusal
 
@@ -183,15 +190,24 @@ def check_contents(batch: Batch, config: TopicConfig, now_ms: int) -> tuple[Batc
         batch, refusal = _check_opened(batch, config, now_ms, codec, compacted)
         if refusal is not None:
             return batch, refusal
-    elif (
-        codec == compression.NONE
-        and batch.record_count <= _RECORDS_ADDED_UP_MAX
-        and not frames_add_up(batch)
-    ):
-        return batch, _invalid(f"bytes of the batch are not {batch.record_count} records")
+    else:
+        refusal = _check_frames(batch, codec)
+        if refusal is not None:
+            return batch, refusal
     if log_append_time:
         _stamp(batch, LOG_APPEND_TIME, now_ms)
     return batch, None
+
+
+def _check_frames(batch: Batch, codec: int) -> Refusal | None:
+    """What is looked at in a batch that is not opened."""
+    if (
+        codec == NO_CODEC
+        and batch.record_count <= _RECORDS_ADDED_UP_MAX
+        and not frames_add_up(batch)
+    ):
+        return _invalid(f"bytes of the batch are not {batch.record_count} records")
+    return None
 
 
 def _check_opened(

@@ -50,8 +50,10 @@ LOG_APPEND_TIME: Final = 1
 _LEGACY_MIN_BYTES: Final = 14
 _INT32: Final = Layout(">i")
 _UINT32: Final = Layout(">I")
-_unpack_header = HEADER.unpack_from
-_unpack_crc = _UINT32.unpack_from
+_unpack_header: Final = HEADER.unpack_from
+_unpack_crc: Final = _UINT32.unpack_from
+_crc32c_of: Final = crc32c_of
+_View: Final = memoryview  # compiled code looks for a builtin each time, and for a Final never
 
 
 class InvalidRecords(Exception):
@@ -139,7 +141,7 @@ def parse_batches(buffer: Buffer) -> list[Batch]:
     InvalidRecords where no batch can be told (CORRUPT_MESSAGE), or one is of an older format
     (INVALID_RECORD).  Neither crc nor records are looked at.
     """
-    view = buffer if type(buffer) is memoryview else memoryview(buffer)
+    view = buffer if type(buffer) is _View else _View(buffer)
     size = len(view)
     if size < HEADER_BYTES:
         _refuse_short(view, 0)
@@ -220,15 +222,16 @@ def _refuse_short(view: memoryview, position: int) -> None:
 def check_crc(batch: Batch) -> bool:
     """Whether the stored CRC-32C is that of the batch's bytes."""
     buffer = batch.buffer
-    view = buffer if type(buffer) is memoryview else memoryview(buffer)
+    view = buffer if type(buffer) is _View else _View(buffer)
     stored: int = _unpack_crc(view, CRC_AT)[0]
-    return stored == crc32c_of(view[CRC_START:])
+    return stored == _crc32c_of(view[CRC_START:])
 
 
 def frames_add_up(batch: Batch) -> bool:
     """Whether an uncompressed batch consists of exactly its declared number of records, going by
     the length before each.  Costs a third of a microsecond a record."""
-    view = memoryview(batch.buffer)
+    buffer = batch.buffer
+    view = buffer if type(buffer) is _View else _View(buffer)
     position, end = HEADER_BYTES, batch.size_bytes
     for _ in range(batch.record_count):
         shift = encoded = 0

@@ -10,7 +10,6 @@ to do now.  Guarantees: contract.py, 1 to 8.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Any, Final
@@ -73,7 +72,7 @@ class Dispatcher:
         self.quiet_until_us = NEVER_US
         """Nothing is due before this; may be earlier than `next_due_us()`, never later."""
         self._outlet = outlet
-        self._pending: deque[tuple[Process, int, Event]] = deque()
+        self._pending: list[tuple[Process, int, Event]] = []
         self._in_flight: list[tuple[int, int, int, Process, int, Event]] = []
         """(arrival_us, sequence, source, destination, its life, event)."""
         self._sequence = 0
@@ -164,19 +163,25 @@ class Dispatcher:
         assert not self._running, "a step called back into the dispatcher"
         self._running = True
         now_ms = self.now_us // 1000
-        pending, step_one = self._pending, self._step
-        steps = 0
+        wave: list[tuple[Process, int, Event]] = []
+        steps = taken = 0
         try:
-            while pending:
-                process, life, event = pending.popleft()
-                if process.life == life:
-                    step_one(process, event, now_ms)
-                    steps += 1
-                    if steps == MAX_STEPS:
-                        # What goes round is dropped: nodes ask again when no answer comes.
-                        pending.clear()
+            # Breadth first, so what a wave of events brings forth is the next wave.
+            while self._pending:
+                wave, self._pending, taken = self._pending, [], 0
+                for process, life, event in wave:
+                    taken += 1
+                    if process.life == life:
+                        self._step(process, event, now_ms)
+                        steps += 1
                     assert steps < MAX_STEPS, f"no end: node {process.node_id} gets {event}"
         finally:
+            if steps == MAX_STEPS:
+                # What goes round is dropped: nodes ask again when no answer comes.
+                self._pending = []
+            elif taken < len(wave):
+                # A step raised: what came behind it has its turn in the next run.
+                self._pending[:0] = wave[taken:]
             self._running = False
             self._read_deadlines()
 

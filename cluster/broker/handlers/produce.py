@@ -42,9 +42,9 @@ _NO_SUCH_PARTITION: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID,
 )  # fmt: skip
 
-Answer = m.ProduceResponse
-TopicAnswer = m.ProduceResponse.TopicProduceResponse
-PartitionAnswer = m.ProduceResponse.PartitionProduceResponse
+Answer: Final = m.ProduceResponse
+TopicAnswer: Final = m.ProduceResponse.TopicProduceResponse
+PartitionAnswer: Final = m.ProduceResponse.PartitionProduceResponse
 _NO_HINT: Final = m.ProduceResponse.LeaderIdAndEpoch()
 
 
@@ -80,20 +80,20 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
         answers: list[m.ProduceResponse.PartitionProduceResponse] = []
         topics.append(TopicAnswer(topic.name, topic.topic_id, answers))
         for data in topic.partition_data:
-            answer = PartitionAnswer(data.index, current_leader=_NO_HINT)
-            answers.append(answer)
             replica = _find_leader(broker, request, topic, data)
-            if isinstance(replica, ErrorCode):
-                _fail(answer, replica)
+            if not isinstance(replica, Replica):
+                answers.append(_failed(data.index, replica))
                 continue
             appended = replica.append_as_leader(data.records, acks, now_ms)
             data.records = None
             if appended.error:
-                _refuse(answer, appended)
+                answers.append(_refused(data.index, appended))
                 continue
-            answer.base_offset = appended.base_offset
-            answer.log_append_time_ms = appended.log_append_time_ms
-            answer.log_start_offset = appended.log_start_offset
+            answer = PartitionAnswer(
+                data.index, appended.error, appended.base_offset, appended.log_append_time_ms,
+                appended.log_start_offset, [], None, _NO_HINT,
+            )  # fmt: skip
+            answers.append(answer)
             moved[replica] = None
             if acks == ACKS_ALL:
                 if delayed is None:
@@ -117,7 +117,7 @@ def _find_leader(
         replica = broker.replicas.find_by_id(topic.topic_id, data.index)
     else:
         replica = broker.replicas.find(topic.name, data.index)
-    if replica in _NO_SUCH_PARTITION:
+    if not isinstance(replica, Replica) and replica in _NO_SUCH_PARTITION:
         return replica
     records = data.records
     if not records and (records is None or request.api_version >= FIRST_PRODUCE_OF_BATCHES):
@@ -131,7 +131,7 @@ def _find_leader(
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     if request.body.acks not in (-1, 0, 1):
         return ErrorCode.INVALID_REQUIRED_ACKS
-    if isinstance(replica, ErrorCode):
+    if not isinstance(replica, Replica):
         return replica
     if replica.topic in INTERNAL_TOPICS and request.client_id != ADMIN_CLIENT_ID:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -150,9 +150,13 @@ def _fail(answer: Any, error: ErrorCode) -> None:
     answer.log_start_offset = -1
 
 
-def _refuse(answer: Any, appended: Appended) -> None:
+def _failed(index: int, error: ErrorCode) -> m.ProduceResponse.PartitionProduceResponse:
+    return PartitionAnswer(index, error, -1, -1, -1, [], None, _NO_HINT)
+
+
+def _refused(index: int, appended: Appended) -> m.ProduceResponse.PartitionProduceResponse:
     """The log did not take the batch.  As from Kafka, there are words only about single records."""
-    _fail(answer, appended.error)
+    answer = _failed(index, appended.error)
     answer.log_start_offset = appended.log_start_offset
     if appended.record_errors:
         answer.error_message = appended.error_message
@@ -160,6 +164,7 @@ def _refuse(answer: Any, appended: Appended) -> None:
             m.ProduceResponse.BatchIndexAndErrorMessage(index, text)
             for index, text in appended.record_errors
         ]
+    return answer
 
 
 def _with_hints(
