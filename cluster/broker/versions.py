@@ -43,7 +43,7 @@ BETWEEN_BROKERS: Final = (
 _FEATURE_SINCE: Final = {
     "metadata.version": (3, 3), "kraft.version": (3, 9), "transaction.version": (4, 0),
     "group.version": (4, 0), "eligible.leader.replicas.version": (4, 0), "share.version": (4, 1),
-    "streams.version": (4, 1),
+    "streams.version": (4, 2),
 }  # fmt: skip
 
 _SAID_BEFORE: Final = {
