@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from cluster.broker.appends import ACKS_ALL, DelayedAppend
 from cluster.broker.fetching import current_leader, node_endpoints
+from cluster.broker.handlers.produce_once import once_each
 from cluster.broker.old_formats import FIRST_PRODUCE_OF_BATCHES, as_of_its_time, take_message_set
 from cluster.broker.registry import NO_RESPONSE, PARKED, handles
 from cluster.broker.versions import LATEST
@@ -76,7 +77,10 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     response = Answer(topics)
     delayed: DelayedProduce | None = None
     moved = broker.replicas.moved
-    for topic in body.topic_data:
+    topic_data = body.topic_data
+    if len(topic_data) != 1 or len(topic_data[0].partition_data) != 1:
+        topic_data = once_each(topic_data)
+    for topic in topic_data:
         answers: list[m.ProduceResponse.PartitionProduceResponse] = []
         topics.append(TopicAnswer(topic.name, topic.topic_id, answers))
         for data in topic.partition_data:
