@@ -30,6 +30,8 @@ FIRST_WITHOUT_FORMATS_0_AND_1: Final = (4, 0)
 """KIP-896: from here on Produce begins with v3; v0 to v2 are listed for librdkafka's sake alone."""
 FIRST_TO_TELL_OF_API_VERSIONS: Final = (2, 4)
 """KIP-511: before it, an answer to a too new ApiVersions has the error and no versions."""
+FIRST_WITH_PARTITION_DEFAULTS: Final = (2, 4)
+"""KIP-464: CreateTopics with -1 partitions or replicas, which were errors before."""
 FIRST_WITH_EPOCHS_OF_FEATURES: Final = (2, 7)
 """KIP-584: ZooKeeper brokers tell an epoch, 0 as long as no feature is finalized."""
 

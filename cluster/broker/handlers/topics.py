@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.broker.handlers.forwarding import forward
 from cluster.broker.registry import handles
+from cluster.broker.versions import FIRST_WITH_PARTITION_DEFAULTS
 from cluster.contract import Request
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
@@ -29,7 +30,18 @@ def create_topics(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     answer (KIP-525); v7 topic ids (KIP-516).
     Not done: policies, quotas.
     """
+    if broker.release.number < FIRST_WITH_PARTITION_DEFAULTS:
+        _take_no_defaults(request.body)
     return forward(broker, request, request.body.timeout_ms, create_topics_timed_out, now_ms)
+
+
+def _take_no_defaults(request: m.CreateTopicsRequest) -> None:
+    """Make -1, the sign for a default, the 0 that the controller refuses; partitions come first."""
+    for topic in request.topics:
+        if not topic.assignments and topic.num_partitions == -1:
+            topic.num_partitions = 0
+        elif not topic.assignments and topic.replication_factor == -1:
+            topic.replication_factor = 0
 
 
 @handles(ApiKey.DELETE_TOPICS, versions=(1, 6))

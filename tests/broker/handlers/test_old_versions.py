@@ -108,6 +108,15 @@ def test_create_topics__zookeeper_brokers_that_are_not_the_controller_refuse(
     assert len(one.asked) == (error is None)
 
 
+@pytest.mark.parametrize(("version", "asked"), [("2.3", (0, -1)), ("2.4", (-1, -1))])
+def test_create_topics__defaults_came_with_2_4(version: str, asked: tuple[int, int]) -> None:
+    one = one_of(version)
+    topic = m.CreateTopicsRequest.CreatableTopic(name="n", num_partitions=-1, replication_factor=-1)
+    assert one.ask(ApiKey.CREATE_TOPICS, 0, m.CreateTopicsRequest([topic], 1_000)) is None
+    (sent,) = one.asked[0].message.body.topics
+    assert (sent.num_partitions, sent.replication_factor) == asked
+
+
 def test_create_topics__the_zookeeper_controller_is_told_of_and_serves() -> None:
     one = OneBroker(broker_records(0, 1, 2, fenced=(0,)))
     one.broker.release = releases()["2.8"]
