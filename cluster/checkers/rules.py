@@ -87,7 +87,11 @@ def registration_violations(
     new: PartitionRegistration, old: PartitionRegistration | None
 ) -> Iterator[tuple[str, str]]:
     """(name, text) of what is wrong with a partition as the controller has it now."""
-    outside = [broker for broker in (*new.isr, *new.elr) if broker not in new.replicas]
+    outside = [broker for broker in new.isr if broker not in new.replicas]
+    if old is None or new.replicas == old.replicas:
+        # Replicas that a reassignment took away stay in the ELR as long as that is not changed.
+        before = () if old is None else old.elr
+        outside += [broker for broker in new.elr if broker not in (*new.replicas, *before)]
     if outside:
         yield "isr-not-replicas", f"{outside} are not among {list(new.replicas)}"
     if new.leader != NO_LEADER and new.leader not in new.isr:

@@ -33,6 +33,13 @@ _MODES: Final = {0: ElectionMode.PREFERRED, 1: ElectionMode.UNCLEAN}
 MAX_ELECTIONS_PER_LOOK: Final = 1000
 """Kafka: QuorumController.MAX_ELECTIONS_PER_IMBALANCE."""
 
+_WORDS: Final = {
+    ErrorCode.ELECTION_NOT_NEEDED: "Leader election not needed for topic partition.",
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
+}
+"""As Kafka's broker words them."""
+
 _BY_OPERATOR: Final = "asked by the operator"
 
 
@@ -109,7 +116,7 @@ def _elect_one(
 
 
 def _plain(code: ErrorCode) -> ApiError:
-    return ApiError(code, code.text)
+    return ApiError(code, _WORDS[code])
 
 
 def move(node: ControllerNode, event: MoveLeader) -> None:

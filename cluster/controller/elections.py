@@ -174,12 +174,11 @@ def _targets(
     if not elr_enabled or len(target) >= min_isr:
         return _Targets(target, (), assigned, done is not None)
     candidates = dict.fromkeys((*partition.elr, *partition.isr))
-    elr = (
-        broker
-        for broker in candidates
-        # DIFFERS: Kafka leaves brokers in the ELR that are replicas no more.
-        if broker in assigned.replicas and broker not in target and broker != unclean_shutdown
-    )
+    # As in Kafka who is no replica any more may stay in the ELR; it is not elected, though.
+    # DIFFERS: when it is to become one again it leaves: in Kafka it could lead with an empty log.
+    newcomers = [broker for broker in assigned.replicas if broker not in partition.replicas]
+    gone = (*target, *newcomers, unclean_shutdown)
+    elr = (broker for broker in candidates if broker not in gone)
     return _Targets(target, tuple(sorted(elr)), assigned, done is not None)
 
 

@@ -5,7 +5,7 @@ brings back.  Never: chooses leaders or an ISR's order (elections.py), knows a c
 Kafka: PartitionReassignmentReplicas, PartitionReassignmentRevert; KIP-455.
 
     replicas 1 2 3, to 2 3 4   -> replicas 2 3 4 1, adding 4, removing 1
-    4 is in the ISR            -> replicas 2 3 4: done, and 1 deletes its log
+    4 is in the ISR            -> replicas 2 3 4: done, and 1 deletes its log (2 and 3 may lag)
     given up before            -> replicas 2 3 1: done, and 4 deletes its log
 """
 
@@ -59,7 +59,8 @@ def towards(partition: PartitionRegistration, target: tuple[int, ...]) -> Assign
     """The assignment while `partition` moves to the brokers of `target`, whatever moved before.
 
     As in Kafka those added or removed by a reassignment under way stay named as such when the new
-    one adds or removes nobody itself.
+    one adds or removes nobody itself; so one back to the replicas of before may name a broker as
+    both, and does not end until it is cancelled.
     """
     current = partition.replicas
     removing = tuple(sorted(broker for broker in current if broker not in target))
@@ -72,13 +73,20 @@ def towards(partition: PartitionRegistration, target: tuple[int, ...]) -> Assign
 
 
 def completed(assignment: Assignment, isr: tuple[int, ...]) -> Completed | None:
-    """What remains once all who are to stay are in the ISR; None before, or if nothing moves."""
+    """What remains once all who come are in the ISR; None before, or if nothing moves.
+
+    Where more leave than come, all who stay must be in the ISR too, so that none of the replicas
+    in sync is given away.
+    """
     if not assignment.in_progress:
         return None
-    leaving = assignment.removing
+    adding, leaving = assignment.adding, assignment.removing
     staying = tuple(broker for broker in assignment.replicas if broker not in leaving)
     in_sync = tuple(broker for broker in isr if broker not in leaving)
-    if not staying or not in_sync or any(broker not in in_sync for broker in staying):
+    if not staying or (leaving and not in_sync):
+        return None
+    needed = staying if len(adding) < len(leaving) else adding
+    if any(broker not in in_sync for broker in (*adding, *needed)):
         return None
     return Completed(staying, in_sync)
 

@@ -46,10 +46,12 @@ class MovingStorm(Storm):
         self.operator.ask(via, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, body)
 
     def _is_whole(self) -> bool:
-        return super()._is_whole() and not any(
-            registration.adding_replicas or registration.removing_replicas
-            for registration, _ in self._replicas()
-        )
+        for registration, _ in self._replicas():
+            adding, removing = {*registration.adding_replicas}, {*registration.removing_replicas}
+            # Who is to come and to leave at once keeps a reassignment under way for ever.
+            if (adding or removing) and not adding & removing:
+                return False
+        return super()._is_whole()
 
 
 if __name__ == "__main__":

@@ -240,7 +240,8 @@ class Storm:
             producer.close()
         driver.run_for(20_000)
         for registration, _ in self._replicas():
-            if registration.leader < 0 and not (registration.isr or registration.elr):
+            eligible = {*registration.isr, *registration.elr} & {*registration.replicas}
+            if registration.leader < 0 and not eligible:
                 # Only an operator who bears the loss can help (KIP-966).
                 driver.verbs.elect(TOPIC, registration.partition, True, lambda _: None)
         if not driver.run_until_condition(self._is_whole, self.heal_limit_ms):
