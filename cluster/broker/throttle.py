@@ -86,6 +86,13 @@ class ByteRate:
             self._samples[self._current].reset(now_ms)
         return self._samples[self._current]
 
+    def begin_idle(self, now_ms: int) -> None:
+        """Count as if next to nothing had passed for as long as is looked at."""
+        for ago in range(self._count, 0, -1):
+            self._samples.append(_Sample(now_ms - ago * self._window_ms))
+            self._samples[-1].last_event_ms += self._window_ms - 1
+        self._current = len(self._samples) - 1
+
     def measure(self, now_ms: int) -> float:
         """The rate as of now, in bytes a second."""
         if not self._samples:
@@ -126,6 +133,12 @@ class Throttle:
         else:
             self._topics.pop(topic, None)
         return bool(self._topics)
+
+    def begin_idle(self, now_ms: int) -> None:
+        """Kafka's leaders count what surrounds the records of every answer to a follower, whether
+        anything is throttled or not: so a throttle finds eleven seconds in which more could have
+        passed, and lets that through at once."""
+        self._rate.begin_idle(now_ms)
 
     def is_throttled(self, topic: str, partition: int) -> bool:
         """Whether this broker's replica is named in its topic's config."""
@@ -190,10 +203,13 @@ class Throttles:
         self.leader: Throttle | None = None
         self.follower: Throttle | None = None
 
-    def on_topic(self, topic: str) -> None:
+    def on_topic(self, topic: str, now_ms: int) -> None:
         """A topic's configs have changed, or it is gone."""
         configs = self._broker.image.topic_configs(topic)
-        self.leader = self._changed(self.leader, topic, configs.get(LEADER_REPLICAS, ""))
+        before = self.leader
+        self.leader = self._changed(before, topic, configs.get(LEADER_REPLICAS, ""))
+        if before is None and self.leader is not None and self._broker.replicas.last_fetches:
+            self.leader.begin_idle(now_ms)
         self.follower = self._changed(self.follower, topic, configs.get(FOLLOWER_REPLICAS, ""))
         self.on_rates()
 

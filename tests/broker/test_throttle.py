@@ -23,7 +23,7 @@ from tests.broker.test_reassignments import reassign
 LEADER = "leader.replication.throttled."
 FOLLOWER = "follower.replication.throttled."
 MEGABYTES = 20
-LIMIT = 500_000
+LIMIT = 1_000_000
 
 
 # ------------------------------------------------------------------------------------ the rate
@@ -108,10 +108,11 @@ def test_throttle__without_one_a_move_takes_no_time() -> None:
     assert took_ms < 2_000
 
 
-@pytest.mark.parametrize("side", ["leader", "follower"])
-def test_throttle__a_move_keeps_to_the_rate(side: str) -> None:
+@pytest.mark.parametrize(("side", "kafkas_ms"), [("leader", 11_800), ("follower", 20_500)])
+def test_throttle__a_move_keeps_to_the_rate(side: str, kafkas_ms: int) -> None:
+    """As long as 4.3.1 takes; its leaders have saved up for eleven seconds when it begins."""
     took_ms, t = moved_after_ms(side)
-    assert took_ms == pytest.approx(MEGABYTES * 1_000_000 / LIMIT * 1_000, rel=0.15)
+    assert took_ms == pytest.approx(kafkas_ms, rel=0.1)
     # The replicas in sync were never kept waiting: what is produced meanwhile is acked.
     assert t.produce(b"after").error == "NONE"
     assert sorted(t.isr) == [1, 2, 4]
