@@ -16,9 +16,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, final
 
+from cluster.broker.fetching import NO_DIVERGENCE
 from cluster.broker.peers import PeerCall
 from cluster.partition.replica import Replica
 from cluster.protocol import messages as m
+from cluster.protocol.batches import Batch
 from cluster.protocol.errors import ErrorCode
 from cluster.trace import kinds
 
@@ -36,46 +38,18 @@ FetchPartition: Final = m.FetchRequest.FetchPartition
 ReplicaState: Final = m.FetchRequest.ReplicaState
 
 
-class Fetchers:
-    """One fetcher for each broker that leads something this broker follows."""
+@final
+class FetchCall(PeerCall):
+    """One fetch under way."""
 
-    def __init__(self, broker: BrokerNode) -> None:
-        self._broker = broker
-        self._by_leader: dict[int, ReplicaFetcher] = {}
-        self._leader_of: dict[Replica, int] = {}
+    __slots__ = ("_fetcher",)
 
-    def put(self, replica: Replica) -> None:
-        """Follow the leader that the replica's registration names, from its log end on."""
-        self.remove(replica)
-        leader = replica.registration.leader
-        if leader < 0 or leader not in self._broker.image.brokers:
-            return
-        fetcher = self._by_leader.get(leader)
-        if fetcher is None:
-            fetcher = self._by_leader[leader] = ReplicaFetcher(self._broker, leader)
-        self._leader_of[replica] = leader
-        fetcher.put(replica)
+    def __init__(self, fetcher: ReplicaFetcher, leader: int) -> None:
+        super().__init__(leader)
+        self._fetcher = fetcher
 
-    def remove(self, replica: Replica) -> None:
-        """Stop fetching for `replica`, if anything was."""
-        leader = self._leader_of.pop(replica, None)
-        if leader is not None:
-            self._by_leader[leader].remove(replica)
-
-    def on_brokers_changed(self) -> None:
-        """Followers of a broker that was not known when they were put try again."""
-        for replica in self._broker.replicas.all():
-            if not replica.is_leader and replica not in self._leader_of:
-                self.put(replica)
-
-    def send(self, now_ms: int) -> None:
-        """Fetch wherever something is to be fetched and nothing is under way."""
-        for leader, fetcher in list(self._by_leader.items()):
-            if fetcher.is_idle:
-                fetcher.stop()
-                del self._by_leader[leader]
-            else:
-                fetcher.send(now_ms)
+    def answered(self, body: Any, now_ms: int) -> None:
+        self._fetcher.on_answer(body, now_ms)
 
 
 @final
@@ -86,16 +60,18 @@ class ReplicaFetcher:
         self._broker = broker
         self._leader = leader
         self._replicas: dict[tuple[bytes, int], Replica] = {}
-        self._named: dict[tuple[bytes, int], None] = {}
+        self._named: dict[Replica, None] = {}
         """To be named in the next request: new, or their position has changed."""
-        self._forgotten: dict[tuple[bytes, int], None] = {}
-        self._in_session: dict[tuple[bytes, int], tuple[int, int]] = {}
-        """(leader epoch, log end) with which it was named last."""
+        self._forgotten: dict[Replica, None] = {}
+        self._in_session: dict[Replica, None] = {}
+        """What the leader's session has, as far as this side knows."""
+        self._state = ReplicaState(broker.node_id, broker.epoch)
+        self._state_epoch = broker.epoch
         self._session_id = 0
         self._session_epoch = 0
-        self._held: dict[tuple[bytes, int], None] = {}
+        self._held: dict[Replica, None] = {}
         """Left out for as long as a throttle says (throttle.py)."""
-        self._under_way: PeerCall | None = None
+        self._under_way: FetchCall | None = None
         self._backs_off = False
         """The leader did not answer, and is left alone for replica.fetch.backoff.ms."""
 
@@ -105,19 +81,20 @@ class ReplicaFetcher:
 
     def put(self, replica: Replica) -> None:
         self._replicas[replica.key] = replica
-        self._named[replica.key] = None
-        self._forgotten.pop(replica.key, None)
+        self._named[replica] = None
+        self._forgotten.pop(replica, None)
+        replica.asked_in_epoch = -1
 
     def remove(self, replica: Replica) -> None:
         key = replica.key
         self._replicas.pop(key, None)
-        self._leave_out(key)
+        self._leave_out(replica)
         self._broker.timers.cancel(("fetcher", self._leader, key))
 
-    def _leave_out(self, key: tuple[bytes, int]) -> None:
-        self._named.pop(key, None)
-        if key in self._in_session:
-            self._forgotten[key] = None
+    def _leave_out(self, replica: Replica) -> None:
+        self._named.pop(replica, None)
+        if replica in self._in_session:
+            self._forgotten[replica] = None
 
     def stop(self) -> None:
         """Nothing is followed there any more."""
@@ -135,15 +112,18 @@ class ReplicaFetcher:
         if self._under_way is not None or self._backs_off:
             return
         broker = self._broker
-        config = broker.config
+        config, epoch = broker.config, broker.epoch
         if self._held or broker.throttles.follower is not None:
             self._hold_back(now_ms)
         if not self._wants_any():
             return
+        if epoch != self._state_epoch:
+            self._state = ReplicaState(broker.node_id, epoch)
+            self._state_epoch = epoch
         request = FetchRequest(
             None,  # cluster id
             NO_REPLICA_ID,  # v15+ has it in the replica state
-            ReplicaState(broker.node_id, broker.epoch),
+            self._state,
             config.replica_fetch_wait_max_ms,
             config.replica_fetch_min_bytes,
             config.replica_fetch_response_max_bytes,
@@ -154,9 +134,8 @@ class ReplicaFetcher:
             self._forgotten_topics() if self._forgotten else [],
         )
         timeout_ms = config.replica_socket_timeout_ms
-        self._under_way = broker.peers.ask(
-            self._leader, request, self._on_answer, timeout_ms, now_ms
-        )
+        call = self._under_way = FetchCall(self, self._leader)
+        broker.peers.put(call, request, timeout_ms, now_ms)
 
     def _wants_any(self) -> bool:
         """False while all there is to follow is left out: an empty fetch is answered at once."""
@@ -165,46 +144,50 @@ class ReplicaFetcher:
     def _hold_back(self, now_ms: int) -> None:
         """Leave out what is throttled and behind while the rate is exceeded; else name it again."""
         timers, throttle = self._broker.timers, self._broker.throttles.follower
-        held: dict[tuple[bytes, int], None] = {}
+        held: dict[Replica, None] = {}
         for key, replica in self._replicas.items():
             if throttle is not None and throttle.holds_back(replica, now_ms):
-                held[key] = None
-                self._leave_out(key)
-            elif key in self._held and ("fetcher", self._leader, key) not in timers:
-                self._named[key] = None
-                self._forgotten.pop(key, None)
+                held[replica] = None
+                self._leave_out(replica)
+            elif replica in self._held and ("fetcher", self._leader, key) not in timers:
+                self._named[replica] = None
+                self._forgotten.pop(replica, None)
         self._held = held
         if held and not self._wants_any():
             until_ms = now_ms + self._broker.config.replica_fetch_backoff_ms
             timers.set(("fetcher", self._leader, "throttle"), until_ms, self.send)
 
     def _topics(self, max_bytes: int) -> list[m.FetchRequest.FetchTopic]:
-        """What is to be named, with the position that each has now."""
-        topics: dict[bytes, m.FetchRequest.FetchTopic] = {}
-        for key in self._named:
-            replica = self._replicas[key]
+        """What is to be named, with the position that each has now.  As in Kafka's builder those
+        of a topic are together where they come one behind the other."""
+        topics: list[m.FetchRequest.FetchTopic] = []
+        partitions: list[m.FetchRequest.FetchPartition] = []
+        topic_id = b""
+        for replica in self._named:
             log = replica.log
-            log_end_offset = log.log_end_offset
-            topic_id, partition = key
-            topic = topics.get(topic_id)
-            if topic is None:
-                topic = topics[topic_id] = FetchTopic(replica.topic, topic_id, [])
-            topic.partitions.append(
+            epoch, end_offset = replica.leader_epoch, log.log_end_offset
+            if replica.topic_id != topic_id:
+                topic_id, partitions = replica.topic_id, []
+                topics.append(FetchTopic(replica.topic, topic_id, partitions))
+            partitions.append(
                 FetchPartition(
-                    partition, replica.leader_epoch, log_end_offset, log.epochs.latest,
-                    log.log_start_offset, max_bytes,
+                    replica.partition, epoch, end_offset, log.epochs.latest, log.log_start_offset,
+                    max_bytes,
                 )
             )  # fmt: skip
-            self._forgotten.pop(key, None)
-            self._in_session[key] = (replica.leader_epoch, log_end_offset)
+            self._in_session[replica] = None
+            if self._forgotten:
+                self._forgotten.pop(replica, None)
+            replica.asked_in_epoch = epoch
+            replica.asked_end_offset = end_offset
         self._named = {}
-        return list(topics.values())
+        return topics
 
     def _forgotten_topics(self) -> list[m.FetchRequest.ForgottenTopic]:
         partitions: dict[bytes, list[int]] = {}
-        for topic_id, partition in self._forgotten:
-            partitions.setdefault(topic_id, []).append(partition)
-            self._in_session.pop((topic_id, partition), None)
+        for replica in self._forgotten:
+            partitions.setdefault(replica.topic_id, []).append(replica.partition)
+            self._in_session.pop(replica, None)
         self._forgotten = {}
         return [
             m.FetchRequest.ForgottenTopic(topic_id=topic_id, partitions=indexes)
@@ -213,7 +196,7 @@ class ReplicaFetcher:
 
     # ------------------------------------------------------------------------- the answer
 
-    def _on_answer(self, response: m.FetchResponse | None, now_ms: int) -> None:
+    def on_answer(self, response: m.FetchResponse | None, now_ms: int) -> None:
         self._under_way = None
         if response is None:
             self._begin_anew()
@@ -224,23 +207,25 @@ class ReplicaFetcher:
             self._begin_anew()
             self.send(now_ms)
             return
-        self._session_id = response.session_id
-        self._session_epoch = self._session_epoch % 0x7FFFFFFF + 1 if self._session_id else 0
+        session_id = self._session_id = response.session_id
+        self._session_epoch = self._session_epoch % 0x7FFFFFFF + 1 if session_id else 0
         for topic in response.responses:
+            topic_id = topic.topic_id
             for data in topic.partitions:
-                key = (topic.topic_id, data.partition_index)
-                replica = self._replicas.get(key)
+                replica = self._replicas.get((topic_id, data.partition_index))
                 if replica is not None and self._is_about_now(replica):
                     self._take(replica, data, now_ms)
-        if not self._session_id:
+        if not session_id:
             self._begin_anew()
         self.send(now_ms)
 
     def _is_about_now(self, replica: Replica) -> bool:
         """Is the answer to what would be asked now?  Others may have led since, and been followed:
         then what this leader said is of the past.  Kafka: processFetchRequest's check."""
-        asked = self._in_session.get(replica.key)
-        return asked == (replica.leader_epoch, replica.log.log_end_offset)
+        return (
+            replica.asked_in_epoch == replica.leader_epoch
+            and replica.asked_end_offset == replica.log.log_end_offset
+        )
 
     def _begin_anew(self) -> None:
         """The next fetch is a full one, naming everything but what is left out for a while."""
@@ -249,9 +234,11 @@ class ReplicaFetcher:
         self._in_session = {}
         self._forgotten = {}
         timers = self._broker.timers
-        self._named = {
-            key: None for key in self._replicas if ("fetcher", self._leader, key) not in timers
-        }
+        self._named = {}
+        for key, replica in self._replicas.items():
+            replica.asked_in_epoch = -1
+            if ("fetcher", self._leader, key) not in timers:
+                self._named[replica] = None
 
     def _back_off(self, now_ms: int) -> None:
         until_ms = now_ms + self._broker.config.replica_fetch_backoff_ms
@@ -266,8 +253,9 @@ class ReplicaFetcher:
         """What the leader said of one partition."""
         error = data.error_code
         if not error:
-            if data.diverging_epoch.end_offset >= 0:
-                self._truncate(replica, data.diverging_epoch)
+            diverging = data.diverging_epoch
+            if diverging is not NO_DIVERGENCE and diverging.end_offset >= 0:
+                self._truncate(replica, diverging)
             else:
                 self._append(replica, data, now_ms)
         elif error == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -279,24 +267,26 @@ class ReplicaFetcher:
     def _append(self, replica: Replica, data: m.FetchResponse.PartitionData, now_ms: int) -> None:
         moved = False
         batches = data.records
+        high_watermark, log_start_offset = data.high_watermark, data.log_start_offset
         if batches:
             end_offset = replica.log.log_end_offset
-            if batches[0].base_offset < end_offset == data.log_start_offset:
+            first: Batch = batches[0]
+            if first.base_offset < end_offset == log_start_offset:
                 # All that is here is deleted there, and its log begins inside a batch.
                 # DIFFERS: Kafka gives the partition up until a restart, unless this log is empty.
                 replica.truncate_fully_and_start_at(end_offset)
             replica.append_as_follower(batches, now_ms)
-            self._named[replica.key] = None
+            self._named[replica] = None
             moved = True
-        if replica.follow_high_watermark(data.high_watermark):
+        if replica.follow_high_watermark(high_watermark):
             moved = True
-        if data.log_start_offset > replica.log.log_start_offset:
-            moved |= replica.advance_log_start(min(data.log_start_offset, replica.high_watermark))
-            self._named[replica.key] = None
+        if log_start_offset > replica.log.log_start_offset:
+            moved |= replica.advance_log_start(min(log_start_offset, replica.high_watermark))
+            self._named[replica] = None
         throttle = self._broker.throttles.follower
         if throttle is not None:
             size_bytes = sum(batch.size_bytes for batch in batches or ())
-            throttle.record_fetched(replica, size_bytes, data.high_watermark, now_ms)
+            throttle.record_fetched(replica, size_bytes, high_watermark, now_ms)
         if moved and (replica.sessions or replica.fetches_waiting):
             self._broker.replicas.moved[replica] = None
 
@@ -322,7 +312,7 @@ class ReplicaFetcher:
         broker = self._broker
         from_offset, high_watermark = replica.log.log_end_offset, replica.high_watermark
         replica.truncate_to(to_offset)
-        self._named[replica.key] = None
+        self._named[replica] = None
         broker.replicas.moved[replica] = None
         if from_offset > to_offset:
             below = ", below its high watermark" if to_offset < high_watermark else ""
@@ -337,7 +327,7 @@ class ReplicaFetcher:
 
     def _leave_out_for_a_while(self, replica: Replica, now_ms: int) -> None:
         key = replica.key
-        self._leave_out(key)
+        self._leave_out(replica)
 
         def name_again(now_ms: int) -> None:
             if key in self._replicas:
@@ -351,7 +341,7 @@ class ReplicaFetcher:
 
     def _ask_offset(self, replica: Replica, timestamp: int, now_ms: int) -> None:
         """Where does the leader's log end, or begin?  Kafka: fetchOffsetAndTruncate."""
-        self._leave_out(replica.key)
+        self._leave_out(replica)
         asked_in = replica.leader_epoch
         partition = m.ListOffsetsRequest.ListOffsetsPartition(
             partition_index=replica.partition,
@@ -393,4 +383,4 @@ class ReplicaFetcher:
         if leader_start > replica.log.log_end_offset:
             replica.truncate_fully_and_start_at(leader_start)
             self._broker.replicas.moved[replica] = None
-        self._named[replica.key] = None
+        self._named[replica] = None

@@ -15,13 +15,14 @@ from cluster.broker.sessions import SessionPartition
 from cluster.partition.followers import NO_ROLE
 from cluster.partition.replica import Replica
 from cluster.protocol import messages as m
-from cluster.protocol.errors import NONE, ErrorCode
+from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import Batch
 
 if TYPE_CHECKING:
     from cluster.broker.node import BrokerNode
 
 CONSUMER_ID: Final = -1
+NO_ERROR: Final = ErrorCode.NONE
 NO_EPOCH: Final = -1
 """Of a fetch that does not say in which leader epoch it believes; anything below means the same."""
 READ_COMMITTED: Final = 1
@@ -30,7 +31,7 @@ FIRST_VERSION_WITH_HINTS: Final = 16
 
 PartitionData: Final = m.FetchResponse.PartitionData
 # Shared by all answers: what is told instead takes their place, they never change.
-_NO_DIVERGENCE: Final = m.FetchResponse.EpochEndOffset()
+NO_DIVERGENCE: Final = m.FetchResponse.EpochEndOffset()
 _NO_HINT: Final = m.FetchResponse.LeaderIdAndEpoch()
 _NO_SNAPSHOT: Final = m.FetchResponse.SnapshotId()
 
@@ -51,12 +52,13 @@ class Reader:
     """
 
     __slots__ = (
-        "follower_epoch", "follower_id", "is_follower", "isolation_level", "leader_only",
-        "wants_hints",
+        "_state", "_version", "follower_epoch", "follower_id", "is_follower", "isolation_level",
+        "leader_only", "wants_hints",
     )  # fmt: skip
 
     def __init__(self, body: m.FetchRequest, version: int) -> None:
-        state = body.replica_state
+        state = self._state = body.replica_state
+        self._version = version
         # v15+ tells it, with the broker epoch, in a tagged field; before it is a field of its own.
         follower_id = state.replica_id
         if follower_id == CONSUMER_ID:
@@ -67,6 +69,15 @@ class Reader:
         self.leader_only = version < FIRST_VERSION_WITH_ANY_REPLICA
         self.isolation_level = body.isolation_level
         self.wants_hints = version >= FIRST_VERSION_WITH_HINTS
+
+    def reads(self, body: m.FetchRequest, version: int) -> bool:
+        """Is `body` known to come from this reader?  Of a follower, which sends the same replica
+        state with every fetch of its life; a client's may be read anew each time."""
+        return (
+            body.replica_state is self._state
+            and version == self._version
+            and body.isolation_level == self.isolation_level
+        )
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)
@@ -153,7 +164,7 @@ def read_partition(
             for batch in batches:
                 size_bytes += batch.size_bytes
     return PartitionRead(
-        wanted, NONE, replica.high_watermark, log.log_start_offset, batches, size_bytes
+        wanted, NO_ERROR, replica.high_watermark, log.log_start_offset, batches, size_bytes
     )
 
 
@@ -174,7 +185,7 @@ def _may_read(replica: Replica, wanted: SessionPartition, reader: Reader) -> Err
         if asked_epoch >= 0:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return NONE
+    return NO_ERROR
 
 
 def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | None:
@@ -186,7 +197,11 @@ def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | N
         return refusal(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         read = PartitionRead(
-            wanted, NONE, replica.high_watermark, replica.log.log_start_offset, must_be_told=True
+            wanted,
+            NO_ERROR,
+            replica.high_watermark,
+            replica.log.log_start_offset,
+            must_be_told=True,
         )
         read.diverging_epoch = epoch
         read.diverging_end_offset = end_offset
@@ -206,10 +221,13 @@ def partition_data(
         read.high_watermark,
         read.high_watermark,  # the last stable offset
         read.log_start_offset,
-        _NO_DIVERGENCE,
+        NO_DIVERGENCE,
         _NO_HINT,
         _NO_SNAPSHOT,
-        [] if reader.isolation_level == READ_COMMITTED or read.error in _UNKNOWN else None,
+        []
+        if reader.isolation_level == READ_COMMITTED
+        or (read.must_be_told and read.error in _UNKNOWN)
+        else None,
         -1,
         b"" if batches is None else batches,
     )
@@ -217,7 +235,7 @@ def partition_data(
         data.diverging_epoch = m.FetchResponse.EpochEndOffset(
             epoch=read.diverging_epoch, end_offset=read.diverging_end_offset
         )
-    if reader.wants_hints and read.error in _HINTED:
+    if read.must_be_told and reader.wants_hints and read.error in _HINTED:
         data.current_leader = m.FetchResponse.LeaderIdAndEpoch(
             *current_leader(broker, wanted.topic, wanted.topic_id, wanted.partition)
         )

@@ -52,17 +52,21 @@ from cluster.contract import (
 from cluster.controller.metadata import MetadataImage
 from cluster.partition.disk import Disk
 from cluster.partition.replica import Replica
+from cluster.protocol import messages as m
 from cluster.protocol.apis import VERSIONS, ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.releases import Release
 from cluster.timers import NEVER_MS, Timers
 
-PEER_API_OF: Final = {
-    "FetchRequest": ApiKey.FETCH,
-    "ListOffsetsRequest": ApiKey.LIST_OFFSETS,
-    "OffsetForLeaderEpochRequest": ApiKey.OFFSET_FOR_LEADER_EPOCH,
-}
-"""What brokers ask of each other; served by the handlers that clients are served by."""
+PEER_API_OF: Final[dict[type, tuple[int, int]]] = {
+    m.FetchRequest: (ApiKey.FETCH, VERSIONS[ApiKey.FETCH][1]),
+    m.ListOffsetsRequest: (ApiKey.LIST_OFFSETS, VERSIONS[ApiKey.LIST_OFFSETS][1]),
+    m.OffsetForLeaderEpochRequest: (
+        ApiKey.OFFSET_FOR_LEADER_EPOCH, VERSIONS[ApiKey.OFFSET_FOR_LEADER_EPOCH][1],
+    ),
+}  # fmt: skip
+"""What brokers ask of each other, in the latest version; served by the handlers that clients are
+served by."""
 
 NOTES_OF_A_RUN: Final = 1 << 32
 """Note ids go on counting over the lives of a broker: a cause must not name another life's note."""
@@ -99,7 +103,7 @@ class BrokerNode:
         self._now_ms = 0
         self.parked_fetches: dict[int, PendingFetch] = {}
         """By connection, which has one at most."""
-        self.peers = PeerCalls(broker_id, self.purgatory, self.emit)
+        self.peers = PeerCalls(self)
         self.sessions = FetchSessions(self)
         self.replicas = Replicas(self)
         self.throttles = Throttles(self)
@@ -143,9 +147,9 @@ class BrokerNode:
         self.reply(request, None if body is NO_RESPONSE else body)
 
     def _on_peer_request(self, question: PeerRequest, now_ms: int) -> None:
-        api_key = PEER_API_OF[type(question.body).__name__]
+        api_key, api_version = PEER_API_OF[type(question.body)]
         request = Request(
-            _peer_connection(question.source), api_key, VERSIONS[api_key][1],
+            _peer_connection(question.source), api_key, api_version,
             question.request_id, None, question.body,
         )  # fmt: skip
         self._on_request(request, now_ms)

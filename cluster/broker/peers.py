@@ -8,40 +8,59 @@ NodeToControllerChannelManager.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, final
 
-from cluster.broker.purgatory import DelayedOperation, Purgatory
-from cluster.contract import Effect, PeerRequest, PeerResponse, Send
+from cluster.broker.purgatory import DelayedOperation
+from cluster.contract import PeerRequest, PeerResponse, Send
+
+if TYPE_CHECKING:
+    from cluster.broker.node import BrokerNode
 
 Answered = Callable[[Any, int], None]
 """(body of the answer, or None for: none came, or the peer is gone; now_ms)."""
 
 
 class PeerCall(DelayedOperation):
-    """One question under way."""
+    """One question under way.  Subclasses say what follows from the answer."""
 
-    __slots__ = ("_calls", "on_answer", "peer", "request_id")
+    __slots__ = ("calls", "peer", "request_id")
 
-    def __init__(self, calls: PeerCalls, peer: int, request_id: int, on_answer: Answered) -> None:
+    def __init__(self, peer: int) -> None:
         super().__init__()
-        self._calls = calls
+        self.calls: PeerCalls | None = None
         self.peer = peer
-        self.request_id = request_id
-        self.on_answer = on_answer
+        self.request_id = -1
+
+    def answered(self, body: Any, now_ms: int) -> None:
+        """The answer is `body`; None: none came, or the peer is gone."""
+        raise AssertionError("a subclass says what it does with the answer")
 
     def expire(self, now_ms: int) -> None:
-        self._calls.finish(self, None, now_ms)
+        assert self.calls is not None
+        self.calls.finish(self, None, now_ms)
+
+
+@final
+class _Question(PeerCall):
+    """One whose answer is given to a function."""
+
+    __slots__ = ("_on_answer",)
+
+    def __init__(self, peer: int, on_answer: Answered) -> None:
+        super().__init__(peer)
+        self._on_answer = on_answer
+
+    def answered(self, body: Any, now_ms: int) -> None:
+        self._on_answer(body, now_ms)
 
 
 class PeerCalls:
     """All questions of one node that are under way."""
 
-    __slots__ = ("_next_id", "_node_id", "_purgatory", "_send", "_under_way")
+    __slots__ = ("_broker", "_next_id", "_under_way")
 
-    def __init__(self, node_id: int, purgatory: Purgatory, send: Callable[[Effect], None]) -> None:
-        self._node_id = node_id
-        self._purgatory = purgatory
-        self._send = send
+    def __init__(self, broker: BrokerNode) -> None:
+        self._broker = broker
         self._next_id = 0
         self._under_way: dict[int, PeerCall] = {}
 
@@ -49,11 +68,17 @@ class PeerCalls:
         self, peer: int, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int
     ) -> PeerCall:
         """Send `body` to node `peer`; `on_answer` is called exactly once, unless forgotten."""
-        self._next_id += 1
-        call = PeerCall(self, peer, self._next_id, on_answer)
-        self._under_way[call.request_id] = call
-        self._purgatory.park(call, timeout_ms, now_ms)
-        self._send(Send(peer, PeerRequest(self._node_id, call.request_id, body)))
+        return self.put(_Question(peer, on_answer), body, timeout_ms, now_ms)
+
+    def put(self, call: PeerCall, body: Any, timeout_ms: int, now_ms: int) -> PeerCall:
+        """Send `body` to the peer of `call`, a new one, whose `answered` is called likewise."""
+        broker = self._broker
+        request_id = self._next_id = self._next_id + 1
+        call.calls = self
+        call.request_id = request_id
+        self._under_way[request_id] = call
+        broker.purgatory.park(call, timeout_ms, now_ms)
+        broker.emit(Send(call.peer, PeerRequest(broker.node_id, request_id, body)))
         return call
 
     def on_response(self, response: PeerResponse, now_ms: int) -> None:
@@ -70,11 +95,12 @@ class PeerCalls:
 
     def forget(self, call: PeerCall) -> None:
         """Whatever comes, the asker no longer wants to hear it."""
-        call.done = True
-        self._under_way.pop(call.request_id, None)
+        if not call.done:
+            call.done = True
+            del self._under_way[call.request_id]
 
     def finish(self, call: PeerCall, body: Any, now_ms: int) -> None:
         """End `call` with `body`, or None for no answer."""
         if not call.done:
             self.forget(call)
-            call.on_answer(body, now_ms)
+            call.answered(body, now_ms)

@@ -49,7 +49,7 @@ class ServedApi:
         self.handler = handler
 
 
-SERVED_APIS: dict[int, ServedApi] = {}
+SERVED_APIS: Final[dict[int, ServedApi]] = {}
 
 
 def handles(api_key: ApiKey, versions: tuple[int, int]) -> Callable[[Handler], Handler]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cluster.broker.appends import AckWait
-from cluster.broker.fetcher import Fetchers
+from cluster.broker.fetchers import Fetchers
 from cluster.config.definitions import TopicConfig
 from cluster.contract import NoteId
 from cluster.controller.metadata import (
@@ -31,7 +31,9 @@ from cluster.protocol.errors import ErrorCode
 from cluster.trace import kinds
 
 if TYPE_CHECKING:
+    from cluster.broker.handlers.fetch import PendingFetch
     from cluster.broker.node import BrokerNode
+    from cluster.broker.sessions import FetchSession, SessionPartition
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -144,7 +146,10 @@ class Replicas:
 
     def propose_expansions(self, follower_id: int, now_ms: int) -> None:
         """A follower has fetched: ask for it to join wherever it has earned it."""
-        for replica in self._outsiders.get(follower_id, ()):
+        outsiders = self._outsiders.get(follower_id)
+        if not outsiders:
+            return
+        for replica in outsiders:
             proposal = replica.propose_expansion(follower_id)
             if proposal is not None:
                 self._broker.isr_changes.submit(replica, proposal, now_ms)
@@ -306,17 +311,22 @@ class Replicas:
         """Tell those who wait for the replicas that moved in this step, until nothing moves."""
         while self.moved:
             moved, self.moved = self.moved, {}
+            told: list[PendingFetch] = []
             for replica in moved:
                 if replica.acks_waiting:
                     self._answer_acks(replica, now_ms)
-                for session in replica.sessions:
-                    session.on_moved(replica)
+                sessions: dict[FetchSession, SessionPartition] = replica.sessions
+                for session, wanted in sessions.items():
+                    session.moved[wanted] = None
+                    parked = session.parked
+                    if parked is not None and parked.is_told_of(replica, wanted):
+                        told.append(parked)
+            for parked in told:
+                parked.try_complete(now_ms)
             for replica in moved:
-                for session in tuple(replica.sessions):
-                    if session.parked is not None:
-                        session.parked.on_moved(replica, now_ms)
-                for fetch in tuple(replica.fetches_waiting):
-                    fetch.try_complete(now_ms)
+                if replica.fetches_waiting:
+                    for fetch in tuple(replica.fetches_waiting):
+                        fetch.try_complete(now_ms)
 
     def _answer_acks(self, replica: Replica, now_ms: int) -> None:
         waiting: list[AckWait] = replica.acks_waiting

@@ -3,8 +3,8 @@
 Owns: sessions, their epochs and eviction, and per session the partitions that may have news.
 Never: reads a log (fetching.py does).  Kafka: FetchSession, FetchSessionCache; KIP-227.
 
-A session is told when one of its replicas moves (`on_moved`), so a fetch looks only at partitions
-that were named in it or have moved since: ten thousand idle partitions cost nothing.
+A session is told when one of its replicas moves (`moved`, by replicas.py), so a fetch looks only at
+partitions that were named in it or have moved since: ten thousand idle partitions cost nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from cluster.protocol import messages as m
 from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from cluster.broker.fetching import Reader
+    from cluster.broker.handlers.fetch import PendingFetch
     from cluster.broker.node import BrokerNode
 
 INITIAL_EPOCH: Final = 0
@@ -61,12 +63,13 @@ class SessionPartition:
         self.max_bytes: int = asked.partition_max_bytes
 
 
+@final
 class FetchSession:
     """The partitions of one fetcher, in the order in which they are to be served."""
 
     __slots__ = (
-        "by_replica", "epoch", "is_closed", "is_follower", "last_used_ms", "moved", "parked",
-        "partitions", "session_id", "uses_topic_ids",
+        "epoch", "is_closed", "is_follower", "last_used_ms", "moved", "parked", "partitions",
+        "reader", "session_id", "uses_topic_ids",
     )  # fmt: skip
 
     def __init__(
@@ -81,12 +84,9 @@ class FetchSession:
         self.partitions: dict[PartitionKey, SessionPartition] = {}
         self.moved: dict[SessionPartition, None] = {}
         """Those that may have something to tell; all others have not."""
-        self.parked: Any = None
-        self.by_replica: dict[Replica, SessionPartition] = {}
-
-    def on_moved(self, replica: Replica) -> None:
-        """A replica of this session has new records, a new watermark, role or epoch."""
-        self.moved[self.by_replica[replica]] = None
+        self.parked: PendingFetch | None = None
+        self.reader: Reader | None = None
+        """Who fetched last; the next fetch is mostly by the same rules."""
 
     def watch(self, wanted: SessionPartition, replica: Replica) -> None:
         """Be told when `replica`, which serves `wanted`, moves."""
@@ -97,13 +97,11 @@ class FetchSession:
             return
         self._unwatch(wanted)
         wanted.replica = replica
-        self.by_replica[replica] = wanted
-        replica.sessions[self] = None
+        replica.sessions[self] = wanted
 
     def _unwatch(self, wanted: SessionPartition) -> None:
         replica, wanted.replica = wanted.replica, None
         if replica is not None:
-            del self.by_replica[replica]
             replica.sessions.pop(self, None)
 
     def forget(self, key: PartitionKey) -> None:
@@ -144,8 +142,9 @@ class FetchSessions:
         if session.uses_topic_ids != uses_topic_ids:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         session.epoch = 1 if epoch == 0x7FFFFFFF else epoch + 1
-        session.last_used_ms = now_ms
-        self._sessions[session_id] = self._sessions.pop(session_id)
+        if session.last_used_ms != now_ms:
+            session.last_used_ms = now_ms
+            self._sessions[session_id] = self._sessions.pop(session_id)
         return session
 
     def create(self, is_follower: bool, uses_topic_ids: bool, now_ms: int) -> FetchSession | None:

@@ -36,10 +36,11 @@ class Replica:
     """See the module's head.  `log_end_offset` and friends live in `log`."""
 
     __slots__ = (
-        "acks_waiting", "broker_id", "brokers", "cause", "config", "fetches_waiting", "followers",
-        "high_watermark", "is_leader", "isr", "key", "lag_time_max_ms", "last_fetches",
-        "leader_epoch", "leader_epoch_start_offset", "log", "min_isr", "partition", "proposal",
-        "registration", "role", "sessions", "topic", "topic_id",
+        "acks_waiting", "asked_end_offset", "asked_in_epoch", "broker_id", "brokers", "cause",
+        "config", "fetches_waiting", "followers", "high_watermark", "is_leader", "isr", "key",
+        "lag_time_max_ms", "last_fetches", "leader_epoch", "leader_epoch_start_offset", "log",
+        "min_isr", "partition", "proposal", "registration", "role", "sessions", "topic",
+        "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -75,7 +76,10 @@ class Replica:
         # Who waits for this replica to move; the broker fills and wakes them.
         self.acks_waiting: list[Any] = []
         self.fetches_waiting: dict[Any, None] = {}
-        self.sessions: dict[Any, None] = {}
+        self.sessions: dict[Any, Any] = {}
+        # With which epoch and log end the leader was asked last; the broker's fetcher writes it.
+        self.asked_in_epoch = -1
+        self.asked_end_offset = -1
 
     def __repr__(self) -> str:
         log = self.log

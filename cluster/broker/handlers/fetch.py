@@ -43,7 +43,7 @@ from cluster.partition.followers import NO_ROLE
 from cluster.partition.replica import Replica
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import NONE, ErrorCode
+from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from cluster.broker.node import BrokerNode
@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 READ_UNCOMMITTED: Final = 0
 ZERO_UUID: Final = bytes(16)
+
+NO_ERROR: Final = ErrorCode.NONE
+_NONE_WATCHED: Final[list[Replica]] = []
 
 FetchAnswer: Final = m.FetchResponse
 TopicAnswer: Final = m.FetchResponse.FetchableTopicResponse
@@ -62,7 +65,7 @@ def fetch(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     if not READ_UNCOMMITTED <= request.body.isolation_level <= READ_COMMITTED:
         return _failed(request)
     session = _session(broker, request, now_ms)
-    if isinstance(session, ErrorCode):
+    if session is not None and not isinstance(session, FetchSession):
         return m.FetchResponse(error_code=session)
     pending = PendingFetch(broker, request, session)
     reader = pending.reader
@@ -108,18 +111,19 @@ def _session(broker: BrokerNode, request: Request, now_ms: int) -> FetchSession 
     body: m.FetchRequest = request.body
     by_id = request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     sessions = broker.sessions
-    if body.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-        if body.session_id:
-            sessions.remove(body.session_id)
-        if body.session_epoch == FINAL_EPOCH:
+    session_id, session_epoch = body.session_id, body.session_epoch
+    if session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if session_id:
+            sessions.remove(session_id)
+        if session_epoch == FINAL_EPOCH:
             return None
         is_follower = Reader(body, request.api_version).is_follower
         session = sessions.create(is_follower, by_id, now_ms)
         if session is not None:
             _update(broker, session, body, by_id)
         return session
-    found = sessions.find(body.session_id, body.session_epoch, by_id, now_ms)
-    if isinstance(found, ErrorCode):
+    found = sessions.find(session_id, session_epoch, by_id, now_ms)
+    if not isinstance(found, FetchSession):
         return found
     if found.parked is not None:
         found.parked.supersede()
@@ -207,7 +211,12 @@ class PendingFetch(DelayedOperation):
         self.connection_id = request.connection_id
         self.session = session
         self._by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
-        reader = self.reader = Reader(body, version)
+        reader = None if session is None else session.reader
+        if reader is None or not reader.reads(body, version):
+            reader = Reader(body, version)
+            if session is not None:
+                session.reader = reader
+        self.reader = reader
         max_bytes = body.max_bytes
         if not reader.is_follower:
             max_bytes = min(max_bytes, broker.config.fetch_max_bytes)
@@ -216,7 +225,7 @@ class PendingFetch(DelayedOperation):
         self.partitions = (
             _named(broker, body, self._by_id) if session is None else session.partitions
         )
-        self._watched: list[Replica] = []
+        self._watched = _NONE_WATCHED
 
     # ------------------------------------------------------------------------------- reading
 
@@ -231,7 +240,7 @@ class PendingFetch(DelayedOperation):
         for wanted in all_wanted:
             replica = self._replica_of(wanted)
             held = False
-            if isinstance(replica, ErrorCode):
+            if not isinstance(replica, Replica):
                 read = refusal(wanted, replica)
             else:
                 read = read_partition(replica, wanted, reader, budget, not found.size_bytes)
@@ -285,6 +294,7 @@ class PendingFetch(DelayedOperation):
         if self.session is not None:
             self.session.parked = self
         else:
+            self._watched = []
             for wanted in self.partitions.values():
                 replica = find_replica(broker, wanted, self._by_id)
                 if isinstance(replica, Replica):
@@ -293,18 +303,14 @@ class PendingFetch(DelayedOperation):
         broker.parked_fetches[self.connection_id] = self
         broker.purgatory.park(self, self.request.body.max_wait_ms, now_ms)
 
-    def on_moved(self, replica: Replica, now_ms: int) -> None:
-        """A partition of the session has moved: answer if that is enough."""
-        session = self.session
-        assert session is not None
-        if (
-            session.is_follower
+    def is_told_of(self, replica: Replica, wanted: SessionPartition) -> bool:
+        """A partition of the session has moved: is that to be looked at?  If only its watermark
+        has, a follower hears of that with the next records."""
+        return not (
+            self.reader.is_follower
             and replica.is_leader
-            and session.by_replica[replica].fetch_offset == replica.log.log_end_offset
-        ):
-            # Only its watermark moved: a follower hears of that with the next records.
-            return
-        self.try_complete(now_ms)
+            and wanted.fetch_offset == replica.log.log_end_offset
+        )
 
     def try_complete(self, now_ms: int) -> None:
         """Something has moved: answer if that is enough."""
@@ -331,7 +337,7 @@ class PendingFetch(DelayedOperation):
             self.session.parked = None
         for replica in self._watched:
             replica.fetches_waiting.pop(self, None)
-        self._watched = []
+        self._watched = _NONE_WATCHED
 
     def _finish(self, response: m.FetchResponse) -> None:
         self.abandon()
@@ -344,7 +350,9 @@ class PendingFetch(DelayedOperation):
         if self.reader.is_follower and self.broker.throttles.leader is not None:
             self.broker.throttles.leader.record_answer(found.reads, now_ms)
         session, version = self.session, self.request.api_version
-        topics: dict[Any, m.FetchResponse.FetchableTopicResponse] = {}
+        topics: list[m.FetchResponse.FetchableTopicResponse] = []
+        partitions: list[m.FetchResponse.PartitionData] = []
+        id_or_name: Any = None
         leaders: dict[int, None] = {}
         for read in found.reads:
             wanted = read.wanted
@@ -356,20 +364,18 @@ class PendingFetch(DelayedOperation):
                 told = -1 if read.must_be_told else read.high_watermark
                 wanted.sent_high_watermark = told
                 wanted.sent_log_start_offset = read.log_start_offset
-                if read.size_bytes:
+                if read.size_bytes and len(session.moved) > 1:
                     # Those that got a turn go to the end of the queue.
                     del session.moved[wanted]
                     session.moved[wanted] = None
-            if data.current_leader.leader_id >= 0:
+            if read.must_be_told and data.current_leader.leader_id >= 0:
                 leaders[data.current_leader.leader_id] = None
-            id_or_name = wanted.key[0]
-            topic = topics.get(id_or_name)
-            if topic is None:
-                topic = topics[id_or_name] = TopicAnswer(wanted.topic, wanted.topic_id, [])
-            topic.partitions.append(data)
-        response = FetchAnswer(
-            0, NONE, 0 if session is None else session.session_id, list(topics.values())
-        )
+            if wanted.key[0] != id_or_name:
+                # As from Kafka, those of a topic are together if they come one behind the other.
+                id_or_name, partitions = wanted.key[0], []
+                topics.append(TopicAnswer(wanted.topic, wanted.topic_id, partitions))
+            partitions.append(data)
+        response = FetchAnswer(0, NO_ERROR, 0 if session is None else session.session_id, topics)
         if leaders and not self.reader.is_follower:
             response.node_endpoints = node_endpoints(
                 self.broker, leaders, m.FetchResponse.NodeEndpoint
