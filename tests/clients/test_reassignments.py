@@ -64,3 +64,38 @@ def test_reassignments__refusals(own: Cluster) -> None:
         assert admin.alter_partition_reassignments({orders: None}) == {
             orders: NoReassignmentInProgressError
         }
+
+
+def test_reassignments__a_group_keeps_its_offsets_when_its_coordinator_moves(own: Cluster) -> None:
+    orders = kafka.TopicPartition("orders", 0)
+    with (
+        python_admin(own.bootstrap) as admin,
+        python_consumer(own.bootstrap, "orders", group_id="movers") as consumer,
+        confluent_producer(own.bootstrap) as producer,
+    ):
+        producer.produce("orders", b"first")
+        assert producer.flush(LIMIT_S) == 0
+        python_take(consumer, 1)
+        consumer.commit()
+        offsets = "__consumer_offsets"
+        homes = [replicas_of(admin, offsets, partition) for partition in range(50)]
+        moves = {
+            kafka.TopicPartition(offsets, partition): replicas[1:]
+            for partition, replicas in enumerate(homes)
+        }
+        assert set(admin.alter_partition_reassignments(moves).values()) == {None}
+        for partition, replicas in enumerate(homes):
+            own.wait_for(leader=(offsets, partition, replicas[1]))
+        assert consumer.committed(orders) == 1
+        producer.produce("orders", b"second")
+        assert producer.flush(LIMIT_S) == 0
+        assert [read.value for read in python_take(consumer, 1)] == [b"second"]
+        consumer.commit()
+        assert consumer.committed(orders) == 2
+
+
+def replicas_of(admin: kafka.KafkaAdminClient, topic: str, partition: int) -> list[int]:
+    (told,) = admin.describe_topics([topic])
+    (found,) = [one for one in told["partitions"] if one["partition_index"] == partition]
+    replicas: list[int] = found["replica_nodes"]
+    return replicas
