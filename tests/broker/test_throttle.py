@@ -73,6 +73,41 @@ def test_throttle__unused_is_not_there() -> None:
     assert (t.broker.throttles.leader, t.broker.throttles.follower) == (None, None)
 
 
+def test_throttle__rates_are_described_where_they_are_set() -> None:
+    t = OneBroker(broker_records(1))
+    names = [LEADER + "rate", FOLLOWER + "rate"]
+
+    def described(broker: str) -> list[tuple[str, str | None, int, bool, int]]:
+        ask = m.DescribeConfigsRequest
+        body = ask(resources=[ask.DescribeConfigsResource(4, broker, names)])
+        (result,) = t.ask(ApiKey.DESCRIBE_CONFIGS, 4, body).results
+        return [(c.name, c.value, c.config_source, c.read_only, c.config_type)
+                for c in result.configs]  # fmt: skip
+
+    assert described("1") == []
+    t.broker.replicas.apply(
+        [broker_config("1", names[0], "1000"), broker_config("", names[1], "2000")], t.now_ms
+    )
+    own, default = (names[0], "1000", 2, False, 5), (names[1], "2000", 3, False, 5)
+    assert described("1") == [default, own]
+    assert described("") == [default]
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [("x", "Not a number of type LONG"), ("-1", "Value must be at least 0")],
+)
+def test_throttle__what_is_no_rate(value: str, why: str) -> None:
+    t = OneBroker(broker_records(1))
+    alter = m.IncrementalAlterConfigsRequest
+    change = alter.AlterableConfig(LEADER + "rate", 0, value)
+    body = alter(resources=[alter.AlterConfigsResource(4, "1", [change])])
+    (answer,) = t.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body).responses
+    assert (answer.error_code, answer.error_message) == (
+        42, f"Invalid value {value} for configuration {LEADER}rate: {why}",
+    )  # fmt: skip
+
+
 # ---------------------------------------------------------------------------------- the effect
 
 
