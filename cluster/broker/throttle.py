@@ -219,7 +219,7 @@ class Throttles:
             self.follower.forget(replica)
 
     def _changed(self, throttle: Throttle | None, topic: str, replicas: str) -> Throttle | None:
-        wanted = replicas.replace(" ", "")
+        wanted = "".join(replicas.split())
         if throttle is None:
             if not wanted:
                 return None
