@@ -26,9 +26,7 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser("python -m compare", description=__doc__.split("\n\n")[0])
     parser.add_argument("--bootstrap", help="a real cluster that runs: three addresses")
-    parser.add_argument(
-        "--only", default="*", help="globs: 'fetch: *|produce: acks*'"
-    )
+    parser.add_argument("--only", default="*", help="globs: 'fetch: *|produce: acks*'")
     parser.add_argument("--recorded", action="store_true", help="do not ask Kafka, use its answers")
     return parser.parse_args(arguments)
 

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from compare.reasons import REASONS, Reason
+from compare.plain import UNORDERED, WORDS
+from compare.reasons import BESIDE, REASONS, Reason
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "differences.md"
 _INDEX: Final = re.compile(r"#\d+")
@@ -116,7 +117,7 @@ def _by_key(kafka: Any, ours: Any) -> tuple[dict[str, Any], dict[str, Any]] | No
 def shown(value: Any) -> str:
     """A value in one short line."""
     if value == NOTHING:
-        return "leaves it at its default"
+        return "nothing (the default)"
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
 
@@ -140,6 +141,11 @@ def document(found: Iterable[Difference], counts: str) -> str:
             area = reason.area
             lines += ["", f"## {area}"]
         lines += ["", reason.text, *_seen(by_reason[reason])]
+    lines += ["", "## Not shown by a case", "", *(f"- {text}" for text in BESIDE)]
+    lines += ["", "## Compared by presence or in an order of our own", ""]
+    lines += [f"- `{name}`: {reason}." for name, reason in sorted(WORDS.items())]
+    lists = ", ".join(f"`{name}`" for name in sorted(UNORDERED))
+    lines += [f"- Lists that Kafka takes out of hash tables: {lists}."]
     return "\n".join(lines) + "\n"
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from cluster.protocol.batches import Batch, InvalidRecords, parse_batches
-from cluster.protocol.errors import ErrorCode
+from cluster.protocol.errors import error_of
 from cluster.protocol.records import read_records
 from cluster.protocol.schema import Field, StructSchema, message_schema
 from compare.filling import Values
@@ -102,7 +102,7 @@ def _field(value: Any, field: Field, values: Values, masks: Mapping[str, str], w
 
 
 def _order_by(key: str) -> Callable[[Any], tuple[str, str]]:
-    return lambda one: (str(one.get(key)), str(one))
+    return lambda one: (str(one.get(key, "")), str(one))
 
 
 def _one(value: Any, field: Field, values: Values, masks: Mapping[str, str], where: str) -> Any:
@@ -111,7 +111,7 @@ def _one(value: Any, field: Field, values: Values, masks: Mapping[str, str], whe
     if field.struct is not None:
         return _struct(value, field.struct, values, masks, where)
     if field.name == "error_code":
-        return ErrorCode(value).name
+        return error_of(value).name
     if field.name in masks:
         return masked(value)
     if field.type == "records":
@@ -129,7 +129,7 @@ def masked(value: Any) -> str:
     if isinstance(value, bool):
         return "<bool>"
     if isinstance(value, (int, float)):
-        return "<negative>" if value < 0 else "<number>"
+        return "<negative>" if value == -1 else "<number>"
     return "<text>" if value else "<empty>"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
+from cluster.protocol.errors import ErrorCode, error_of
 from cluster.protocol.records import Record, build_batch
 from compare.case import Ask
 from compare.filling import Values
@@ -89,10 +89,21 @@ def _wait_for_topic(runner: Runner, values: Values, name: str) -> Any:
     for broker in runner.system.addresses:
         for _ in range(STABLE_TRIES * 10):
             (topic,) = runner.message(ApiKey.METADATA, body, broker, values).topics
-            if not topic.error_code and all(p.leader_id >= 0 for p in topic.partitions):
+            led_here = [p.partition_index for p in topic.partitions if p.leader_id == broker]
+            if not topic.error_code and all(
+                _serves(runner, values, name, index, broker) for index in led_here
+            ):
                 break
             runner.system.pass_ms(5)
     return topic.topic_id
+
+
+def _serves(runner: Runner, values: Values, name: str, index: int, broker: int) -> bool:
+    """Whether a leader has taken up its partition: its metadata is there a little earlier."""
+    asked = [{"partition_index": index, "timestamp": -1, "current_leader_epoch": -1}]
+    body = {"replica_id": -1, "topics": [{"name": name, "partitions": asked}]}
+    answer = runner.message(ApiKey.LIST_OFFSETS, body, broker, values)
+    return not answer.topics[0].partitions[0].error_code
 
 
 # ---------------------------------------------------------------------------------- afterwards
@@ -128,7 +139,7 @@ def _topic_state(runner: Runner, values: Values, name: str) -> Any:
     body = {"topics": [{"name": name}], "allow_auto_topic_creation": False}
     (topic,) = runner.message(ApiKey.METADATA, body, 1, values).topics
     if topic.error_code:
-        return ErrorCode(topic.error_code).name
+        return error_of(topic.error_code).name
     is_random = name != values.known.get("fresh") or values.known["placed_at_random"]
     partitions = [
         (_shape(one) if is_random else _exactly(one)) + _ends(runner, values, name, one)
@@ -166,7 +177,7 @@ def _ends(runner: Runner, values: Values, name: str, partition: Any) -> str:
         body = {"replica_id": -2, "topics": [{"name": name, "partitions": [asked]}]}
         answer = runner.message(ApiKey.LIST_OFFSETS, body, partition.leader_id, values)
         one = answer.topics[0].partitions[0]
-        found.append(ErrorCode(one.error_code).name if one.error_code else str(one.offset))
+        found.append(error_of(one.error_code).name if one.error_code else str(one.offset))
     return f" offsets {found[0]} to {found[1]}"
 
 

@@ -29,7 +29,7 @@ VERSIONS = ("metadata: versions*", "wire: api_versions*")
 REASONS: Final[tuple[Reason, ...]] = (
     Reason(
         "quorum",
-        "one controller that no broker is, and that has no listener: brokers are observers",
+        "There is one controller, which is no broker and has no listener: brokers are observers.",
         ("quorum: quorum*",),
         ("*current_voters*", "*observers*", "*nodes*"),
     ),
@@ -44,6 +44,12 @@ REASONS: Final[tuple[Reason, ...]] = (
         "Groups of KIP-848, share groups and groups of Kafka Streams are not served.",
         VERSIONS,
         apis(68, 69, 76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92),
+    ),
+    Reason(
+        "APIs",
+        "Client quotas and SCRAM credentials are not served.",
+        VERSIONS,
+        apis(48, 49, 50, 51),
     ),
     Reason(
         "bytes",
@@ -64,9 +70,43 @@ REASONS: Final[tuple[Reason, ...]] = (
         ("produce: codec, but not compressed",),
     ),
     Reason(
+        "produce",
+        "Bytes in which no batch can be told are CORRUPT_MESSAGE without a message; Kafka, which"
+        " finds them before it looks for the partition, has one.",
+        ("produce: format 3", "produce: length *"),
+        ("*.error_message",),
+    ),
+    Reason(
         "groups",
         "What a consumer subscribes to is not read before somebody asks for it. Where it cannot be"
         " read Kafka's coordinator fails within and never answers JoinGroup.",
         ("groups: join: no subscription",),
     ),
+    Reason(
+        "configs",
+        "A resource named twice in AlterConfigs is INVALID_REQUEST both times. Kafka never answers"
+        " it, and nothing behind it on the connection.",
+        ("alter_configs: a topic replaced twice",),
+    ),
+    Reason(
+        "configs",
+        "Loggers have the level INFO at first; this Kafka's log4j2.properties says WARN.",
+        ("alter_configs: logger: made",),
+        ("*.value",),
+    ),
 )
+
+BESIDE: Final[tuple[str, ...]] = (
+    "The first InitProducerId at a broker waits for its block of ids; Kafka answers"
+    " COORDINATOR_LOAD_IN_PROGRESS, and the client asks again.",
+    "InitProducerId with a transactional id: COORDINATOR_NOT_AVAILABLE, as transactions are not"
+    " served.",
+    "The controller that Metadata and DescribeCluster name changes with the metadata, not with each"
+    " answer, so that one seed gives one trace.",
+    "AlterReplicaLogDirs: the log is in the other directory at once; Kafka copies it and shows the"
+    " copy with its lag.",
+    "A member that repeats its JoinGroup or SyncGroup on another connection: the one that waited is"
+    " answered REBALANCE_IN_PROGRESS; Kafka never answers it.",
+    "`profile: fast` shows as configs of source STATIC_BROKER_CONFIG.",
+)
+"""What is known to differ and no case can show, as it depends on the moment or cannot be masked."""

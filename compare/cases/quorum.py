@@ -16,6 +16,8 @@ LOG = "__cluster_metadata"
 MOVING = {
     "leader_id": "ids of controllers", "high_watermark": "an offset in the metadata log",
     "log_end_offset": "an offset in the metadata log",
+    "leader_epoch": "how many elections of controllers there were",
+    "last_fetch_timestamp": "a time", "last_caught_up_timestamp": "a time",
 }  # fmt: skip
 
 

@@ -1,0 +1,28 @@
+"""Ours beside what Apache Kafka 4.3.1 answered, as recorded by `make compare`, in virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from compare import recorded
+from compare.cases import families
+from compare.conversations import conversations
+from compare.running import Runner
+from compare.sitting import check, check_conversation
+from compare.virtual import Virtual
+
+
+@pytest.mark.parametrize("family", families())
+def test_compare__answers_as_kafka_does(family: str) -> None:
+    runner = Runner(Virtual(), "cmp")
+    kept = recorded.load(family)
+    found = [one for case in families()[family] for one in check(runner, family, case, kept)]
+    unexplained = [str(one) for one in found if one.reason is None]
+    assert not unexplained, "\n" + "\n".join(unexplained)
+
+
+@pytest.mark.parametrize("name", conversations())
+def test_compare__holds_the_conversation_as_kafka_does(name: str) -> None:
+    found = check_conversation(Runner(Virtual(), "cmp"), conversations()[name])
+    unexplained = [str(one) for one in found if one.reason is None]
+    assert not unexplained, "\n" + "\n".join(unexplained)
