@@ -50,6 +50,7 @@ MAX_CACHED_QUESTION_BYTES: Final = 16 << 10
 
 _START: Final = Packing(">hhi")
 _CORRELATION_ID: Final = Packing(">i")
+_unpack_start: Final = _START.unpack_from
 
 
 class Broker(Protocol):
@@ -93,7 +94,7 @@ class Channel:
         Raises ProtocolError if the connection is to be closed."""
         if len(frame) < _START.size:
             raise ProtocolError(f"a request of {len(frame)} bytes has no header", 0)
-        api_key, api_version, correlation_id = _START.unpack_from(frame)
+        api_key, api_version, correlation_id = _unpack_start(frame)
         served = self._served.get(api_key << 16 | api_version & 0xFFFF)
         if served is None:
             served = self._find(api_key, api_version)

@@ -67,6 +67,7 @@ class ReplicaFetcher:
         """What the leader's session has, as far as this side knows."""
         self._state = ReplicaState(broker.node_id, broker.epoch)
         self._state_epoch = broker.epoch
+        self._configure()
         self._session_id = 0
         self._session_epoch = 0
         self._held: dict[Replica, None] = {}
@@ -74,6 +75,15 @@ class ReplicaFetcher:
         self._under_way: FetchCall | None = None
         self._backs_off = False
         """The leader did not answer, and is left alone for replica.fetch.backoff.ms."""
+
+    def _configure(self) -> None:
+        """Read the configs that every fetch needs: once, as objects that it is made of."""
+        config = self._config = self._broker.config
+        self._wait_max_ms: Any = config.replica_fetch_wait_max_ms
+        self._min_bytes: Any = config.replica_fetch_min_bytes
+        self._response_max_bytes: Any = config.replica_fetch_response_max_bytes
+        self._max_bytes: Any = config.replica_fetch_max_bytes
+        self._timeout_ms = config.replica_socket_timeout_ms
 
     @property
     def is_idle(self) -> bool:
@@ -112,11 +122,13 @@ class ReplicaFetcher:
         if self._under_way is not None or self._backs_off:
             return
         broker = self._broker
-        config, epoch = broker.config, broker.epoch
+        epoch = broker.epoch
         if self._held or broker.throttles.follower is not None:
             self._hold_back(now_ms)
         if not self._wants_any():
             return
+        if broker.config is not self._config:
+            self._configure()
         if epoch != self._state_epoch:
             self._state = ReplicaState(broker.node_id, epoch)
             self._state_epoch = epoch
@@ -124,18 +136,17 @@ class ReplicaFetcher:
             None,  # cluster id
             NO_REPLICA_ID,  # v15+ has it in the replica state
             self._state,
-            config.replica_fetch_wait_max_ms,
-            config.replica_fetch_min_bytes,
-            config.replica_fetch_response_max_bytes,
+            self._wait_max_ms,
+            self._min_bytes,
+            self._response_max_bytes,
             READ_UNCOMMITTED,
             self._session_id,
             self._session_epoch,
-            self._topics(config.replica_fetch_max_bytes),
+            self._topics(self._max_bytes),
             self._forgotten_topics() if self._forgotten else [],
         )
-        timeout_ms = config.replica_socket_timeout_ms
         call = self._under_way = FetchCall(self, self._leader)
-        broker.peers.put(call, request, timeout_ms, now_ms)
+        broker.peers.put(call, request, self._timeout_ms, now_ms)
 
     def _wants_any(self) -> bool:
         """False while all there is to follow is left out: an empty fetch is answered at once."""
@@ -157,7 +168,7 @@ class ReplicaFetcher:
             until_ms = now_ms + self._broker.config.replica_fetch_backoff_ms
             timers.set(("fetcher", self._leader, "throttle"), until_ms, self.send)
 
-    def _topics(self, max_bytes: int) -> list[m.FetchRequest.FetchTopic]:
+    def _topics(self, max_bytes: Any) -> list[m.FetchRequest.FetchTopic]:
         """What is to be named, with the position that each has now.  As in Kafka's builder those
         of a topic are together where they come one behind the other."""
         topics: list[m.FetchRequest.FetchTopic] = []

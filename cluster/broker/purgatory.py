@@ -47,10 +47,13 @@ class Purgatory:
     what is done is not looked for: then `run_due` finds nothing to do, and knows better.
     """
 
-    __slots__ = ("_queues", "next_ms")
+    __slots__ = ("_last", "_last_wait_ms", "_queues", "next_ms")
 
     def __init__(self) -> None:
         self._queues: dict[int, _Queue] = {}
+        self._last: _Queue | None = None
+        """The queue of `_last_wait_ms`, by which parking went last: mostly the next one's too."""
+        self._last_wait_ms = 0
         self.next_ms = NEVER_MS
 
     def park(self, operation: DelayedOperation, wait_ms: int, now_ms: int) -> None:
@@ -58,12 +61,19 @@ class Purgatory:
         deadline_ms = operation.deadline_ms = now_ms + wait_ms
         if deadline_ms < self.next_ms:
             self.next_ms = deadline_ms
+        queue = self._last
+        if queue is None or wait_ms != self._last_wait_ms:
+            queue = self._last = self._queue_of(wait_ms)
+            self._last_wait_ms = wait_ms
+        queue.add(operation)
+
+    def _queue_of(self, wait_ms: int) -> _Queue:
         queue = self._queues.get(wait_ms)
         if queue is None:
             if len(self._queues) >= QUEUES_BEFORE_SWEEP:
                 self._sweep()
             queue = self._queues[wait_ms] = _Queue()
-        queue.add(operation)
+        return queue
 
     def run_due(self, now_ms: int) -> None:
         """Expire all whose deadline has come, the earliest first."""
@@ -79,6 +89,7 @@ class Purgatory:
     def _sweep(self) -> None:
         """Forget queues in which nothing waits; find out when the next is due."""
         self.next_ms = NEVER_MS
+        self._last = None
         for wait_ms, queue in tuple(self._queues.items()):
             first_ms = queue.first_deadline_ms()
             if first_ms == NEVER_MS:

@@ -44,6 +44,8 @@ class Replicas:
     def __init__(self, broker: BrokerNode) -> None:
         self._broker = broker
         self._by_key: dict[tuple[bytes, int], Replica] = {}
+        self._by_topic: dict[str, dict[int, Replica]] = {}
+        """By topic name, then by partition."""
         self.moved: dict[Replica, None] = {}
         self.fetchers = Fetchers(broker)
         self.last_fetches: dict[int, int] = {}
@@ -61,6 +63,11 @@ class Replicas:
 
         Kafka: ReplicaManager.getPartitionOrError.
         """
+        partitions = self._by_topic.get(topic)
+        if partitions is not None:
+            found = partitions.get(partition)
+            if found is not None:
+                return found
         image = self._broker.image.topics.get(topic)
         if image is None or not 0 <= partition < len(image.partitions):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -215,6 +222,7 @@ class Replicas:
                 topic, new, broker.node_id, broker.disk.create(*key), self._topic_config(topic),
                 broker.image.brokers, self.last_fetches, broker.config.replica_lag_time_max_ms,
             )  # fmt: skip
+            self._by_topic.setdefault(topic, {})[new.partition] = replica
         replica.cause = cause
         self.moved[replica] = None
         if new.leader == broker.node_id:
@@ -264,6 +272,10 @@ class Replicas:
 
     def _remove_replica(self, replica: Replica, now_ms: int) -> None:
         del self._by_key[replica.key]
+        partitions = self._by_topic[replica.topic]
+        del partitions[replica.partition]
+        if not partitions:
+            del self._by_topic[replica.topic]
         self.fetchers.remove(replica)
         self._broker.throttles.forget(replica)
         was_leader = replica.is_leader

@@ -34,6 +34,9 @@ _REST_BYTES_MIN: Final = 1 << 14
 _SIZE: Final = Packer(">i")
 _REQUEST_HEADER: Final = Packer(">hhih")
 _FRAME_START: Final = Packer(">ihhih")
+_unpack_size: Final = _SIZE.unpack_from
+_unpack_header: Final = _REQUEST_HEADER.unpack_from
+_View: Final = memoryview  # a Final, as in batches.py: compiled code does not look for it each time
 _start: Final = Packer(">ii").pack
 _start_flexible: Final = Packer(">iiB").pack
 """Length and header of a response, of version 0 and 1."""
@@ -73,7 +76,7 @@ class FrameReader:
         ProtocolError, after the frames before it, for a length below 0 or above max_size_bytes;
         the reader is of no use then.
         """
-        view = chunk if type(chunk) is memoryview else memoryview(chunk)
+        view = chunk if type(chunk) is _View else _View(chunk)
         at, end = 0, len(view)
         while at < end:
             if self._frame is not None:
@@ -83,7 +86,7 @@ class FrameReader:
                     frames.append(self._finished())
                 continue
             if not self._head and end - at >= 4:
-                (size,) = _SIZE.unpack_from(view, at)
+                (size,) = _unpack_size(view, at)
                 at += 4
             else:
                 missing = 4 - len(self._head)
@@ -96,7 +99,7 @@ class FrameReader:
             if not 0 <= size <= self.max_size_bytes:
                 raise ProtocolError(f"frame of {size} bytes, limit {self.max_size_bytes}", 0)
             if end - at >= size:
-                frames.append(memoryview(bytearray(view[at : at + size])))
+                frames.append(_View(bytearray(view[at : at + size])))
                 at += size
             else:
                 self._frame = bytearray(min(size, _FIRST_ALLOCATION_BYTES))
@@ -144,7 +147,7 @@ class FrameReader:
 def decode_request_header(frame: Buffer) -> RequestHeader:
     """The header of a request frame; of an unknown API it is read as version 1."""
     try:
-        api_key, api_version, correlation_id, size = _REQUEST_HEADER.unpack_from(frame, 0)
+        api_key, api_version, correlation_id, size = _unpack_header(frame, 0)
         client_id = None
         position = 10
         if api_key == 7 and api_version == 0:  # ControlledShutdown v0 has the only header v0

@@ -84,17 +84,18 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
         answers: list[m.ProduceResponse.PartitionProduceResponse] = []
         topics.append(TopicAnswer(topic.name, topic.topic_id, answers))
         for data in topic.partition_data:
-            replica = _find_leader(broker, request, topic, data)
+            index = data.index
+            replica = _find_leader(broker, request, topic, data, index, acks)
             if not isinstance(replica, Replica):
-                answers.append(_failed(data.index, replica))
+                answers.append(_failed(index, replica))
                 continue
             appended = replica.append_as_leader(data.records, acks, now_ms)
             data.records = None
             if appended.error:
-                answers.append(_refused(data.index, appended))
+                answers.append(_refused(index, appended))
                 continue
             answer = PartitionAnswer(
-                data.index, appended.error, appended.base_offset, appended.log_append_time_ms,
+                index, appended.error, appended.base_offset, appended.log_append_time_ms,
                 appended.log_start_offset, [], None, _NO_HINT,
             )  # fmt: skip
             answers.append(answer)
@@ -113,14 +114,14 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
 
 
 def _find_leader(
-    broker: BrokerNode, request: Request, topic: Any, data: Any
+    broker: BrokerNode, request: Request, topic: Any, data: Any, index: int, acks: int
 ) -> Replica | ErrorCode:
     """The replica to append to, or the first thing that speaks against it: NONE where a message
     set has nothing in it."""
     if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        replica = broker.replicas.find_by_id(topic.topic_id, data.index)
+        replica = broker.replicas.find_by_id(topic.topic_id, index)
     else:
-        replica = broker.replicas.find(topic.name, data.index)
+        replica = broker.replicas.find(topic.name, index)
     if not isinstance(replica, Replica) and replica in _NO_SUCH_PARTITION:
         return replica
     records = data.records
@@ -133,7 +134,7 @@ def _find_leader(
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if attributes & 7 == ZSTD and request.api_version < FIRST_VERSION_WITH_ZSTD:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    if request.body.acks not in (-1, 0, 1):
+    if acks not in (-1, 0, 1):
         return ErrorCode.INVALID_REQUIRED_ACKS
     if not isinstance(replica, Replica):
         return replica
