@@ -19,6 +19,7 @@ from struct import Struct as Packing
 from typing import Any, Final, Protocol, final
 
 from cluster.broker.handlers.api_versions import too_new
+from cluster.broker.telemetry import client_metrics
 from cluster.broker.versions import served as served_versions
 from cluster.contract import Reply, Request
 from cluster.controller.metadata import MetadataImage
@@ -127,7 +128,7 @@ class Channel:
         spoken = self._served[request.api_key << 16 | request.api_version & 0xFFFF].codec
         body: list[Buffer] = spoken.encode_response(reply.body)
         buffers: list[Buffer] = frame_response(spoken, request.correlation_id, body)
-        if key is not None and not _has_errors(reply.body):
+        if key is not None and not _has_errors(reply.body) and self._is_for_all(request.api_key):
             self._keep(key, buffers)
         return buffers
 
@@ -155,6 +156,11 @@ class Channel:
     def _speak_older(self, correlation_id: int) -> list[Buffer]:
         told = too_new(self._broker.release)
         return encode_response_frame(ApiKey.API_VERSIONS, 0, correlation_id, told)
+
+    def _is_for_all(self, api_key: int) -> bool:
+        """Whether the handler need not be asked again: it notes each client's software while
+        somebody subscribes to clients' metrics."""
+        return api_key != ApiKey.API_VERSIONS or not client_metrics(self._broker.image)
 
     def _keep(self, key: bytes, buffers: list[Buffer]) -> None:
         if self._answers_offset != self._broker.image.offset:

@@ -28,6 +28,7 @@ from cluster.broker.purgatory import Purgatory
 from cluster.broker.registry import NO_RESPONSE, PARKED, SERVED_APIS
 from cluster.broker.replicas import Replicas
 from cluster.broker.sessions import FetchSessions
+from cluster.broker.telemetry import ClientTelemetry
 from cluster.broker.throttle import Throttles
 from cluster.broker.versions import LATEST
 from cluster.config.definitions import BrokerConfig
@@ -111,6 +112,9 @@ class BrokerNode:
         self.lifecycle = Lifecycle(self)
         self.producer_ids = ProducerIds(self)
         self.coordinator = GroupCoordinator(self)
+        self.loggers: dict[str, str] = {}
+        """Levels of loggers that were set in this life."""
+        self.telemetry = ClientTelemetry()
 
     def __repr__(self) -> str:
         return f"<broker {self.node_id} epoch={self.epoch} metadata={self.image.offset}>"
@@ -160,6 +164,7 @@ class BrokerNode:
 
     def _on_connection_closed(self, event: ConnectionClosed, _now_ms: int) -> None:
         self._abandon_fetch(event.connection_id)
+        self.telemetry.connection_closed(event.connection_id)
 
     def _abandon_fetch(self, connection_id: int) -> None:
         """As in Kafka the session outlives its connection: the client may come back on another."""

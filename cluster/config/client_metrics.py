@@ -9,7 +9,7 @@ Kafka: ClientMetricsConfigs, ClientMetricsInstanceMetadata.isMatch; KIP-714.
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
@@ -47,7 +47,8 @@ class ClientMetricsConfig(Struct, frozen=True):
     def resolve(cls, own: Mapping[str, str]) -> "ClientMetricsConfig":
         """What `own` (by Kafka's names) sets over the defaults; raises ConfigError."""
         values = parse_overrides(CLIENT_METRICS_CONFIGS, own, "client metrics")
-        return cls(**{field_of(name): value for name, value in values.items()})  # type: ignore[arg-type]
+        fields: dict[str, Any] = {field_of(name): value for name, value in values.items()}
+        return cls(**fields)
 
 
 CLIENT_METRICS_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(

@@ -117,7 +117,7 @@ def group_config_problem(broker: BrokerConfig, own: Mapping[str, str]) -> str | 
     except ConfigError as error:
         return str(error)
     for name in own:
-        kind, _, rest = name.partition(".")
+        kind, _, rest = name.replace(".num.standby.", ".standby.").partition(".")
         value = getattr(config, field_of(name))
         low, high = (_bound(broker, f"group.{kind}.{which}.{rest}") for which in ("min", "max"))
         if low is not None and value < low:

@@ -173,6 +173,8 @@ def broker_defaults(broker: BrokerConfig) -> dict[str, Value]:
 
 def check_topic_config(config: TopicConfig) -> str | None:
     """What is wrong between the values of one topic, each being valid by itself; or None."""
+    if config.remote_storage_enable:
+        return "Tiered Storage functionality is disabled in the broker."
     low, high = config.min_compaction_lag_ms, config.max_compaction_lag_ms
     if low > high:
         return (

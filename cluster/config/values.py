@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -147,10 +148,23 @@ def format_value(value: Value) -> str | None:
             return "true" if value else "false"
         case tuple():
             return ",".join(value)
-        case float() if value == float("inf"):
-            return "Infinity"
+        case float():
+            return _double(value)
         case _:
             return str(value)
+
+
+def _double(value: float) -> str:
+    """As Java's Double.toString has it: `1.0`, `1.5E308`."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits)).rstrip("0")
+    power = exponent + len(digits) - 1
+    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
 
 
 def invalid(name: str, value: object, why: str) -> str:

@@ -9,7 +9,7 @@ Each resource by itself succeeds or fails as a whole.  With ELR, min.insync.repl
 only be set for the whole cluster, and a change of it clears ELRs: who was eligible under the old
 number may lack records committed under the new one.
 
-Not done: client metrics, groups and broker loggers as resources.
+Groups and client metrics need not exist to be configured (KIP-848, KIP-714).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.config.client_metrics import client_metrics_problem
 from cluster.config.definitions import (
     BROKER_CONFIGS,
     TOPIC_CONFIGS,
@@ -26,12 +27,15 @@ from cluster.config.definitions import (
     describe,
     parse_value,
 )
+from cluster.config.group import group_config_problem
 from cluster.contract import NoteId
 from cluster.controller import elections
 from cluster.controller.leadership import record_of
 from cluster.controller.metadata import (
     BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
     CLUSTER_DEFAULT,
+    GROUP_RESOURCE,
     TOPIC_RESOURCE,
     ConfigRecord,
     MetadataRecord,
@@ -50,7 +54,7 @@ if TYPE_CHECKING:
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 """Kafka's AlterConfigOp.OpType codes."""
 _OPERATIONS: Final = ("SET", "DELETE", "APPEND", "SUBTRACT")
-_KNOWN_TYPES: Final = (TOPIC_RESOURCE, BROKER_RESOURCE)
+_KNOWN_TYPES: Final = (TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE, CLIENT_METRICS_RESOURCE)
 _MIN_ISR: Final = "min.insync.replicas"
 _OK: Final = ApiError(ErrorCode.NONE)
 
@@ -153,7 +157,10 @@ def _incremental(
 def _list_items(
     node: ControllerNode, key: tuple[int, str], current: Mapping[str, str], name: str
 ) -> list[str] | None:
-    """The members of a list config as it is now; None if it is not a list."""
+    """The members of a list config as it is now; None if it is not a list, as far as a controller
+    knows: of groups and of client metrics it knows nothing."""
+    if key[0] not in (TOPIC_RESOURCE, BROKER_RESOURCE):
+        return None
     definitions = TOPIC_CONFIGS if key[0] == TOPIC_RESOURCE else BROKER_CONFIGS
     definition = definitions.get(name)
     if definition is None or definition.type != "LIST":
@@ -190,6 +197,10 @@ def _refusal(
     kind, name = key
     if kind == TOPIC_RESOURCE:
         return _refuse_topic(node, name, after)
+    if kind == GROUP_RESOURCE:
+        return _refuse_group(node, name, after)
+    if kind == CLIENT_METRICS_RESOURCE:
+        return _refuse_client_metrics(name, after)
     return _refuse_broker(node, name, changes)
 
 
@@ -209,12 +220,30 @@ def _refuse_topic(node: ControllerNode, name: str, after: Mapping[str, str]) -> 
     return None
 
 
+def _refuse_group(node: ControllerNode, name: str, after: Mapping[str, str]) -> ApiError | None:
+    if not name:
+        return ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    problem = group_config_problem(node.cluster_config, after)
+    return None if problem is None else ApiError(ErrorCode.INVALID_CONFIG, problem)
+
+
+def _refuse_client_metrics(name: str, after: Mapping[str, str]) -> ApiError | None:
+    if not name:
+        return ApiError(ErrorCode.INVALID_REQUEST, "a subscription has a name")
+    problem = client_metrics_problem(after)
+    return None if problem is None else ApiError(*problem)
+
+
 def _refuse_broker(node: ControllerNode, name: str, changes: _Changes) -> ApiError | None:
-    if name != CLUSTER_DEFAULT and not name.removeprefix("-").isdecimal():
+    if name != CLUSTER_DEFAULT and not name.removeprefix("-").removeprefix("+").isdecimal():
         text = f"Node id must be an integer, but it is: {name}"
         return ApiError(ErrorCode.INVALID_REQUEST, text)
     # Names that are not here may be a plugin's, as far as a controller can tell.
-    known = [BROKER_CONFIGS[config] for config in changes if config in BROKER_CONFIGS]
+    known = [
+        BROKER_CONFIGS[config]
+        for config, value in changes.items()
+        if value is not None and config in BROKER_CONFIGS
+    ]
     fixed = [definition.name for definition in known if definition.dynamic == "read-only"]
     if fixed:
         text = f"Cannot update these configs dynamically: [{', '.join(fixed)}]"
@@ -227,8 +256,7 @@ def _refuse_broker(node: ControllerNode, name: str, changes: _Changes) -> ApiErr
         )
         return ApiError(ErrorCode.INVALID_REQUEST, text)
     for definition in known:
-        value = changes[definition.name]
-        parsed = None if value is None else parse_value(definition, value)
+        parsed = parse_value(definition, changes[definition.name] or "")
         if isinstance(parsed, ConfigError):
             return ApiError(ErrorCode.INVALID_REQUEST, str(parsed))
     if node.elr_enabled and _MIN_ISR in changes:
@@ -278,6 +306,8 @@ def _commit(
 def _subject(kind: int, name: str) -> str:
     if kind == TOPIC_RESOURCE:
         return name
+    if kind != BROKER_RESOURCE:
+        return f"{'group' if kind == GROUP_RESOURCE else 'client metrics'} {name}"
     return f"broker {name}" if name else "all brokers"
 
 

@@ -22,6 +22,8 @@ NO_LEADER: Final = -1
 
 BROKER_RESOURCE: Final = 4
 TOPIC_RESOURCE: Final = 2
+CLIENT_METRICS_RESOURCE: Final = 16
+GROUP_RESOURCE: Final = 32
 """Kafka's ConfigResource.Type codes."""
 
 CLUSTER_DEFAULT: Final = ""

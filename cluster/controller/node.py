@@ -15,9 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from cluster.config.definitions import BROKER_CONFIGS, BrokerConfig, ConfigError, parse_value
+from cluster.config.definitions import BrokerConfig
 from cluster.config.topology import TopicSpec
 from cluster.contract import (
     CONTROLLER_ID,
@@ -193,14 +192,8 @@ class ControllerNode:
         return len(self._log)
 
     def _with_dynamic_defaults(self) -> BrokerConfig:
-        fields: dict[str, Any] = {}
-        for name, text in self.image.configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {}).items():
-            definition = BROKER_CONFIGS.get(name)
-            if definition is not None:
-                value = parse_value(definition, text)
-                assert not isinstance(value, ConfigError), (name, text)
-                fields[definition.field] = value
-        return replace(self.config, **fields)
+        dynamic = self.image.configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {})
+        return self.config.override(dynamic)
 
     def _fetch_metadata(self, request: PeerRequest, fetch: MetadataFetch, now_ms: int) -> None:
         """A broker that asks from `offset` on has everything before it."""

@@ -9,6 +9,7 @@ from cluster.broker.handlers import (
     acls,
     api_versions,
     authentication,
+    config_resources,
     configs,
     delete_records,
     describe_cluster,
@@ -30,6 +31,7 @@ from cluster.broker.handlers import (
     producers_and_transactions,
     quorum,
     reassignments,
+    telemetry,
     topics,
 )
 
@@ -37,6 +39,7 @@ __all__ = [
     "acls",
     "api_versions",
     "authentication",
+    "config_resources",
     "configs",
     "delete_records",
     "describe_cluster",
@@ -58,5 +61,6 @@ __all__ = [
     "producers_and_transactions",
     "quorum",
     "reassignments",
+    "telemetry",
     "topics",
 ]

@@ -49,12 +49,21 @@ def api_versions(broker: BrokerNode, request: Request, now_ms: int) -> m.ApiVers
     Not done: zk_migration_ready (always false since 4.0).
     """
     image, version = broker.image, request.api_version
-    return build_api_versions(request.body, version, image.offset, image.features, broker.release)
+    has_subscriptions = bool(broker.telemetry.subscriptions(image))
+    if has_subscriptions:
+        broker.telemetry.note_software(
+            request.connection_id,
+            request.body.client_software_name,
+            request.body.client_software_version,
+        )
+    return build_api_versions(
+        request.body, version, image.offset, image.features, broker.release, has_subscriptions
+    )
 
 
 def build_api_versions(
     request: m.ApiVersionsRequest, version: int, metadata_offset: int,
-    finalized: Mapping[str, int], release: Release = LATEST,
+    finalized: Mapping[str, int], release: Release = LATEST, with_telemetry: bool = False,
 ) -> m.ApiVersionsResponse:  # fmt: skip
     """The answer to `request`; `finalized`: the levels in force, by feature."""
     if version >= 3 and not (
@@ -62,7 +71,7 @@ def build_api_versions(
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return m.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    response = m.ApiVersionsResponse(api_keys=_api_keys(release))
+    response = m.ApiVersionsResponse(api_keys=_api_keys(release, with_telemetry))
     if version < 3:
         return response
     if not release.is_kraft:
@@ -99,10 +108,15 @@ def too_new(release: Release = LATEST) -> m.ApiVersionsResponse:
     return response
 
 
-def _api_keys(release: Release) -> list[m.ApiVersionsResponse.ApiVersion]:
+def _api_keys(release: Release, with_telemetry: bool) -> list[m.ApiVersionsResponse.ApiVersion]:
     if release is LATEST:
-        # Telemetry is listed only when a plug-in takes it (KIP-714); it is answered all the same.
-        return [_listed(api_key) for api_key in sorted(SERVED_APIS) if api_key not in TELEMETRY]
+        # DIFFERS: Kafka lists telemetry if a plug-in takes it (KIP-714), here it is listed while
+        # somebody subscribes; it is answered all the same.
+        return [
+            _listed(api_key)
+            for api_key in sorted(SERVED_APIS)
+            if with_telemetry or api_key not in TELEMETRY
+        ]
     return [m.ApiVersionsResponse.ApiVersion(*row) for row in listed(release)]
 
 

@@ -1,23 +1,32 @@
-"""IncrementalAlterConfigs (44, v0-1) and AlterConfigs (33, v0-2): configs of topics and brokers.
+"""IncrementalAlterConfigs (44, v0-1) and AlterConfigs (33, v0-2): of topics, brokers and their
+loggers, groups and client metrics.
 
 Owns: what a broker checks of a change before the controller sees it, and putting both verdicts
-together.  Never: stores a config (the controller does), checks a topic's (the controller does).
+together.  Never: stores a config (the controller does), checks any but a broker's (likewise).
 Kafka: ConfigAdminManager (preprocess, reassemble), KIP-339, KIP-226, KIP-412.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from cluster.broker.dynamic_configs import change_problem
+from cluster.broker.loggers import change_levels
 from cluster.broker.registry import PARKED, handles
-from cluster.config.definitions import BROKER_CONFIGS, ConfigError, parse_value
-from cluster.config.quotas import QUOTA_CONFIGS
+from cluster.broker.settings import definition_of, settings_of
+from cluster.config.definitions import format_value
 from cluster.contract import Request
-from cluster.controller.metadata import BROKER_RESOURCE, TOPIC_RESOURCE
+from cluster.controller.metadata import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -26,13 +35,16 @@ if TYPE_CHECKING:
     from cluster.broker.node import BrokerNode
 
 BROKER_LOGGER_RESOURCE: Final = 8
-CLIENT_METRICS_RESOURCE: Final = 16
-GROUP_RESOURCE: Final = 32
-"""Kafka's ConfigResource.Type codes; topics and brokers: controller/metadata.py."""
+"""As the resource types of controller/metadata.py, but never in the metadata."""
 
 SET: Final = 0
 DELETE: Final = 1
-"""Kafka's AlterConfigOp.OpType codes; APPEND 2 and SUBTRACT 3 are for lists."""
+APPEND: Final = 2
+SUBTRACT: Final = 3
+"""Kafka's AlterConfigOp.OpType codes; the latter two are for lists."""
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
+_INCREMENTAL_RESOURCE: Final = m.IncrementalAlterConfigsRequest.AlterConfigsResource
 
 
 class Verdict(Struct, frozen=True):
@@ -47,10 +59,9 @@ def incremental_alter_configs(broker: BrokerNode, request: Request, now_ms: int)
     """Set, delete, append to or subtract from single configs.
 
     Behaviour: resources named twice, configs named twice, null values, unknown kinds of resources,
-    brokers other than this one and what a running broker cannot change are refused here; the
-    controller decides on the rest.  Answers in the order asked.
+    brokers other than this one and what a running broker cannot change are refused here; levels of
+    loggers are changed here; the controller decides on the rest.  Answers in the order asked.
     Versions: v1 flexible (KIP-339).
-    Not done: loggers, client metrics, groups.
     """
     return _alter(
         broker, request, m.IncrementalAlterConfigsRequest, m.IncrementalAlterConfigsResponse, now_ms
@@ -61,16 +72,15 @@ def incremental_alter_configs(broker: BrokerNode, request: Request, now_ms: int)
 def alter_configs(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     """Replace all configs of a resource: those not named go back to their defaults.
 
-    Behaviour: checks as for IncrementalAlterConfigs.
+    Behaviour: checks as for IncrementalAlterConfigs; not for loggers.
     Versions: v2 flexible.
-    Not done: loggers, client metrics, groups.
     """
     return _alter(broker, request, m.AlterConfigsRequest, m.AlterConfigsResponse, now_ms)
 
 
 def _alter(broker: BrokerNode, request: Request, ask: Any, answer: Any, now_ms: int) -> Any:
     resources = request.body.resources
-    verdicts = check_alterations(resources, broker.node_id)
+    verdicts = _verdicts(broker, resources, request.body.validate_only)
     rest = [r for r, verdict in zip(resources, verdicts, strict=True) if verdict is None]
     if not rest:
         return _answer(answer, resources, verdicts, {})
@@ -87,59 +97,94 @@ def _alter(broker: BrokerNode, request: Request, ask: Any, answer: Any, now_ms: 
     return PARKED
 
 
-def check_alterations(resources: Sequence[Any], broker_id: int) -> list[Verdict | None]:
-    """For each resource of an alter request: why this broker refuses it, or None: it does not."""
+def _verdicts(
+    broker: BrokerNode, resources: Sequence[Any], validate_only: bool
+) -> list[Verdict | None]:
+    """For each resource of an alter request: what became of it here; None: the controller's."""
     times = Counter(_name_of(resource) for resource in resources)
     return [
         _refused("a resource may be named once in a request")
         if times[_name_of(resource)] > 1
-        else _check(resource, broker_id)
+        else _check(broker, resource, validate_only)
         for resource in resources
     ]
 
 
-def _check(resource: Any, broker_id: int) -> Verdict | None:
+def _check(broker: BrokerNode, resource: Any, validate_only: bool) -> Verdict | None:
     names = [config.name for config in resource.configs]
     if len(set(names)) != len(names):
         return _refused("a config may be named once for a resource")
     nulls = [c.name for c in resource.configs if c.value is None and _operation(c) != DELETE]
     if nulls:
         return _refused(f"null is not a value: {', '.join(nulls)}")
-    if resource.resource_type == BROKER_RESOURCE:
-        return _check_broker(resource, broker_id)
-    if resource.resource_type == TOPIC_RESOURCE:
+    kind, incremental = resource.resource_type, isinstance(resource, _INCREMENTAL_RESOURCE)
+    if kind == BROKER_LOGGER_RESOURCE and incremental:
+        return _change_loggers(broker, resource, validate_only)
+    if kind == BROKER_RESOURCE:
+        return _check_broker(broker, resource, incremental)
+    if kind in (TOPIC_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE):
         return None
-    # DIFFERS: Kafka also knows loggers, client metrics and groups.
-    return _refused(f"resources of type {resource.resource_type} are not known")
+    return _refused(f"resources of type {kind} are not known")
 
 
-def _check_broker(resource: Any, broker_id: int) -> Verdict | None:
-    """Of a broker, or (no name) of all: Kafka's brokers refuse what they cannot change while they
-    run, each for itself alone."""
-    problem = other_broker(resource.resource_name, broker_id)
+def _change_loggers(broker: BrokerNode, resource: Any, validate_only: bool) -> Verdict:
+    name = resource.resource_name
+    problem = other_broker(name, broker.node_id) if name else "a broker has an id"
     if problem is not None:
         return _refused(problem)
+    refused = change_levels(broker.loggers, resource.configs, validate_only)
+    return Verdict(ErrorCode.NONE) if refused is None else Verdict(refused.error, refused.message)
+
+
+def _check_broker(broker: BrokerNode, resource: Any, incremental: bool) -> Verdict | None:
+    """Of a broker, or (no name) of all: Kafka's brokers refuse what they cannot change while they
+    run, each for itself alone."""
+    problem = other_broker(resource.resource_name, broker.node_id)
+    if problem is not None:
+        return _refused(problem)
+    settings = settings_of(broker)
+    for_one = bool(resource.resource_name)
+    level: dict[str, str] | Verdict = {config.name: config.value for config in resource.configs}
+    if incremental:
+        level = _with_changes(settings.dynamic if for_one else settings.dynamic_default, resource)
+    if isinstance(level, Verdict):
+        return level
+    problem = change_problem(settings, level, for_one)
+    return None if problem is None else _refused(problem)
+
+
+def _with_changes(current: Mapping[str, str], resource: Any) -> dict[str, str] | Verdict:
+    """A level of dynamic configs as it would be."""
+    unknown = [c for c in resource.configs if not SET <= _operation(c) <= SUBTRACT]
+    if unknown:
+        return _refused(f"there is no operation {_operation(unknown[0])}")
+    level = dict(current)
     for config in resource.configs:
-        definition = BROKER_CONFIGS.get(config.name) or QUOTA_CONFIGS.get(config.name)
-        if definition is None or definition.feature:
-            # DIFFERS: Kafka stores any name, as a plugin may know it.
-            return _refused(f"no broker config is called {config.name}")
-        if definition.dynamic == "read-only":
-            return _refused(f"a running broker cannot change {config.name}")
-        if definition.dynamic == "per-broker" and not resource.resource_name:
-            return _refused(f"{config.name} is set for one broker at a time")
-        if _operation(config) == SET:
-            value = parse_value(definition, config.value)
-            if isinstance(value, ConfigError):
-                return _refused(str(value))
-    return None
+        name, operation = config.name, _operation(config)
+        if operation == SET:
+            level[name] = config.value
+        elif operation == DELETE:
+            level.pop(name, None)
+        else:
+            definition = definition_of(name)
+            if definition is None or definition.type != "LIST":
+                return Verdict(ErrorCode.INVALID_CONFIG, f"{name} is no list that is known")
+            text = level.get(name, format_value(definition.default)) or ""
+            items = [item for item in text.split(",") if item]
+            given = config.value.split(",")
+            if operation == APPEND:
+                items += [item for item in given if item not in items]
+            else:
+                items = [item for item in items if item not in given]
+            level[name] = ",".join(items)
+    return level
 
 
 def other_broker(resource_name: str, broker_id: int) -> str | None:
     """Why this broker does not speak for broker `resource_name`; None: it does ("": for all)."""
     if not resource_name:
         return None
-    if not resource_name.removeprefix("-").isdecimal():
+    if not _INTEGER.fullmatch(resource_name):
         return f"a broker id is an integer, not {resource_name}"
     if int(resource_name) != broker_id:
         return f"this is broker {broker_id}, which does not speak for broker {resource_name}"

@@ -1,37 +1,53 @@
-"""DescribeConfigs (API 32, v1-4): a topic's or this broker's configs, and where each comes from.
+"""DescribeConfigs (API 32, v1-4): of topics, this broker and its loggers, groups, client metrics:
+each config, and where its value comes from.
 
 Owns: the answer, from this broker's config and image.  Never: changes a config (configs.py).
-Kafka: ConfigHelper, DynamicBrokerConfig.brokerConfigSynonyms; KIP-133, KIP-226, KIP-569.
+Kafka: ConfigHelper, DynamicBrokerConfig.brokerConfigSynonyms; KIP-133, KIP-226, KIP-412, KIP-569,
+KIP-714, KIP-848.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
-
-from msgspec import Struct
 
 from cluster.broker.handlers.configs import (
     BROKER_LOGGER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
-    GROUP_RESOURCE,
     other_broker,
 )
 from cluster.broker.handlers.metadata import unknown_topic_error
+from cluster.broker.loggers import levels
 from cluster.broker.registry import handles
+from cluster.broker.settings import (
+    CLIENT_METRICS_CONFIG,
+    DEFAULT_CONFIG,
+    DYNAMIC_BROKER_LOGGER_CONFIG,
+    DYNAMIC_DEFAULT_BROKER_CONFIG,
+    DYNAMIC_TOPIC_CONFIG,
+    GROUP_CONFIG,
+    BrokerSettings,
+    definition_of,
+    is_sensitive,
+    settings_of,
+    synonym_of,
+)
+from cluster.config.catalog import Scope, broker_catalog, documentation, internal_configs
 from cluster.config.definitions import (
-    BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    GROUP_CONFIGS,
     TOPIC_CONFIGS,
-    BrokerConfig,
+    ConfigDef,
+    GroupConfig,
     TopicConfig,
     describe,
     format_value,
 )
-from cluster.config.quotas import QUOTA_CONFIGS
+from cluster.config.group import broker_default
 from cluster.contract import Request
 from cluster.controller.metadata import (
     BROKER_RESOURCE,
-    CLUSTER_DEFAULT,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
     TOPIC_RESOURCE,
     MetadataImage,
 )
@@ -46,78 +62,31 @@ if TYPE_CHECKING:
     Entry = m.DescribeConfigsResponse.DescribeConfigsResourceResult
     Synonym = m.DescribeConfigsResponse.DescribeConfigsSynonym
 
-DYNAMIC_TOPIC_CONFIG: Final = 1
-DYNAMIC_BROKER_CONFIG: Final = 2
-DYNAMIC_DEFAULT_BROKER_CONFIG: Final = 3
-STATIC_BROKER_CONFIG: Final = 4
-DEFAULT_CONFIG: Final = 5
-"""Kafka's DescribeConfigsResponse.ConfigSource codes."""
-
 FIRST_WITHOUT_IS_DEFAULT: Final = (2, 6)
 """Observed: in v0 2.3.1 tells what is default, 2.8.2 of nothing that it is (since KIP-569)."""
 
 CONFIG_TYPES: Final = {
-    "BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7,
+    "BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7, "CLASS": 8,
+    "PASSWORD": 9,
 }  # fmt: skip
-"""Kafka's DescribeConfigsResponse.ConfigType codes."""
-
-_RETENTION: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
-_ROLL: Final = ("log.roll.ms", "log.roll.hours")
-_ROLL_JITTER: Final = ("log.roll.jitter.ms", "log.roll.jitter.hours")
-IDENTITY_TYPES: Final = {
-    "advertised.listeners": "LIST", "broker.id": "INT", "broker.rack": "STRING",
-    "listeners": "LIST", "node.id": "INT", "process.roles": "LIST",
-}  # fmt: skip
-"""Configs that the topology sets by other keys, all of them read-only."""
-
-BROKER_SYNONYMS: Final = {
-    **dict.fromkeys(_RETENTION, _RETENTION),
-    **dict.fromkeys(_ROLL, _ROLL),
-    **dict.fromkeys(_ROLL_JITTER, _ROLL_JITTER),
-    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
-}
-"""Broker configs that stand for each other, the strongest first."""
-
-
-class BrokerSettings(Struct, frozen=True):
-    """What is known of one broker's configs, by Kafka's names, each level over the next."""
-
-    broker_id: int
-    config: BrokerConfig
-    """What all levels come to."""
-    dynamic: Mapping[str, str]
-    dynamic_default: Mapping[str, str]
-    static: Mapping[str, str]
-    """What the topology sets, and what follows from its other keys (ids, listeners)."""
-    defaults: Mapping[str, str]
+"""Kafka's DescribeConfigsResponse.ConfigType codes; 0: unknown."""
 
 
 @handles(ApiKey.DESCRIBE_CONFIGS, versions=(1, 4))
 def describe_configs(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.DescribeConfigsResponse:
-    """Describe configs of topics, of this broker, or (no name) those set for all brokers.
+    """Describe configs of topics, of this broker, or (no name) those set for all brokers; levels of
+    this broker's loggers; configs of groups and of client metrics, which need not exist.
 
     Behaviour: from this broker's image; only this broker speaks for itself.  A config that no one
     set is DEFAULT_CONFIG; `profile: fast` counts as set in the broker's file.  Unknown keys asked
-    for are left out; in alphabetical order (Kafka: any).
+    for are left out; in alphabetical order (Kafka: any).  Documentation is in our own words.
     Versions: v0 (to 3.9) tells only whether it is the default; v1 sources and synonyms (KIP-226);
     v3 types and documentation (KIP-569).
-    Not done: documentation (null); loggers, client metrics and groups have no configs here.
     """
-    static = {
-        "advertised.listeners": f"PLAINTEXT://{broker.host}:{broker.port}",
-        "broker.id": str(broker.node_id),
-        "listeners": f"PLAINTEXT://{broker.host}:{broker.port}",
-        "node.id": str(broker.node_id),
-        "process.roles": "broker",
-    }
-    if broker.rack is not None:
-        static["broker.rack"] = broker.rack
-    settings = broker_settings(
-        broker.node_id, broker.config, broker.static_config, static, broker.image
-    )
-    response = build_describe_configs(broker.image, request.body, settings)
+    describing = _Describing(broker, request.body, settings_of(broker))
+    response = describing.answer()
     if request.api_version == 0 and broker.release.number < FIRST_WITHOUT_IS_DEFAULT:
         for result in response.results:
             for config in result.configs:
@@ -125,167 +94,171 @@ def describe_configs(
     return response
 
 
-def broker_settings(
-    broker_id: int,
-    config: BrokerConfig,
-    static_config: BrokerConfig,
-    identity: Mapping[str, str],
-    image: MetadataImage,
-) -> BrokerSettings:
-    """Tell the levels apart: what is not Kafka's default counts as set by the topology."""
-    defaults: dict[str, str] = {"listeners": "PLAINTEXT://:9092", "broker.id": "-1"}
-    static = dict(identity)
-    for name, definition in BROKER_CONFIGS.items():
-        default = format_value(definition.default)
-        value = describe(definition, static_config)
-        if default is not None:
-            defaults[name] = default
-        if value is not None and value != default:
-            static[name] = value
-    return BrokerSettings(
-        broker_id,
-        config,
-        image.configs.get((BROKER_RESOURCE, str(broker_id)), {}),
-        image.configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {}),
-        static,
-        defaults,
-    )
+class _Describing:
+    """One request being answered."""
 
+    def __init__(
+        self, broker: BrokerNode, request: m.DescribeConfigsRequest, settings: BrokerSettings
+    ) -> None:
+        self.broker = broker
+        self.image: MetadataImage = broker.image
+        self.request = request
+        self.settings = settings
+        self.by_type: dict[int, Callable[[str], Described]] = {
+            TOPIC_RESOURCE: self.topic,
+            BROKER_RESOURCE: self.one_or_all_brokers,
+            BROKER_LOGGER_RESOURCE: self.loggers,
+            CLIENT_METRICS_RESOURCE: self.client_metrics,
+            GROUP_RESOURCE: self.group,
+        }
 
-def build_describe_configs(
-    image: MetadataImage, request: m.DescribeConfigsRequest, settings: BrokerSettings
-) -> m.DescribeConfigsResponse:
-    """The answer to `request`; one resource of an unknown type spoils the whole, as in Kafka."""
-    known = (
-        TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE,
-        GROUP_RESOURCE,
-    )  # fmt: skip
-    spoilt = any(resource.resource_type not in known for resource in request.resources)
-    results = []
-    for resource in request.resources:
-        if spoilt:
-            result = _failed(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
-        elif resource.resource_type == TOPIC_RESOURCE:
-            result = describe_topic(image, resource.resource_name, settings)
-        elif resource.resource_type == BROKER_RESOURCE:
-            result = describe_broker(resource.resource_name, settings)
-        else:
-            result = _describe_other(resource.resource_type, resource.resource_name, settings)
-        result.resource_type = resource.resource_type
-        result.resource_name = resource.resource_name
-        if resource.configuration_keys:
-            keys = resource.configuration_keys
-            result.configs = [entry for entry in result.configs if entry.name in keys]
-        if not request.include_synonyms:
-            for entry in result.configs:
-                entry.synonyms = []
-        results.append(result)
-    return m.DescribeConfigsResponse(results=results)
+    def answer(self) -> m.DescribeConfigsResponse:
+        """One resource of an unknown type spoils the whole, as in Kafka."""
+        resources = self.request.resources
+        spoilt = any(resource.resource_type not in self.by_type for resource in resources)
+        results = []
+        for resource in resources:
+            if spoilt:
+                result = _failed(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
+            else:
+                result = self.by_type[resource.resource_type](resource.resource_name)
+            result.resource_type = resource.resource_type
+            result.resource_name = resource.resource_name
+            if resource.configuration_keys:
+                keys = resource.configuration_keys
+                result.configs = [entry for entry in result.configs if entry.name in keys]
+            if not self.request.include_synonyms:
+                for entry in result.configs:
+                    entry.synonyms = []
+            results.append(result)
+        return m.DescribeConfigsResponse(results=results)
 
+    # ------------------------------------------------------------------------ by resource type
 
-def describe_topic(image: MetadataImage, topic: str, settings: BrokerSettings) -> Described:
-    """All configs of a topic."""
-    if topic not in image.topics:
-        error = unknown_topic_error(topic)
-        if error is ErrorCode.INVALID_TOPIC_EXCEPTION:
-            return _failed(error, f"{topic!r} cannot be the name of a topic")
-        return _failed(error)
-    own = image.topic_configs(topic)
-    config = TopicConfig.resolve(settings.config, own)
-    entries = []
-    for name, definition in sorted(TOPIC_CONFIGS.items()):
-        if name.startswith("internal."):
-            continue
-        value = describe(definition, config)
-        synonyms = _synonyms(definition.synonyms[0], settings) if definition.synonyms else []
-        if name in own:
-            synonyms.insert(0, _synonym(name, value, DYNAMIC_TOPIC_CONFIG))
-        entries.append(_entry(name, value, synonyms, CONFIG_TYPES[definition.type], False))
-    return _described(entries)
+    def topic(self, topic: str) -> Described:
+        """All configs of a topic; internal ones only if it sets them."""
+        if topic not in self.image.topics:
+            error = unknown_topic_error(topic)
+            if error is ErrorCode.INVALID_TOPIC_EXCEPTION:
+                return _failed(error, f"{topic!r} cannot be the name of a topic")
+            return _failed(error)
+        own = self.image.topic_configs(topic)
+        config = TopicConfig.resolve(self.settings.config, own)
+        entries = []
+        for name, definition in sorted(TOPIC_CONFIGS.items()):
+            if name.startswith("internal.") and name not in own:
+                continue
+            value = describe(definition, config)
+            defaults = definition.synonyms[:1]
+            synonyms = self.settings.synonyms(defaults[0]) if defaults else []
+            if name in own:
+                synonyms.insert(0, synonym_of(name, value, DYNAMIC_TOPIC_CONFIG))
+            entries.append(self.entry("topic", definition, value, synonyms))
+        return _described(entries)
 
+    def one_or_all_brokers(self, name: str) -> Described:
+        """All configs of this broker, or (no name) what is set for all brokers."""
+        problem = other_broker(name, self.settings.broker_id)
+        if problem is not None:
+            return _failed(ErrorCode.INVALID_REQUEST, problem)
+        settings = self.settings
+        names: Iterable[str] = settings.dynamic_default
+        if name:
+            known = broker_catalog().keys() - internal_configs()
+            names = {*known, *settings.dynamic, *settings.dynamic_default}
+        return _described([self.broker_entry(one, bool(name)) for one in sorted(names)])
 
-def describe_broker(resource_name: str, settings: BrokerSettings) -> Described:
-    """All configs of this broker, or (no name) what is set for all brokers."""
-    problem = other_broker(resource_name, settings.broker_id)
-    if problem is not None:
-        return _failed(ErrorCode.INVALID_REQUEST, problem)
-    if resource_name:
-        quotas = QUOTA_CONFIGS.keys() & {*settings.dynamic, *settings.dynamic_default}
-        names: Iterable[str] = {*settings.static, *IDENTITY_TYPES, *BROKER_CONFIGS, *quotas}
-    else:
-        names = settings.dynamic_default
-    entries = []
-    for name in sorted(names):
-        definition = BROKER_CONFIGS.get(name) or QUOTA_CONFIGS.get(name)
-        if definition is not None and definition.feature:
-            continue
-        synonyms = _synonyms(name, settings)
-        if not resource_name:
+    def broker_entry(self, name: str, for_one: bool) -> Entry:
+        """One config of this broker, or of all.  What nobody knows is told by name only."""
+        settings, definition = self.settings, definition_of(name)
+        synonyms = settings.synonyms(name)
+        value: str | None = None
+        if not for_one:
             synonyms = [s for s in synonyms if s.source == DYNAMIC_DEFAULT_BROKER_CONFIG]
-        if definition is None:
-            kind = CONFIG_TYPES[IDENTITY_TYPES[name]]
-            entries.append(_entry(name, settings.static.get(name), synonyms, kind, True))
-            continue
-        value = synonyms[0].value if synonyms else describe(definition, settings.config)
-        kind = CONFIG_TYPES[definition.type]
-        entries.append(_entry(name, value, synonyms, kind, definition.dynamic == "read-only"))
-    return _described(entries)
-
-
-def _describe_other(resource_type: int, name: str, settings: BrokerSettings) -> Described:
-    """Loggers, client metrics and groups: their names are checked as Kafka does, no more."""
-    if not name:
-        return _failed(ErrorCode.INVALID_REQUEST, "such a resource has a name")
-    problem = other_broker(name, settings.broker_id)
-    if resource_type == BROKER_LOGGER_RESOURCE and problem is not None:
-        return _failed(ErrorCode.INVALID_REQUEST, problem)
-    return _described([])
-
-
-# ---------------------------------------------------------------------------------- entries
-
-
-def _synonyms(name: str, settings: BrokerSettings) -> list[Synonym]:
-    """Where broker config `name` gets its value from, the winner first.
-
-    Kafka's list starts with the first that has this very name, so a retention that is only set in
-    hours does not show for log.retention.ms.
-    """
-    found = [
-        _synonym(synonym, values[synonym], source)
-        for values, source in (
-            (settings.dynamic, DYNAMIC_BROKER_CONFIG),
-            (settings.dynamic_default, DYNAMIC_DEFAULT_BROKER_CONFIG),
-            (settings.static, STATIC_BROKER_CONFIG),
-            (settings.defaults, DEFAULT_CONFIG),
+            value = settings.dynamic_default[name]
+        elif definition is not None:
+            value = format_value(settings.value(name))
+        entry = _entry(name, None if is_sensitive(definition) else value, synonyms)
+        entry.is_sensitive = is_sensitive(definition)
+        entry.read_only = definition is None or (
+            definition.dynamic == "read-only" or definition.name != name
         )
-        for synonym in BROKER_SYNONYMS.get(name, (name,))
-        if synonym in values
-    ]
-    while found and found[0].name != name:
-        del found[0]
-    return found
+        if definition is not None:
+            entry.config_type = CONFIG_TYPES[definition.type]
+            if definition.name == name:
+                entry.documentation = self.words("broker", definition)
+        return entry
+
+    def loggers(self, name: str) -> Described:
+        """The levels of this broker's loggers (KIP-412)."""
+        problem = other_broker(name, self.settings.broker_id) if name else "a broker has an id"
+        if problem is not None:
+            return _failed(ErrorCode.INVALID_REQUEST, problem)
+        entries = [
+            _entry(logger, level, [], DYNAMIC_BROKER_LOGGER_CONFIG)
+            for logger, level in levels(self.broker.loggers).items()
+        ]
+        return _described(entries)
+
+    def client_metrics(self, name: str) -> Described:
+        """A subscription to clients' metrics (KIP-714); one that nobody made has defaults."""
+        if not name:
+            return _failed(ErrorCode.INVALID_REQUEST, "a subscription has a name")
+        own = self.image.configs.get((CLIENT_METRICS_RESOURCE, name), {})
+        return _described([
+            self.entry("client-metrics", definition, own.get(key, format_value(definition.default)),
+                       _own(key, own, CLIENT_METRICS_CONFIG))
+            for key, definition in CLIENT_METRICS_CONFIGS.items()
+        ])  # fmt: skip
+
+    def group(self, name: str) -> Described:
+        """What a group of this name has, or would have (KIP-848, KIP-932)."""
+        if not name:
+            return _failed(ErrorCode.INVALID_REQUEST, "a group has a name")
+        own = self.image.configs.get((GROUP_RESOURCE, name), {})
+        config = GroupConfig.resolve(self.settings.config, own)
+        entries = []
+        for key, definition in GROUP_CONFIGS.items():
+            value = describe(definition, config)
+            synonyms = [synonym_of(key, value, GROUP_CONFIG)] if key in own else []
+            default = broker_default(key)
+            if default != key:
+                synonyms += self.settings.synonyms(default)
+            else:
+                text = format_value(definition.default)
+                synonyms.append(synonym_of(key, text, DEFAULT_CONFIG))
+            entries.append(self.entry("group", definition, value, synonyms))
+        return _described(entries)
+
+    # ---------------------------------------------------------------------------------- entries
+
+    def entry(
+        self, scope: Scope, definition: ConfigDef, value: str | None, synonyms: list[Synonym]
+    ) -> Entry:
+        """One config of something that is no broker: always changeable, never secret."""
+        entry = _entry(definition.name, value, synonyms)
+        entry.config_type = CONFIG_TYPES[definition.type]
+        entry.documentation = self.words(scope, definition)
+        return entry
+
+    def words(self, scope: Scope, definition: ConfigDef) -> str | None:
+        if not self.request.include_documentation:
+            return None
+        return documentation(scope, definition)
 
 
-def _synonym(name: str, value: str | None, source: int) -> Synonym:
-    return m.DescribeConfigsResponse.DescribeConfigsSynonym(name, value, source)
+def _own(name: str, own: Mapping[str, str], source: int) -> list[Synonym]:
+    return [synonym_of(name, own[name], source)] if name in own else []
 
 
 def _entry(
-    name: str,
-    value: str | None,
-    synonyms: list[Synonym],
-    config_type: int,
-    read_only: bool,
+    name: str, value: str | None, synonyms: list[Synonym], source: int = DEFAULT_CONFIG
 ) -> Entry:
     return m.DescribeConfigsResponse.DescribeConfigsResourceResult(
         name=name,
         value=value,
-        read_only=read_only,
-        config_source=synonyms[0].source if synonyms else DEFAULT_CONFIG,
+        config_source=synonyms[0].source if synonyms else source,
         synonyms=synonyms,
-        config_type=config_type,
-        documentation=None,
     )
 
 

@@ -11,7 +11,7 @@ from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from tests.broker.handlers.one_broker import OneBroker, broker_records
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 BAD = ErrorCode.INVALID_REQUEST
 INCREMENTAL = m.IncrementalAlterConfigsRequest
 
@@ -81,7 +81,18 @@ def test_configs__silence_of_the_controller_times_out(one: OneBroker) -> None:
         change(BROKER, "1", ("num.partitions", 0, "1")),
         change(BROKER, "1", ("log.retention.ms", 0, "soon")),
         change(BROKER, "", ("message.max.bytes", 0, "-1")),
-        change(BROKER, "1", ("no.such.config", 0, "1")),
+        change(BROKER, "1", ("log.retention.ms", 9, "1")),
+        change(BROKER, "", ("ssl.keystore.type", 0, "JKS")),
+        change(BROKER, "", ("listener.name.x.ssl.keystore.type", 0, "JKS")),
+        change(BROKER, "", ("principal.builder.class", 0, "x")),
+        change(BROKER, "1", ("listeners", 0, "PLAINTEXT://:1")),
+        change(BROKER, "1", ("num.io.threads", 0, "17")),
+        change(BROKER, "1", ("num.io.threads", 0, "3")),
+        change(BROKER, "1", ("log.retention.ms", 0, "0")),
+        change(BROKER, "1", ("max.connections.per.ip", 0, "0")),
+        change(BROKER, "1", ("log.cleaner.dedupe.buffer.size", 0, "1000000")),
+        change(LOGGER, "2", ("root", 0, "INFO")),
+        change(LOGGER, "1", ("root", 1, None)),
     ],
 )
 def test_configs__what_the_broker_refuses_by_itself(one: OneBroker, resource: Any) -> None:
@@ -96,6 +107,15 @@ def test_configs__what_the_broker_refuses_by_itself(one: OneBroker, resource: An
         change(TOPIC, "a", ("no.such.config", 0, "1")),
         change(BROKER, "1", ("log.retention.ms", 0, "1")),
         change(BROKER, "", ("log.retention.ms", 1, None)),
+        change(BROKER, "1", ("no.such.config", 0, "1")),
+        change(BROKER, "1", ("num.partitions", 1, None)),
+        change(BROKER, "1", ("listener.name.x.ssl.keystore.type", 0, "JKS")),
+        change(BROKER, "", ("listener.name.x.max.connections", 0, "9")),
+        change(BROKER, "1", ("background.threads", 0, "20")),
+        change(BROKER, "1", ("max.connections.per.ip.overrides", 0, "10.0.0.1:0, h:7")),
+        change(BROKER, "1", ("log.cleanup.policy", 2, "compact")),
+        change(METRICS, "m", ("metrics", 0, "*")),
+        change(GROUP, "g", ("consumer.session.timeout.ms", 0, "50000")),
     ],
 )
 def test_configs__what_the_controller_is_to_decide(one: OneBroker, resource: Any) -> None:
@@ -107,6 +127,33 @@ def test_configs__a_resource_named_twice_is_refused_both_times(one: OneBroker) -
     alter(one, change(TOPIC, "a"), change(TOPIC, "a"), change(TOPIC, "b"))
     (left,) = one.asked[0].message.body.resources
     assert left.resource_name == "b"
+
+
+@pytest.mark.parametrize(
+    ("level", "operation", "error"),
+    [
+        ("DEBUG", 0, ErrorCode.NONE),
+        ("debug", 0, ErrorCode.INVALID_CONFIG),
+        ("DEBUG", 2, BAD),
+        ("DEBUG", 9, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_configs__levels_of_loggers_are_this_brokers_own(
+    one: OneBroker, level: str, operation: int, error: ErrorCode
+) -> None:
+    name = "kafka.server.KafkaApis"
+    answer = alter(one, change(LOGGER, "1", (name, operation, level)))
+    assert errors(answer) == [("1", error)]
+    assert one.asked == []
+    assert one.broker.loggers == ({} if error else {name: level})
+
+
+def test_configs__levels_change_all_or_none(one: OneBroker) -> None:
+    alter(one, change(LOGGER, "1", ("root", 0, "DEBUG"), ("no.such", 0, "INFO")))
+    assert one.broker.loggers == {}
+    dry = INCREMENTAL(resources=[change(LOGGER, "1", ("root", 0, "WARN"))], validate_only=True)
+    assert errors(one.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, dry)) == [("1", 0)]
+    assert one.broker.loggers == {}
 
 
 def test_configs__nothing_asked_is_nothing_done(one: OneBroker) -> None:

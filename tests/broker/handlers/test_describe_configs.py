@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.config.catalog import broker_catalog, internal_configs
 from cluster.config.definitions import TOPIC_CONFIGS
+from cluster.controller.metadata import ConfigRecord
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -16,7 +18,7 @@ from tests.broker.handlers.one_broker import (
     topic_records,
 )
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 Entry = m.DescribeConfigsResponse.DescribeConfigsResourceResult
 
 
@@ -145,11 +147,9 @@ def test_describe_configs__no_name_is_what_is_set_for_all_brokers() -> None:
         (16, "", ErrorCode.INVALID_REQUEST),
         (32, "", ErrorCode.INVALID_REQUEST),
         (99, "x", ErrorCode.INVALID_REQUEST),
-        (32, "group", ErrorCode.NONE),
-        (8, "1", ErrorCode.NONE),
     ],
 )
-def test_describe_configs__what_has_no_configs_here(kind: int, name: str, error: ErrorCode) -> None:
+def test_describe_configs__what_cannot_be_described(kind: int, name: str, error: ErrorCode) -> None:
     result = describe(OneBroker(BASE), kind, name)
     assert (result.error_code, result.configs) == (error, [])
 
@@ -172,3 +172,69 @@ def test_describe_configs__only_keys_asked_for_and_known_are_told() -> None:
 def test_describe_configs__every_version_is_answered(version: int) -> None:
     result = describe(OneBroker(BASE), TOPIC, "a", "segment.bytes", version=version)
     assert result.configs[0].value == "1073741824"
+
+
+def test_describe_configs__a_broker_has_every_config_of_4_3_1_but_internal_ones() -> None:
+    described = describe(OneBroker(BASE), BROKER, "1").configs
+    assert {config.name for config in described} == broker_catalog().keys() - internal_configs()
+    assert all(config.value is None for config in described if config.is_sensitive)
+    assert {config.name for config in described if config.is_sensitive} == {
+        name for name, definition in broker_catalog().items() if definition.type == "PASSWORD"
+    }
+
+
+def test_describe_configs__what_nobody_knows_is_told_by_name_only() -> None:
+    one = OneBroker(BASE, [broker_config("1", "no.such", "secret")])
+    of = entry(one, BROKER, "1", "no.such")
+    assert (of.value, of.is_sensitive, of.read_only, of.config_source) == (None, True, True, 2)
+    assert synonyms(of) == [("no.such", None, 2)]
+
+
+def test_describe_configs__a_listeners_config_has_the_base_behind_it() -> None:
+    name = "listener.name.x.max.connections"
+    of = entry(OneBroker(BASE, [broker_config("1", name, "70000")]), BROKER, "1", name)
+    assert (of.value, of.read_only, of.config_type) == ("70000", True, 3)
+    assert synonyms(of) == [(name, "70000", 2), ("max.connections", "2147483647", 5)]
+
+
+def test_describe_configs__a_value_comes_in_its_own_form_its_synonym_as_written() -> None:
+    ratio = "log.cleaner.min.cleanable.ratio"
+    of = entry(OneBroker(BASE, [broker_config("1", ratio, " 0.70")]), BROKER, "1", ratio)
+    assert (of.value, synonyms(of)) == ("0.7", [(ratio, " 0.70", 2), (ratio, "0.5", 5)])
+
+
+def test_describe_configs__an_internal_config_shows_where_it_is_set() -> None:
+    name = "internal.segment.bytes"
+    of = entry(OneBroker(BASE, [topic_config("a", name, "1000")]), TOPIC, "a", name)
+    assert (of.value, of.config_source) == ("1000", 1)
+
+
+def test_describe_configs__a_group_has_the_brokers_defaults() -> None:
+    own = [ConfigRecord(GROUP, "g", "consumer.session.timeout.ms", "50000")]
+    one = OneBroker(BASE, own, group_consumer_heartbeat_interval_ms=6_000)
+    of = entry(one, GROUP, "g", "consumer.session.timeout.ms")
+    assert (of.value, of.config_source) == ("50000", 8)
+    default = ("group.consumer.session.timeout.ms", "45000", 5)
+    assert synonyms(of) == [("consumer.session.timeout.ms", "50000", 8), default]
+    of = entry(one, GROUP, "other", "consumer.heartbeat.interval.ms")
+    assert (of.value, of.config_source) == ("6000", 4)
+    of = entry(one, GROUP, "other", "share.isolation.level")
+    assert synonyms(of) == [("share.isolation.level", "read_uncommitted", 5)]
+
+
+def test_describe_configs__client_metrics_need_not_exist() -> None:
+    one = OneBroker(BASE, [ConfigRecord(METRICS, "m", "metrics", "a,b")])
+    of = entry(one, METRICS, "m", "metrics")
+    assert (of.value, of.config_source, synonyms(of)) == ("a,b", 7, [("metrics", "a,b", 7)])
+    of = entry(one, METRICS, "other", "interval.ms")
+    assert (of.value, of.config_source, synonyms(of)) == ("300000", 5, [])
+
+
+def test_describe_configs__a_logger_without_its_own_level_has_the_roots() -> None:
+    one = OneBroker(BASE)
+    one.broker.loggers["root"] = "ERROR"
+    one.broker.loggers["kafka.request.logger"] = "TRACE"
+    levels = {config.name: config.value for config in describe(one, LOGGER, "1").configs}
+    assert levels.pop("kafka.request.logger") == "TRACE"
+    assert set(levels.values()) == {"ERROR"}
+    assert entry(one, LOGGER, "1", "root").config_source == 6
