@@ -46,8 +46,9 @@ class Connection:
     """A client's connection to a broker's listener."""
 
     __slots__ = (
-        "_ahead_bytes", "_frames", "_hub", "_malformed", "_pumping", "_readable", "_reader",
-        "_reading", "_socket", "_unsent", "_unsent_bytes", "_writable",
+        "_ahead_bytes", "_channel", "_frames", "_gate", "_hub", "_malformed", "_node_id",
+        "_pumping", "_readable", "_reader", "_reading", "_socket", "_unsent", "_unsent_bytes",
+        "_writable",
         "awaits_reply", "client_host", "connection_id", "is_dirty", "is_open", "is_unflushed",
         "last_active_ms", "listener",
     )  # fmt: skip
@@ -57,6 +58,9 @@ class Connection:
         hub: Hub,
     ) -> None:  # fmt: skip
         self.listener = listener
+        self._gate = listener.gate
+        self._channel = listener.channel
+        self._node_id = listener.node_id
         self.connection_id = connection_id
         self.client_host = client_host
         self.is_open = True
@@ -88,7 +92,7 @@ class Connection:
         self._set_reading(True)
 
     def _on_readable(self) -> None:
-        gate = self.listener.gate
+        gate = self._gate
         is_sound = False
         try:
             gate.wake()
@@ -129,7 +133,7 @@ class Connection:
             self.close("")
             return
         self._ahead_bytes += size_bytes
-        self.last_active_ms = self.listener.gate.now_ms()
+        self.last_active_ms = self._gate.now_ms()
 
     @property
     def _may_not_go_on(self) -> bool:
@@ -162,7 +166,7 @@ class Connection:
         finally:
             self._pumping = False
         if self._unsent:
-            self.listener.gate.flush_later(self)
+            self._gate.flush_later(self)
         if self._malformed and not frames and not self.awaits_reply:
             self._send()
             self.close(self._malformed)
@@ -171,10 +175,9 @@ class Connection:
         )
 
     def _hand_over(self, frame: memoryview) -> None:
-        listener = self.listener
-        gate = listener.gate
+        gate = self._gate
         try:
-            received = listener.channel.receive(
+            received = self._channel.receive(
                 frame, self.connection_id, self.client_host, gate.now_ms()
             )
         except ProtocolError as error:
@@ -183,7 +186,7 @@ class Connection:
             return
         if isinstance(received, Request):
             self.awaits_reply = True
-            gate.deliver(listener.node_id, received)
+            gate.deliver(self._node_id, received)
         else:
             self._write(received)
 
@@ -191,9 +194,9 @@ class Connection:
         """The answer to the request that is in the broker.  Written by the next `pump`."""
         assert self.awaits_reply, reply
         self.awaits_reply = False
-        self._write(self.listener.channel.answer(reply))
+        self._write(self._channel.answer(reply))
         if not self._pumping:
-            self.listener.gate.pump_later(self)
+            self._gate.pump_later(self)
 
     # --------------------------------------------------------------------------- writing
 
@@ -206,7 +209,7 @@ class Connection:
         """Send the answers that there are; requests that waited for that go on."""
         self._send()
         if self._frames and not self._may_not_go_on:
-            self.listener.gate.pump_later(self)
+            self._gate.pump_later(self)
 
     def _send(self) -> None:
         """Send what the kernel takes now; the rest when it takes more.  Never waits."""
@@ -245,7 +248,7 @@ class Connection:
 
     def _on_writable(self) -> None:
         self._writable.stop()
-        gate = self.listener.gate
+        gate = self._gate
         gate.wake()
         self.last_active_ms = gate.now_ms()
         self._send()
@@ -272,4 +275,4 @@ class Connection:
         self._frames.clear()
         self._unsent.clear()
         if tell_broker:
-            self.listener.gate.defer(self.listener.node_id, ConnectionClosed(self.connection_id))
+            self._gate.defer(self.listener.node_id, ConnectionClosed(self.connection_id))
