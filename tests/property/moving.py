@@ -1,4 +1,5 @@
-"""Storms in which partitions move as well: a storm's deeds, and reassignments between them.
+"""Storms in which partitions move as well: a storm's deeds, and reassignments between them, in some
+of them throttled.
 
 A storm of a seed without moves stays what it was: all that is drawn here comes from another source.
 
@@ -10,9 +11,10 @@ from __future__ import annotations
 import sys
 from random import Random
 
+from cluster.controller.metadata import BROKER_RESOURCE
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
-from tests.property.storm import PARTITIONS, TOPIC, Plan, Storm, main
+from tests.property.storm import PARTITIONS, SET, TOPIC, TOPIC_RESOURCE, Plan, Storm, main
 
 Alter = m.AlterPartitionReassignmentsRequest
 
@@ -23,6 +25,21 @@ class MovingStorm(Storm):
     def __init__(self, seed: int, plan: Plan | None = None) -> None:
         super().__init__(seed, plan)
         self.moves = Random(f"moves {seed}")
+
+    def _add_clients(self) -> None:
+        super()._add_clients()
+        if self.moves.random() < 0.4:
+            rate = str(self.moves.choice((1_000, 5_000, 20_000)))
+            for side in ("leader", "follower"):
+                if self.moves.random() < 0.7:
+                    self._set(BROKER_RESOURCE, "", f"{side}.replication.throttled.rate", rate)
+                    self._set(TOPIC_RESOURCE, TOPIC, f"{side}.replication.throttled.replicas", "*")
+
+    def _set(self, kind: int, resource: str, name: str, value: str) -> None:
+        alter = m.IncrementalAlterConfigsRequest
+        config = alter.AlterableConfig(name, SET, value)
+        body = alter(resources=[alter.AlterConfigsResource(kind, resource, [config])])
+        self.operator.ask(1, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
 
     def _deed(self) -> None:
         if self.moves.random() < 0.4:
