@@ -29,6 +29,9 @@ GROUP_RESOURCE: Final = 32
 CLUSTER_DEFAULT: Final = ""
 """Resource name of cluster-wide dynamic broker configs."""
 
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Whose a quota is: (`user`, `client-id` or `ip`, its name); None stands for all others."""
+
 
 class BrokerRegistration(Struct, frozen=True):
     """A broker as the controller knows it.  Kafka: BrokerRegistration."""
@@ -152,6 +155,33 @@ class FeatureLevelRecord(Struct, frozen=True):
     cause: NoteId | None = None
 
 
+class ClientQuotaRecord(Struct, frozen=True):
+    """`value` None removes the quota `key` of `entity`."""
+
+    entity: QuotaEntity
+    key: str
+    value: float | None
+    cause: NoteId | None = None
+
+
+class UserScramCredentialRecord(Struct, frozen=True):
+    """What a user's password is checked against (RFC 5802); the password itself is never known."""
+
+    name: str
+    mechanism: int
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+    cause: NoteId | None = None
+
+
+class RemoveUserScramCredentialRecord(Struct, frozen=True):
+    name: str
+    mechanism: int
+    cause: NoteId | None = None
+
+
 MetadataRecord = (
     RegisterBrokerRecord
     | BrokerRegistrationChangeRecord
@@ -162,6 +192,9 @@ MetadataRecord = (
     | ConfigRecord
     | ProducerIdsRecord
     | FeatureLevelRecord
+    | ClientQuotaRecord
+    | UserScramCredentialRecord
+    | RemoveUserScramCredentialRecord
 )
 
 
@@ -191,7 +224,8 @@ class MetadataImage:
     """The cluster as of metadata offset `offset` (of the last record applied; -1 for none)."""
 
     __slots__ = (
-        "brokers", "configs", "features", "next_producer_id", "offset", "topic_names", "topics",
+        "brokers", "client_quotas", "configs", "features", "next_producer_id", "offset",
+        "scram_credentials", "topic_names", "topics",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -204,6 +238,9 @@ class MetadataImage:
         self.next_producer_id = 0
         self.features: dict[str, int] = {}
         """By name, the level in force; a feature that is off (level 0) is not in it."""
+        self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
+        self.scram_credentials: dict[tuple[str, int], UserScramCredentialRecord] = {}
+        """By user and mechanism."""
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
         name = self.topic_names.get(topic_id)
@@ -250,6 +287,12 @@ class MetadataImage:
                 self.features.pop(name, None)
                 if level:
                     self.features[name] = level
+            case ClientQuotaRecord(entity=entity, key=key, value=quota):
+                self._set_quota(entity, key, quota)
+            case UserScramCredentialRecord(name=name, mechanism=mechanism):
+                self.scram_credentials[name, mechanism] = record
+            case RemoveUserScramCredentialRecord(name=name, mechanism=mechanism):
+                del self.scram_credentials[name, mechanism]
 
     def _change_broker(self, record: BrokerRegistrationChangeRecord) -> None:
         old = self.brokers[record.broker_id]
@@ -270,3 +313,12 @@ class MetadataImage:
                 del self.configs[resource]
         else:
             configs[name] = value
+
+    def _set_quota(self, entity: QuotaEntity, key: str, value: float | None) -> None:
+        quotas = self.client_quotas.setdefault(entity, {})
+        if value is None:
+            quotas.pop(key, None)
+            if not quotas:
+                del self.client_quotas[entity]
+        else:
+            quotas[key] = value

@@ -38,11 +38,13 @@ from cluster.controller import (  # noqa: F401  importing a handler registers it
     alter_partition,
     bootstrap,
     brokers,
+    client_quotas,
     create_partitions,
     elect_leaders,
     features,
     quorum,
     reassignments,
+    scram,
     topics,
 )
 from cluster.controller.liveness import Sessions

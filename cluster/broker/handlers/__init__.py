@@ -9,6 +9,7 @@ from cluster.broker.handlers import (
     acls,
     api_versions,
     authentication,
+    client_quotas,
     config_resources,
     configs,
     delete_records,
@@ -31,6 +32,7 @@ from cluster.broker.handlers import (
     producers_and_transactions,
     quorum,
     reassignments,
+    scram,
     telemetry,
     topics,
 )
@@ -39,6 +41,7 @@ __all__ = [
     "acls",
     "api_versions",
     "authentication",
+    "client_quotas",
     "config_resources",
     "configs",
     "delete_records",
@@ -61,6 +64,7 @@ __all__ = [
     "producers_and_transactions",
     "quorum",
     "reassignments",
+    "scram",
     "telemetry",
     "topics",
 ]

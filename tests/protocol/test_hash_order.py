@@ -1,0 +1,29 @@
+"""Java's hash codes and the order of its HashMap; expected values are OpenJDK's."""
+
+from __future__ import annotations
+
+from cluster.protocol.hash_order import entity_hash, hash_order, string_hash
+
+
+def test_string_hash__as_java_has_it() -> None:
+    assert string_hash("") == string_hash(None) == 0
+    assert string_hash("hello") == 99162322
+    assert string_hash("polygenelubricants") == 1 << 31
+    assert string_hash("\U0001f600") == 31 * 0xD83D + 0xDE00
+
+
+def test_entity_hash__does_not_depend_on_the_order_of_types() -> None:
+    pair = (("user", "a"), ("client-id", None))
+    assert entity_hash(pair) == entity_hash(pair[::-1])
+    assert entity_hash((("user", None),)) == 31 + string_hash("user")
+
+
+def test_hash_order__by_bucket_and_then_as_they_came() -> None:
+    assert hash_order(["b", "a", "c", "a"], string_hash) == ["a", "b", "c"]
+    assert hash_order([17, 33, 1, 16], lambda key: key) == [16, 17, 33, 1]
+
+
+def test_hash_order__of_more_keys_there_are_more_buckets() -> None:
+    keys = [17, *range(11)]
+    assert hash_order(keys, lambda key: key) == [0, 17, *range(1, 11)]
+    assert hash_order([*keys, 11], lambda key: key) == [*range(12), 17]
