@@ -154,7 +154,7 @@ def test_kill_start__a_broker_goes_and_comes_back(lab: Any, kcluster: Verb) -> N
     ]
     code, out, _ = kcluster("start", "1", "--json")
     assert json.loads(out)["broker"] == {"id": 1, "state": "up"}
-    assert ask("status")["partitions"][0]["isr"] == [2, 3, 1]
+    assert ask("status")["partitions"][0]["isr"] == [1, 2, 3]
 
 
 def test_elect__gives_the_preferred_leader_back(lab: Any, kcluster: Verb) -> None:
