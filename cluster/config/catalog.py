@@ -93,7 +93,8 @@ Scope = Literal["broker", "topic", "group", "client-metrics"]
 
 
 @cache
-def _words() -> dict[str, str]:
+def sentences() -> dict[str, str]:
+    """The sentences of documentation.txt by name; a topic's, a group's with its scope before it."""
     lines = (_FOLDER / "documentation.txt").read_text(encoding="utf-8").splitlines()
     return {name: words for name, _, words in (line.partition(": ") for line in lines)}
 
@@ -101,9 +102,9 @@ def _words() -> dict[str, str]:
 def documentation(scope: Scope, definition: ConfigDef) -> str | None:
     """What a config is for, in our own words; None for a name that Kafka does not know either."""
     name = definition.name
-    words = _words().get(name if scope == "broker" else f"{scope} {name}")
+    words = sentences().get(name if scope == "broker" else f"{scope} {name}")
     if words is None and scope == "topic" and definition.synonyms:
-        return _words().get(definition.synonyms[0])
+        return sentences().get(definition.synonyms[0])
     if words is None and scope == "group":
-        return _words().get(f"group.{name}")
+        return sentences().get(f"group.{name}")
     return words

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import gevent
@@ -123,12 +124,12 @@ class Listener:
     """The listener of one life of one broker."""
 
     def __init__(
-        self, node_id: int, port: ReservedPort, channel: Channel, limits: Limits, gate: Gate,
-        hub: Hub,
+        self, node_id: int, port: ReservedPort, channel: Channel, limits: Callable[[], Limits],
+        gate: Gate, hub: Hub,
     ) -> None:  # fmt: skip
         self.node_id = node_id
         self.channel = channel
-        self.limits = limits
+        self._limits = limits
         self.gate = gate
         self.is_paused = False
         self.connections: dict[int, Connection] = {}
@@ -138,6 +139,11 @@ class Listener:
         self._hub = hub
         self._server = _Server(port.listen(), self)
         self._server.start()
+
+    @property
+    def limits(self) -> Limits:
+        """As of now: most of them are dynamic configs."""
+        return self._limits()
 
     def accept(self, accepted: Any, address: Any) -> None:
         """Serve one connection from now on, until it is closed."""
@@ -233,6 +239,12 @@ class _Server(StreamServer):  # type: ignore[misc]  # gevent has no types
             self._open_connections += 1
         return accepted
 
+    def stop_accepting(self) -> None:
+        super().stop_accepting()
+        if self.started and self.full():
+            # The limit may be raised while nobody goes.
+            gevent.spawn_later(RETRY_ACCEPT_S, self.accept_again)
+
     def done(self) -> None:
         """One of the connections that were accepted is closed."""
         was_full = self.full()
@@ -241,6 +253,10 @@ class _Server(StreamServer):  # type: ignore[misc]  # gevent has no types
             self.accept_again()
 
     def accept_again(self) -> None:
-        """Accept, if nothing stands against it."""
-        if self.started and not self._owner.is_paused and not self.full():
+        """Accept, if nothing stands against it; look again later if it is the limit that does."""
+        if not self.started or self._owner.is_paused:
+            return
+        if self.full():
+            gevent.spawn_later(RETRY_ACCEPT_S, self.accept_again)
+        else:
             self.start_accepting()

@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import gevent
@@ -347,8 +348,9 @@ class LiveDriver:
         else:
             node: Any = process.node
             self.listeners[node_id] = Listener(
-                node_id, port, Channel(node), limits_of(node.config), self, gevent.get_hub()
-            )
+                node_id, port, Channel(node), partial(_limits_of_node, node), self,
+                gevent.get_hub(),
+            )  # fmt: skip
 
 
 def prepare_watcher(hub: Hub) -> Any:
@@ -372,6 +374,10 @@ class _Settled:
             self._future.set_result(greenlet.value)
         else:
             self._future.set_exception(greenlet.exception)
+
+
+def _limits_of_node(node: Any) -> Limits:
+    return limits_of(node.config)
 
 
 def limits_of(config: BrokerConfig) -> Limits:

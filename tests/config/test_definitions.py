@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from cluster.config.catalog import not_simulated
+from cluster.config.catalog import (
+    broker_catalog,
+    documentation,
+    internal_configs,
+    not_simulated,
+    sentences,
+)
+from cluster.config.client_metrics import CLIENT_METRICS_CONFIGS
 from cluster.config.definitions import (
     BROKER_CONFIGS,
+    GROUP_CONFIGS,
     TOPIC_CONFIGS,
     BrokerConfig,
     ConfigDef,
@@ -244,3 +252,18 @@ def test_broker_config__a_broker_has_a_log_directory(name: str) -> None:
     problem = parse_value(definition, "")
     assert isinstance(problem, ConfigError)
     assert "at least one log directory" in str(problem)
+
+
+def test_documentation__there_is_a_sentence_for_every_config_and_no_other() -> None:
+    described = [
+        documentation(scope, definition)
+        for scope, definitions in (
+            ("broker", [d for n, d in broker_catalog().items() if n not in internal_configs()]),
+            ("topic", TOPIC_CONFIGS.values()),
+            ("group", GROUP_CONFIGS.values()),
+            ("client-metrics", CLIENT_METRICS_CONFIGS.values()),
+        )
+        for definition in definitions
+    ]
+    assert all(words and words.endswith(".") for words in described)
+    assert set(described) == set(sentences().values())

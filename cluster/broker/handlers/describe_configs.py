@@ -183,6 +183,7 @@ class _Describing:
         entry.read_only = definition is None or (
             definition.dynamic == "read-only" or definition.name != name
         )
+        entry.documentation = None
         if definition is not None:
             entry.config_type = CONFIG_TYPES[definition.type]
             if definition.name == name:

@@ -1,0 +1,209 @@
+"""A config that is changed has its effect at once: each is set by a request and seen by another."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.batches import Batch
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.records import Record, build_batch, read_records
+from tests.broker.simulated import TOPIC, Simulated
+
+OF_TOPIC, OF_BROKER = 2, 4
+ALL_BROKERS = ""
+RETENTION_CHECK_MS = 300_000
+INCREMENTAL = m.IncrementalAlterConfigsRequest
+
+
+def alter(
+    t: Simulated, kind: int, resource: str, to: int | None = None, **configs: str | None
+) -> None:
+    """Set configs, or (None) delete them, at the broker concerned; wait until all have heard."""
+    body = INCREMENTAL(
+        resources=[
+            INCREMENTAL.AlterConfigsResource(
+                kind, resource,
+                [
+                    INCREMENTAL.AlterableConfig(
+                        name.replace("_", "."), 0 if value is not None else 1, value
+                    )
+                    for name, value in configs.items()
+                ],
+            )
+        ]
+    )  # fmt: skip
+    if to is None:
+        to = int(resource) if kind == OF_BROKER and resource else 1
+    (answer,) = t.ask(to, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body).body.responses
+    assert answer.error_code == ErrorCode.NONE, answer
+    t.run_for(10)
+
+
+def produce(t: Simulated, *values: bytes, at_ms: int | None = None) -> m.ProduceResponse:
+    """One batch of records of one key with acks=all; the partition's answer."""
+    records = [Record(n, t.now_ms if at_ms is None else at_ms, b"k", value, ())
+               for n, value in enumerate(values)]  # fmt: skip
+    data = m.ProduceRequest.PartitionProduceData(0, memoryview(build_batch(records)))
+    body = m.ProduceRequest(
+        acks=-1, timeout_ms=1_000,
+        topic_data=[m.ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])],
+    )  # fmt: skip
+    answer = t.ask(t.leader, ApiKey.PRODUCE, 9, body)
+    t.run_for(5_000)
+    return answer.body.responses[0].partition_responses[0]
+
+
+def fetched(t: Simulated, offset: int = 0) -> list[Batch]:
+    return list(t.fetch(offset).partition.records)
+
+
+@pytest.fixture
+def t() -> Simulated:
+    return Simulated()
+
+
+@pytest.mark.parametrize("by_broker", [False, True])
+def test_effect__max_message_bytes(t: Simulated, by_broker: bool) -> None:
+    assert produce(t, bytes(1_000)).error_code == ErrorCode.NONE
+    if by_broker:
+        alter(t, OF_BROKER, ALL_BROKERS, message_max_bytes="500")
+    else:
+        alter(t, OF_TOPIC, TOPIC, max_message_bytes="500")
+    assert produce(t, bytes(1_000)).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert produce(t, bytes(100)).error_code == ErrorCode.NONE
+
+
+def test_effect__the_topic_wins_over_the_broker_and_the_broker_over_all(t: Simulated) -> None:
+    alter(t, OF_BROKER, ALL_BROKERS, message_max_bytes="100")
+    alter(t, OF_BROKER, str(t.leader), message_max_bytes="500")
+    assert produce(t, bytes(200)).error_code == ErrorCode.NONE
+    assert produce(t, bytes(600)).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    alter(t, OF_TOPIC, TOPIC, max_message_bytes="700")
+    assert produce(t, bytes(600)).error_code == ErrorCode.NONE
+    alter(t, OF_TOPIC, TOPIC, max_message_bytes=None)
+    alter(t, OF_BROKER, str(t.leader), message_max_bytes=None)
+    assert produce(t, bytes(200)).error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_effect__min_insync_replicas(t: Simulated) -> None:
+    t.kill(3)
+    t.run_for(60_000)
+    assert produce(t, b"two are enough").error_code == ErrorCode.NONE
+    alter(t, OF_TOPIC, TOPIC, min_insync_replicas="3")
+    assert produce(t, b"two are not").error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    alter(t, OF_TOPIC, TOPIC, min_insync_replicas=None)
+    alter(t, OF_BROKER, ALL_BROKERS, min_insync_replicas="3")
+    assert produce(t, b"nor here").error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+@pytest.mark.parametrize("by_broker", [False, True])
+def test_effect__message_timestamp_type(t: Simulated, by_broker: bool) -> None:
+    assert produce(t, b"mine", at_ms=7).log_append_time_ms == -1
+    if by_broker:
+        alter(t, OF_BROKER, str(t.leader), log_message_timestamp_type="LogAppendTime")
+    else:
+        alter(t, OF_TOPIC, TOPIC, message_timestamp_type="LogAppendTime")
+    now_ms = t.now_ms
+    assert produce(t, b"theirs", at_ms=7).log_append_time_ms == now_ms
+    mine, theirs = fetched(t)
+    assert (mine.max_timestamp, theirs.max_timestamp) == (7, now_ms)
+
+
+def test_effect__message_timestamp_before_max(t: Simulated) -> None:
+    alter(t, OF_TOPIC, TOPIC, message_timestamp_before_max_ms="100")
+    t.run_for(10_000)
+    assert produce(t, b"old", at_ms=t.now_ms - 200).error_code == ErrorCode.INVALID_TIMESTAMP
+
+
+@pytest.mark.parametrize(("codec", "number"), [("gzip", 1), ("lz4", 3), ("zstd", 4)])
+def test_effect__compression_type(t: Simulated, codec: str, number: int) -> None:
+    produce(t, b"as it comes")
+    alter(t, OF_TOPIC, TOPIC, compression_type=codec)
+    produce(t, b"a" * 500)
+    alter(t, OF_TOPIC, TOPIC, compression_type="uncompressed")
+    produce(t, b"plain")
+    first, second, third = fetched(t)
+    assert [batch.codec for batch in (first, second, third)] == [0, number, 0]
+    assert [record.value for record in read_records(second)] == [b"a" * 500]
+
+
+def test_effect__retention_ms(t: Simulated) -> None:
+    produce(t, b"old", at_ms=t.now_ms)
+    t.run_for(RETENTION_CHECK_MS)
+    assert t.replica(1).log.log_start_offset == 0
+    alter(t, OF_TOPIC, TOPIC, retention_ms="1000")
+    t.run_for(RETENTION_CHECK_MS)
+    assert t.replica(1).log.log_start_offset == 1
+
+
+def test_effect__retention_of_one_broker_is_that_brokers(t: Simulated) -> None:
+    """Its followers keep what it has deleted until it tells them where its log starts."""
+    produce(t, b"old", at_ms=t.now_ms)
+    other = next(id_ for id_ in (1, 2, 3) if id_ != t.leader)
+    alter(t, OF_BROKER, str(other), log_retention_ms="1000")
+    t.run_for(2 * RETENTION_CHECK_MS)
+    assert t.replica(other).log.log_start_offset == 1
+    assert t.replica(t.leader).log.log_start_offset == 0
+
+
+def test_effect__retention_bytes(t: Simulated) -> None:
+    size_bytes = len(build_batch([Record(0, 0, b"k", bytes(1_000), ())]))
+    alter(t, OF_TOPIC, TOPIC, internal_segment_bytes=str(size_bytes + 20), retention_bytes="1")
+    for _ in range(3):
+        produce(t, bytes(1_000))
+    t.run_for(RETENTION_CHECK_MS)
+    assert t.replica(1).log.log_start_offset >= 2
+
+
+def test_effect__segment_ms(t: Simulated) -> None:
+    produce(t, b"first")
+    alter(t, OF_TOPIC, TOPIC, segment_ms="1000")
+    t.run_for(2_000)
+    produce(t, b"second")
+    t.run_for(2_000)
+    produce(t, b"third")
+    assert len(t.replica(1).log.segments) == 3
+
+
+def test_effect__cleanup_policy(t: Simulated) -> None:
+    alter(t, OF_TOPIC, TOPIC, segment_ms="1000", min_cleanable_dirty_ratio="0.01")
+    for value in (b"1", b"2", b"3"):
+        produce(t, value)
+    t.run_for(RETENTION_CHECK_MS)
+    assert t.values(1) == [b"1", b"2", b"3"]
+    alter(t, OF_TOPIC, TOPIC, cleanup_policy="compact")
+    t.run_for(2 * RETENTION_CHECK_MS)
+    assert t.values(1) in ([b"2", b"3"], [b"3"])  # the active segment is never cleaned
+
+
+@pytest.mark.parametrize("by_cluster", [False, True])
+def test_effect__unclean_leader_election(t: Simulated, by_cluster: bool) -> None:
+    for broker in (2, 3):
+        t.kill(broker)
+    t.run_for(60_000)
+    assert t.isr == [1]
+    produce(t, b"1 has it alone")
+    t.kill(1)
+    for broker in (2, 3):
+        t.boot(broker)
+    t.run_for(60_000)
+    assert t.state.leader is None
+    if by_cluster:
+        alter(t, OF_BROKER, ALL_BROKERS, to=2, unclean_leader_election_enable="true")
+    else:
+        alter(t, OF_TOPIC, TOPIC, to=2, unclean_leader_election_enable="true")
+    t.run_for(301_000)  # unclean.leader.election.interval.ms
+    assert t.state.leader in (2, 3)
+
+
+def test_effect__threads_are_taken_and_change_nothing(t: Simulated) -> None:
+    alter(t, OF_BROKER, "1", num_io_threads="16", num_replica_fetchers="2", background_threads="5")
+    assert produce(t, b"as before").error_code == ErrorCode.NONE
+
+
+def test_effect__what_a_plugin_may_know_is_kept(t: Simulated) -> None:
+    alter(t, OF_BROKER, ALL_BROKERS, no_such="1", log_retention_ms="5000")
+    node = t.dispatcher.processes[2].node
+    assert node.config.log_retention_ms == 5_000
