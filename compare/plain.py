@@ -61,6 +61,7 @@ UNORDERED: Final[Mapping[str, str]] = {
     "DescribeProducersResponse.active_producers": "producer_id",
     "UpdateFeaturesResponse.results": "feature",
     "JoinGroupResponse.members": "member_id",
+    "DescribeUserScramCredentialsResponse.credential_infos": "mechanism",
 }
 """Lists that Kafka takes out of a hash table: compared in the order of this key."""
 

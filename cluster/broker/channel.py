@@ -60,6 +60,10 @@ class Broker(Protocol):
     image: MetadataImage
     release: Release
 
+    @property
+    def quotas(self) -> object | None:
+        """What throttles clients, who then must not be answered here."""
+
 
 @final
 class _Served:
@@ -103,7 +107,11 @@ class Channel:
                 # Its header must be whole all the same, as 4.3.1 has it.
                 decode_request_header(frame)
                 return self._speak_older(correlation_id)
-        if served.cacheable and len(frame) <= MAX_CACHED_QUESTION_BYTES:
+        if (
+            served.cacheable
+            and self._broker.quotas is None
+            and len(frame) <= MAX_CACHED_QUESTION_BYTES
+        ):
             if self._answers_offset != self._broker.image.offset:
                 self._forget_answers()
             key = bytes(frame[:4]) + frame[8:]

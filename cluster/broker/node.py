@@ -25,6 +25,7 @@ from cluster.broker.lifecycle import Lifecycle
 from cluster.broker.peers import Answered, PeerCalls
 from cluster.broker.producer_ids import ProducerIds
 from cluster.broker.purgatory import Purgatory
+from cluster.broker.quotas import ClientQuotas
 from cluster.broker.registry import NO_RESPONSE, PARKED, SERVED_APIS
 from cluster.broker.replicas import Replicas
 from cluster.broker.sessions import FetchSessions
@@ -115,6 +116,8 @@ class BrokerNode:
         self.loggers: dict[str, str] = {}
         """Levels of loggers that were set in this life."""
         self.telemetry = ClientTelemetry()
+        self.quotas: ClientQuotas | None = None
+        """None while no client has a quota."""
 
     def __repr__(self) -> str:
         return f"<broker {self.node_id} epoch={self.epoch} metadata={self.image.offset}>"
@@ -136,7 +139,8 @@ class BrokerNode:
         elif isinstance(event, PeerResponse):
             self.peers.on_response(event, now_ms)
         elif isinstance(event, Request):
-            self._on_request(event, now_ms)
+            if self.quotas is None or not self.quotas.holds(event, now_ms):
+                self.serve(event, now_ms)
         else:
             _ON[type(event)](self, event, now_ms)
         if self.replicas.moved:
@@ -144,7 +148,8 @@ class BrokerNode:
         effects, self._outbox = self._outbox, []
         return effects
 
-    def _on_request(self, request: Request, now_ms: int) -> None:
+    def serve(self, request: Request, now_ms: int) -> None:
+        """Have a request's handler answer it, or park it."""
         body = SERVED_APIS[request.api_key].handler(self, request, now_ms)
         if body is PARKED:
             return
@@ -156,7 +161,7 @@ class BrokerNode:
             _peer_connection(question.source), api_key, api_version,
             question.request_id, None, question.body,
         )  # fmt: skip
-        self._on_request(request, now_ms)
+        self.serve(request, now_ms)
 
     def _on_peer_disconnected(self, event: PeerDisconnected, now_ms: int) -> None:
         self.peers.on_disconnected(event.peer, now_ms)
@@ -165,6 +170,8 @@ class BrokerNode:
     def _on_connection_closed(self, event: ConnectionClosed, _now_ms: int) -> None:
         self._abandon_fetch(event.connection_id)
         self.telemetry.connection_closed(event.connection_id)
+        if self.quotas is not None:
+            self.quotas.connection_closed(event.connection_id)
 
     def _abandon_fetch(self, connection_id: int) -> None:
         """As in Kafka the session outlives its connection: the client may come back on another."""
@@ -196,6 +203,8 @@ class BrokerNode:
             answer = PeerResponse(self.node_id, request.correlation_id, body)
             self._outbox.append(Send(peer, answer))
         else:
+            if self.quotas is not None:
+                body = self.quotas.throttle(request, body, self._now_ms)
             self._outbox.append(Reply(request, body))
 
     def note(

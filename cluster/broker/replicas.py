@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.broker.appends import AckWait
 from cluster.broker.fetchers import Fetchers
+from cluster.broker.quotas import on_client_quotas
 from cluster.config.definitions import TopicConfig
 from cluster.contract import NoteId
 from cluster.controller.metadata import (
@@ -18,6 +19,7 @@ from cluster.controller.metadata import (
     CLUSTER_DEFAULT,
     TOPIC_RESOURCE,
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     MetadataRecord,
     PartitionRecord,
@@ -178,13 +180,15 @@ class Replicas:
         partitions: dict[tuple[bytes, int], NoteId | None] = {}
         removed: list[tuple[str, bytes]] = []
         configured: dict[tuple[int, str], None] = {}
-        brokers_changed = False
+        brokers_changed = quotas_changed = False
         for record in records:
             match record:
                 case PartitionRecord(registration=new):
                     partitions[new.topic_id, new.partition] = record.cause
                 case RemoveTopicRecord(topic_id=topic_id):
                     removed.append((image.topic_names[topic_id], topic_id))
+                case ClientQuotaRecord():
+                    quotas_changed = True
                 case ConfigRecord():
                     configured[record.resource_type, record.resource_name] = None
                 case (
@@ -194,6 +198,8 @@ class Replicas:
                 ):
                     brokers_changed = True
             image.apply(record)
+        if quotas_changed:
+            on_client_quotas(broker)
         for name, topic_id in removed:
             self._remove_topic(name, topic_id, now_ms)
         for resource in configured:

@@ -21,7 +21,7 @@ from cluster.controller.outcome import ApiError
 from cluster.controller.registry import answers
 from cluster.protocol import messages as m
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.hash_order import entity_hash, hash_order
+from cluster.protocol.hash_order import entity_hash, hash_order, string_hash
 from cluster.trace import kinds
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def alter_client_quotas(node: ControllerNode, request: Any, _now_ms: int) -> Any
 def _entity_of(parts: Sequence[Any]) -> QuotaEntity:
     """By type, of which the last counts, in the order in which Kafka tells them."""
     named = {part.entity_type: part.entity_name for part in parts}
-    return tuple(sorted(named.items(), key=lambda part: (part[0] != CLIENT_ID, part[0])))
+    return tuple((kind, named[kind]) for kind in hash_order(named, string_hash, 1))
 
 
 def describe_entity(entity: QuotaEntity) -> str:
@@ -137,7 +137,12 @@ def _value_problem(keys: Mapping[str, int | None], key: str, value: float) -> st
 def _commit(
     node: ControllerNode, entity: QuotaEntity, before: Mapping[str, float], changes: _Changes
 ) -> None:
-    changed = {key: value for key, value in changes.items() if before.get(key) != value}
+    # In Kafka's order, as that of the answers to DescribeClientQuotas depends on it.
+    changed = {
+        key: changes[key]
+        for key in hash_order(changes, string_hash)
+        if before.get(key) != changes[key]
+    }
     if not changed:
         return
     subject = describe_entity(entity)

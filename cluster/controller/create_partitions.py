@@ -50,6 +50,10 @@ def create_partitions(node: ControllerNode, request: Any, _now_ms: int) -> Any:
         if isinstance(assignments, ApiError):
             results[asked.name] = assignments
             continue
+        throttled = node.mutations.charge(len(assignments))
+        if throttled is not None:
+            results[asked.name] = throttled
+            continue
         results[asked.name] = ApiError(ErrorCode.NONE)
         if not request.validate_only:
             records += _records(node, topic, assignments)

@@ -11,7 +11,7 @@ images, so ten thousand partitions on three brokers cost one set of them.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -196,6 +196,17 @@ MetadataRecord = (
     | UserScramCredentialRecord
     | RemoveUserScramCredentialRecord
 )
+
+
+class Envelope(Struct, gc=False):
+    """A client's request to the controller, where it matters whose it is.  Kafka: KIP-590.
+
+    `is_strict`: new enough to be refused for its client's controller_mutation_rate.
+    """
+
+    body: Any
+    client_id: str
+    is_strict: bool
 
 
 # ------------------------------------------------------------- brokers pull the log with these

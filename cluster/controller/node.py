@@ -52,6 +52,7 @@ from cluster.controller.metadata import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
     ConfigRecord,
+    Envelope,
     MetadataFetch,
     MetadataFetchResponse,
     MetadataImage,
@@ -60,6 +61,7 @@ from cluster.controller.metadata import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from cluster.controller.mutation_quotas import MutationQuotas
 from cluster.controller.partition_index import PartitionIndex, PartitionKey
 from cluster.controller.registry import HANDLERS
 from cluster.controller.topic_names import TopicNames
@@ -103,6 +105,7 @@ class ControllerNode:
         """The note of the start of each reassignment under way."""
         self.observers: dict[int, quorum.Observer] = {}
         """By broker id: who has fetched the metadata log."""
+        self.mutations = MutationQuotas(self)
         self._log: list[MetadataRecord] = []
         self._waiting: dict[int, _Waiting] = {}
         self._effects: list[Effect] = []
@@ -150,10 +153,16 @@ class ControllerNode:
         elect_leaders.start(self, now_ms)
 
     def _answer(self, request: PeerRequest, now_ms: int) -> None:
-        handler = HANDLERS.get(type(request.body).__name__)
+        asked = request.body
+        if isinstance(asked, Envelope):
+            self.mutations.begin(asked, now_ms)
+            asked = asked.body
+        handler = HANDLERS.get(type(asked).__name__)
         if handler is None:
             return  # not a message to a controller; the asker's own timeout tells it
-        body = handler(self, request.body, now_ms)
+        body = handler(self, asked, now_ms)
+        if asked is not request.body:
+            self.mutations.end(body)
         self._answers.append(
             Send(request.source, PeerResponse(self.node_id, request.request_id, body))
         )

@@ -53,8 +53,7 @@ def alter_user_scram_credentials(node: ControllerNode, request: Any, _now_ms: in
     for user in _order(upsertions):
         if not upsertions[user].salted_password:
             # 4.3.1 finds out only when it hashes it, and has no better answer.
-            error = ErrorCode.UNKNOWN_SERVER_ERROR
-            failed[user] = ApiError(error, error.text)
+            failed[user] = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
             del upsertions[user]
     for user in _order(deletions):
         _remove(node, deletions[user])

@@ -127,6 +127,9 @@ def _check_new(node: ControllerNode, topic: Any) -> _NewTopic | ApiError:
     assignments = _assign_by_hand(node, topic) if topic.assignments else _assign(node, topic)
     if isinstance(assignments, ApiError):
         return assignments
+    throttled = node.mutations.charge(len(assignments))
+    if throttled is not None:
+        return throttled
     return _NewTopic(topic.name, random_topic_id(node.rng), assignments, configs)
 
 
@@ -335,6 +338,9 @@ def _delete_one(
     if twice:
         text = "The provided topic name maps to an ID that was already supplied."
         return result(ErrorCode.INVALID_REQUEST, text, topic.topic_id)
+    throttled = node.mutations.charge(len(topic.partitions))
+    if throttled is not None:
+        return result(throttled.code, throttled.message)
     cause = node.note(
         kinds.TOPIC_DELETED, topic.name, f"topic {topic.name} deleted", topic=topic.name
     )

@@ -33,6 +33,7 @@ BECAME_LEADER: Final = "became_leader"
 BECAME_FOLLOWER: Final = "became_follower"
 LOG_TRUNCATED: Final = "log_truncated"  # data: topic, partition, from_offset, to_offset
 RECORDS_LOST: Final = "records_lost"  # power loss or wipe took an unflushed tail
+CLIENT_THROTTLED: Final = "client_throttled"  # data: quota; told once, until it is within it
 TELEMETRY_PUSHED: Final = "telemetry_pushed"  # data: client_instance_id, size_bytes, pushes
 GROUP_REBALANCED: Final = "group_rebalanced"
 GROUP_MEMBER_EXPIRED: Final = "group_member_expired"

@@ -22,6 +22,7 @@ class Broker:
     def __init__(self) -> None:
         self.image = MetadataImage()
         self.release = latest()
+        self.quotas: object | None = None
 
 
 def frame_of(api_key: int, version: int, correlation_id: int, body: Any) -> memoryview:

@@ -81,7 +81,7 @@ def describe_client_quotas(
         for entity in hash_order(quotas, entity_hash, _MAP_SIZE)
         if wanted.matches(entity)
     ]
-    return _Answer(error_message=None, entries=entries)
+    return _Answer(entries=entries)
 
 
 def _filter(request: m.DescribeClientQuotasRequest) -> _Filter | _Refused:

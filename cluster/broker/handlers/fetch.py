@@ -220,6 +220,8 @@ class PendingFetch(DelayedOperation):
         max_bytes = body.max_bytes
         if not reader.is_follower:
             max_bytes = min(max_bytes, broker.config.fetch_max_bytes)
+            if broker.quotas is not None:
+                max_bytes = broker.quotas.fetch_limit_bytes(request.client_id, max_bytes)
         self.max_bytes = max_bytes
         self.min_bytes = min(body.min_bytes, max_bytes)
         self.partitions = (

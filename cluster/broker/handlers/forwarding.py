@@ -6,15 +6,24 @@ Kafka: ForwardingManager, KIP-590.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from cluster.broker.registry import PARKED, Parked
 from cluster.broker.versions import CONTROLLERS_OWN, is_not_controller, not_controller
 from cluster.contract import Request
+from cluster.controller.metadata import Envelope
+from cluster.protocol.apis import ApiKey
 
 if TYPE_CHECKING:
     from cluster.broker.node import BrokerNode
+
+STRICT_SINCE: Final[Mapping[int, int]] = {
+    ApiKey.CREATE_TOPICS: 6,
+    ApiKey.DELETE_TOPICS: 5,
+    ApiKey.CREATE_PARTITIONS: 3,
+}
+"""What controller_mutation_rate counts, and from which version on it is refused (KIP-599)."""
 
 
 def forward(
@@ -35,5 +44,9 @@ def forward(
     def on_answer(body: Any, now_ms: int) -> None:
         broker.reply(request, timed_out(request.body) if body is None else body)
 
-    broker.ask_controller(request.body, on_answer, timeout_ms, now_ms)
+    body = request.body
+    if broker.quotas is not None and request.api_key in STRICT_SINCE:
+        is_strict = request.api_version >= STRICT_SINCE[request.api_key]
+        body = Envelope(body, request.client_id or "", is_strict)
+    broker.ask_controller(body, on_answer, timeout_ms, now_ms)
     return PARKED

@@ -41,8 +41,7 @@ def describe_user_scram_credentials(
     if not users:
         users = [name for name, _mechanism in image.scram_credentials]
     return _Answer(
-        error_message=None,
-        results=[_described(image, user, times[user]) for user in hash_order(users, string_hash)],
+        results=[_described(image, user, times[user]) for user in hash_order(users, string_hash)]
     )
 
 
@@ -57,7 +56,7 @@ def _described(image: MetadataImage, user: str, times: int) -> Any:
         _Answer.CredentialInfo(mechanism, image.scram_credentials[name, mechanism].iterations)
         for name, mechanism in found
     ]
-    return result(user, ErrorCode.NONE, None, infos)
+    return result(user, ErrorCode.NONE, "", infos)
 
 
 @handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions=(0, 0))
