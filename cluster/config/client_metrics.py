@@ -8,6 +8,7 @@ Kafka: ClientMetricsConfigs, ClientMetricsInstanceMetadata.isMatch; KIP-714.
 # Annotations are wanted as values here, so no `from __future__ import annotations`; see broker.py.
 
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
@@ -85,11 +86,21 @@ def parse_patterns(match: tuple[str, ...]) -> dict[str, re.Pattern[str]] | str:
         about = about.strip()
         if about not in MATCHABLE or not pattern or "=" in pattern.rstrip("="):
             return f"{item} is no pattern to match clients with"
-        try:
-            patterns[about] = re.compile(pattern.rstrip("=").strip())
-        except (re.error, OverflowError, RecursionError):
+        compiled = _compile(pattern.rstrip("=").strip())
+        if compiled is None:
             return f"{item}: not a regular expression"
+        patterns[about] = compiled
     return patterns
+
+
+def _compile(pattern: str) -> re.Pattern[str] | None:
+    # DIFFERS: Python's regular expressions for Java's, which are the same in what is usual.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what later versions of Python may read otherwise
+        try:
+            return re.compile(pattern)
+        except (re.error, OverflowError, RecursionError):
+            return None
 
 
 class Subscription(Struct, frozen=True):

@@ -137,7 +137,7 @@ CASES = (
     Case("list brokers", LIST, listed(BROKER), versions="1"),
     Case("list loggers", LIST, listed(LOGGER), versions="1"),
     Case("list groups", LIST, listed(GROUP), mask=OTHERS_SET, versions="1"),
-    Case("list client metrics", LIST, listed(METRICS), versions="1"),
+    Case("list client metrics", LIST, listed(METRICS), mask=OTHERS_SET, versions="1"),
     Case("list brokers twice", LIST, listed(BROKER, BROKER), versions="1"),
     Case("list brokers and loggers", LIST, listed(LOGGER, BROKER), versions="1"),
     *(
