@@ -46,12 +46,6 @@ REASONS: Final[tuple[Reason, ...]] = (
         apis(68, 69, 76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92),
     ),
     Reason(
-        "APIs",
-        "Client quotas and SCRAM credentials are not served.",
-        VERSIONS,
-        apis(48, 49, 50, 51),
-    ),
-    Reason(
         "bytes",
         "A string that is not UTF-8 closes the connection; Kafka puts replacement characters, so"
         " that two clients may come to have one name.",

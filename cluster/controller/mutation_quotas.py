@@ -74,8 +74,7 @@ class MutationQuotas:
         bucket.refill(limit.value, burst, self._now_ms)
         if self._is_strict and bucket.tokens < 0:
             self._throttle_ms = bucket.throttle_ms(limit.value)
-            error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-            return ApiError(error, error.text)
+            return ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         bucket.tokens -= partitions
         if not self._is_strict:
             self._throttle_ms = bucket.throttle_ms(limit.value)

@@ -340,7 +340,7 @@ def _delete_one(
         return result(ErrorCode.INVALID_REQUEST, text, topic.topic_id)
     throttled = node.mutations.charge(len(topic.partitions))
     if throttled is not None:
-        return result(throttled.code, throttled.message)
+        return result(throttled.code, throttled.message, topic.topic_id)
     cause = node.note(
         kinds.TOPIC_DELETED, topic.name, f"topic {topic.name} deleted", topic=topic.name
     )

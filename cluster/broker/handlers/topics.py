@@ -27,8 +27,9 @@ def create_topics(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     Behaviour: as the controller answers; REQUEST_TIMED_OUT for every topic if it does not within
     timeout_ms.  The answer does not wait for brokers to learn of the topics.
     Versions: v4 default partitions and replication factor (KIP-464); v5 the topics' configs in the
-    answer (KIP-525); v7 topic ids (KIP-516).
-    Not done: policies, quotas.
+    answer (KIP-525); v6 is told of quotas by errors (KIP-599); v7 topic ids
+    (KIP-516).
+    Not done: policies.
     """
     if broker.release.number < FIRST_WITH_PARTITION_DEFAULTS:
         _take_no_defaults(request.body)
@@ -50,8 +51,7 @@ def delete_topics(broker: BrokerNode, request: Request, now_ms: int) -> Any:
 
     Behaviour: as the controller answers; REQUEST_TIMED_OUT for every topic if it does not within
     timeout_ms.
-    Versions: v5 error messages; v6 by topic id (KIP-516).
-    Not done: quotas.
+    Versions: v5 error messages, and quotas by errors (KIP-599); v6 by topic id (KIP-516).
     """
     return forward(broker, request, request.body.timeout_ms, delete_topics_timed_out, now_ms)
 
@@ -62,8 +62,7 @@ def create_partitions(broker: BrokerNode, request: Request, now_ms: int) -> Any:
 
     Behaviour: as the controller answers; REQUEST_TIMED_OUT for every topic if it does not within
     timeout_ms.
-    Versions: v2 flexible; v3 only marks quota errors (KIP-599).
-    Not done: quotas.
+    Versions: v2 flexible; v3 is told of quotas by errors (KIP-599).
     """
     return forward(broker, request, request.body.timeout_ms, create_partitions_timed_out, now_ms)
 
