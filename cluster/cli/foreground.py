@@ -42,8 +42,8 @@ from cluster.trace.render import (
 
 DEFAULT_NAME: Final = "kcluster"
 GC_THRESHOLDS: Final = (20_000, 50, 100)
-"""Collections are rare: what a cluster makes and drops has no cycles.  Only in a process of its own:
-in somebody's test process Python's settings stay."""
+"""Collections are rare: what a cluster makes and drops has no cycles.  Only in its own process: in
+somebody's test process Python's settings stay."""
 TRACE_BACKLOG: Final = 20_000
 """Traced requests that wait for a slow terminal; more are counted, not shown."""
 GATHER_S: Final = 0.02
