@@ -217,7 +217,19 @@ class ClientQuotas:
         if api_key == ApiKey.FETCH and size_bytes:
             self._use(CONSUMER_RATE, client_id, -size_bytes, now_ms)
         self._silent_until_ms[request.connection_id] = now_ms + silent_ms
-        return _told(request, body, silent_ms)
+        if api_key == ApiKey.FETCH:
+            return self._without_records(request, body, silent_ms)
+        return _told(body, silent_ms)
+
+    def _without_records(self, request: Request, body: Any, silent_ms: int) -> m.FetchResponse:
+        """What a Fetch is told instead: an incremental session goes on as if it had not been, a
+        full fetch makes none."""
+        sessions = self._broker.sessions
+        if request.body.session_epoch > 0:
+            sessions.forget_answer(body.session_id)
+            return m.FetchResponse(throttle_time_ms=silent_ms, session_id=request.body.session_id)
+        sessions.remove(body.session_id)
+        return m.FetchResponse(throttle_time_ms=silent_ms)
 
     def fetch_limit_bytes(self, client_id: str | None, max_bytes: int) -> int:
         """No more than a client may fetch after a pause: larger answers would never be sent."""
@@ -288,13 +300,8 @@ def _request_bytes(request: Request) -> int:
     return header_bytes + (spoken.request_header_version >= 2) + sum(map(len, buffers))
 
 
-def _told(request: Request, body: Any, silent_ms: int) -> Any:
-    """An answer with its throttle time; a Fetch gets no records with it."""
-    if request.api_key == ApiKey.FETCH:
-        in_session = request.body.session_epoch > 0
-        return m.FetchResponse(
-            throttle_time_ms=silent_ms, session_id=request.body.session_id if in_session else 0
-        )
+def _told(body: Any, silent_ms: int) -> Any:
+    """An answer with its throttle time, if it has one."""
     if body is None or not hasattr(body, "throttle_time_ms"):
         return body
     told = copy.copy(body)

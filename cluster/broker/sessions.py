@@ -170,6 +170,13 @@ class FetchSessions:
                 return True
         return False
 
+    def forget_answer(self, session_id: int) -> None:
+        """The last answer was not sent: what it told is to be told again."""
+        session = self._sessions.get(session_id)
+        if session is not None:
+            for wanted in session.moved:
+                wanted.sent_high_watermark = -1
+
     def remove(self, session_id: int) -> None:
         """Close a session; no error if there is none."""
         session = self._sessions.pop(session_id, None)

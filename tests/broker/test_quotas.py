@@ -183,6 +183,36 @@ def test_consumer__never_asks_for_more_than_would_ever_be_sent() -> None:
     assert VALUE_BYTES < fetched_bytes(answer.body) < 2 * VALUE_BYTES
 
 
+def test_consumer__of_a_session_is_told_later_what_it_was_not_told() -> None:
+    t = Simulated()
+    node: Any = t.dispatcher.processes[1].node
+    opening = fetch_request()
+    opening.session_epoch = 0
+    session_id = t.ask(1, ApiKey.FETCH, 12, opening).body.session_id
+    assert session_id
+    t.ask(1, ApiKey.PRODUCE, 9, produce_request())
+    set_quota(t, "consumer_byte_rate", 1_000, client_id=None)
+    going_on = [m.FetchRequest(session_id=session_id, session_epoch=e) for e in (1, 2)]
+    for body in going_on:
+        body.max_wait_ms, body.min_bytes, body.max_bytes = 0, 1, 1 << 20
+    limit = A.EntryData([A.EntityData("client-id", None)], [A.OpData("request_percentage", 1e-9)])
+    t.ask(2, ApiKey.ALTER_CLIENT_QUOTAS, 1, A([limit]))
+    t.run_for(100)
+    silent = t.ask(1, ApiKey.FETCH, 12, going_on[0]).body
+    assert (silent.throttle_time_ms, silent.responses) == (1_000, [])
+    assert silent.session_id == session_id
+    sessions = len(node.sessions)
+    opening = fetch_request()
+    opening.session_epoch = 0
+    silent = t.ask(1, ApiKey.FETCH, 12, opening).body
+    assert silent.throttle_time_ms
+    assert silent.session_id == 0
+    assert len(node.sessions) == sessions, "a full fetch that is not answered makes none"
+    set_quota(t, "request_percentage", None, client_id=None)
+    t.run_for(30_000)
+    assert t.ask(1, ApiKey.FETCH, 12, going_on[1]).body.responses[0].partitions[0].high_watermark
+
+
 def test_requests__count_for_request_percentage() -> None:
     t = Simulated(latency_ms=1)
     set_quota(t, "request_percentage", 0.1, client_id=None)
