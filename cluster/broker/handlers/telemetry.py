@@ -63,9 +63,7 @@ def get_telemetry_subscriptions(
 
 
 @handles(ApiKey.PUSH_TELEMETRY, versions=(0, 0))
-def push_telemetry(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.PushTelemetryResponse:
+def push_telemetry(broker: BrokerNode, request: Request, now_ms: int) -> m.PushTelemetryResponse:
     """Take what a client has measured.
 
     Behaviour: counted and told in a note.  In this order: INVALID_REQUEST without an id and after a
