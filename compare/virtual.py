@@ -138,7 +138,7 @@ class _Client:
             self._system.driver.hang_up(self._connection)
             self._system.driver.run_for(0)
 
-    # ------------------------------------------------------------- as a VirtualClient
+    # ------------------------------------------------------------- as a Client
 
     def start(self, wire: ClientWire, now_ms: int) -> None:
         pass

@@ -17,6 +17,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_LINE_CHARS = 400, 70, 100
 
+_ALL_BUT_PROGRAMS = (
+    "contract timers protocol trace config partition controller broker network runtime"
+)
 LAYERS = {
     "contract": "",
     "timers": "",
@@ -28,16 +31,21 @@ LAYERS = {
     "controller": "contract timers protocol controller.metadata trace config partition",
     "broker": "contract timers protocol controller.metadata trace config partition",
     "network": "contract timers protocol trace config broker",
-    "runtime": "contract timers protocol trace config partition controller broker network",
-    "checkers": "contract protocol trace partition controller broker runtime",
-    "demo": "contract timers protocol trace config partition controller broker network runtime",
-    "cli": "contract timers protocol trace config partition controller broker network runtime demo",
+    "clients": "contract timers protocol",
+    "runtime": "contract timers protocol trace config partition controller broker network clients",
+    "checkers": "contract protocol trace partition controller broker runtime clients",
+    "runs": "contract protocol trace config clients",
+    "scenario": _ALL_BUT_PROGRAMS + " clients checkers runs",
+    "testing": _ALL_BUT_PROGRAMS + " clients checkers runs scenario",
+    "demo": _ALL_BUT_PROGRAMS,
+    "cli": _ALL_BUT_PROGRAMS + " clients checkers runs scenario testing demo",
 }
 """What each part of `cluster` may import besides itself; `controller` includes its metadata."""
 
 OUTSIDE_THE_CORE = (
     "cluster/network/listener.py", "cluster/network/connection.py", "cluster/runtime/live.py",
-    "cluster/runtime/cluster.py", "cluster/cli/", "cluster/demo/",
+    "cluster/runtime/cluster.py", "cluster/runtime/live_clients.py", "cluster/scenario/live.py",
+    "cluster/runs/", "cluster/testing/", "cluster/cli/", "cluster/demo/",
 )  # fmt: skip
 
 _DRIVER = "I/O is the driver's (runtime/live.py); return an effect"

@@ -4,19 +4,17 @@ Owns: the ledger of sends and reads, and the anomalies found in it.  Never: look
 it knows a client knows too.
 Kafka: no counterpart; names and the three outcomes of a send are Jepsen's (its Kafka workload).
 
-Every value is sent once by the application, so it is its own name.  A send ends as one of
-  acked    the answer said so, with an offset
-  failed   an answer said that nothing was done
-  unknown  no answer, or one that leaves it open: the record may be there or not
+The values are in clients/ledger.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
+
+from cluster.clients.ledger import Outcome, Partition, Read, Send, Told
 
 ANOMALIES: Final = {
     "lost-write": "a record acked with acks=all is not in the log",
@@ -33,38 +31,6 @@ ANOMALIES: Final = {
 }
 """Every anomaly by name.  An example of each, as `str(anomaly)` prints it, is in
 tests/checkers/test_history.py."""
-
-Partition = tuple[str, int]
-
-
-class Outcome(StrEnum):
-    """What a producer knows of a send."""
-
-    ACKED = "acked"
-    FAILED = "failed"
-    UNKNOWN = "unknown"
-
-
-class Send(Struct):
-    """One record given to a producer.  `offset` is known when acked, unless acks=0."""
-
-    producer: str
-    partition: Partition
-    value: bytes
-    acks: int
-    idempotent: bool
-    outcome: Outcome = Outcome.UNKNOWN
-    offset: int = -1
-
-
-class Read(Struct, frozen=True):
-    """One record given to a consumer; `restarted`: the first after it chose a position itself."""
-
-    consumer: str
-    partition: Partition
-    offset: int
-    value: bytes | None
-    restarted: bool = False
 
 
 class Anomaly(Struct, frozen=True):
@@ -95,6 +61,7 @@ class Ledger:
         self.reads: list[Read] = []
         self.commits: list[tuple[str, Partition, int, bool]] = []
         """(group, partition, offset, True for an acked commit and False for a later look)."""
+        self.told: list[Told] = []
 
     def check(self, final: Mapping[Partition, FinalLog]) -> list[Anomaly]:
         """Every anomaly, by partition and then in the order of ANOMALIES."""

@@ -1,7 +1,7 @@
-"""Simulated clients: what they must be, and what they are given to talk with.
+"""The wires of simulated clients in virtual time.
 
-Owns: the wire of a simulated client, its connections.  Never: what a client does (producers and
-consumers are elsewhere), time (virtual.py).  Kafka: NetworkClient, without the bytes.
+Owns: the wire of a client, its connections.  Never: what a client does (clients/), time
+(virtual.py).  Kafka: NetworkClient, without the bytes.
 """
 
 from __future__ import annotations
@@ -10,30 +10,11 @@ from collections import deque
 from random import Random
 from typing import Any, Final, Protocol
 
+from cluster.clients.wire import Client
 from cluster.contract import Reply, Request
 
 FIRST_CLIENT_ID: Final = 100_000
 """Clients are nodes of the fabric from this id on, so that their links can be slow or cut."""
-
-
-class VirtualClient(Protocol):
-    """A client as a state machine, driven as nodes are; never waits."""
-
-    @property
-    def deadline_ms(self) -> int | None:
-        """When it wants `on_tick`; None for never."""
-
-    def start(self, wire: ClientWire, now_ms: int) -> None:
-        """Its life begins."""
-
-    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
-        """The answer to a request; none comes for Produce with acks=0."""
-
-    def on_disconnected(self, broker_id: int, now_ms: int) -> None:
-        """The connection to a broker is gone or was refused, and what was asked over it."""
-
-    def on_tick(self, now_ms: int) -> None:
-        """`deadline_ms` has come."""
 
 
 class Carrier(Protocol):
@@ -81,14 +62,14 @@ class ClientConnection:
         self.in_broker = self.waiting.popleft()
         return self.in_broker
 
-    def tell_reply(self, client: VirtualClient, reply: Reply, now_ms: int) -> None:
+    def tell_reply(self, client: Client, reply: Reply, now_ms: int) -> None:
         """An answer has come to the client's end."""
         if self.hung_up:
             return
         self.unanswered -= 1
         client.on_reply(self.broker_id, reply.request.correlation_id, reply.body, now_ms)
 
-    def tell_disconnected(self, client: VirtualClient, now_ms: int) -> None:
+    def tell_disconnected(self, client: Client, now_ms: int) -> None:
         """The end of the connection has come to the client's end."""
         if not self.hung_up:
             client.on_disconnected(self.broker_id, now_ms)

@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any, Final
 
+from cluster.clients.wire import Client
 from cluster.config.topology import Topology
 from cluster.contract import (
     ConnectionClosed,
@@ -27,7 +28,7 @@ from cluster.contract import (
 )
 from cluster.network.fabric import Link
 from cluster.runtime.build import Plan, build
-from cluster.runtime.clients import FIRST_CLIENT_ID, ClientConnection, ClientWire, VirtualClient
+from cluster.runtime.clients import FIRST_CLIENT_ID, ClientConnection, ClientWire
 from cluster.runtime.dispatch import Dispatcher
 from cluster.runtime.process import Process, ProcessState
 from cluster.runtime.status import ClusterStatus, cluster_status
@@ -53,7 +54,7 @@ class VirtualDriver:
         self.verbs = Verbs(self.plan, self.dispatcher)
         self.trace: list[str] = []
         self.notes: list[Note] = []
-        self.clients: dict[int, VirtualClient] = {}
+        self.clients: dict[int, Client] = {}
         self._start_us = start_ms * 1000
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
@@ -75,7 +76,7 @@ class VirtualDriver:
             self.dispatcher.start(process.node_id)
         self._settle()
 
-    def add_client(self, client: VirtualClient) -> ClientWire:
+    def add_client(self, client: Client) -> ClientWire:
         """Let a client begin; its wire has the id by which links to it are named."""
         client_id = FIRST_CLIENT_ID + len(self.clients)
         rng = Random(f"{self.plan.seed}/{client_id}")
