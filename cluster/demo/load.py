@@ -25,6 +25,10 @@ the producer's buffers."""
 PACE_S: Final = 0.01
 """Lines are sent in bursts, one every so often."""
 
+JOIN_POLL_MS: Final = 10_000
+"""How long a poll may wait before the group has come together.  When metadata comes while it joins,
+kafka-python 3.0 begins anew, and forgets the outcome if the poll that began it has ended."""
+
 GIVE_UP_S: Final = 60.0
 """Without a new ack or record for so long, the clients stop and the count is what it is."""
 
@@ -92,6 +96,20 @@ class Producing(threading.Thread):
         self._producer.close(timeout=5)
 
 
+def _assigned_listener(kafka: Any, assigned: threading.Event) -> Any:
+    """Sets `assigned` when the group has given partitions."""
+
+    class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
+        def on_partitions_revoked(self, revoked: Any) -> None:
+            pass
+
+        def on_partitions_assigned(self, partitions: Any) -> None:
+            if partitions:
+                assigned.set()
+
+    return Listener()
+
+
 class Consuming(threading.Thread):
     """Reads the topic as the only member of a group until told to stop."""
 
@@ -100,8 +118,8 @@ class Consuming(threading.Thread):
         self._ledger = ledger
         self.assigned = threading.Event()
         self.stopping = threading.Event()
-        self._consumer = require_clients().KafkaConsumer(
-            topic,
+        kafka = require_clients()
+        self._consumer = kafka.KafkaConsumer(
             bootstrap_servers=bootstrap.split(","),
             client_id=CONSUMER_ID,
             group_id=GROUP,
@@ -113,15 +131,15 @@ class Consuming(threading.Thread):
             reconnect_backoff_ms=20,
             reconnect_backoff_max_ms=500,
         )
+        self._consumer.subscribe([topic], listener=_assigned_listener(kafka, self.assigned))
 
     def run(self) -> None:
         consumer, ledger = self._consumer, self._ledger
         while not self.stopping.is_set():
-            for records in consumer.poll(timeout_ms=50, max_records=2_000).values():
+            wait_ms = 50 if self.assigned.is_set() else JOIN_POLL_MS
+            for records in consumer.poll(timeout_ms=wait_ms, max_records=2_000).values():
                 for record in records:
                     ledger.on_read(record.key, record.value, record.partition, record.offset)
-            if not self.assigned.is_set() and consumer.assignment():
-                self.assigned.set()
 
     def close(self) -> None:
         """Stop reading, commit, leave the group."""
