@@ -11,12 +11,12 @@ deleted, as it cannot be there.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
+from cluster.broker.connection_quotas import LISTENER_PREFIX
 from cluster.broker.settings import BrokerSettings, definition_of
 from cluster.config.catalog import broker_catalog, listener_config
 from cluster.config.definitions import ConfigError, check_broker_config, parse_value
@@ -41,7 +41,6 @@ POOLS: Final = (
 NOT_HERE: Final = ("listeners", "listener.security.protocol.map")
 """Dynamic in Kafka.  DIFFERS: here the topology gives a broker its one listener."""
 
-_HOST_COUNT: Final = re.compile(r"([^\s,]{1,255}):([0-9]{1,10})")
 _MIB: Final = 1 << 20
 
 _Check = Callable[[BrokerSettings, BrokerSettings], str | None]
@@ -128,12 +127,14 @@ def _check_cleaner(_before: BrokerSettings, after: BrokerSettings) -> str | None
     return None
 
 
-def _check_connections(_before: BrokerSettings, after: BrokerSettings) -> str | None:
-    overrides = str(after.value("max.connections.per.ip.overrides") or "")
-    for item in filter(None, (one.strip() for one in overrides.split(","))):
-        if not _HOST_COUNT.fullmatch(item):
-            return f"max.connections.per.ip.overrides: {item} is not host:number"
-    if not overrides and after.number("max.connections.per.ip") == 0:
+def _check_connections(before: BrokerSettings, after: BrokerSettings) -> str | None:
+    for name in ("max.connections", "max.connection.creation.rate"):
+        for prefix in ("", LISTENER_PREFIX):
+            number = after.number(prefix + name)
+            if number <= 0 and number != before.number(prefix + name):
+                return f"{prefix}{name}: {number} lets nobody in"
+    config = after.config
+    if not config.max_connections_per_ip_overrides and config.max_connections_per_ip == 0:
         return "max.connections.per.ip: 0 needs max.connections.per.ip.overrides"
     return None
 

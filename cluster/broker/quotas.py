@@ -1,7 +1,8 @@
 """Client quotas: what clients have used lately, and how long those who used too much are not heard.
 
 Owns: rates by client and quota, how long a client is throttled and why, whose connection is silent
-until when.  Never: stores a quota (the image has them), counts topics (the controller does).
+until when.  Never: stores a quota (the image has them), counts topics (the controller does) or
+connections (connection_quotas.py).
 Kafka: ClientQuotaManager, ClientRequestQuotaManager, QuotaUtils, Rate, SampledStat; KIP-13,
 KIP-124, KIP-219.
 
@@ -17,18 +18,23 @@ is None, and that comparison is all they cost.
 from __future__ import annotations
 
 import copy
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from cluster.config.client_quotas import (
     ANONYMOUS,
+    CONNECTION_RATE,
     CONSUMER_RATE,
+    IP,
+    IP_QUOTAS,
     PRODUCER_RATE,
     REQUEST_PERCENTAGE,
     Limit,
     find_limit,
 )
+from cluster.config.connection_limits import address_of
 from cluster.contract import Request
 from cluster.controller.metadata import QuotaEntity
 from cluster.protocol import messages as m
@@ -152,10 +158,25 @@ class ClientQuotas:
         self._held = 0
         """Requests that wait."""
         self._violated: set[tuple[str, str, str]] = set()
+        self._connection_rates: dict[str | None, int] | None = None
+        """By address, None for all others; None while nobody has asked."""
 
     def changed(self) -> None:
         """The quotas of the image have changed."""
         self._limits.clear()
+        self._connection_rates = None
+
+    def connection_rate(self, address: str) -> int:
+        """How many connections a second may come from an address; 2**31 - 1: any number."""
+        rates = self._connection_rates
+        if rates is None:
+            rates = self._connection_rates = {None: IP_QUOTAS[CONNECTION_RATE] or 0}
+            for ((kind, name), *_), values in self._broker.image.client_quotas.items():
+                if kind == IP and CONNECTION_RATE in values:
+                    value = values[CONNECTION_RATE]
+                    # NaN is none, as where Kafka makes an int of it.
+                    rates[name and address_of(name)] = 0 if math.isnan(value) else int(value)
+        return rates.get(address, rates[None])
 
     # -------------------------------------------------------------------------- the silence
 

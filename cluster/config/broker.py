@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cluster.config import connection_limits
 from cluster.config.values import (
     ConfigDef,
     ConfigError,
@@ -61,6 +62,12 @@ def _check_directories(definition: ConfigDef, value: Value) -> str | None:
     return invalid(definition.name, "", "at least one log directory must be named")
 
 
+def _check_overrides(_definition: ConfigDef, value: Value) -> str | None:
+    assert isinstance(value, str), value
+    read = connection_limits.parse_overrides(value)
+    return read if isinstance(read, str) else None
+
+
 _FLAG: Final = Spec("BOOLEAN")
 _DYNAMIC_FLAG: Final = Spec("BOOLEAN", dynamic=_CLUSTER)
 _TEXT: Final = Spec("STRING")
@@ -80,6 +87,7 @@ _LOG_LONG: Final = _long(dynamic=_CLUSTER)
 _LOG_LONG_0: Final = _long(0, dynamic=_CLUSTER)
 _LOG_LONG_1: Final = _long(1, dynamic=_CLUSTER)
 _LOG_LONG_M2: Final = _long(-2, dynamic=_CLUSTER)
+_OVERRIDES: Final = Spec("STRING", check=_check_overrides, dynamic=_CLUSTER)
 _REPLICATION: Final = Spec("SHORT", 1)
 
 
@@ -147,6 +155,7 @@ class BrokerConfig(Struct, frozen=True):
     connections_max_idle_ms: Annotated[int, _LONG] = 600_000
     max_connections: Annotated[int, _LOG_INT_0] = _MAX_INT
     max_connections_per_ip: Annotated[int, _LOG_INT_0] = _MAX_INT
+    max_connections_per_ip_overrides: Annotated[str, _OVERRIDES] = ""
     max_connection_creation_rate: Annotated[int, _LOG_INT_0] = _MAX_INT
     queued_max_requests: Annotated[int, _INT_1] = 500
     queued_max_request_bytes: Annotated[int, _LONG] = -1

@@ -25,6 +25,7 @@ from gevent.event import Event as GeventEvent
 from gevent.hub import Hub
 
 from cluster.broker.channel import Channel
+from cluster.broker.connection_quotas import ConnectionQuotas
 from cluster.config.definitions import BrokerConfig
 from cluster.contract import Event, Reply
 from cluster.network.connection import Connection
@@ -44,6 +45,8 @@ MAX_LATE_US: Final = 2_000_000
 LONGEST_SLEEP_S: Final = 3600.0
 IDLE_SWEEPS: Final = 8
 """Idle connections are looked for so many times per connections.max.idle.ms."""
+LONGEST_SWEEP_S: Final = 1.0
+"""So soon a lowered max.connections closes some; in Kafka when a network thread next wakes."""
 
 
 class LiveDriver:
@@ -294,9 +297,10 @@ class LiveDriver:
         while True:
             limits = [x.limits.max_idle_ms for x in self.listeners.values()]
             shortest_ms = min((limit for limit in limits if limit >= 0), default=60_000)
-            gevent.sleep(max(0.05, shortest_ms / IDLE_SWEEPS / 1000))
+            gevent.sleep(min(max(0.05, shortest_ms / IDLE_SWEEPS / 1000), LONGEST_SWEEP_S))
             self.wake()
             for listener in tuple(self.listeners.values()):
+                listener.close_excess()
                 listener.close_idle(self.now_ms())
             self.settle()
 
@@ -348,8 +352,8 @@ class LiveDriver:
         else:
             node: Any = process.node
             self.listeners[node_id] = Listener(
-                node_id, port, Channel(node), partial(_limits_of_node, node), self,
-                gevent.get_hub(),
+                node_id, port, Channel(node), partial(_limits_of_node, node),
+                ConnectionQuotas(node), self, gevent.get_hub(),
             )  # fmt: skip
 
 
@@ -384,7 +388,5 @@ def limits_of(config: BrokerConfig) -> Limits:
     """The limits of a broker's listener."""
     return Limits(
         request_max_bytes=config.socket_request_max_bytes,
-        max_connections=config.max_connections,
-        max_connections_per_ip=config.max_connections_per_ip,
         max_idle_ms=config.connections_max_idle_ms,
     )
