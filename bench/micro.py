@@ -3,7 +3,8 @@
 Owns: the stopwatch, the comparison.  Never: what is timed (micro_cases.py).
 
 Machines differ, and one machine from hour to hour: every case is also told in *units*, the time
-that a fixed piece of plain Python takes here and now.  Slower means: more units than before.
+that a fixed piece of plain Python takes here and now.  Slower means: more units than before.  What
+is timed is the build that runs, pure or compiled; the figures say which.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from bench import report
 from bench.micro_cases import CALLS, Call, all_cases
 from bench.processes import ROOT
 from bench.results import DOCUMENT
+from cluster import build
 
 COMMITTED: Final = ROOT / "bench" / "results" / "micro.json"
 SLOWER: Final = 1.15
@@ -39,9 +41,10 @@ class Timing(msgspec.Struct):
 
 
 class Micro(msgspec.Struct):
-    """All timings, and the machine's unit in µs."""
+    """All timings, the machine's unit in µs, and the build (`cluster.build()`) that was timed."""
 
     unit_us: float
+    build: str
     cases: dict[str, Timing] = {}
 
 
@@ -113,10 +116,26 @@ def line(name: str, now: Timing, before: Timing | None) -> str:
     return f"{name:<52} {now.us:>10.2f} µs {before.us:>10.2f} µs {ratio:>6.2f} ×{flag}"
 
 
+def mixes(running: str, committed: Micro | None) -> str:
+    """The builds now and then, in a line, if they are not the same; else nothing."""
+    if committed is None or committed.build == running:
+        return ""
+    return f"not like with like: now {running}, committed {committed.build}"
+
+
+def head(running: str, committed: Micro | None) -> str:
+    """What the columns are, and of which build; before it a line if that was another one."""
+    columns = f"{f'hot paths, {running}':<52} {'now':>13} {'committed':>13}  by units"
+    return "\n".join(filter(None, (mixes(running, committed), columns)))
+
+
 def render(micro: Micro) -> str:
     """The committed figures as Markdown."""
     rows = [[name, f"{timing.us:,.2f}"] for name, timing in micro.cases.items()]
-    about = f"Least time of a call, µs, where a unit of plain Python takes {micro.unit_us:.1f} µs."
+    about = (
+        f"Least time of a call, µs, {micro.build}, where a unit of plain Python takes"
+        f" {micro.unit_us:.1f} µs."
+    )
     return f"## Hot paths\n\n{about}\n\n" + report.table(["path", "µs"], rows)
 
 
@@ -128,9 +147,12 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     committed = load()
     before = committed.cases if committed else {}
-    found = Micro(0.0)
+    found = Micro(0.0, build())
+    mixed = mixes(found.build, committed)
+    if options.save and options.only and mixed:
+        parser.error(f"--save keeps figures of one build: {mixed}")
     slower = 0
-    print(f"{'':<52} {'now':>13} {'committed':>13}  by units")
+    print(head(found.build, committed))
     for name, prepare in all_cases().items():
         if options.only.lower() not in name.lower():
             continue

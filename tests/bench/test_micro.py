@@ -24,7 +24,31 @@ def test_micro__slower_means_more_units_not_more_time() -> None:
 
 
 def test_micro__figures_survive_a_file(tmp_path: Path) -> None:
-    kept = Micro(5.0, {"parse": Timing(0.5, 0.1)})
+    kept = Micro(5.0, "compiled", {"parse": Timing(0.5, 0.1)})
     micro.save(kept, tmp_path / "micro.json")
     assert micro.load(tmp_path / "micro.json") == kept
     assert "| parse | 0.50 |" in micro.render(kept)
+    assert "compiled" in micro.render(kept)
+
+
+def test_micro__says_which_build_it_measured_and_beside_which() -> None:
+    before = Micro(5.0, "pure Python")
+    same, other = micro.head("pure Python", before), micro.head("compiled", before)
+    assert same.startswith("hot paths, pure Python ")
+    assert len(same.splitlines()) == len(micro.head("compiled", None).splitlines()) == 1
+    said, _ = other.splitlines()
+    assert said == "not like with like: now compiled, committed pure Python"
+
+
+def test_micro__the_committed_figures_tell_their_build() -> None:
+    committed = micro.load()
+    assert committed is not None
+    assert committed.build in ("pure Python", "compiled")
+    assert committed.build in micro.head("neither", committed)
+
+
+def test_micro__figures_of_two_builds_are_not_mixed() -> None:
+    before = Micro(5.0, "pure Python")
+    assert micro.mixes("compiled", before)
+    assert not micro.mixes("pure Python", before)
+    assert not micro.mixes("compiled", None)
