@@ -74,6 +74,11 @@ class Cluster:
         return ",".join(f"{host}:{port}" for host, port in self.plan.addresses.values())
 
     @property
+    def verbs(self) -> Verbs:
+        """The deeds themselves, without waiting; for use in the driver's thread."""
+        return self._verbs
+
+    @property
     def broker_ids(self) -> tuple[int, ...]:
         """Ids of all brokers, up or not."""
         return tuple(self.plan.addresses)

@@ -30,6 +30,12 @@ def java_string_hash(text: str) -> int:
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
+def offsets_partition(group_id: str, count: int) -> int:
+    """The partition of __consumer_offsets, which has `count`, that a group belongs to."""
+    hashed = java_string_hash(group_id)
+    return (0 if hashed == -(1 << 31) else abs(hashed)) % count
+
+
 class GroupCoordinator:
     """`shards` by partition of __consumer_offsets: only those that this broker leads."""
 
@@ -48,8 +54,7 @@ class GroupCoordinator:
             if topic is None
             else len(topic.partitions)
         )
-        hashed = java_string_hash(group_id)
-        return (0 if hashed == -(1 << 31) else abs(hashed)) % count
+        return offsets_partition(group_id, count)
 
     def shard_for(self, group_id: str) -> GroupShard | ErrorCode:
         """The shard that has `group_id`, or NOT_COORDINATOR."""

@@ -1,0 +1,90 @@
+"""The stage on the live driver: real sockets, wall-clock time.
+
+Owns: timers of steps, the workload's clients over TCP.  Never: blocks the driver's thread: all that
+is here runs in it, but for `run`, which waits in the caller's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Event
+from typing import Final
+
+import gevent
+
+from cluster.checkers.history import Ledger
+from cluster.clients.wire import Client, Wire
+from cluster.runtime.cluster import Cluster
+from cluster.runtime.live_clients import LiveClients
+from cluster.scenario.stage import StageBase
+
+LOOK_S: Final = 0.002
+"""How often conditions are looked at that nothing in the cluster may announce: counts of acks."""
+
+
+class LiveStage(StageBase):
+    """A stage on an open Cluster; made and used in the driver's thread, `run` excepted."""
+
+    def __init__(self, cluster: Cluster, seed: int, ledger: Ledger) -> None:
+        driver = cluster.driver
+        super().__init__(cluster.plan, driver.dispatcher, cluster.verbs, ledger, seed)
+        self.driver = driver
+        self._clients = LiveClients(driver, seed)
+        self._began_ms = driver.now_ms()
+        self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
+        self._looker = gevent.spawn(self._look)
+        self._over = Event()
+        self._is_over: Callable[[], bool] = lambda: False
+
+    @property
+    def now_ms(self) -> int:
+        return self.driver.now_ms() - self._began_ms
+
+    def at(self, at_ms: int, deed: Callable[[], None]) -> None:
+        delay_s = max(0.0, (at_ms - self.now_ms) / 1000)
+        gevent.spawn_later(delay_s, self._do, deed)
+
+    def when(self, holds: Callable[[], bool], deed: Callable[[], None]) -> None:
+        self._waiting.append((holds, deed))
+
+    def _add(self, client: Client) -> Wire:
+        return self._clients.add_client(client)
+
+    def _do(self, deed: Callable[[], None]) -> None:
+        self.driver.wake()
+        deed()
+        self.driver.settle()
+
+    def _look(self) -> None:
+        while True:
+            gevent.sleep(LOOK_S)
+            self.driver.wake()
+            for entry in tuple(self._waiting):
+                holds, deed = entry
+                if holds():
+                    self._waiting.remove(entry)
+                    self._do(deed)
+            if self._is_over():
+                self._over.set()
+
+    # --------------------------------------------------------------- in the caller's thread
+
+    def run(
+        self, is_over: Callable[[], bool], limit_ms: int, progress: Callable[[int], None]
+    ) -> bool:
+        """Wait until `is_over` holds, for `limit_ms` at most; whether it does.  `progress(now_ms)`
+        is called a few times a second."""
+        self._over.clear()
+        self._is_over = is_over
+        until = time.monotonic() + limit_ms / 1000
+        while not self._over.wait(0.05):
+            progress(self.now_ms)
+            if time.monotonic() > until:
+                return False
+        return True
+
+    def close(self) -> None:
+        """In the driver's thread: let go of the clients."""
+        self._looker.kill(block=False)
+        self._clients.close()
