@@ -213,6 +213,29 @@ def test_consumer__of_a_session_is_told_later_what_it_was_not_told() -> None:
     assert t.ask(1, ApiKey.FETCH, 12, going_on[1]).body.responses[0].partitions[0].high_watermark
 
 
+def test_consumer__of_a_session_is_told_later_of_a_watermark_alone() -> None:
+    t = Simulated()
+    for follower in (2, 3):
+        t.plan.fabric.set_latency(1, follower, 5)
+    t.produce(b"m1", acks=1)
+    opening = fetch_request()
+    opening.session_epoch, opening.topics[0].partitions[0].fetch_offset = 0, 1
+    opened = t.ask(1, ApiKey.FETCH, 12, opening)
+    assert opened.partition.high_watermark == 0, "the followers have not answered yet"
+    set_quota(t, "request_percentage", 1e-9, client_id=None)
+    session_id = opened.body.session_id
+    first, second, third = (
+        m.FetchRequest(session_id=session_id, session_epoch=epoch, max_wait_ms=0, min_bytes=1)
+        for epoch in (1, 2, 3)
+    )
+    silent = t.ask(1, ApiKey.FETCH, 12, first).body
+    assert (silent.throttle_time_ms, silent.responses) == (1_000, [])
+    set_quota(t, "request_percentage", None, client_id=None)
+    told = t.ask(1, ApiKey.FETCH, 12, second).partition
+    assert (told.high_watermark, told.records or []) == (1, [])
+    assert t.ask(1, ApiKey.FETCH, 12, third).body.responses == [], "and once is enough"
+
+
 def test_requests__count_for_request_percentage() -> None:
     t = Simulated(latency_ms=1)
     set_quota(t, "request_percentage", 0.1, client_id=None)
