@@ -13,7 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from cluster.checkers.history import FinalLog, Ledger
+from cluster.checkers.anomalies import find_anomalies
+from cluster.checkers.history import Anomaly, FinalLog, Ledger
 from cluster.checkers.invariants import Invariants
 from cluster.checkers.watch import Watch
 from cluster.config.topology import Topology
@@ -34,8 +35,11 @@ TOPIC_RESOURCE = 2
 SET = 0
 OF_LOSS = (
     "committed-lost", "committed-differs", "truncated-committed", "ack-before-commit",
-    "read-uncommitted",
+    "read-uncommitted", "watermark-above-isr",
 )  # fmt: skip
+"""Violations that a loss of records brings with it."""
+SEEN_OF_LOSS = ("lost-write", "inconsistent-offsets", "poll-skip", "unseen")
+"""Anomalies that it brings with it."""
 
 
 class Plan(Struct, frozen=True):
@@ -324,13 +328,21 @@ class Storm:
                 self._problem("replicas-differ", f"{TOPIC}-{partition}: {logs}")
             if start > self.deleted_before[partition]:
                 self._problem("start-leapt", f"{start} > {self.deleted_before[partition]}: {logs}")
-            unclean = self._was_unclean(partition) or excused
-            final[TOPIC, partition] = FinalLog(start, kept[0], unclean)
-        self.problems += [str(found) for found in self.ledger.check(final)]
+            final[TOPIC, partition] = FinalLog(start, kept[0])
+        self.problems += [
+            str(found)
+            for found in find_anomalies(self.ledger, final)
+            if not found.allowed and not (self._may_lose(found) or found.name == "unseen")
+        ]
         for producer in self.producers:
-            if producer.epoch_bumps and not final[TOPIC, producer.partition].loss_allowed:
+            if producer.epoch_bumps and not (excused or self._was_unclean(producer.partition)):
                 at_ms, text = producer.epoch_bumps[0]
                 self._problem("sequence-lost", f"{producer.name} at {at_ms} ms: {text}")
+
+    def _may_lose(self, found: Anomaly) -> bool:
+        """Settings let records be lost, and this tells of some."""
+        lossy = self.plan.may_lose_quietly or self._was_unclean(found.partition[1])
+        return lossy and found.name in SEEN_OF_LOSS
 
     def _was_unclean(self, partition: int) -> bool:
         return any(

@@ -122,7 +122,7 @@ MUTATIONS: tuple[tuple[Patch, str], ...] = (
     (heartbeats_do_not_matter, "dead-leader"),
     (the_low_ones_stay_out, "does-not-heal"),
     (watermark_starts_anew, "watermark-back"),
-    (late_answers_are_believed_failed, "failed-write"),
+    (late_answers_are_believed_failed, "aborted-read"),
 )
 HARD = Plan(
     brokers=3, replication_factor=3, min_isr=1, latency_ms=10, unclean=False, elr=True,
