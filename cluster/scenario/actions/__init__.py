@@ -1,6 +1,7 @@
 """What may be done to a cluster in a scenario, by name.  Importing this registers all of them."""
 
 from cluster.scenario.actions import brokers as brokers
+from cluster.scenario.actions import faults as faults
 from cluster.scenario.actions.base import ACTIONS, Action, Stage
 
 __all__ = ["ACTIONS", "Action", "Stage"]

@@ -18,7 +18,7 @@ from cluster.contract import Note, Rng
 from cluster.runtime.build import Plan
 from cluster.runtime.dispatch import Dispatcher
 from cluster.runtime.verbs import Verbs
-from cluster.scenario.words import Targets
+from cluster.scenario.words import Condition, Targets
 
 
 class Stage(Protocol):
@@ -52,7 +52,11 @@ class Stage(Protocol):
     def client_ids(self) -> dict[str, int]:
         """The workload's clients: their ids in the fabric by name."""
 
-    def notes(self) -> list[Note]: ...
+    def holds(self, condition: Condition, since: int = 0) -> bool:
+        """Whether a condition holds now."""
+
+    def notes(self) -> list[Note]:
+        """All so far, oldest first."""
 
     def refuse(self, text: str) -> None:
         """Tell that a deed begun could not be done after all: the run fails with these words."""
