@@ -12,29 +12,31 @@ A client calls `poll` at the beginning of each of its turns, and forwards `on_re
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from msgspec import Struct
-
+from cluster.clients.connection_state import (
+    DISCONNECTED,
+    REQUEST_TIMED_OUT,
+    UNSUPPORTED_VERSION,
+    Asked,
+    ConnectionState,
+    NetworkSettings,
+    OnAnswer,
+)
 from cluster.clients.ledger import Partition, Read, Send, Told
 from cluster.clients.metadata import NOBODY, Metadata, backoff_ms
 from cluster.clients.wire import Wire
 from cluster.protocol import messages as m
-from cluster.protocol.apis import APIS, VERSIONS, ApiKey
+from cluster.protocol.apis import APIS, ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.timers import NEVER_MS
 
-DISCONNECTED: Final = "DISCONNECTED"
-REQUEST_TIMED_OUT: Final = "REQUEST_TIMED_OUT"
-UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
-"""Why a request got no answer."""
+__all__ = [
+    "DISCONNECTED", "REQUEST_TIMED_OUT", "UNSUPPORTED_VERSION", "Asked", "Books", "Network",
+    "NetworkSettings", "OnAnswer",
+]  # fmt: skip
 
 API_VERSIONS_VERSION: Final = 4
-
-_OURS: Final = {
-    key: (low, high - APIS[key].is_latest_unstable) for key, (low, high) in VERSIONS.items()
-}
 _METADATA: Final = int(ApiKey.METADATA)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 
@@ -46,60 +48,6 @@ class Books(Protocol):
     reads: list[Read]
     commits: list[tuple[str, Partition, int, bool]]
     told: list[Told]
-
-
-class NetworkSettings(Struct, frozen=True):
-    """Kafka's names and defaults: request.timeout.ms, reconnect.backoff.ms and .max.ms,
-    socket.connection.setup.timeout.ms and .max.ms, metadata.recovery.rebootstrap.trigger.ms;
-    `max_in_flight`: max.in.flight.requests.per.connection, 100 in a consumer."""
-
-    request_timeout_ms: int = 30_000
-    reconnect_backoff_ms: int = 50
-    reconnect_backoff_max_ms: int = 1_000
-    connection_setup_timeout_ms: int = 10_000
-    connection_setup_timeout_max_ms: int = 30_000
-    max_in_flight: int = 5
-    rebootstrap_trigger_ms: int = 300_000
-
-
-class Asked(Struct):
-    """A request under way.  `context` is the sender's own."""
-
-    correlation_id: int
-    broker_id: int
-    api_key: int
-    version: int
-    sent_ms: int
-    timeout_at_ms: int
-    on_answer: OnAnswer
-    context: Any
-
-
-OnAnswer = Callable[[Asked, Any, str, int], None]
-"""(request, answer or None, why there is none or "", now_ms)."""
-
-
-class _Connection:
-    """The connection to one broker, past, present or to come."""
-
-    __slots__ = (
-        "broker_id", "failures", "in_flight", "is_ready", "is_up", "may_connect_ms",
-        "setup_failures", "throttled_until_ms", "tried_ms", "versions",
-    )  # fmt: skip
-
-    def __init__(self, broker_id: int) -> None:
-        self.broker_id = broker_id
-        self.is_up = False
-        """Connected, or connecting."""
-        self.is_ready = False
-        """Connected, and its API versions are known."""
-        self.in_flight: deque[Asked] = deque()
-        self.versions: dict[int, int] = {}
-        self.failures = 0
-        self.setup_failures = 0
-        self.tried_ms = -1
-        self.may_connect_ms = 0
-        self.throttled_until_ms = 0
 
 
 class Network:
@@ -116,7 +64,7 @@ class Network:
         self.metadata = metadata
         self.books = books
         self.closed = False
-        self._connections: dict[int, _Connection] = {}
+        self._connections: dict[int, ConnectionState] = {}
         self._next_timeout_ms = NEVER_MS
         self._wake_ms = NEVER_MS
         self._asks_metadata = False
@@ -299,7 +247,7 @@ class Network:
         """Begin, unless it is begun or must wait."""
         connection = self._connections.get(broker_id)
         if connection is None:
-            connection = self._connections[broker_id] = _Connection(broker_id)
+            connection = self._connections[broker_id] = ConnectionState(broker_id)
         if connection.is_up or self.closed:
             return
         if connection.may_connect_ms > now_ms:
@@ -323,7 +271,7 @@ class Network:
         )  # fmt: skip
 
     def _on_versions(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
-        connection: _Connection = asked.context
+        connection: ConnectionState = asked.context
         if failure:
             connection.setup_failures += 1
             self.tell(now_ms, _API_VERSIONS, failure)
@@ -335,16 +283,12 @@ class Network:
                 context=connection, version=0,
             )  # fmt: skip
             return
-        connection.versions = {}
-        for entry in body.api_keys:
-            low, high = _OURS.get(entry.api_key, (0, -1))
-            if low <= entry.max_version and entry.min_version <= high:
-                connection.versions[entry.api_key] = min(high, entry.max_version)
+        connection.take_versions(body.api_keys)
         connection.is_ready = True
         connection.failures = connection.setup_failures = 0
 
     def _drop(
-        self, connection: _Connection, failure: str, now_ms: int, *, hang_up: bool = True
+        self, connection: ConnectionState, failure: str, now_ms: int, *, hang_up: bool = True
     ) -> None:
         """The connection is gone, and with it what was asked over it, oldest first."""
         lost, connection.in_flight = connection.in_flight, deque()
