@@ -7,13 +7,27 @@ Kafka: KafkaClient and its callbacks, of clients/.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from cluster.contract import Rng
 
+SECOND_CONNECTION: Final = 1 << 30
+"""Added to a broker's id: another connection to the same broker.  A consumer talks to its group's
+coordinator over one of its own, so that heartbeats and commits do not wait behind a fetch.
+Kafka: AbstractCoordinator counts the coordinator's node id down from MAX_VALUE for this."""
+
+
+def broker_of(connection: int) -> int:
+    """The id of the broker at the other end."""
+    return connection & (SECOND_CONNECTION - 1)
+
 
 class Wire(Protocol):
-    """A client's way to the brokers: one connection to each, made when it is first used."""
+    """A client's way to the brokers: one connection to each, made when it is first used.
+
+    Where a broker is named, its id plus SECOND_CONNECTION is allowed, and is what the client is
+    called back with.
+    """
 
     @property
     def client_id(self) -> int:

@@ -10,7 +10,7 @@ from collections import deque
 from random import Random
 from typing import Any, Final, Protocol
 
-from cluster.clients.wire import Client
+from cluster.clients.wire import Client, broker_of
 from cluster.contract import Reply, Request
 
 FIRST_CLIENT_ID: Final = 100_000
@@ -32,13 +32,15 @@ class ClientConnection:
 
     __slots__ = (
         "broker_id", "client_id", "connection_id", "hung_up", "in_broker", "is_open", "life",
-        "unanswered", "waiting",
+        "name", "unanswered", "waiting",
     )  # fmt: skip
 
     def __init__(self, connection_id: int, client_id: int, broker_id: int, life: int) -> None:
         self.connection_id = connection_id
         self.client_id = client_id
         self.broker_id = broker_id
+        self.name = broker_id
+        """What the client calls it: not the broker's id if it is the second to that broker."""
         self.life = life
         """Of the broker's process, when the connection was made."""
         self.is_open = True
@@ -67,12 +69,12 @@ class ClientConnection:
         if self.hung_up:
             return
         self.unanswered -= 1
-        client.on_reply(self.broker_id, reply.request.correlation_id, reply.body, now_ms)
+        client.on_reply(self.name, reply.request.correlation_id, reply.body, now_ms)
 
     def tell_disconnected(self, client: Client, now_ms: int) -> None:
         """The end of the connection has come to the client's end."""
         if not self.hung_up:
-            client.on_disconnected(self.broker_id, now_ms)
+            client.on_disconnected(self.name, now_ms)
 
 
 class ClientWire:
@@ -95,7 +97,8 @@ class ClientWire:
         """Send a request; returns its correlation id.  `answered`: False for acks=0."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.is_open:
-            connection = self._carrier.connect(self.client_id, broker_id)
+            connection = self._carrier.connect(self.client_id, broker_of(broker_id))
+            connection.name = broker_id
             self._connections[broker_id] = connection
         self._correlation_id += 1
         connection.unanswered += answered

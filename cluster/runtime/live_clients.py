@@ -21,7 +21,7 @@ from typing import Any, Final
 import gevent
 import gevent.monkey
 
-from cluster.clients.wire import Client
+from cluster.clients.wire import Client, broker_of
 from cluster.network.fabric import Link
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -180,7 +180,7 @@ class LiveWire:
         asked = (self._correlation_id, api_key, api_version) if answered else None
         data = b"".join(buffers)
         opened = sock
-        clients.carry((self.client_id, broker_id), lambda: opened.write(data, asked))
+        clients.carry((self.client_id, broker_of(broker_id)), lambda: opened.write(data, asked))
         return self._correlation_id
 
     def disconnect(self, broker_id: int) -> None:
@@ -188,23 +188,25 @@ class LiveWire:
         sock = self._sockets.pop(broker_id, None)
         if sock is not None and sock.is_open:
             sock.is_open = False
-            self._clients.carry((self.client_id, broker_id), sock.close)
+            self._clients.carry((self.client_id, broker_of(broker_id)), sock.close)
 
 
 class ClientSocket:
     """One connection of a client to a broker.  The hub calls it when it can be read or written."""
 
     __slots__ = (
-        "_asked", "_broker_id", "_client_id", "_clients", "_readable", "_reader", "_socket",
-        "_unsent", "_writable", "is_open",
+        "_asked", "_broker_id", "_client_id", "_clients", "_name", "_readable", "_reader",
+        "_socket", "_unsent", "_writable", "is_open",
     )  # fmt: skip
 
-    def __init__(self, clients: LiveClients, client_id: int, broker_id: int) -> None:
+    def __init__(self, clients: LiveClients, client_id: int, name: int) -> None:
         self.is_open = True
         """As the client sees it."""
         self._clients = clients
         self._client_id = client_id
-        self._broker_id = broker_id
+        self._broker_id = broker_of(name)
+        self._name = name
+        """What the client calls it: not the broker's id if it is the second to that broker."""
         self._reader = FrameReader(MAX_FRAME_BYTES)
         self._asked: deque[tuple[int, int, int]] = deque()
         """(correlation id, API, version) of what the broker has not answered."""
@@ -300,7 +302,7 @@ class ClientSocket:
     def _tell_reply(self, correlation_id: int, body: Any) -> None:
         if self.is_open:
             client = self._clients.clients[self._client_id]
-            client.on_reply(self._broker_id, correlation_id, body, self._clients.now_ms)
+            client.on_reply(self._name, correlation_id, body, self._clients.now_ms)
 
     # ---------------------------------------------------------------------------- the end
 
@@ -313,7 +315,7 @@ class ClientSocket:
         if self.is_open:
             self.is_open = False
             client = self._clients.clients[self._client_id]
-            client.on_disconnected(self._broker_id, self._clients.now_ms)
+            client.on_disconnected(self._name, self._clients.now_ms)
 
     def close(self) -> None:
         """Let go of the socket."""
