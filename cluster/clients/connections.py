@@ -99,7 +99,9 @@ class Network:
             due_ms = self._wake_ms
         if self._asks_metadata:
             return due_ms
-        metadata_ms = max(self.metadata.due_ms, self._metadata_hold_ms)
+        metadata_ms = self.metadata.due_ms
+        if metadata_ms < self._metadata_hold_ms:
+            metadata_ms = self._metadata_hold_ms
         return metadata_ms if metadata_ms < due_ms else due_ms
 
     def poll(self, now_ms: int) -> None:
@@ -285,6 +287,7 @@ class Network:
             return
         connection.take_versions(body.api_keys)
         connection.is_ready = True
+        self._metadata_hold_ms = 0
         connection.failures = connection.setup_failures = 0
 
     def _drop(

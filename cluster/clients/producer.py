@@ -102,7 +102,8 @@ class Producer:
         if self.is_done:
             return
         network, application, sender = self.network, self.application, self.sender
-        network.poll(now_ms)
+        if now_ms >= network.due_ms:
+            network.poll(now_ms)
         if now_ms >= application.due_ms or application.is_blocked:
             application.work(now_ms)
         identity = self.identity
@@ -112,15 +113,19 @@ class Producer:
                 sender.give_up_all(identity.fatal, now_ms)
         if now_ms >= sender.expiry_ms:
             sender.expire(now_ms)
-        sender.is_flushing = application.is_over or application.is_out_of_memory
-        sender.send_all(now_ms)
+        if sender.waiting:
+            sender.is_flushing = application.is_over or application.is_out_of_memory
+            sender.send_all(now_ms)
         if application.is_over and not self.pending:
             self.is_done = True
             network.close()
             self.deadline_ms = None
             return
         due_ms = network.due_ms
-        for other_ms in (application.due_ms, sender.batch_due_ms, sender.expiry_ms):
-            if other_ms < due_ms:
-                due_ms = other_ms
+        if application.due_ms < due_ms:
+            due_ms = application.due_ms
+        if sender.waiting and sender.batch_due_ms < due_ms:
+            due_ms = sender.batch_due_ms
+        if sender.expiry_ms < due_ms:
+            due_ms = sender.expiry_ms
         self.deadline_ms = due_ms if due_ms < NEVER_MS else None

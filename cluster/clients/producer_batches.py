@@ -11,8 +11,9 @@ from collections import deque
 from typing import Final
 
 from cluster.clients.ledger import Send
+from cluster.clients.metadata import NO_EPOCH, NOBODY
+from cluster.protocol.batch_builder import BatchBuilder
 from cluster.protocol.batches import SEQUENCE_MODULUS
-from cluster.protocol.records import Record, build_batch
 
 NO_SEQUENCE: Final = -1
 NO_PRODUCER_ID: Final = -1
@@ -25,19 +26,22 @@ class Batch:
     """Records on their way to one partition.  Times in ms."""
 
     __slots__ = (
-        "attempts", "attempts_at_leader_change", "base_sequence", "created_ms", "due_ms", "error",
-        "in_retry", "is_done", "leader_epoch", "may_be_appended", "producer_epoch", "producer_id",
-        "queue", "records", "sends", "size_bytes", "was_reset",
+        "allocated_bytes", "attempts", "attempts_at_leader_change", "base_sequence", "created_ms",
+        "due_ms", "error", "in_retry", "is_done", "leader_epoch", "may_be_appended",
+        "producer_epoch", "producer_id", "queue", "records", "sends", "was_reset",
     )  # fmt: skip
 
-    def __init__(self, queue: PartitionQueue, created_ms: int, due_ms: int) -> None:
+    def __init__(
+        self, queue: PartitionQueue, created_ms: int, due_ms: int, allocated_bytes: int
+    ) -> None:
         self.queue = queue
+        self.allocated_bytes = allocated_bytes
+        """Of buffer.memory."""
         self.created_ms = created_ms
         self.due_ms = due_ms
         """When linger is over, or the backoff."""
         self.sends: list[Send] = []
-        self.records: list[Record] = []
-        self.size_bytes = BATCH_OVERHEAD_BYTES
+        self.records = BatchBuilder()
         self.attempts = 0
         """That failed and were followed by another."""
         self.in_retry = False
@@ -58,7 +62,7 @@ class Batch:
     @property
     def next_sequence(self) -> int:
         """That of the record behind the last."""
-        return (self.base_sequence + len(self.records)) % SEQUENCE_MODULUS
+        return (self.base_sequence + self.records.count) % SEQUENCE_MODULUS
 
     def note_leader_epoch(self, leader_epoch: int) -> bool:
         """Tell which epoch it would be sent to; whether a retry goes to a newer leader than the
@@ -79,25 +83,28 @@ class Batch:
         """Its bytes, new ones each time: a broker keeps them and writes offsets into them."""
         self.was_reset = False
         return memoryview(
-            build_batch(
-                self.records, compression=compression, producer_id=self.producer_id,
-                producer_epoch=self.producer_epoch, base_sequence=self.base_sequence,
+            self.records.build(
+                compression, self.producer_id, self.producer_epoch, self.base_sequence
             )
-        )  # fmt: skip
+        )
 
 
 class PartitionQueue:
     """One partition as a producer sees it."""
 
     __slots__ = (
-        "index", "is_muted", "key", "last_acked_sequence", "next_sequence", "producer_epoch",
-        "producer_id", "topic", "tracked", "under_way", "unresolved_sequence", "waiting",
+        "index", "is_muted", "key", "last_acked_sequence", "leader", "leader_epoch",
+        "next_sequence", "producer_epoch", "producer_id", "topic", "tracked", "under_way",
+        "unresolved_sequence", "waiting",
     )  # fmt: skip
 
     def __init__(self, topic: str, index: int) -> None:
         self.topic = topic
         self.index = index
         self.key = (topic, index)
+        self.leader = NOBODY
+        self.leader_epoch = NO_EPOCH
+        """As metadata has them."""
         self.waiting: deque[Batch] = deque()
         self.under_way: list[Batch] = []
         self.is_muted = False
@@ -116,7 +123,7 @@ class PartitionQueue:
         sequence = 0
         for batch in self.tracked:
             batch.identify(producer_id, producer_epoch, sequence)
-            sequence += len(batch.records)
+            sequence += batch.records.count
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.next_sequence = sequence

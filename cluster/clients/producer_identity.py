@@ -157,7 +157,7 @@ class Identity:
         if not (is_same and queue.producer_epoch == self.producer_epoch) and not queue.tracked:
             queue.restart_sequences(self.producer_id, self.producer_epoch)
         batch.identify(self.producer_id, self.producer_epoch, queue.next_sequence)
-        queue.next_sequence = (queue.next_sequence + len(batch.records)) % SEQUENCE_MODULUS
+        queue.next_sequence = (queue.next_sequence + batch.records.count) % SEQUENCE_MODULUS
         queue.tracked.append(batch)
 
     def on_acked(self, batch: Batch) -> None:

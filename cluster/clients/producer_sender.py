@@ -57,45 +57,44 @@ class Sender:
         """When a batch may be sent that could not be now."""
         self.expiry_ms = NEVER_MS
         """No batch reaches its delivery timeout before this."""
-        self._waiting: dict[Partition, PartitionQueue] = {}
+        self.waiting: dict[Partition, PartitionQueue] = {}
         """Those with batches to be sent."""
+        self._metadata_version = -1
 
     # ------------------------------------------------------------------------- accepting
-
-    def queue_of(self, topic: str, index: int) -> PartitionQueue:
-        """A partition's."""
-        queue = self.queues.get((topic, index))
-        if queue is None:
-            queue = self.queues[topic, index] = PartitionQueue(topic, index)
-        return queue
 
     def batch_with_room(
         self, topic: str, index: int, record_bytes: int, now_ms: int
     ) -> Batch | None:
         """The batch that takes a record next; None while buffer.memory is used up."""
         settings = self.settings
-        queue = self.queue_of(topic, index)
-        if queue.waiting:
+        queue = self.queues.get((topic, index))
+        if queue is None:
+            queue = self.queues[topic, index] = PartitionQueue(topic, index)
+            self._metadata_version = -1
+        elif queue.waiting:
             last = queue.waiting[-1]
-            fits = last.size_bytes + record_bytes <= settings.batch_size_bytes
+            fits = last.records.size_bytes + record_bytes <= settings.batch_size_bytes
             if fits and not last.in_retry:
                 return last
-        needed_bytes = max(settings.batch_size_bytes, BATCH_OVERHEAD_BYTES + record_bytes)
+        needed_bytes = BATCH_OVERHEAD_BYTES + record_bytes
+        if needed_bytes < settings.batch_size_bytes:
+            needed_bytes = settings.batch_size_bytes
         if self.allocated_bytes + needed_bytes > settings.buffer_memory_bytes:
             return None
-        batch = Batch(queue, now_ms, now_ms + settings.linger_ms)
+        batch = Batch(queue, now_ms, now_ms + settings.linger_ms, needed_bytes)
         queue.waiting.append(batch)
-        self._waiting[queue.key] = queue
+        self.waiting[queue.key] = queue
         self.allocated_bytes += needed_bytes
-        self.expiry_ms = min(self.expiry_ms, now_ms + settings.delivery_timeout_ms)
+        if now_ms + settings.delivery_timeout_ms < self.expiry_ms:
+            self.expiry_ms = now_ms + settings.delivery_timeout_ms
         return batch
 
     # --------------------------------------------------------------------------- sending
 
     def send_all(self, now_ms: int) -> None:
         """Send what may be sent now."""
-        self.batch_due_ms = NEVER_MS
-        while self._waiting and self._send_ready(now_ms):
+        while self.waiting and self._send_ready(now_ms):
             pass
 
     def _send_ready(self, now_ms: int) -> bool:
@@ -110,51 +109,60 @@ class Sender:
                     is_any_sent = True
         return is_any_sent
 
+    def _look_at_metadata(self) -> None:
+        """Leaders may have changed."""
+        metadata = self.metadata
+        self._metadata_version = metadata.version
+        for queue in self.queues.values():
+            queue.leader = metadata.leader(queue.topic, queue.index)
+            queue.leader_epoch = metadata.leader_epoch(queue.topic, queue.index)
+
     def _ready_leaders(self, now_ms: int) -> dict[int, None]:
         """Leaders for whom a batch is full, has lingered, or may be sent again."""
-        metadata = self.metadata
+        if self._metadata_version != self.metadata.version:
+            self._look_at_metadata()
         leaders: dict[int, None] = {}
         due_ms = NEVER_MS
-        for queue in self._waiting.values():
-            if queue.is_muted:
-                continue
-            leader = metadata.leader(queue.topic, queue.index)
+        for queue in self.waiting.values():
+            leader = queue.leader
             if leader == NOBODY:
-                metadata.request_update()
+                self.metadata.request_update()
                 continue
-            if leader in leaders:
+            if leader in leaders or queue.is_muted:
                 continue
             batch = queue.waiting[0]
-            if batch.due_ms > now_ms:
-                epoch = metadata.leader_epoch(queue.topic, queue.index)
-                may_skip = batch.note_leader_epoch(epoch)
-                if not batch.attempts:
-                    may_skip = self.is_flushing or len(queue.waiting) > 1 or self._is_full(batch)
-                if not may_skip:
-                    due_ms = min(due_ms, batch.due_ms)
-                    continue
+            if batch.due_ms > now_ms and not self._may_go_early(queue, batch):
+                if batch.due_ms < due_ms:
+                    due_ms = batch.due_ms
+                continue
             leaders[leader] = None
         self.batch_due_ms = due_ms
         return leaders
 
+    def _may_go_early(self, queue: PartitionQueue, batch: Batch) -> bool:
+        """Before its linger, its backoff is over."""
+        if batch.attempts:
+            return batch.note_leader_epoch(queue.leader_epoch)
+        return self.is_flushing or len(queue.waiting) > 1 or self._is_full(batch)
+
     def _is_full(self, batch: Batch) -> bool:
-        return batch.size_bytes >= self.settings.batch_size_bytes
+        return batch.records.size_bytes >= self.settings.batch_size_bytes
 
     def _drain(self, leader: int, now_ms: int) -> list[Batch]:
         """The first batch of each partition of this leader, if it may be sent: one that lingers
         goes along."""
-        metadata, identity = self.metadata, self.identity
+        identity = self.identity
         batches: list[Batch] = []
         size_bytes = 0
-        for queue in tuple(self._waiting.values()):
-            if queue.is_muted or metadata.leader(queue.topic, queue.index) != leader:
+        waiting = self.waiting
+        for queue in tuple(waiting.values()):
+            if queue.leader != leader or queue.is_muted:
                 continue
             batch = queue.waiting[0]
-            epoch = metadata.leader_epoch(queue.topic, queue.index)
-            has_moved = batch.note_leader_epoch(epoch)
+            has_moved = batch.note_leader_epoch(queue.leader_epoch)
             if batch.attempts and batch.due_ms > now_ms and not has_moved:
                 continue
-            size_bytes += batch.size_bytes
+            size_bytes += batch.records.size_bytes
             if batches and size_bytes > self.settings.max_request_size_bytes:
                 break
             if identity is not None:
@@ -163,7 +171,7 @@ class Sender:
                 identity.identify(queue, batch)
             queue.waiting.popleft()
             if not queue.waiting:
-                del self._waiting[queue.key]
+                del waiting[queue.key]
             batches.append(batch)
         return batches
 
@@ -212,9 +220,9 @@ class Sender:
                 self._end_attempt(batch)
                 self._on_error(batch, error, failure, -1, now_ms)
             return
-        answers = {}
+        answers: dict[tuple[str | None, int], Any] = {}
+        by_id = asked.version >= FIRST_VERSION_WITH_TOPIC_IDS
         for topic in body.responses:
-            by_id = asked.version >= FIRST_VERSION_WITH_TOPIC_IDS
             name = self.metadata.topic_name(topic.topic_id) if by_id else topic.name
             for answer in topic.partition_responses:
                 answers[name, answer.index] = answer
@@ -268,7 +276,7 @@ class Sender:
             batch.attempts += 1
             batch.in_retry = True
             batch.queue.requeue(batch)
-            self._waiting[batch.queue.key] = batch.queue
+            self.waiting[batch.queue.key] = batch.queue
         elif error is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             # The log has had it for so long that it does not remember where.
             self._ack(batch, -1, now_ms)
@@ -317,7 +325,7 @@ class Sender:
         elif batch in queue.waiting:
             queue.waiting.remove(batch)
             if not queue.waiting:
-                self._waiting.pop(queue.key, None)
+                self.waiting.pop(queue.key, None)
 
     def _ack(self, batch: Batch, base_offset: int, now_ms: int) -> None:
         if self.identity is not None:
@@ -351,4 +359,4 @@ class Sender:
 
     def _end(self, batch: Batch) -> None:
         batch.is_done = True
-        self.allocated_bytes -= max(self.settings.batch_size_bytes, batch.size_bytes)
+        self.allocated_bytes -= batch.allocated_bytes

@@ -16,7 +16,6 @@ from cluster.clients.partitioning import StickyPartitioner, partition_of_key
 from cluster.clients.producer_batches import RECORD_OVERHEAD_BYTES, Batch
 from cluster.clients.producer_sender import Sender
 from cluster.clients.producer_settings import Workload
-from cluster.protocol.records import Record
 from cluster.timers import NEVER_MS
 
 NO_TIME: Final = "REQUEST_TIMED_OUT"
@@ -47,6 +46,8 @@ class Application:
         self._blocked_since_ms = 0
         self._stickies: dict[str, StickyPartitioner] = {}
         self._turns: dict[str, int] = {}
+        self._places: dict[tuple[bytes, int], int] = {}
+        """Partitions of keys, which are hashed once."""
 
     def start(self, now_ms: int) -> None:
         """Its life begins."""
@@ -124,18 +125,20 @@ class Application:
         if batch is None:
             self.is_out_of_memory = True
             return self._block(send, now_ms)
-        send.partition = (topic, index)
-        self._unblock()
-        before_bytes = 0 if not batch.records else batch.size_bytes
+        send.partition = batch.queue.key
+        self._record = None
+        if self.is_blocked:
+            self.is_blocked = self.is_out_of_memory = False
+        records = batch.records
+        before_bytes = records.size_bytes if records.count else 0
         batch.sends.append(send)
-        batch.records.append(Record(0, now_ms, key, send.value))
-        batch.size_bytes += size_bytes
+        records.append(now_ms, key, send.value)
         if sticky is not None:
-            sticky.took(batch.size_bytes - before_bytes, self._is_full(batch))
+            sticky.took(records.size_bytes - before_bytes, self._is_full(batch))
         return True
 
     def _is_full(self, batch: Batch) -> Callable[[], bool]:
-        return lambda: batch.size_bytes >= self._sender.settings.batch_size_bytes
+        return lambda: batch.records.size_bytes >= self._sender.settings.batch_size_bytes
 
     # ------------------------------------------------------------------------ partitions
 
@@ -146,7 +149,12 @@ class Application:
             views = self._sender.metadata.topics[topic].partitions
             led = [view.index for view in views if view.leader != NOBODY]
             return led[turn % len(led)] if led else turn % count
-        return NOBODY if key is None else partition_of_key(key, count)
+        if key is None:
+            return NOBODY
+        place = self._places.get((key, count))
+        if place is None:
+            place = self._places[key, count] = partition_of_key(key, count)
+        return place
 
     def _sticky(self, topic: str) -> StickyPartitioner:
         sticky = self._stickies.get(topic)
@@ -167,14 +175,11 @@ class Application:
         self._fail(send, now_ms)
         return True
 
-    def _unblock(self) -> None:
-        self._record = None
-        self.is_blocked = self.is_out_of_memory = False
-
     def _fail(self, send: Send, now_ms: int) -> None:
         """send() threw: nothing of it was ever sent."""
         send.outcome = Outcome.FAILED
         send.ended_ms = now_ms
         send.error = NO_TIME
         self._sender.failed += 1
-        self._unblock()
+        self._record = None
+        self.is_blocked = self.is_out_of_memory = False
