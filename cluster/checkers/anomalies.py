@@ -1,7 +1,7 @@
 """What clients were told, against what the logs hold in the end: one checker for each anomaly.
 
-Owns: what each anomaly is, by Jepsen's names; its checker's docstring says when it is one, and shows
-how it reads.  Never: looks into a node; all it knows a client knows too, but for the final logs.
+Owns: what each anomaly is, by Jepsen's names; its checker's docstring says when, and shows
+how it reads.  Never: looks into a node; all it knows a client knows, but for the final logs.
 Kafka: no counterpart; jepsen.tests.kafka.
 
 A record is known by its value, which its producer sends once.

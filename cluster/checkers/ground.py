@@ -91,8 +91,9 @@ class Ground:
     """
 
     __slots__ = (
-        "appends", "committed", "deleted_ms", "forgiven", "key", "leaders", "lost", "moves",
-        "newest_epoch", "partition", "registration", "registrations", "seen", "topic", "unclean",
+        "appends", "committed", "deleted_ms", "forgiven", "key", "leaders", "lost", "min_isr",
+        "moves", "newest_epoch", "partition", "registration", "registrations", "seen", "topic",
+        "unclean",
     )  # fmt: skip
 
     def __init__(self, topic: str, key: PartitionKey) -> None:
@@ -115,6 +116,8 @@ class Ground:
         """Newest leader epoch whose losses have been reckoned with."""
         self.lost: dict[int, None] = {}
         """Members of the ISR whose disks lost records since they joined it."""
+        self.min_isr = 1
+        """The effective min.insync.replicas, as a replica had it that was looked at last."""
         self.deleted_ms = -1
         """When its topic was deleted."""
 

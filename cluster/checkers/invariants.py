@@ -305,6 +305,7 @@ class Invariants:
         seen.high_watermark = replica.high_watermark
         seen.log_end_offset = log.log_end_offset
         seen.log_start_offset = log.log_start_offset
+        ground.min_isr = replica.min_isr
         ground.moves.append(Move(now_ms, broker, log.log_end_offset, replica.high_watermark))
 
     # ------------------------------------------------------------------------------- answers

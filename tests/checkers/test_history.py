@@ -1,4 +1,4 @@
-"""Each anomaly by its smallest example, as it is printed and as its checker's docstring shows it."""
+"""Each anomaly by its smallest example, as it is printed and as its checker shows it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ ABC = [*AB, (2, b"c")]
 C = send(b"c", UNKNOWN)
 
 CASES = [
-    ([A, B], [], AB[:1], "lost-write: orders-0: b, acked (acks=all) at offset 1, is not in the log"),
+    (
+        [A, B], [], AB[:1],
+        "lost-write: orders-0: b, acked (acks=all) at offset 1, is not in the log",
+    ),
     (
         [A, send(b"b", ACKED, 1, acks=1)], [], AB[:1],
         "lost-write: orders-0: b, acked (acks=1) at offset 1, is not in the log",

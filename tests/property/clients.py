@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from cluster.checkers.history import Ledger, Outcome, Read, Send
+from cluster.checkers.history import Ledger, Outcome, Read, Send, Told
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
+from cluster.protocol.errors import ErrorCode, error_of
 from cluster.protocol.records import Record, build_batch, read_records
 from cluster.runtime.clients import ClientWire
 
@@ -89,16 +89,20 @@ class Producer:
         if now_ms >= self._next_ms and not self.is_closing:
             self._next_ms = now_ms + 1 + self.wire.rng.randrange(2 * self.every_ms)
             if len(self.pending) < 10:
-                self._make()
+                self._make(now_ms)
         self._work(now_ms)
 
-    def _make(self) -> None:
+    def _make(self, now_ms: int) -> None:
         sends = []
         for _ in range(1 + self.wire.rng.randrange(3)):
             value = f"{self.name}:{self.made}".encode()
             self.made += 1
             partition = (self.topic, self.partition)
-            sends.append(Send(self.name, partition, value, self.acks, self.is_idempotent))
+            sends.append(
+                Send(
+                    self.name, partition, value, self.acks, self.is_idempotent, sent_ms=now_ms,
+                )
+            )  # fmt: skip
         self.ledger.sends += sends
         self.pending.append(Outgoing(sends, self.sequence))
         self.sequence += len(sends)
@@ -138,8 +142,10 @@ class Producer:
         body = m.ProduceRequest(acks=self.acks, timeout_ms=2_000, topic_data=[topic])
         number = self.wire.send(self.leader, ApiKey.PRODUCE, 11, body, answered=self.acks != 0)
         out.attempts += 1
+        for send in out.sends:
+            send.attempts += 1
         if self.acks == 0:
-            self.pending.remove(out)
+            self._end(out, Outcome.ACKED, now_ms)
             return
         out.correlation_id = number
         self._timeouts[number] = now_ms + REQUEST_TIMEOUT_MS
@@ -160,7 +166,7 @@ class Producer:
         answer = body.responses[0].partition_responses[0]
         error = ErrorCode(answer.error_code)
         if error is ErrorCode.NONE:
-            self._end(out, Outcome.ACKED, answer.base_offset)
+            self._end(out, Outcome.ACKED, now_ms, answer.base_offset)
             self._is_known = self.is_idempotent
         else:
             self._on_error(out, error, answer, now_ms)
@@ -168,13 +174,14 @@ class Producer:
 
     def _on_error(self, out: Outgoing, error: ErrorCode, answer: Any, now_ms: int) -> None:
         out.is_open |= not error.definite
+        self._told(now_ms, error.name, out)
         self._retry_at_ms = now_ms + 50
         if error is ErrorCode.NOT_LEADER_OR_FOLLOWER and answer.current_leader.leader_id > 0:
             self.leader = answer.current_leader.leader_id
         elif error.retriable and self.wire.rng.random() < 0.5:
             self._try_another()
         if not self.is_idempotent:
-            self._end(out, Outcome.UNKNOWN if out.is_open else Outcome.FAILED)
+            self._end(out, Outcome.UNKNOWN if out.is_open else Outcome.FAILED, now_ms)
         elif error in _FATAL and out is self.pending[0]:
             # A deposed leader that does not know it yet may say so; if all say so, then the log
             # lacks what was acked before: records were lost, or it is a bug.
@@ -208,19 +215,27 @@ class Producer:
         self._timeouts = {}
         for out in list(self.pending):
             if out.correlation_id is not None:
+                self._told(now_ms, "REQUEST_TIMED_OUT" if keep_open else "DISCONNECTED", out)
                 out.correlation_id, out.is_open = None, True
                 if not self.is_idempotent:
-                    self._end(out, Outcome.UNKNOWN)
+                    self._end(out, Outcome.UNKNOWN, now_ms)
         self._try_another()
         self._retry_at_ms = now_ms + 50
+
+    def _told(self, now_ms: int, error: str, out: Outgoing) -> None:
+        partition = (self.topic, self.partition)
+        self.ledger.told.append(Told(now_ms, self.name, "Produce", error, partition))
+        for send in out.sends:
+            send.error = error
 
     def _try_another(self) -> None:
         self.leader = self.wire.broker_ids[self.wire.rng.randrange(len(self.wire.broker_ids))]
 
-    def _end(self, out: Outgoing, outcome: Outcome, base_offset: int = -1) -> None:
+    def _end(self, out: Outgoing, outcome: Outcome, now_ms: int, base_offset: int = -1) -> None:
         self.pending.remove(out)
         for index, send in enumerate(out.sends):
             send.outcome = outcome
+            send.ended_ms = now_ms
             if base_offset >= 0:
                 send.offset = base_offset + index
 
@@ -256,6 +271,7 @@ class Consumer:
             return
         if self._under_way is not None:
             self._under_way = None
+            self._told(now_ms, "REQUEST_TIMED_OUT")
             self.wire.disconnect(self.broker)
             self._try_another()
         self._fetch(now_ms)
@@ -298,18 +314,19 @@ class Consumer:
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and not self.anywhere:
             self._ask_earliest(now_ms)
         elif answer.error_code:
+            self._told(now_ms, error_of(answer.error_code).name)
             self._try_another()
         elif answer.records:
-            self._take(answer.records)
+            self._take(answer.records, now_ms)
 
-    def _take(self, batches: Any) -> None:
+    def _take(self, batches: Any, now_ms: int) -> None:
         for batch in batches:
             for record in read_records(batch):
                 if record.offset >= self.position:
                     self.ledger.reads.append(
                         Read(
                             self.name, (self.topic, self.partition), record.offset, record.value,
-                            self._restarted,
+                            self._restarted, now_ms,
                         )
                     )  # fmt: skip
                     self.position = record.offset + 1
@@ -317,9 +334,14 @@ class Consumer:
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
         if broker_id == self.broker:
+            self._told(now_ms, "DISCONNECTED")
             self._under_way = None
             self._try_another()
             self.deadline_ms = now_ms + 50
+
+    def _told(self, now_ms: int, error: str) -> None:
+        partition = (self.topic, self.partition)
+        self.ledger.told.append(Told(now_ms, self.name, "Fetch", error, partition))
 
     def _try_another(self) -> None:
         self.broker = self.wire.broker_ids[self.wire.rng.randrange(len(self.wire.broker_ids))]

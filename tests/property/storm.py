@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from cluster.checkers.anomalies import find_anomalies
 from cluster.checkers.history import Anomaly, FinalLog, Ledger
-from cluster.checkers.invariants import Invariants
-from cluster.checkers.watch import Watch
+from cluster.checkers.recorder import Recorder
+from cluster.checkers.verdict import Verdict, judge
 from cluster.config.topology import Topology
 from cluster.contract import CONTROLLER_ID
 from cluster.partition.log import Log
@@ -88,7 +88,7 @@ class Storm:
         self.ledger = Ledger()
         self.problems: list[str] = []
         self.driver = self._build()
-        self.watch = Watch(self.driver.dispatcher, Invariants())
+        self.watch = Recorder(self.driver.dispatcher, self.driver.plan)
         self.deleted_before = dict.fromkeys(range(PARTITIONS), 0)
         self.heal_limit_ms = HEAL_LIMIT_MS
 
@@ -156,8 +156,10 @@ class Storm:
             Consumer(self.ledger, f"c{number}", TOPIC, number % PARTITIONS, number >= PARTITIONS)
             for number in range(2 * PARTITIONS)
         ]
-        for client in (*self.producers, *self.consumers):
-            driver.add_client(client)
+        self.client_ids = {
+            client.name: driver.add_client(client).client_id
+            for client in (*self.producers, *self.consumers)
+        }
         self.operator = Asker()
         driver.add_client(self.operator)
 
@@ -252,7 +254,7 @@ class Storm:
             self._problem("does-not-heal", self._state())
         final = self.driver.now_ms
         for producer in self.producers:
-            producer._make()
+            producer._make(driver.now_ms)
             producer._work(driver.now_ms)
             producer.deadline_ms = producer.deadline_ms or driver.now_ms
         driver.run_until_condition(lambda: not any(p.pending for p in self.producers), 20_000)
@@ -338,6 +340,10 @@ class Storm:
             if producer.epoch_bumps and not (excused or self._was_unclean(producer.partition)):
                 at_ms, text = producer.epoch_bumps[0]
                 self._problem("sequence-lost", f"{producer.name} at {at_ms} ms: {text}")
+
+    def verdict(self) -> Verdict:
+        """The verdict on it, once it has run."""
+        return judge(self.watch, self.ledger, clients=self.client_ids)
 
     def _may_lose(self, found: Anomaly) -> bool:
         """Settings let records be lost, and this tells of some."""

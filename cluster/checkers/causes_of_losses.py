@@ -1,0 +1,216 @@
+"""How a record came to be lost, or an offset to stand for two: from its append to the last replica
+that dropped it.
+
+Owns: the chains of what is gone from a log.  Never: guesses: each link is a note, an append, an
+answer or a client's own word.  Kafka: no counterpart; what a person reads out of the logs of all
+brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from cluster.checkers.causes_of_sends import code_of, told_to
+from cluster.checkers.facts import OF_LEADERS, Facts, link
+from cluster.checkers.ground import Append, Ground
+from cluster.checkers.history import Anomaly, Link, shown
+from cluster.clients.ledger import Outcome, Partition, Send
+from cluster.contract import Note
+from cluster.protocol.errors import error_of
+from cluster.trace import kinds
+
+UNCLEAN: Final = "unclean.leader.election.enable=true"
+DISK_LOST: Final = "a disk lost"
+UNFLUSHED: Final = "power lost before a flush"
+
+
+def lost_story(facts: Facts, anomaly: Anomaly) -> tuple[list[Link], str]:
+    """From the append and its ack to the last replica that dropped it; and what allowed it."""
+    partition, value = anomaly.partition, anomaly.values[0]
+    places = facts.places(partition, value)
+    if not places:
+        return list(_never_appended(facts, anomaly)), ""
+    ground, append, offset = places[0]
+    last = anomaly.last if anomaly.last > offset else offset
+    links = [*_appended(facts, ground, append, offset, last, facts.send(partition, value))]
+    losses, let = _losses(facts, ground, append, offset)
+    return [*links, *losses], let
+
+
+def _span(first: int, last: int) -> str:
+    return f"offset {first}" if first == last else f"offsets {first} to {last}"
+
+
+def _appended(
+    facts: Facts, ground: Ground, append: Append, first: int, last: int, send: Send | None
+) -> Iterator[Link]:
+    """The append, who was in the ISR and why, the ack, and how far the others were."""
+    isr = list(append.isr)
+    span, be = _span(first, last), "was" if first == last else "were"
+    yield Link(
+        append.at_ms,
+        f"{span} {be} appended by broker {append.broker}, leader in epoch {append.epoch},"
+        f" ISR {isr}",
+    )
+    registration = facts.registration(ground, append.at_ms)
+    if registration is not None and len(isr) < len(registration.replicas):
+        shrinks = facts.of_partition((ground.topic, ground.partition), kinds.ISR_SHRUNK)
+        before = [note for note in shrinks if note.at_ms <= append.at_ms]
+        if before:
+            yield link(before[-1])
+            for cause in facts.causes_of(before[-1]):
+                yield link(cause)
+    if send is None or send.outcome is not Outcome.ACKED:
+        return
+    at_ms = send.ended_ms if send.ended_ms >= 0 else append.at_ms
+    answer = facts.answer(append.request)
+    if answer is not None and answer[2].body is not None:
+        at_ms = answer[0]
+    if send.acks == 0:
+        text = "asked for no ack (acks=0)"
+    elif send.acks == 1:
+        text = f"acked by broker {append.broker} alone (acks=1)"
+    elif len(isr) == 1:
+        text = f"acked by broker {append.broker} alone (acks=all, ISR {isr})"
+    else:
+        text = f"acked (acks=all, ISR {isr})"
+    ends = []
+    for broker in registration.replicas if registration is not None else ():
+        end = facts.log_end(ground, broker, at_ms)
+        if broker != append.broker and end is not None:
+            ends.append(f"broker {broker} ended at {end}")
+    yield Link(at_ms, f"{span} {be} {text}" + (f"; {', '.join(ends)}" if ends else ""))
+
+
+def _losses(facts: Facts, ground: Ground, append: Append, offset: int) -> tuple[list[Link], str]:
+    """Everything that took a record from a replica, and the elections that made it final."""
+    partition = (ground.topic, ground.partition)
+    links: list[Link] = []
+    let = ""
+    after = append.at_ms
+    if ground.deleted_ms >= 0:
+        links.append(Link(ground.deleted_ms, f"topic {ground.topic} was deleted"))
+    registration = facts.registration(ground, after)
+    for broker in registration.replicas if registration is not None else (append.broker,):
+        for note in facts.of_broker(broker, kinds.BROKER_DOWN, kinds.RECORDS_LOST):
+            if note.at_ms < after or not _takes(note, partition, offset):
+                continue
+            reached_ms = facts.reached(ground, append, broker)
+            if reached_ms is None or reached_ms > note.at_ms:
+                continue
+            links.append(
+                link(
+                    note,
+                    f"broker {broker} lost its disk" if note.data.get("how") == "wipe" else None,
+                )
+            )
+            let = let or (DISK_LOST if note.data.get("how") == "wipe" else UNFLUSHED)
+    links.extend(
+        link(note)
+        for note in facts.of_partition(partition, kinds.LOG_TRUNCATED)
+        if note.at_ms >= after and note.data["to_offset"] <= offset < note.data["from_offset"]
+    )
+    elections, unclean = _elections(facts, ground, append, offset)
+    return [*links, *elections], UNCLEAN if unclean else let
+
+
+def _takes(note: Note, partition: Partition, offset: int) -> bool:
+    if note.kind == kinds.BROKER_DOWN:
+        return note.data.get("how") == "wipe"
+    lost = note.data.get("partitions")
+    if lost is None:
+        return True
+    span = lost.get(f"{partition[0]}-{partition[1]}")
+    return span is not None and span[0] <= offset < span[1]
+
+
+def _elections(
+    facts: Facts, ground: Ground, append: Append, offset: int
+) -> tuple[list[Link], bool]:
+    """The elections from the append's epoch on up to the leader that began without the record,
+    with why; and whether one of them was unclean."""
+    partition = (ground.topic, ground.partition)
+    starts = {
+        (note.data["epoch"], note.note_id[0]): note.data["offset"]
+        for note in facts.of_partition(partition, kinds.BECAME_LEADER)
+        if note.at_ms >= append.at_ms
+    }
+    links: list[Link] = []
+    unclean = False
+    for note in facts.of_partition(partition, *OF_LEADERS):
+        if note.at_ms < append.at_ms or note.data["epoch"] <= append.epoch:
+            continue
+        links.extend(link(cause) for cause in facts.causes_of(note))
+        end = starts.get((note.data["epoch"], note.data["new"]))
+        if note.kind == kinds.PARTITION_OFFLINE or end is None:
+            links.append(link(note))
+            unclean |= not note.data["clean"]
+            continue
+        how = "elected unclean" if not note.data["clean"] else "elected"
+        why = note.text.partition(": ")[2]
+        links.append(
+            Link(
+                note.at_ms,
+                f"broker {note.data['new']}, log end {end}, {how} in epoch"
+                f" {note.data['epoch']}: {why}",
+                note.note_id,
+            )
+        )  # fmt: skip
+        unclean |= not note.data["clean"]
+        if end <= offset:
+            break
+    return links, unclean
+
+
+def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
+    """No broker ever had it: sent into a dead connection, or refused without a word (acks=0)."""
+    send = facts.send(anomaly.partition, anomaly.values[0])
+    if send is None:
+        return
+    yield Link(
+        send.sent_ms, f"{shown(send.value)} was sent (acks={send.acks}); no broker has appended it"
+    )
+    grounds = facts.recorder.of_partition(anomaly.partition)
+    registration = facts.registration(grounds[-1], send.sent_ms) if grounds else None
+    if registration is None:
+        return
+    if registration.leader < 0:
+        notes = facts.of_partition(anomaly.partition, *OF_LEADERS)
+        yield from (link(note) for note in notes if note.at_ms <= send.sent_ms)
+        return
+    deed = facts.deed_before(registration.leader, send.sent_ms)
+    if deed is not None:
+        yield link(deed)
+    yield from told_to(facts, send.producer, send.sent_ms - 1_000, send.sent_ms + 1_000)
+
+
+def offset_story(facts: Facts, anomaly: Anomaly) -> tuple[list[Link], str]:
+    """Everything that ever stood at an offset, and what took it away."""
+    links: list[Link] = []
+    let = ""
+    offsets = [offset for offset in (anomaly.first, anomaly.other) if offset >= 0]
+    for offset in dict.fromkeys(offsets):
+        entries = facts.appends_at(anomaly.partition, offset)
+        for number, (ground, append) in enumerate(entries):
+            values = [
+                value for at, value in facts.recorder.contents.of(append.batch) if at == offset
+            ]
+            name = shown(values[0]) if values else "a record"
+            links.append(
+                Link(
+                    append.at_ms,
+                    f"{name} was appended at offset {offset} by broker {append.broker}, leader in"
+                    f" epoch {append.epoch}, ISR {list(append.isr)}",
+                )
+            )  # fmt: skip
+            answer = facts.answer(append.request)
+            code = code_of(answer[2].body, anomaly.partition) if answer is not None else 0
+            if answer is not None and code:
+                text = f"its producer was told {error_of(code).name}"
+                links.append(Link(answer[0], text))
+            if number + 1 < len(entries):
+                losses, allowed = _losses(facts, ground, append, offset)
+                links += losses
+                let = let or allowed
+    return links, let

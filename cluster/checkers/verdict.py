@@ -1,0 +1,227 @@
+"""The verdict of a run: valid, invalid or unknown, with every anomaly, its causes, and the times in
+which a partition was not there for its clients.
+
+Owns: what makes a run valid, and how a verdict reads as text and as JSON.  Never: decides whether a
+run went as its scenario expected (scenario/ does).
+Kafka: no counterpart; the three outcomes are Jepsen's and Maelstrom's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from cluster.checkers.anomalies import find_anomalies
+from cluster.checkers.availability import Window, find_windows
+from cluster.checkers.causes import chains_of
+from cluster.checkers.facts import Facts
+from cluster.checkers.finals import read_finals
+from cluster.checkers.history import Anomaly, Ledger, Link, shown
+from cluster.checkers.invariants import Violation
+from cluster.checkers.outside import outside_ledger
+from cluster.checkers.recorder import Recorder, keeps_a_ledger
+from cluster.clients.ledger import Outcome, Partition
+
+VALID: Final = "valid"
+INVALID: Final = "invalid"
+UNKNOWN: Final = "unknown"
+MAX_SHOWN: Final = 20
+"""So many lines of a kind are shown in a terminal; JSON has all."""
+
+
+class ErrorCount(Struct, frozen=True):
+    """How often a client was told, or met, an error; `first_ms`: when first."""
+
+    client: str
+    api: str
+    error: str
+    count: int
+    first_ms: int
+
+
+class Deleted(Struct, frozen=True):
+    """Records that were deleted on purpose: by retention or DeleteRecords."""
+
+    partition: Partition
+    first: int
+    last: int
+
+
+class Verdict(Struct, frozen=True):
+    """`outcome`: valid, invalid, unknown; `reason` in words.  Times in ms of the cluster's clock;
+    `began_ms` is where `lines` count from."""
+
+    outcome: str
+    reason: str
+    sent: int
+    acked: int
+    failed: int
+    unknown: int
+    read: int
+    began_ms: int
+    ended_ms: int
+    anomalies: tuple[Anomaly, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    windows: tuple[Window, ...] = ()
+    errors: tuple[ErrorCount, ...] = ()
+    deleted: tuple[Deleted, ...] = ()
+    offline: tuple[str, ...] = ()
+
+    def counts(self) -> dict[str, int]:
+        """How many records each anomaly concerns, by its name; only those that there are."""
+        found: dict[str, int] = {}
+        for anomaly in self.anomalies:
+            found[anomaly.name] = found.get(anomaly.name, 0) + anomaly.count
+        return found
+
+    def unavailable_ms(self, kind: str) -> int:
+        """How long the partition was without `writes` or `reads` that was so longest."""
+        total: dict[Partition, int] = {}
+        for window in self.windows:
+            if window.kind == kind:
+                total[window.partition] = total.get(window.partition, 0) + window.duration_ms
+        return max(total.values(), default=0)
+
+    def to_json(self) -> str:
+        """All of it; values of records as text."""
+        built = msgspec.to_builtins(self, builtin_types=(bytes,))
+        for anomaly in built["anomalies"]:
+            anomaly["values"] = [shown(value) for value in anomaly["values"]]
+        return msgspec.json.encode(built).decode()
+
+    def lines(self) -> list[str]:
+        """For a terminal: the outcome, the counts, then each finding with what led to it."""
+        lines = [
+            f"{self.outcome}: {self.reason}",
+            f"sent {self.sent:,}  acked {self.acked:,}  failed {self.failed:,}"
+            f"  unknown {self.unknown:,}  read {self.read:,}",
+        ]
+        for anomaly in self.anomalies[:MAX_SHOWN]:
+            allowed = f" ({anomaly.allowed})" if anomaly.allowed else ""
+            lines.append(f"{anomaly}{allowed}")
+            lines += [self._line(link) for link in anomaly.chain]
+        lines += _more(len(self.anomalies), "anomalies")
+        lines += [
+            f"{found.name} at {found.at_ms - self.began_ms:+} ms: {found.subject}: {found.text}"
+            for found in self.violations[:MAX_SHOWN]
+        ]
+        lines += _more(len(self.violations), "violations")
+        for window in self.windows[:MAX_SHOWN]:
+            lines.append(window.line(self.began_ms))
+            lines += [self._line(link) for link in window.reasons]
+        lines += _more(len(self.windows), "windows")
+        lines += [
+            f"deleted on purpose: {topic}-{number}, offsets {gone.first} to {gone.last}"
+            for gone in self.deleted
+            for topic, number in (gone.partition,)
+        ]
+        lines += [
+            f"{error.client} was told {error.error} for its {error.api}"
+            f" {error.count:,} time{'s' if error.count > 1 else ''}"
+            for error in self.errors[:MAX_SHOWN]
+        ]
+        return lines + _more(len(self.errors), "errors")
+
+    def _line(self, link: Link) -> str:
+        return f"  {link.at_ms - self.began_ms:>+8} ms  {link.text}"
+
+
+def _more(count: int, what: str) -> list[str]:
+    return [f"... and {count - MAX_SHOWN:,} more {what}"] if count > MAX_SHOWN else []
+
+
+def judge(
+    recorder: Recorder,
+    ledger: Ledger,
+    *,
+    healed: bool = True,
+    drained: bool = False,
+    began_ms: int | None = None,
+    clients: Mapping[str, int] | None = None,
+    patience_ms: int = 1_000,
+) -> Verdict:
+    """The verdict of a run that is over.
+
+    `healed`: everything was mended, and the cluster had the time to settle; `drained`: consumers
+    had the time to read to the end.  `began_ms`: when the run began, for its lines; None: when the
+    recorder was attached.  `clients`: their ids in the fabric by name.  `patience_ms`: an attempt
+    that is unanswered for longer counts as failed for availability.
+    """
+    recorder.look()
+    own = dict.fromkeys(_named(ledger))
+    known: dict[str | None, bool] = {}
+
+    def is_inside(client_id: str | None) -> bool:
+        inside = known.get(client_id)
+        if inside is None:
+            inside = known[client_id] = client_id in own or keeps_a_ledger(client_id)
+        return inside
+
+    outside, names = outside_ledger(recorder, ledger, is_inside)
+    whole = _joined(ledger, outside)
+    finals = read_finals(recorder, names)
+    facts = Facts(recorder, whole)
+    anomalies = chains_of(facts, find_anomalies(whole, finals.logs, drained))
+    violations = (*recorder.invariants.found, *finals.violations)
+    windows = find_windows(facts, clients or {}, patience_ms)
+    outcome, reason = _outcome(whole, anomalies, violations, finals.offline, healed)
+    outcomes = [send.outcome for send in whole.sends]
+    return Verdict(
+        outcome, reason, len(outcomes), outcomes.count(Outcome.ACKED),
+        outcomes.count(Outcome.FAILED), outcomes.count(Outcome.UNKNOWN), len(whole.reads),
+        recorder.began_ms if began_ms is None else began_ms, recorder.dispatcher.now_ms,
+        tuple(anomalies), violations, tuple(windows), tuple(_errors(whole)),
+        tuple(Deleted(*gone) for gone in finals.deleted), tuple(finals.offline),
+    )  # fmt: skip
+
+
+def _named(ledger: Ledger) -> list[str]:
+    return [
+        *(send.producer for send in ledger.sends),
+        *(read.consumer for read in ledger.reads),
+        *(told.client for told in ledger.told),
+    ]
+
+
+def _joined(inside: Ledger, outside: Ledger) -> Ledger:
+    if not (outside.sends or outside.reads or outside.commits or outside.told):
+        return inside
+    whole = Ledger()
+    whole.sends = [*inside.sends, *outside.sends]
+    whole.reads = [*inside.reads, *outside.reads]
+    whole.commits = [*inside.commits, *outside.commits]
+    whole.told = [*inside.told, *outside.told]
+    return whole
+
+
+def _outcome(
+    ledger: Ledger, anomalies: list[Anomaly], violations: tuple[Violation, ...],
+    offline: list[str], healed: bool,
+) -> tuple[str, str]:  # fmt: skip
+    counts: dict[str, int] = {}
+    for anomaly in anomalies:
+        counts[anomaly.name] = counts.get(anomaly.name, 0) + anomaly.count
+    told = [f"{count:,} {name}" for name, count in counts.items()]
+    for violation in violations:
+        if violation.name not in counts:
+            counts[violation.name] = 1
+            told.append(f"invariant {violation.name} broken")
+    if told:
+        return INVALID, ", ".join(told)
+    if not ledger.sends:
+        return UNKNOWN, "nothing was sent"
+    if not healed:
+        return UNKNOWN, "the cluster was not healed at the end"
+    if offline:
+        return UNKNOWN, f"without a leader at the end: {', '.join(offline)}"
+    return VALID, "no anomaly, and every invariant held"
+
+
+def _errors(ledger: Ledger) -> list[ErrorCount]:
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for told in ledger.told:
+        found.setdefault((told.client, told.api, told.error), []).append(told.at_ms)
+    return [ErrorCount(*key, len(times), times[0]) for key, times in found.items()]
