@@ -75,6 +75,10 @@ ALLOWED = {
     "cluster/config/catalog.py": {"pathlib"},  # its own tables
     "cluster/config/loader.py": {"open"},  # the one file that it is given
     "cluster/protocol/schema.py": {"pathlib"},  # the schema table in the package
+    "cluster/scenario/loader.py": {"open", "os"},  # the one file that it is given
+    "cluster/scenario/profiles.py": {"open", "os"},  # the profile that a scenario names
+    "cluster/scenario/running.py": {"time"},  # how long a run took, for its report
+    "cluster/scenario/stage.py": {"random"},  # the steps' own generator, from the run's seed
 }
 
 

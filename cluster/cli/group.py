@@ -26,6 +26,7 @@ VERBS: Final = {
     "elect": "Elect the preferred leader of a partition, or move it to a broker.",
     "events": "Show what has happened and why; --follow goes on.",
     "down": "Stop the running cluster.",
+    "scenario": "Run scenario files, live or in virtual time; or check them.",
     "demo": "Kill a leader under load and count: nothing acked is lost.",
 }
 """Verb -> its line in the overview; `cluster.cli.<verb>` has its `command`."""

@@ -284,6 +284,10 @@ class Cluster:
 
     # ------------------------------------------------------------- the driver's thread and ours
 
+    def call(self, function: Callable[[], T]) -> T:
+        """Run something of your own in the driver's thread, between two dispatches."""
+        return self._do(function)
+
     def _do(self, function: Callable[[], T]) -> T:
         return self._result(self.driver.call(function), None, "")
 

@@ -328,7 +328,7 @@ def read_struct(
 ) -> T | None:  # fmt: skip
     """A Struct from a mapping of its keys, None if anything is wrong with it.  `beside`: values of
     fields that are not in the file."""
-    known = fields_of(struct)  # type: ignore[arg-type]
+    known = fields_of(struct)  # type: ignore[arg-type]  # T is a Struct
     if not isinstance(node, Map) and short:
         only = next(field for field in known if field.name == short)
         missing = [f.key for f in known if f.required and f is not only]

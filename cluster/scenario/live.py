@@ -14,11 +14,17 @@ from typing import Final
 import gevent
 
 from cluster.checkers.history import Ledger
+from cluster.checkers.recorder import Recorder
 from cluster.clients.wire import Client, Wire
 from cluster.runtime.cluster import Cluster
 from cluster.runtime.live_clients import LiveClients
+from cluster.scenario.client_configs import FAST_FACTOR
+from cluster.scenario.model import Scenario
+from cluster.scenario.running import CALM_LIMIT_MS, Progress, Run, RunResult
 from cluster.scenario.stage import StageBase
 
+LATE_MS: Final = 10_000
+"""On a busy machine all takes longer."""
 LOOK_S: Final = 0.002
 """How often conditions are looked at that nothing in the cluster may announce: counts of acks."""
 
@@ -71,7 +77,10 @@ class LiveStage(StageBase):
     # --------------------------------------------------------------- in the caller's thread
 
     def run(
-        self, is_over: Callable[[], bool], limit_ms: int, progress: Callable[[int], None]
+        self,
+        is_over: Callable[[], bool],
+        limit_ms: int,
+        progress: Callable[[int], object] = lambda now_ms: None,
     ) -> bool:
         """Wait until `is_over` holds, for `limit_ms` at most; whether it does.  `progress(now_ms)`
         is called a few times a second."""
@@ -88,3 +97,29 @@ class LiveStage(StageBase):
         """In the driver's thread: let go of the clients."""
         self._looker.kill(block=False)
         self._clients.close()
+
+
+def run_live(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
+    """A run on a cluster of its own."""
+    began_s = time.monotonic()
+    cluster = Cluster(scenario.topology, seed=seed)
+    recorder = Recorder(cluster.driver.dispatcher, cluster.plan)
+    ledger = Ledger()
+    duration_ms = scenario.duration_ms
+    with cluster:
+        run = cluster.call(lambda: Run(scenario, LiveStage(cluster, seed, ledger), recorder, seed))
+        stage = run.stage
+        assert isinstance(stage, LiveStage)
+        cluster.call(run.begin)
+        stage.run(
+            lambda: stage.now_ms >= duration_ms, 2 * duration_ms + LATE_MS,
+            lambda now_ms: progress(now_ms, duration_ms),
+        )  # fmt: skip
+        cluster.call(run.calm_down)
+        calm_ms = CALM_LIMIT_MS // (FAST_FACTOR if scenario.topology.profile == "fast" else 1)
+        is_quiet = stage.run(run.is_quiet, max(calm_ms, LATE_MS))
+        cluster.call(run.stop_consumers)
+        stage.run(run.are_consumers_gone, LATE_MS)
+        result = cluster.call(lambda: run.result("live", time.monotonic() - began_s, is_quiet, ""))
+        cluster.call(stage.close)
+    return result

@@ -11,10 +11,12 @@ from typing import Annotated, Any, Final
 from msgspec import Struct
 
 from cluster.checkers.history import ANOMALIES
+from cluster.clients.producer_settings import ProducerSettings
 from cluster.config.problems import unknown
 from cluster.config.topology import Place, Topology
 from cluster.protocol.errors import ErrorCode
 from cluster.scenario.actions.base import Action
+from cluster.scenario.client_configs import ClientConfigs
 from cluster.scenario.fields import (
     Flag,
     ListOf,
@@ -40,6 +42,7 @@ from cluster.scenario.words import (
 )
 
 DEFAULT_DURATION_MS: Final = 10_000
+DEFAULT_SEED: Final = 1
 CLIENTS_OWN_ERRORS: Final = ("DISCONNECTED", "REQUEST_TIMED_OUT", "LOG_TRUNCATION")
 
 
@@ -89,7 +92,8 @@ class ProducerSpec(Struct, frozen=True):
     delivery_timeout_ms: Annotated[int | None, duration(1)] = None
     retry_backoff_ms: Annotated[int | None, duration()] = None
     batch_size_bytes: Annotated[int | None, size()] = None
-    config: Annotated[dict[str, str], MapOf(text(), "Kafka's producer configs")] = {}
+    config: Annotated[dict[str, Any], ClientConfigs(ProducerSettings, "producer config")] = {}
+    """By the fields of ProducerSettings; in files by Kafka's names."""
     rack: Annotated[str | None, text()] = None
 
 
@@ -202,6 +206,12 @@ class Scenario(Struct, frozen=True):
     clocks: tuple[str, ...] = ("virtual", "live")
     """Those on which it says something."""
     source: str = ""
+
+    def first_seed(self, given: int | None = None) -> int:
+        """The seed of a run: as given, or the file's, or 1."""
+        if given is not None:
+            return given
+        return DEFAULT_SEED if self.seed is None else self.seed
 
     @classmethod
     def load(cls, path: Any, **overrides: Any) -> Scenario:

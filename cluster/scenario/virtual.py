@@ -51,9 +51,18 @@ class VirtualStage(StageBase):
 
         return self.driver.run_until_condition(turn, limit_ms)
 
+    def run_until(self, until_ms: int) -> None:
+        """Let time pass up to this, in ms since the scenario began."""
+        self.run(_never, until_ms - self.now_ms)
+        self.driver.run_until(self._began_ms + until_ms)
+
     def _look(self) -> None:
         for entry in tuple(self._waiting):
             holds, deed = entry
             if holds():
                 self._waiting.remove(entry)
                 deed()
+
+
+def _never() -> bool:
+    return False

@@ -75,7 +75,7 @@ def test_condition__each_form(text: str, means: tuple[str, str, int]) -> None:
 )
 def test_words__what_is_wrong_is_told(read: object, text: str, said: str) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):
-        read(text)  # type: ignore[operator]
+        read(text)  # type: ignore[operator]  # one of three functions
 
 
 def test_moment_and_count__each_form() -> None:

@@ -66,15 +66,15 @@ Undo = Callable[[], None]
 
 
 class Action(Struct, frozen=True):
-    """One thing to do.  `do` returns how to undo it, or None where that means nothing."""
+    """One thing to do.  A base: each kind has its own `do`."""
 
     VERB: ClassVar[str] = ""
     SHORT: ClassVar[str] = ""
     """The field that a value which is no mapping stands for."""
 
     def do(self, stage: Stage) -> Undo | None:
-        """Do it now; returns what undoes it."""
-        raise NotImplementedError
+        """Do it now; returns what undoes it, or None where that means nothing."""
+        raise AssertionError(f"{type(self).__name__} has no deed")
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
         """The nodes that `as` gives a name to; asked just before `do`."""
