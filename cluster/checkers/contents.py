@@ -36,15 +36,29 @@ class Contents:
 
 
 def _values(batch: Batch) -> list[Value]:
-    """Without making records: a log has checked the frames."""
+    """Without making records: a log has checked the frames.  Most numbers are of one byte."""
     data = bytes(memoryview(batch.buffer)[HEADER_BYTES:])
     base, position = batch.base_offset, 0
     found: list[Value] = []
     for _ in range(batch.record_count):
-        size, position = read_varint(data, position)
+        size = data[position]
+        if size < 0x80:
+            size >>= 1
+            position += 1
+        else:
+            size, position = read_varint(data, position)
         end = position + size
-        _, position = read_varint(data, position + 1)
-        delta, position = read_varint(data, position)
+        position += 1
+        if data[position] < 0x80:
+            position += 1
+        else:
+            _, position = read_varint(data, position)
+        delta = data[position]
+        if delta < 0x80:
+            delta >>= 1
+            position += 1
+        else:
+            delta, position = read_varint(data, position)
         size, position = read_varint(data, position)
         if size > 0:
             position += size

@@ -39,7 +39,6 @@ from cluster.contract import Note, Request
 from cluster.controller.metadata import BrokerRegistration, PartitionRegistration
 from cluster.partition.followers import Role
 from cluster.partition.replica import Replica
-from cluster.protocol.apis import ApiKey
 from cluster.trace import kinds
 
 VIOLATIONS: Final = {
@@ -67,7 +66,6 @@ VIOLATIONS: Final = {
 }
 """Every invariant by the name of its violation."""
 
-_ACKS_ALL: Final = -1
 _NEVER_MS: Final = -1
 _LEADER: Final = Role.LEADER
 
@@ -100,7 +98,8 @@ class Invariants:
         """By node: (its life, the newest offset)."""
         self._unclean: dict[tuple[str, int], int] = {}
         """Of partitions that no broker has been seen with yet."""
-        self._open: dict[tuple[int, int], tuple[int, Request, int]] = {}
+        self._open: dict[Request, tuple[int, int]] = {}
+        """Requests that brokers were given and have not answered: (broker, when)."""
 
     def _report(self, now_ms: int, subject: str, found: Iterable[tuple[str, str]]) -> None:
         for name, text in found:
@@ -137,32 +136,32 @@ class Invariants:
 
     def on_request(self, broker: int, request: Request, now_ms: int) -> None:
         """A request was given to a broker."""
-        self._open[request.connection_id, request.correlation_id] = (broker, request, now_ms)
+        self._open[request] = (broker, now_ms)
 
     def on_reply(self, broker: int, request: Request, now_ms: int) -> None:
         """And was answered."""
-        if self._open.pop((request.connection_id, request.correlation_id), None) is None:
+        if self._open.pop(request, None) is None:
             text = f"request {request.correlation_id} of connection {request.connection_id}"
             self._report(now_ms, f"broker {broker}", [("two-replies", text)])
 
     def on_death(self, broker: int, loses_records: bool) -> None:
         """Its process is gone: nobody is owed an answer any more."""
-        for key, (asked, request, _) in self._open.items():
+        for request, (asked, _) in self._open.items():
             if asked == broker:
-                self._open[key] = (broker, request, _NEVER_MS)
+                self._open[request] = (broker, _NEVER_MS)
         if loses_records:
             for ground in self.grounds.values():
                 ground.lost[broker] = None
 
     def on_connection_closed(self, connection_id: int) -> None:
         """A client is gone: it may still be answered, but need not be."""
-        for key, (asked, request, _) in self._open.items():
-            if key[0] == connection_id:
-                self._open[key] = (asked, request, _NEVER_MS)
+        for request, (asked, _) in self._open.items():
+            if request.connection_id == connection_id:
+                self._open[request] = (asked, _NEVER_MS)
 
     def look_for_unanswered(self, now_ms: int, limit_ms: int) -> None:
         """Nothing may be unanswered for longer than `limit_ms` where all brokers run."""
-        for broker, request, asked_ms in self._open.values():
+        for request, (broker, asked_ms) in self._open.items():
             if asked_ms + limit_ms < now_ms and asked_ms != _NEVER_MS:
                 text = f"{type(request.body).__name__} of {asked_ms} ms"
                 self._report(now_ms, f"broker {broker}", [("no-reply", text)])
@@ -310,28 +309,19 @@ class Invariants:
 
     # ------------------------------------------------------------------------------- answers
 
-    def judge_answer(
-        self, now_ms: int, broker: int, request: Request, body: Any, replicas: Iterable[Replica]
-    ) -> None:
-        """What a client was answered about `replicas` of a broker."""
-        if body is None or request.api_key not in (ApiKey.PRODUCE, ApiKey.FETCH):
-            return
-        is_fetch = request.api_key == ApiKey.FETCH
-        if not is_fetch and request.body.acks != _ACKS_ALL:
-            return
-        for topic in body.responses:
-            name, topic_id = topic.topic if is_fetch else topic.name, topic.topic_id
-            for answer in topic.partitions if is_fetch else topic.partition_responses:
-                index = answer.partition_index if is_fetch else answer.index
-                if answer.error_code:
-                    continue
-                for replica in replicas:
-                    if replica.partition == index and (
-                        replica.topic == name if name else replica.topic_id == topic_id
-                    ):
-                        ground = self.grounds[replica.key]
-                        found = read_too_soon if is_fetch else acked_too_soon
-                        self._report(now_ms, f"broker {broker}", found(ground, replica, answer))
+    def judge_ack(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
+        """A producer was answered about a partition, without an error; it asked for acks=all."""
+        seen = self._seen.get(replica)
+        if seen is not None and answer.base_offset >= seen.ground.committed.end:
+            found = acked_too_soon(seen.ground, replica, answer)
+            self._report(now_ms, f"broker {broker}", found)
+
+    def judge_read(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
+        """A consumer was given records of a partition."""
+        seen = self._seen.get(replica)
+        if seen is not None and answer.records[-1].last_offset >= seen.ground.committed.end:
+            found = read_too_soon(seen.ground, replica, answer)
+            self._report(now_ms, f"broker {broker}", found)
 
 
 def seen_as(seen: Seen) -> str:

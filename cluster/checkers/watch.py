@@ -7,7 +7,7 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Final
 
 from cluster.broker.node import BrokerNode
@@ -32,8 +32,12 @@ from cluster.trace import kinds
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
+_Request: Final = Request
+_PeerRequest: Final = PeerRequest
+_PeerResponse: Final = PeerResponse
 _FetchRequest: Final = m.FetchRequest
 _FetchResponse: Final = m.FetchResponse
+_ACKS_ALL: Final = -1
 _LOSING: Final = ("power", "wipe")
 _NONE: Final[tuple[Replica, ...]] = ()
 
@@ -45,13 +49,15 @@ class Watch:
     def __init__(self, dispatcher: Dispatcher, invariants: Invariants | None = None) -> None:
         self.invariants = invariants or Invariants()
         self._dispatcher = dispatcher
+        self._processes = dispatcher.processes
         self._node: Node | None = None
         """Whose step was the last; it may have died since."""
         self._life = 0
         self._stepped_ms = 0
         self._event: Event | None = None
         """Which it was given."""
-        self._metadata_offset = -1
+        self._offsets: dict[int, int] = {}
+        """By node: up to where it has applied the metadata log."""
         self._answered: list[Reply] = []
         self._tap = dispatcher.tap
         dispatcher.tap = self._before_step
@@ -68,46 +74,67 @@ class Watch:
             self._look_at_controller(node)
 
     def _look_at_broker(self, node: BrokerNode, event: Event | None) -> None:
-        now_ms, invariants = self._stepped_ms, self.invariants
+        invariants, node_id = self.invariants, node.node_id
         request = None
         kind = type(event)
-        if kind is PeerRequest or kind is PeerResponse:
-            body = event.body  # type: ignore[union-attr]  # its kind has a body
-            concerned = _named_by_peer(node.replicas, body)
-        elif kind is Request:
+        if kind is _PeerResponse or kind is _PeerRequest:
+            concerned = _named_by_peer(node.replicas, event.body)  # type: ignore[union-attr]  # has
+        elif kind is _Request:
             assert isinstance(event, Request)
             if event.api_key == _PRODUCE:
                 request = event
-                concerned = _named(node.replicas, event.body.topic_data, "partition_data", "index")
+                concerned = _written(node.replicas, event.body.topic_data)
             else:
                 concerned = _NONE if event.api_key == _FETCH else node.replicas.all()
         else:
             concerned = node.replicas.all()
-        invariants.look_at_offset(now_ms, node.node_id, self._life, node.image.offset)
+        offset = node.image.offset
+        if self._offsets.get(node_id) != offset:
+            self._offsets[node_id] = offset
+            invariants.look_at_offset(self._stepped_ms, node_id, self._life, offset)
         if concerned:
-            invariants.look(now_ms, node.node_id, self._life, concerned, request)
+            invariants.look(self._stepped_ms, node_id, self._life, concerned, request)
         if self._answered:
             self._judge_answers(node)
 
     def _judge_answers(self, node: BrokerNode) -> None:
         answered, self._answered = self._answered, []
-        now_ms, invariants = self._stepped_ms, self.invariants
         for reply in answered:
-            request, body = reply.request, reply.body
-            if body is None:
-                continue
-            if request.api_key == _FETCH:
-                replicas = _named(node.replicas, body.responses, "partitions", "partition_index")
-            else:
-                replicas = _named(node.replicas, body.responses, "partition_responses", "index")
-            invariants.look(now_ms, node.node_id, self._life, replicas)
-            invariants.judge_answer(now_ms, node.node_id, request, body, replicas)
+            if reply.request.api_key == _FETCH:
+                self._judge_reads(node, reply.body)
+            elif reply.request.body.acks == _ACKS_ALL:
+                self._judge_acks(node, reply.body)
+
+    def _judge_reads(self, node: BrokerNode, body: Any) -> None:
+        now_ms, invariants = self._stepped_ms, self.invariants
+        for topic in body.responses:
+            for data in topic.partitions:
+                # Old formats are given as bytes.
+                if type(data.records) is not list or not data.records:
+                    continue
+                replica = node.replicas.get(topic.topic_id, data.partition_index)
+                if replica is None:
+                    replica = _by_name(node.replicas, topic.topic, data.partition_index)
+                if replica is not None:
+                    invariants.judge_read(now_ms, node.node_id, replica, data)
+
+    def _judge_acks(self, node: BrokerNode, body: Any) -> None:
+        now_ms, invariants = self._stepped_ms, self.invariants
+        for topic in body.responses:
+            for data in topic.partition_responses:
+                if data.error_code:
+                    continue
+                replica = node.replicas.get(topic.topic_id, data.index)
+                if replica is None:
+                    replica = _by_name(node.replicas, topic.name, data.index)
+                if replica is not None:
+                    invariants.judge_ack(now_ms, node.node_id, replica, data)
 
     def _look_at_controller(self, node: ControllerNode) -> None:
         image = node.image
-        if image.offset == self._metadata_offset:
+        if image.offset == self._offsets.get(node.node_id):
             return
-        self._metadata_offset = image.offset
+        self._offsets[node.node_id] = image.offset
         now_ms, invariants = self._stepped_ms, self.invariants
         invariants.look_at_offset(now_ms, node.node_id, self._life, image.offset)
         for topic in image.topics.values():
@@ -115,19 +142,23 @@ class Watch:
                 invariants.look_at_metadata(now_ms, topic.name, partition, image.brokers)
 
     def _before_step(self, now_us: int, node_id: int, event: Event) -> None:
-        if self._node is not None:
+        node = self._node
+        if type(node) is BrokerNode:
+            self._look_at_broker(node, self._event)
+        elif node is not None:
             self.look()
         if self._tap is not None:
             self._tap(now_us, node_id, event)
-        process = self._dispatcher.processes[node_id]
+        process = self._processes[node_id]
         self._life = process.life
         self._node = process.node
         self._event = event
         self._stepped_ms = now_us // 1000
-        if isinstance(event, Request):
-            self.invariants.on_request(node_id, event, now_us // 1000)
-        elif isinstance(event, ConnectionClosed):
-            self.invariants.on_connection_closed(event.connection_id)
+        kind = type(event)
+        if kind is _Request:
+            self.invariants.on_request(node_id, event, now_us // 1000)  # type: ignore[arg-type]  # is one
+        elif kind is ConnectionClosed:
+            self.invariants.on_connection_closed(event.connection_id)  # type: ignore[union-attr]  # has
 
     def _on_note(self, note: Note) -> None:
         self.invariants.on_note(note)
@@ -139,31 +170,44 @@ class Watch:
     def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
         request = reply.request
         self.invariants.on_reply(node_id, request, now_ms)
-        if request.api_key == _FETCH or request.api_key == _PRODUCE:
+        if (request.api_key == _FETCH or request.api_key == _PRODUCE) and reply.body is not None:
             self._answered.append(reply)
 
 
-def _named_by_peer(replicas: Replicas, body: Any) -> Iterable[Replica]:
+def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:
     """The replicas that a message of another broker names; all, if it is not about a fetch."""
     kind = type(body)
+    get = replicas.get
     if kind is _FetchRequest:
-        return _named(replicas, body.topics, "partitions", "partition")
+        return [
+            replica
+            for topic in body.topics
+            for partition in topic.partitions
+            if (replica := get(topic.topic_id, partition.partition)) is not None
+        ]
     if kind is _FetchResponse:
-        return _named(replicas, body.responses, "partitions", "partition_index")
+        return [
+            replica
+            for topic in body.responses
+            for partition in topic.partitions
+            if (replica := get(topic.topic_id, partition.partition_index)) is not None
+        ]
     return replicas.all()
 
 
-def _named(replicas: Replicas, topics: Any, partitions: str, index: str) -> list[Replica]:
+def _written(replicas: Replicas, topics: Any) -> list[Replica]:
+    """The replicas that a Produce names, by topic id or name."""
     found = []
     for topic in topics:
-        for partition in getattr(topic, partitions):
-            at = getattr(partition, index)
-            replica = replicas.get(topic.topic_id, at)
+        for data in topic.partition_data:
+            replica = replicas.get(topic.topic_id, data.index)
             if replica is None:
-                name: str = getattr(topic, "name", "") or getattr(topic, "topic", "")
-                named = replicas.find(name, at)
-                if not isinstance(named, Replica):
-                    continue
-                replica = named
-            found.append(replica)
+                replica = _by_name(replicas, topic.name, data.index)
+            if replica is not None:
+                found.append(replica)
     return found
+
+
+def _by_name(replicas: Replicas, topic: str, partition: int) -> Replica | None:
+    found = replicas.find(topic, partition)
+    return found if isinstance(found, Replica) else None
