@@ -27,6 +27,7 @@ VERBS: Final = {
     "events": "Show what has happened and why; --follow goes on.",
     "down": "Stop the running cluster.",
     "scenario": "Run scenario files, live or in virtual time; or check them.",
+    "explain": "Tell a run directory as a story: each change, its cause, the logs.",
     "demo": "Kill a leader under load and count: nothing acked is lost.",
 }
 """Verb -> its line in the overview; `cluster.cli.<verb>` has its `command`."""

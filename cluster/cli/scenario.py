@@ -60,7 +60,7 @@ def run(
     failed = sum(not result.passed for result in results)
     told_nothing = any(result.has_problems for result in results)
     if len(results) > 1 and not as_json:
-        print(f"\n{len(results)} runs, {failed} not as they must")
+        print(f"\n{len(results)} runs, {failed} not as expected")
     sys.exit(2 if told_nothing else 1 if failed else 0)
 
 
@@ -84,6 +84,12 @@ def _one(
 
     with _progress(scenario.name, quiet=as_json) as progress:
         result = run_scenario(scenario, clock, seed, progress=progress)
+    if out is not None:
+        from cluster.runs.directory import write_run
+
+        path = write_run(out, result.record())
+        if not as_json:
+            print(f"run directory: {path}")
     if as_json:
         from cluster.cli.group import print_json
 

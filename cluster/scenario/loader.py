@@ -91,7 +91,7 @@ def parse(yaml_text: str | bytes, source: str, overrides: Mapping[str, Any]) -> 
     node, problems = from_yaml(yaml_text, source)
     if node is None:
         raise ScenarioError(problems or [Problem(source, 1, 1, "", "empty: not a scenario")])
-    return read_scenario(node, source, overrides, problems)
+    return structs.replace(read_scenario(node, source, overrides, problems), text=yaml_text)
 
 
 def read_scenario(

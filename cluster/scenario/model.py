@@ -206,6 +206,8 @@ class Scenario(Struct, frozen=True):
     clocks: tuple[str, ...] = ("virtual", "live")
     """Those on which it says something."""
     source: str = ""
+    text: str = ""
+    """As it was read, for run directories."""
 
     def first_seed(self, given: int | None = None) -> int:
         """The seed of a run: as given, or the file's, or 1."""

@@ -40,9 +40,9 @@ def timeline_lines(result: RunResult) -> Iterator[str]:
 
 
 def head_line(result: RunResult) -> str:
-    """`leader_dies: valid  (virtual, seed 17, 60.0 s in 0.21 s)`."""
+    """`leader_dies: valid, as expected  (virtual, seed 17, 60.0 s in 0.21 s)`."""
     spent = f"{result.duration_ms / 1000:.1f} s in {result.wall_s:.2f} s"
-    passed = "as it must" if result.passed else "NOT as it must"
+    passed = "as expected" if result.passed else "NOT as expected"
     return (
         f"{result.scenario.name}: {result.verdict.outcome}, {passed}"
         f"  ({result.clock}, seed {result.seed}, {spent})"

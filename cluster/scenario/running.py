@@ -16,10 +16,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from cluster import __version__
 from cluster.checkers.history import Ledger
+from cluster.checkers.keeping import record_of
 from cluster.checkers.recorder import Recorder
 from cluster.checkers.verdict import Verdict, judge
 from cluster.contract import Note
+from cluster.runs.record import RunInfo, RunRecord
 from cluster.scenario.model import Scenario
 from cluster.scenario.outcome import failed_checks
 from cluster.scenario.runner import Played, Runner
@@ -55,6 +58,7 @@ class RunResult(Struct):
     played: list[Played]
     notes: list[Note]
     ledger: Ledger
+    recorder: Recorder
     began_ms: int
     duration_ms: int
     wall_s: float
@@ -73,6 +77,18 @@ class RunResult(Struct):
         """The command that runs it again."""
         seed = "" if self.seed == self.scenario.seed else f" --seed {self.seed}"
         return f"kcluster scenario run {self.scenario.source} --clock {self.clock}{seed}"
+
+    def record(self) -> RunRecord:
+        """All of it, for a run directory."""
+        scenario = self.scenario
+        info = RunInfo(
+            scenario.name, self.clock, self.seed, self.began_ms, self.recorder.dispatcher.now_ms,
+            passed=self.passed, failures=self.failures, replay=self.replay, source=scenario.source,
+            story=scenario.story, trace_hash=self.trace_hash, version=__version__,
+        )  # fmt: skip
+        record = record_of(info, self.recorder, self.ledger, self.verdict)
+        record.scenario = scenario.text
+        return record
 
 
 class Run:
@@ -137,7 +153,8 @@ class Run:
             failures.append("it did not come to rest: something is still under way, or not in sync")
         return RunResult(
             scenario, clock, self.seed, verdict, failures, self.runner.played, stage.notes(),
-            stage.ledger, self._began_ms, stage.now_ms, wall_s, bool(stage.problems), trace_hash,
+            stage.ledger, self.recorder, self._began_ms, stage.now_ms, wall_s,
+            bool(stage.problems), trace_hash,
         )  # fmt: skip
 
 

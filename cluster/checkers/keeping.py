@@ -1,0 +1,102 @@
+"""A run that is over as the rows of a run directory.
+
+Owns: from recorder, ledger and verdict to runs.record.  Never: writes files (runs/directory.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from cluster.checkers.history import Ledger
+from cluster.checkers.recorder import Recorder
+from cluster.checkers.verdict import Verdict
+from cluster.contract import Note
+from cluster.runs.record import (
+    AppendRow,
+    LeaderRow,
+    MoveRow,
+    NoteRow,
+    ReadRow,
+    RunInfo,
+    RunRecord,
+    SendRow,
+    ToldRow,
+)
+from cluster.trace.render import plain
+
+
+def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdict) -> RunRecord:
+    """All of a run.  `info.outcome` and its topology are filled in here."""
+    info.outcome = verdict.outcome
+    info.topology = plain(msgspec.to_builtins(_without_places(recorder.plan.topology)))
+    record = RunRecord(info, notes=note_rows(recorder.notes))
+    record.verdict = msgspec.json.decode(verdict.to_json())
+    record.sends = [
+        SendRow(
+            send.producer, *send.partition, _text(send.value) or "", send.acks, send.idempotent,
+            str(send.outcome), send.offset, send.sent_ms, send.ended_ms, send.attempts, send.error,
+        )
+        for send in ledger.sends
+    ]  # fmt: skip
+    record.reads = [
+        ReadRow(
+            read.consumer, *read.partition, read.offset, _text(read.value), read.restarted,
+            read.at_ms,
+        )
+        for read in ledger.reads
+    ]  # fmt: skip
+    record.told = [
+        ToldRow(
+            told.client, told.api, told.error, told.partition and told.partition[0],
+            told.partition and told.partition[1], told.at_ms,
+        )
+        for told in ledger.told
+    ]  # fmt: skip
+    _add_grounds(record, recorder)
+    return record
+
+
+def note_rows(notes: Iterable[Note]) -> list[NoteRow]:
+    """Notes as rows."""
+    return [
+        NoteRow(
+            note.note_id, note.at_ms, note.kind, note.subject, note.text, note.cause,
+            plain(note.data),
+        )
+        for note in notes
+    ]  # fmt: skip
+
+
+def _add_grounds(record: RunRecord, recorder: Recorder) -> None:
+    for ground in recorder.grounds.values():
+        name = (ground.topic, ground.partition)
+        record.appends += [
+            AppendRow(
+                *name, append.at_ms, append.broker, append.epoch, append.base_offset,
+                append.last_offset,
+                "" if append.request is None else append.request.client_id or "", append.isr,
+            )
+            for append in ground.appends
+        ]  # fmt: skip
+        record.moves += [
+            MoveRow(*name, move.at_ms, move.broker, move.log_end_offset, move.high_watermark)
+            for move in ground.moves
+        ]
+        record.leaders += [
+            LeaderRow(
+                *name, at_ms, found.leader, found.leader_epoch, tuple(found.isr), tuple(found.elr),
+                tuple(found.replicas),
+            )
+            for at_ms, found in ground.registrations
+        ]  # fmt: skip
+
+
+def _without_places(topology: Any) -> Any:
+    return msgspec.structs.replace(topology, places={})
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8", "backslashreplace")

@@ -1,0 +1,156 @@
+"""What is known of a run when it is over, as plain values that files hold.
+
+Owns: the row types and their columns.  Never: reads or writes files (directory.py).
+Every row is flat, so that Spark and DuckDB read each file as a table.  Times in ms of the cluster's
+clock; `began_ms` of RunInfo is where a run's own time starts.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+FORMAT: Final = 1
+"""Of the directory; one that is newer is refused."""
+
+
+class RunInfo(Struct):
+    """`run.json`: the run as a whole."""
+
+    name: str
+    clock: str
+    """virtual or live."""
+    seed: int
+    began_ms: int
+    ended_ms: int
+    outcome: str = "unknown"
+    """valid, invalid, unknown."""
+    passed: bool = True
+    failures: list[str] = []
+    replay: str = ""
+    source: str = ""
+    story: str = ""
+    trace_hash: str = ""
+    version: str = ""
+    topology: dict[str, Any] = {}
+    format: int = FORMAT
+
+
+class NoteRow(Struct, gc=False):
+    """`trace.jsonl`: something that happened, and why.  `id`, `cause`: (node, running number)."""
+
+    id: tuple[int, int]
+    at_ms: int
+    kind: str
+    subject: str
+    text: str
+    cause: tuple[int, int] | None = None
+    data: dict[str, Any] = {}
+
+
+class SendRow(Struct, gc=False):
+    """`sends.jsonl`: one record given to a producer, and its outcome."""
+
+    producer: str
+    topic: str
+    partition: int
+    value: str
+    acks: int
+    idempotent: bool
+    outcome: str
+    offset: int
+    sent_ms: int
+    ended_ms: int
+    attempts: int
+    error: str
+
+
+class ReadRow(Struct, gc=False):
+    """`reads.jsonl`: one record given to a consumer."""
+
+    consumer: str
+    topic: str
+    partition: int
+    offset: int
+    value: str | None
+    restarted: bool
+    at_ms: int
+
+
+class ToldRow(Struct, gc=False):
+    """`errors.jsonl`: an error that a client was told, or met."""
+
+    client: str
+    api: str
+    error: str
+    topic: str | None
+    partition: int | None
+    at_ms: int
+
+
+class AppendRow(Struct, gc=False):
+    """`appends.jsonl`: one batch appended by a leader."""
+
+    topic: str
+    partition: int
+    at_ms: int
+    broker: int
+    epoch: int
+    base_offset: int
+    last_offset: int
+    client: str
+    isr: tuple[int, ...]
+
+
+class MoveRow(Struct, gc=False):
+    """`replicas.jsonl`: a replica's log end and high watermark, after one of them moved."""
+
+    topic: str
+    partition: int
+    at_ms: int
+    broker: int
+    log_end_offset: int
+    high_watermark: int
+
+
+class LeaderRow(Struct, gc=False):
+    """`partitions.jsonl`: a partition as the controller knows it, from `at_ms` on."""
+
+    topic: str
+    partition: int
+    at_ms: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+class RunRecord(Struct):
+    """A whole run.  `verdict`: as `Verdict.to_json` gives it."""
+
+    info: RunInfo
+    notes: list[NoteRow] = field(default_factory=list)
+    sends: list[SendRow] = field(default_factory=list)
+    reads: list[ReadRow] = field(default_factory=list)
+    told: list[ToldRow] = field(default_factory=list)
+    appends: list[AppendRow] = field(default_factory=list)
+    moves: list[MoveRow] = field(default_factory=list)
+    leaders: list[LeaderRow] = field(default_factory=list)
+    verdict: dict[str, Any] = field(default_factory=dict)
+    scenario: str = ""
+    """The scenario's own text, where there is one."""
+
+
+TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
+    "notes": ("trace.jsonl", NoteRow),
+    "sends": ("sends.jsonl", SendRow),
+    "reads": ("reads.jsonl", ReadRow),
+    "told": ("errors.jsonl", ToldRow),
+    "appends": ("appends.jsonl", AppendRow),
+    "moves": ("replicas.jsonl", MoveRow),
+    "leaders": ("partitions.jsonl", LeaderRow),
+}
+"""Field of RunRecord -> its file and the type of its rows."""
