@@ -79,24 +79,24 @@ class Brokers:
             self._settle()
         self.now_ms = at_ms
 
-    def ack(self, request: Produced, offset: int) -> None:
-        self._reply(request, base_offset=offset, log_start_offset=0)
+    def ack(self, request: Produced, offset: int, *, throttle_ms: int = 0) -> None:
+        self._reply(request, throttle_ms, base_offset=offset, log_start_offset=0)
 
     def refuse(self, request: Produced, error: ErrorCode, **fields: Any) -> None:
-        self._reply(request, error_code=error, log_start_offset=0, **fields)
+        self._reply(request, 0, error_code=error, log_start_offset=0, **fields)
 
     def hang_up(self, broker_id: int) -> None:
         self.disconnect(broker_id)
         self.producer.on_disconnected(broker_id, self.now_ms)
         self._settle()
 
-    def _reply(self, request: Produced, **fields: Any) -> None:
+    def _reply(self, request: Produced, throttle_ms: int, **fields: Any) -> None:
         self.produced.remove(request)
         answer = m.ProduceResponse.PartitionProduceResponse(index=request.partition, **fields)
         topic = m.ProduceResponse.TopicProduceResponse(
             topic_id=TOPIC_ID, partition_responses=[answer]
         )
-        body = m.ProduceResponse(responses=[topic])
+        body = m.ProduceResponse(responses=[topic], throttle_time_ms=throttle_ms)
         self.producer.on_reply(request.broker_id, request.number, body, self.now_ms)
         self._settle()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from cluster.checkers.history import Ledger
 from cluster.clients.ledger import Outcome
 from cluster.clients.producer import Producer
@@ -185,6 +187,26 @@ def test_producer__stop_sees_through_what_was_given_and_abort_does_not() -> None
     assert outcomes(stopped) == {Outcome.ACKED: len(stopped.sends)}
     assert outcomes(aborted)[Outcome.FAILED] > 0
     assert driver.run_until_idle(1_000)
+
+
+def test_producer__it_comes_back_after_all_brokers_were_gone() -> None:
+    """Nobody it knows answers, so it begins again with its bootstrap servers (KIP-899)."""
+    driver, ledger = started(), Ledger()
+    producer = Producer("p", ledger, Workload(rate_per_s=20, count=200), FAST)
+    wire = driver.add_client(producer)
+    driver.run_for(1_000)
+    for broker in wire.broker_ids:
+        driver.kill(broker)
+    driver.run_for(4_000)
+    assert producer.pending > 0
+    for broker in wire.broker_ids:
+        driver.boot(broker)
+    driver.run_for(25_000)
+    assert outcomes(ledger) == {Outcome.ACKED: 200}
+    assert in_the_log(driver) == values(ledger.sends)
+    refused = [told.at_ms for told in ledger.told if told.api == "ApiVersions"]
+    gaps = [after - before for before, after in pairwise(refused)]
+    assert max(gaps) > 100, "it backs off"
 
 
 def test_producer__talks_to_brokers_of_an_older_release() -> None:

@@ -192,3 +192,13 @@ def test_sender__retries_that_are_used_up_end_it() -> None:
         brokers.refuse(brokers.produced[0], ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         brokers.run_until(brokers.now_ms + 2_000)
     assert [(send.outcome, send.attempts) for send in ledger.sends] == [(Outcome.UNKNOWN, 3)]
+
+
+def test_sender__a_broker_that_throttles_is_left_alone_as_long_as_it_says() -> None:
+    ledger = Ledger()
+    brokers = Brokers(Producer("p", ledger, Workload(rate_per_s=10, count=2), IN_ORDER))
+    brokers.ack(brokers.produced[0], 0, throttle_ms=400)
+    brokers.run_until(399)
+    assert not brokers.produced
+    brokers.run_until(400)
+    assert len(brokers.produced) == 1
