@@ -82,7 +82,9 @@ def lost_write(
     """
     gone: dict[bytes, None] = {}
     kept_from = max(log.start_offset, log.clean_offset)
+    sent: dict[str, int] = {}
     for send in sends:
+        sent[send.producer] = number = sent.get(send.producer, 0) + 1
         if send.outcome is not _ACKED or send.value in places:
             continue
         if 0 <= send.offset < kept_from:
@@ -90,8 +92,8 @@ def lost_write(
         gone[send.value] = None
         allowed = "" if send.acks == -1 else f"acks={send.acks}"
         yield Finding(
-            "lost-write", send.producer, send.offset, send.value, detail=ACKS_SHOWN[send.acks],
-            allowed=allowed, at_ms=send.sent_ms,
+            "lost-write", send.producer, send.offset, send.value, number, ACKS_SHOWN[send.acks],
+            allowed, at_ms=send.sent_ms,
         )  # fmt: skip
     if not reads:
         return

@@ -8,7 +8,7 @@ Kafka: no counterpart; Jepsen's availability of each key.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -72,19 +72,19 @@ class _Trouble(Struct):
     errors: dict[str, None]
 
 
-def find_windows(facts: Facts, clients: Mapping[str, int], patience_ms: int) -> list[Window]:
-    """All windows, by partition, writes first.  `clients`: ids in the fabric by name."""
+def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
+    """All windows, by partition, writes first."""
     windows = []
     found: dict[tuple[Partition, str], list[_Trouble]] = {}
     for partition, troubles in _of_writes(facts, patience_ms):
         found.setdefault((partition, WRITES), []).extend(troubles)
-    for partition, troubles in _of_reads(facts, clients):
+    for partition, troubles in _of_reads(facts):
         found.setdefault((partition, READS), []).extend(troubles)
     for partition, kind in sorted(found, key=lambda key: (key[0], key[1] == READS)):
         for trouble, names in _merged(found[partition, kind]):
             reasons = reasons_of(
                 facts, partition, kind == WRITES, trouble.from_ms, trouble.to_ms,
-                [clients[name] for name in names if name in clients],
+                [facts.clients[name] for name in names if name in facts.clients],
             )  # fmt: skip
             windows.append(
                 Window(
@@ -173,13 +173,11 @@ def _told_by(told: Sequence[Told], api: str) -> dict[str, list[Told]]:
 # --------------------------------------------------------------------------------------- reads
 
 
-def _of_reads(
-    facts: Facts, clients: Mapping[str, int]
-) -> Iterator[tuple[Partition, list[_Trouble]]]:
+def _of_reads(facts: Facts) -> Iterator[tuple[Partition, list[_Trouble]]]:
     told = _told_by(facts.ledger.told, "Fetch")
     if not told:
         return
-    good = _served(facts, clients)
+    good = _served(facts)
     end_ms = facts.recorder.dispatcher.now_ms
     for consumer, entries in told.items():
         for partition, times in good.get(consumer, {}).items():
@@ -201,9 +199,9 @@ def _of_reads(
                 yield partition, troubles
 
 
-def _served(facts: Facts, clients: Mapping[str, int]) -> dict[str, dict[Partition, list[int]]]:
+def _served(facts: Facts) -> dict[str, dict[Partition, list[int]]]:
     """By consumer and partition, when a broker answered its Fetch without an error."""
-    names = {f"client-{number}": name for name, number in clients.items()}
+    names = {f"client-{number}": name for name, number in facts.clients.items()}
     served: dict[str, dict[Partition, list[int]]] = {}
     for answer in facts.recorder.partition_answers(ApiKey.FETCH, lambda _: True):
         if not answer.error_code:

@@ -54,13 +54,9 @@ def _appended(
         f" ISR {isr}",
     )
     registration = facts.registration(ground, append.at_ms)
-    if registration is not None and len(isr) < len(registration.replicas):
-        shrinks = facts.of_partition((ground.topic, ground.partition), kinds.ISR_SHRUNK)
-        before = [note for note in shrinks if note.at_ms <= append.at_ms]
-        if before:
-            yield link(before[-1])
-            for cause in facts.causes_of(before[-1]):
-                yield link(cause)
+    for broker in registration.replicas if registration is not None else ():
+        if broker not in isr:
+            yield from _left_isr(facts, ground, broker, append.at_ms)
     if send is None or send.outcome is not Outcome.ACKED:
         return
     at_ms = send.ended_ms if send.ended_ms >= 0 else append.at_ms
@@ -81,6 +77,14 @@ def _appended(
         if broker != append.broker and end is not None:
             ends.append(f"broker {broker} ended at {end}")
     yield Link(at_ms, f"{span} {be} {text}" + (f"; {', '.join(ends)}" if ends else ""))
+
+
+def _left_isr(facts: Facts, ground: Ground, broker: int, at_ms: int) -> Iterator[Link]:
+    """When a broker left the ISR last, and why."""
+    notes = facts.of_partition((ground.topic, ground.partition), kinds.ISR_SHRUNK)
+    before = [note for note in notes if note.at_ms <= at_ms and broker in note.data["removed"]]
+    if before:
+        yield from facts.with_causes(before[-1])
 
 
 def _losses(facts: Facts, ground: Ground, append: Append, offset: int) -> tuple[list[Link], str]:
@@ -141,7 +145,7 @@ def _elections(
     for note in facts.of_partition(partition, *OF_LEADERS):
         if note.at_ms < append.at_ms or note.data["epoch"] <= append.epoch:
             continue
-        links.extend(link(cause) for cause in facts.causes_of(note))
+        links += facts.with_causes(note)[:-1]
         end = starts.get((note.data["epoch"], note.data["new"]))
         if note.kind == kinds.PARTITION_OFFLINE or end is None:
             links.append(link(note))

@@ -91,8 +91,7 @@ def _told(facts: Facts, client: str, from_ms: int, to_ms: int) -> Iterator[Link]
 
 def _changes(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:
     for note in between(facts.of_partition(partition, *_OF_LOGS), from_ms, to_ms):
-        yield link(note)
-        yield from (link(cause) for cause in facts.causes_of(note))
+        yield from facts.with_causes(note)
 
 
 # ------------------------------------------------------------------------------------- commits

@@ -151,8 +151,7 @@ def told_to(
 def _meanwhile(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:
     """Changes of leader in that time with their causes, and what was done to the cluster."""
     for note in between(facts.of_partition(partition, *OF_LEADERS), from_ms, to_ms):
-        yield link(note)
-        yield from (link(cause) for cause in facts.causes_of(note))
+        yield from facts.with_causes(note)
     for note in between(facts.notes, from_ms, to_ms, _is_deed):
         yield link(note)
 

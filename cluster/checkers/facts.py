@@ -7,7 +7,7 @@ availability.py do), judges.  Kafka: no counterpart.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from cluster.checkers.ground import Append, Ground, Move
@@ -29,8 +29,13 @@ LOSING: Final = ("power", "wipe")
 class Facts:
     """One run's, when it is over."""
 
-    def __init__(self, recorder: Recorder, ledger: Ledger) -> None:
+    def __init__(
+        self, recorder: Recorder, ledger: Ledger, clients: Mapping[str, int] | None = None
+    ) -> None:
         self.recorder = recorder
+        self.clients = {} if clients is None else clients
+        """Ids in the fabric by name."""
+        self._client_names = {number: name for name, number in self.clients.items()}
         self.ledger = ledger
         self.notes = recorder.notes
         self.by_id: dict[NoteId, Note] = {note.note_id: note for note in self.notes}
@@ -52,6 +57,10 @@ class Facts:
             self.of_links.append(note)
         elif isinstance(data.get("broker"), int) and "topic" not in data:
             self._of_broker.setdefault(data["broker"], []).append(note)
+
+    def client_name(self, client_id: int) -> str:
+        """What a client is called, by its id in the fabric."""
+        return self._client_names.get(client_id, f"client {client_id}")
 
     # ---------------------------------------------------------------------------- of notes
 
@@ -102,6 +111,10 @@ class Facts:
             if deed is not None:
                 found.append(deed)
         return found
+
+    def with_causes(self, note: Note) -> list[Link]:
+        """A note and what led to it, the cause before the effect."""
+        return [*(link(cause) for cause in reversed(self.causes_of(note))), link(note)]
 
     def deed_before(self, broker: int, at_ms: int) -> Note | None:
         """What was done to a broker last, as a process or on its links, if it has not been undone:

@@ -61,8 +61,9 @@ class Finding(Struct, frozen=True):
     """One record that something is wrong with.
 
     `offset`: where it is, or should be; -1 where nobody was told.  `other`: the second offset that
-    matters: of the duplicate, of the record sent before, of the one read before.  `detail`: what
-    the words of the anomaly need besides.  `allowed`: the setting that lets it happen.
+    matters: of the duplicate, of the record sent before, of the one read before; of what is lost,
+    its number among those that its producer sent there.  `detail`: what the words of the anomaly
+    need besides.  `allowed`: the setting that lets it happen.
     """
 
     name: str
@@ -147,7 +148,7 @@ def grouped(partition: Partition, findings: Iterable[Finding]) -> list[Anomaly]:
 
 def _follows(finding: Finding, before: Finding) -> bool:
     if finding.offset == before.offset == -1:
-        return True
+        return finding.other - before.other == 1
     step = finding.offset - before.offset
     if finding.name == "nonmonotonic-send":
         return step >= 0

@@ -16,6 +16,7 @@ from cluster.checkers.history import Link
 from cluster.clients.ledger import Partition
 from cluster.contract import CONTROLLER_ID, Note
 from cluster.controller.metadata import PartitionRegistration
+from cluster.runtime.dispatch import RUNTIME_ID
 from cluster.trace import kinds
 
 _KINDS: Final = (*CHANGES_OF_STATE, kinds.BROKER_FENCED, kinds.LINK_CUT, kinds.LINK_HEALED)
@@ -35,19 +36,35 @@ def reasons_of(
     if not grounds:
         return []
     ground = grounds[0]
-    found: dict[str, Link] = {}
+    found: dict[object, Link] = {}
+    """By note, so that one is told once: as what it did to this partition, where that is known."""
     for at_ms in _moments(facts, ground, from_ms, to_ms):
         for reason in _matters(facts, ground, is_write, at_ms, clients):
-            found.setdefault(reason.text, reason)
-    for note in facts.of_partition(partition, *OF_LEADERS):
-        if from_ms <= note.at_ms <= to_ms:
-            found.setdefault(note.text, link(note))
+            found.setdefault(reason.note_id or reason.text, reason)
+    for note in facts.of_partition(partition, *OF_LEADERS, kinds.ISR_SHRUNK):
+        if from_ms <= note.at_ms <= to_ms and (is_write or note.kind != kinds.ISR_SHRUNK):
+            found.setdefault(note.note_id, link(note))
     for note in facts.notes:
-        if from_ms <= note.at_ms <= to_ms and note.note_id[0] == -1:
-            found.setdefault(link(note).text, link(note))
+        if from_ms <= note.at_ms <= to_ms and _concerns(facts, ground, note, clients):
+            found.setdefault(note.note_id, link(note))
     if not found:
         found[""] = _nothing_but_news(facts, ground, from_ms)
     return sorted(found.values(), key=lambda entry: entry.at_ms)
+
+
+def _concerns(facts: Facts, ground: Ground, note: Note, clients: Sequence[int]) -> bool:
+    """Whether something that was done to the cluster was done to this partition's brokers, or
+    between one of them and these clients."""
+    if note.note_id[0] != RUNTIME_ID:
+        return False
+    registration = facts.registration(ground, note.at_ms)
+    replicas = () if registration is None else registration.replicas
+    if note.kind in (kinds.LINK_CUT, kinds.LINK_HEALED):
+        ends = (note.data.get("source"), note.data.get("to"))
+        known = (*replicas, CONTROLLER_ID, *clients)
+        return ends[0] in known and ends[1] in known
+    broker = note.data.get("broker")
+    return broker is None or broker in (*replicas, CONTROLLER_ID)
 
 
 def _moments(facts: Facts, ground: Ground, from_ms: int, to_ms: int) -> list[int]:
@@ -114,7 +131,7 @@ def _cut_off(facts: Facts, leader: int, at_ms: int, clients: Sequence[int]) -> I
         for ends in ((client, leader), (leader, client)):
             cut = facts.cut(*ends, at_ms)
             if cut is not None:
-                text = f"leader {leader} is cut off from client {client}"
+                text = f"leader {leader} is cut off from {facts.client_name(client)}"
                 yield Link(cut.at_ms, text, cut.note_id)
                 break
     for ends in ((CONTROLLER_ID, leader), (leader, CONTROLLER_ID)):
@@ -143,6 +160,7 @@ def _holds_back(facts: Facts, broker: int, leader: int, at_ms: int) -> Iterator[
     if note is not None and state != "up":
         text = f"broker {broker}, in the ISR, {_gone(note)}; acks=all waits until it has left"
         yield Link(note.at_ms, text, note.note_id)
+        yield from _not_noticed(facts, broker, at_ms)
         return
     for ends in ((broker, leader), (leader, broker)):
         cut = facts.cut(*ends, at_ms)

@@ -43,11 +43,12 @@ class ErrorCount(Struct, frozen=True):
 
 
 class Deleted(Struct, frozen=True):
-    """Records that were deleted on purpose: by retention or DeleteRecords."""
+    """Records that were deleted on purpose, and how."""
 
     partition: Partition
     first: int
     last: int
+    how: str = "by retention or DeleteRecords"
 
 
 class Verdict(Struct, frozen=True):
@@ -114,7 +115,7 @@ class Verdict(Struct, frozen=True):
             lines += [self._line(link) for link in window.reasons]
         lines += _more(len(self.windows), "windows")
         lines += [
-            f"deleted on purpose: {topic}-{number}, offsets {gone.first} to {gone.last}"
+            f"deleted {gone.how}: {topic}-{number}, offsets {gone.first} to {gone.last}"
             for gone in self.deleted
             for topic, number in (gone.partition,)
         ]
@@ -163,10 +164,11 @@ def judge(
     outside, names = outside_ledger(recorder, ledger, is_inside)
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)
-    facts = Facts(recorder, whole)
-    anomalies = chains_of(facts, find_anomalies(whole, finals.logs, drained))
+    facts = Facts(recorder, whole, clients)
+    standing = _of_present_topics(recorder, whole)
+    anomalies = chains_of(facts, find_anomalies(standing, finals.logs, drained))
     violations = (*recorder.invariants.found, *finals.violations)
-    windows = find_windows(facts, clients or {}, patience_ms)
+    windows = find_windows(facts, patience_ms)
     outcome, reason = _outcome(whole, anomalies, violations, finals.offline, healed)
     outcomes = [send.outcome for send in whole.sends]
     return Verdict(
@@ -174,7 +176,8 @@ def judge(
         outcomes.count(Outcome.FAILED), outcomes.count(Outcome.UNKNOWN), len(whole.reads),
         recorder.began_ms if began_ms is None else began_ms, recorder.dispatcher.now_ms,
         tuple(anomalies), violations, tuple(windows), tuple(_errors(whole)),
-        tuple(Deleted(*gone) for gone in finals.deleted), tuple(finals.offline),
+        (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder)),
+        tuple(finals.offline),
     )  # fmt: skip
 
 
@@ -195,6 +198,35 @@ def _joined(inside: Ledger, outside: Ledger) -> Ledger:
     whole.commits = [*inside.commits, *outside.commits]
     whole.told = [*inside.told, *outside.told]
     return whole
+
+
+def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
+    """Without what was written to topics that have been deleted: one of the same name may be
+    there, and does not owe anybody these records."""
+    gone: dict[Partition, set[bytes | None]] = {}
+    for ground in recorder.grounds.values():
+        if ground.deleted_ms >= 0:
+            values = gone.setdefault((ground.topic, ground.partition), set())
+            for append in ground.appends:
+                values.update(value for _, value in recorder.contents.of(append.batch))
+    if not gone:
+        return ledger
+    standing = Ledger()
+    standing.sends = [x for x in ledger.sends if x.value not in gone.get(x.partition, ())]
+    standing.reads = [x for x in ledger.reads if x.value not in gone.get(x.partition, ())]
+    standing.commits = [x for x in ledger.commits if x[1] not in gone]
+    standing.told = ledger.told
+    return standing
+
+
+def _deleted_topics(recorder: Recorder) -> list[Deleted]:
+    return [
+        Deleted(
+            (ground.topic, ground.partition), 0, ground.appends[-1].last_offset, "with their topic"
+        )
+        for ground in recorder.grounds.values()
+        if ground.deleted_ms >= 0 and ground.appends
+    ]
 
 
 def _outcome(
