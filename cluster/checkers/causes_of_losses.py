@@ -110,13 +110,13 @@ def _losses(facts: Facts, ground: Ground, append: Append, offset: int) -> tuple[
                 )
             )
             let = let or (DISK_LOST if note.data.get("how") == "wipe" else UNFLUSHED)
-    links.extend(
+    elections, unclean = _elections(facts, ground, append, offset)
+    truncations = [
         link(note)
         for note in facts.of_partition(partition, kinds.LOG_TRUNCATED)
         if note.at_ms >= after and note.data["to_offset"] <= offset < note.data["from_offset"]
-    )
-    elections, unclean = _elections(facts, ground, append, offset)
-    return [*links, *elections], UNCLEAN if unclean else let
+    ]
+    return [*links, *elections, *truncations], UNCLEAN if unclean else let
 
 
 def _takes(note: Note, partition: Partition, offset: int) -> bool:
