@@ -1,8 +1,9 @@
 """The links between nodes: how long a message takes, and where nothing gets through.
 
-Owns: latency and cuts, one way each.  Never: carries a message (runtime/dispatch.py does), knows
-what a node is.  Kafka: no counterpart; this is the network between brokers, as tc and iptables
-would shape it in a test of Kafka itself.
+Owns: latency, shapes (shapes.py) and cuts, one way each.  Never: carries a message
+(runtime/dispatch.py does), knows what a node is.
+Kafka: no counterpart; this is the network between brokers, as tc and iptables would shape it in a
+test of Kafka itself.
 
 A cut is silence, not an error: whoever sends into it is told nothing (contract rule 8).
 """
@@ -10,32 +11,48 @@ A cut is silence, not an error: whoever sends into it is told nothing (contract 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
+
+from cluster.contract import Rng
+from cluster.network.shapes import Shape, ShapedLink
 
 Link = tuple[int, int]
 """(source node id, destination node id)."""
 
 
 class Fabric:
-    """All links of one cluster.  Every node reaches every other unless the link is cut.
+    """All links of one cluster.  Every node reaches every other unless the link is cut.  `rng`: for
+    links that jitter or lose; they need one.
 
     `is_plain`: no link is cut or slow: whoever delivers need not ask further.
     """
 
-    __slots__ = ("_cuts", "_default_us", "_latencies_us", "is_plain", "node_ids")
+    __slots__ = (
+        "_cuts", "_default_us", "_latencies_us", "_rng", "_shaped", "is_plain", "node_ids",
+    )  # fmt: skip
 
-    def __init__(self, node_ids: Iterable[int], default_latency_ms: float = 0) -> None:
+    def __init__(
+        self, node_ids: Iterable[int], default_latency_ms: float = 0, rng: Rng | None = None
+    ) -> None:
         self.node_ids: tuple[int, ...] = tuple(sorted(node_ids))
+        self._rng = rng
+        self._shaped: dict[Link, ShapedLink] = {}
         self._default_us = _to_us(default_latency_ms)
         self._latencies_us: dict[Link, int] = {}
         self._cuts: dict[Link, None] = {}
         self.is_plain = True
         self._look()
 
-    def delay_us(self, source: int, destination: int) -> int | None:
+    def delay_us(
+        self, source: int, destination: int, now_us: int = 0, message: Any = None
+    ) -> int | None:
         """Microseconds that a message sent now takes; None if the link is cut."""
         link = (source, destination)
         if link in self._cuts:
             return None
+        if self._shaped and link in self._shaped:
+            assert self._rng is not None, "a fabric with shaped links needs its rng"
+            return self._shaped[link].delay_us(now_us, message, self._rng)
         return self._latencies_us.get(link, self._default_us)
 
     def is_cut(self, source: int, destination: int) -> bool:
@@ -58,6 +75,19 @@ class Fabric:
             self._latencies_us[link] = _to_us(latency_ms)
         self._look()
 
+    def shape(self, source: int, destination: int, shape: Shape | None) -> None:
+        """Give one way of a link a shape, instead of its latency; None: take it away."""
+        if shape is None:
+            self._shaped.pop((source, destination), None)
+        else:
+            self._shaped[source, destination] = ShapedLink(shape)
+        self._look()
+
+    def shape_of(self, source: int, destination: int) -> Shape | None:
+        """The shape of one way of a link, None if it has none."""
+        shaped = self._shaped.get((source, destination))
+        return None if shaped is None else shaped.shape
+
     def cut(self, a: int, b: int, *, one_way: bool = False) -> tuple[Link, ...]:
         """Cut `a` to `b`, and back unless `one_way`; returns the links that were whole before."""
         fresh = tuple(link for link in _links(a, b, one_way) if link not in self._cuts)
@@ -74,6 +104,12 @@ class Fabric:
             del self._cuts[link]
         self._look()
         return healed
+
+    def mend(self, source: int, destination: int) -> bool:
+        """Undo the cut of one way of a link; whether it was cut."""
+        was_cut = self._cuts.pop((source, destination), False) is None
+        self._look()
+        return was_cut
 
     def sides(self) -> list[tuple[int, ...]]:
         """The groups of nodes that still reach each other both ways, if need be over others;
@@ -95,7 +131,9 @@ class Fabric:
         return sorted(tuple(sorted(group)) for group in groups)
 
     def _look(self) -> None:
-        self.is_plain = not (self._cuts or self._default_us or any(self._latencies_us.values()))
+        self.is_plain = not (
+            self._cuts or self._shaped or self._default_us or any(self._latencies_us.values())
+        )
 
 
 def _links(a: int, b: int, one_way: bool) -> tuple[Link, ...]:

@@ -62,7 +62,7 @@ def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
             spec, config, disks[spec.id], addresses[spec.id], rngs[spec.id], cluster_id, releases
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
-    fabric = _fabric(topology, node_ids)
+    fabric = _fabric(topology, node_ids, Random(f"{seed}/fabric"))
     return Plan(
         topology, seed, cluster_id, fabric, tuple(processes), disks, rngs, addresses, releases
     )
@@ -99,8 +99,8 @@ def _broker_builder(
     )
 
 
-def _fabric(topology: Topology, node_ids: tuple[int, ...]) -> Fabric:
-    fabric = Fabric(node_ids, topology.network.default_latency_ms)
+def _fabric(topology: Topology, node_ids: tuple[int, ...], rng: Random) -> Fabric:
+    fabric = Fabric(node_ids, topology.network.default_latency_ms, rng)
     for link in topology.network.links:
         fabric.set_latency(*link.between, link.latency_ms)
     return fabric

@@ -248,7 +248,7 @@ class Dispatcher:
         process = self.processes[effect.to]
         if process.node is None:
             if not self.fabric.is_cut(source.node_id, effect.to):
-                self._post(effect.to, source, PeerDisconnected(effect.to))
+                self.post(effect.to, source, PeerDisconnected(effect.to))
             return
         # An answer must not reach a later life of the one who asked: its connection is gone.  So
         # the life is part of the number; in a first life the two are the same.
@@ -261,14 +261,14 @@ class Dispatcher:
         elif source.life:
             number = source.life << _LIFE_SHIFT | message.request_id
             message = PeerRequest(message.source, number, message.body)
-        self._post(source.node_id, process, message)
+        self.post(source.node_id, process, message)
 
-    def _post(self, source: int, process: Process, event: Event) -> None:
+    def post(self, source: int, process: Process, event: Event) -> None:
         """Put an event on the link from `source`: at once, later, or never."""
         if self.fabric.is_plain and not self._in_flight:
             self._pending.append((process, process.life, event))
             return
-        delay_us = self.fabric.delay_us(source, process.node_id)
+        delay_us = self.fabric.delay_us(source, process.node_id, self.now_us, event)
         if delay_us is None:
             return
         link = (source, process.node_id)
@@ -350,34 +350,11 @@ class Dispatcher:
         self._change(process, ProcessState.DOWN)
         for other in self.processes.values():
             if other.node is not None:
-                self._post(process.node_id, other, PeerDisconnected(process.node_id))
+                self.post(process.node_id, other, PeerDisconnected(process.node_id))
 
     def _change(self, process: Process, state: ProcessState) -> None:
         was, process.state = process.state, state
         self._outlet.process_changed(process, was)
-
-    # --------------------------------------------------------------------------- the links
-
-    def cut(self, a: int, b: int, *, one_way: bool = False) -> None:
-        """Cut a link: silence from now on; what is in flight on it is lost."""
-        for source, destination in self.fabric.cut(a, b, one_way=one_way):
-            self._note_link(kinds.LINK_CUT, source, destination, "cut: nothing gets through")
-
-    def heal(self, a: int | None = None, b: int | None = None) -> None:
-        """Undo cuts: all, those of node `a`, or those between `a` and `b`.  The connections that
-        the cut broke are found to be broken now: both ends hear of it."""
-        ends: dict[Link, None] = {}
-        for source, destination in self.fabric.heal(a, b):
-            self._note_link(kinds.LINK_HEALED, source, destination, "whole again")
-            ends[source, destination] = ends[destination, source] = None
-        for source, destination in ends:
-            process = self.processes.get(destination)
-            if process is not None and process.node is not None and source in self.processes:
-                self._post(source, process, PeerDisconnected(source))
-        self._run()
-
-    def _note_link(self, kind: str, source: int, destination: int, text: str) -> None:
-        self.note(kind, f"link {source}>{destination}", text, source=source, to=destination)
 
     # --------------------------------------------------------------------------- the notes
 

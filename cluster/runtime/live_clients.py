@@ -134,10 +134,10 @@ class LiveClients:
         if not self._is_inside:
             self._arm()  # whoever owns a client had it do something
 
-    def carry(self, link: Link, deed: Callable[[], None]) -> None:
-        """Let something pass over a link: in order, late, or not at all."""
+    def carry(self, link: Link, deed: Callable[[], None], message: Any = None) -> None:
+        """Let a message pass over a link: in order, late, or not at all."""
         fabric, now_us = self.driver.dispatcher.fabric, self.driver.dispatcher.now_us
-        delay_us = fabric.delay_us(*link)
+        delay_us = fabric.delay_us(*link, now_us, message)
         if delay_us is None:
             return
         arrival_us = max(now_us + delay_us, self._last_arrival_us.get(link, 0))
@@ -180,7 +180,9 @@ class LiveWire:
         asked = (self._correlation_id, api_key, api_version) if answered else None
         data = b"".join(buffers)
         opened = sock
-        clients.carry((self.client_id, broker_of(broker_id)), lambda: opened.write(data, asked))
+        clients.carry(
+            (self.client_id, broker_of(broker_id)), lambda: opened.write(data, asked), data
+        )
         return self._correlation_id
 
     def disconnect(self, broker_id: int) -> None:
@@ -296,8 +298,9 @@ class ClientSocket:
         answered, body = decode_response_frame(api_key, version, frame)
         assert answered == correlation_id, (answered, correlation_id)
         self._clients.carry(
-            (self._broker_id, self._client_id), lambda: self._tell_reply(correlation_id, body)
-        )
+            (self._broker_id, self._client_id), lambda: self._tell_reply(correlation_id, body),
+            frame,
+        )  # fmt: skip
 
     def _tell_reply(self, correlation_id: int, body: Any) -> None:
         if self.is_open:

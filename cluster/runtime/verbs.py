@@ -17,6 +17,7 @@ from cluster.protocol.releases import Release, find_release
 from cluster.runtime.asking import Asking, elect_request
 from cluster.runtime.build import Plan
 from cluster.runtime.dispatch import Dispatcher
+from cluster.runtime.links import Links
 from cluster.runtime.process import DeathKind, ProcessState
 from cluster.runtime.settled import Settled
 
@@ -33,6 +34,7 @@ class Verbs:
 
     def __init__(self, plan: Plan, dispatcher: Dispatcher) -> None:
         self.settled = Settled(dispatcher)
+        self.links = Links(dispatcher)
         self._plan = plan
         self._dispatcher = dispatcher
         self._asking = Asking(dispatcher)
@@ -108,14 +110,14 @@ class Verbs:
         """Cut a link between two nodes."""
         if self.node(a) == self.node(b):
             raise ClusterError(f"node {a} has no link to itself")
-        self._dispatcher.cut(a, b, one_way=one_way)
+        self.links.cut(a, b, one_way=one_way)
 
     def heal(self, a: int | None, b: int | None) -> None:
         """Undo cuts."""
         for node_id in (a, b):
             if node_id is not None:
                 self.node(node_id)
-        self._dispatcher.heal(a, b)
+        self.links.heal(a, b)
 
     # ---------------------------------------------------------------------------- names
 

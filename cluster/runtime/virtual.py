@@ -179,13 +179,13 @@ class VirtualDriver:
     def cut(self, a: int, b: int, one_way: bool = False) -> None:
         """Cut a link; client ids are allowed too."""
         if max(a, b) >= FIRST_CLIENT_ID:
-            self.dispatcher.cut(a, b, one_way=one_way)
+            self.verbs.links.cut(a, b, one_way=one_way)
         else:
             self.verbs.cut(a, b, one_way)
 
     def heal(self, a: int | None = None, b: int | None = None) -> None:
         """Undo cuts."""
-        self.dispatcher.heal(a, b)
+        self.verbs.links.heal(a, b)
 
     def move(self, topic: str, partition: int, to: int) -> None:
         """Make `to` the leader of a partition."""
@@ -239,6 +239,7 @@ class VirtualDriver:
         self._carry(
             (connection.client_id, connection.broker_id),
             lambda: self._arrive(connection, request),
+            request,
         )
 
     def hang_up(self, connection: ClientConnection) -> None:
@@ -276,8 +277,8 @@ class VirtualDriver:
             lambda: connection.tell_disconnected(client, self.now_ms),
         )
 
-    def _carry(self, link: Link, deed: Callable[[], None]) -> None:
-        delay_us = self.dispatcher.fabric.delay_us(*link)
+    def _carry(self, link: Link, deed: Callable[[], None], message: Any = None) -> None:
+        delay_us = self.dispatcher.fabric.delay_us(*link, self.dispatcher.now_us, message)
         if delay_us is None:
             return
         arrival_us = max(self.dispatcher.now_us + delay_us, self._last_arrival_us.get(link, 0))
@@ -303,6 +304,7 @@ class VirtualDriver:
             self._carry(
                 (node_id, connection.client_id),
                 lambda: connection.tell_reply(client, reply, self.now_ms),
+                reply,
             )
 
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:

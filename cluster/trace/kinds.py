@@ -39,3 +39,6 @@ GROUP_REBALANCED: Final = "group_rebalanced"
 GROUP_MEMBER_EXPIRED: Final = "group_member_expired"
 LINK_CUT: Final = "link_cut"
 LINK_HEALED: Final = "link_healed"
+NETWORK_CUT: Final = "network_cut"  # a set from a set; data: nodes, others, one_way, sides
+NETWORK_HEALED: Final = "network_healed"
+NETWORK_SHAPED: Final = "network_shaped"  # latency, jitter, loss, bandwidth

@@ -22,6 +22,7 @@ from cluster.contract import (
 )
 from cluster.network.fabric import Fabric
 from cluster.runtime.dispatch import Dispatcher
+from cluster.runtime.links import Links
 from cluster.runtime.process import DeathKind, Process, ProcessState
 
 
@@ -72,6 +73,7 @@ class Net:
         self.disk = Disk()
         processes = [Process(n, lambda n=n: Echo(n, self), self.disk) for n in (1, 2, 3)]
         self.dispatcher = Dispatcher(self.fabric, processes, self)
+        self.links = Links(self.dispatcher)
         self.dispatcher.note_sinks = (self.notes.append,)
         for node_id in (1, 2, 3):
             self.dispatcher.start(node_id)
@@ -139,7 +141,7 @@ def test_dispatch__late_drivers_get_everything_at_its_own_time(net: Net) -> None
 
 
 def test_cut__is_silence(net: Net) -> None:
-    net.dispatcher.cut(1, 2, one_way=True)
+    net.links.cut(1, 2, one_way=True)
     net.ask(1, 2)
     net.ask(2, 1, 7)
     assert net.got(2) == [], "neither the question of 1 nor its answer gets through"
@@ -149,13 +151,13 @@ def test_cut__is_silence(net: Net) -> None:
 def test_cut__takes_what_is_in_flight(net: Net) -> None:
     net.fabric.set_latency(1, 2, 5)
     net.ask(1, 2)
-    net.dispatcher.cut(1, 2)
+    net.links.cut(1, 2)
     net.dispatcher.at(10_000)
     assert net.got(2) == []
 
 
 def test_kill__whoever_is_not_cut_off_is_told(net: Net) -> None:
-    net.dispatcher.cut(1, 3, one_way=True)
+    net.links.cut(1, 3, one_way=True)
     net.dispatcher.take_down(1, DeathKind.KILL)
     assert net.got(2) == [PeerDisconnected(1)]
     assert net.got(3) == []

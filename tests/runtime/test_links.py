@@ -1,0 +1,61 @@
+"""Links cut, healed and shaped by sets, and what is told of it."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+
+from cluster.config.topology import Topology
+from cluster.contract import CONTROLLER_ID
+from cluster.network.shapes import Shape
+from cluster.runtime.virtual import VirtualDriver
+
+
+def started(brokers: int = 3) -> VirtualDriver:
+    driver = VirtualDriver(Topology.of(brokers), 1)
+    driver.start()
+    driver.run_for(1_000)
+    return driver
+
+
+def test_isolate__cuts_every_link_and_names_the_sides() -> None:
+    driver = started()
+    links = driver.verbs.links.isolate((1,), (2, 3, CONTROLLER_ID))
+    assert len(links) == 6
+    note = next(note for note in driver.notes if note.kind == "network_cut")
+    assert note.data["sides"] == [[1], [2, 3, CONTROLLER_ID]]
+    assert "{1} | {2, 3, controller}" in note.text
+    driver.verbs.links.mend(links)
+    assert not driver.dispatcher.fabric.cuts
+
+
+def test_isolate__mends_only_what_it_cut() -> None:
+    driver = started()
+    driver.cut(1, 2)
+    links = driver.verbs.links.isolate((1,), (2, 3))
+    driver.verbs.links.mend(links)
+    assert driver.dispatcher.fabric.cuts == ((1, 2), (2, 1))
+
+
+def test_shape__a_slow_broker_falls_behind_but_nothing_overtakes() -> None:
+    driver = started()
+    before = driver.verbs.links.shape(
+        (3,), (1, 2, CONTROLLER_ID), Shape(50_000, 40_000, "uniform"), "slow"
+    )
+    driver.run_for(20_000)
+    driver.verbs.links.reshape(before)
+    assert driver.dispatcher.fabric.is_plain
+    assert driver.verbs.settled.all_serving()
+
+
+def test_shape__messages_of_a_link_stay_in_order() -> None:
+    for seed in range(20):
+        driver = started()
+        rng = Random(seed)
+        driver.verbs.links.shape((1,), (2,), Shape(1_000, 20_000, "uniform", loss=0.3), "bad")
+        arrived: list[int] = []
+        for number in range(50):
+            driver._carry((1, 2), partial(arrived.append, number))
+            driver.run_for(rng.randrange(3))
+        driver.run_for(600_000)
+        assert arrived == list(range(50))
