@@ -90,11 +90,11 @@ def test_live_clients__a_cut_link_is_silence_and_latency_is_kept() -> None:
         wire = driver.call(lambda: clients.add_client(producer)).result(5)
         cluster._wait(lambda: producer.acked > 10, 10, "no acks")
         leader = cluster.status().partitions[0].leader
-        driver.call(lambda: driver.dispatcher.cut(wire.client_id, leader)).result(5)
+        driver.call(lambda: cluster.verbs.links.cut(wire.client_id, leader)).result(5)
         cluster._wait(
             lambda: any(told.error == "REQUEST_TIMED_OUT" for told in ledger.told), 10, "no timeout"
         )
-        driver.call(lambda: driver.dispatcher.heal()).result(5)
+        driver.call(cluster.verbs.links.heal).result(5)
         cluster._wait(lambda: producer.is_done, 20, "no end")
     assert outcomes(ledger) == {Outcome.ACKED: 60}
     assert min(send.ended_ms - send.sent_ms for send in ledger.sends) >= 2 * one_way_ms
