@@ -23,9 +23,14 @@ _KEPT: Final = frozenset({"linger_ms", "socket_connection_setup_timeout_ms"})
 _FLAGS: Final = {"true": True, "false": False}
 
 
+_WITHOUT_UNIT: Final = ("batch_size_bytes", "max_request_size_bytes", "buffer_memory_bytes")
+"""Fields that say their unit where Kafka's names do not."""
+
+
 def kafka_name(field: str) -> str:
-    """`batch_size_bytes` -> `batch.size`."""
-    return field.removesuffix("_bytes").replace("_", ".")
+    """`batch_size_bytes` -> `batch.size`, `fetch_min_bytes` -> `fetch.min.bytes`."""
+    name = field.removesuffix("_bytes") if field in _WITHOUT_UNIT else field
+    return name.replace("_", ".")
 
 
 def names_of(struct: type[Struct]) -> dict[str, str]:

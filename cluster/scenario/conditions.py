@@ -57,9 +57,7 @@ class Conditions:
                 return len(partition.isr)
             case "elr":
                 return len(partition.elr)
-        process = self._dispatcher.processes.get(partition.leader)
-        node: Any = None if process is None else process.node
-        replica = None if node is None else node.replicas.get(partition.topic_id, number)
+        replica = self._leader_replica(topic, number)
         if replica is None:
             return 0
         at: int = (
@@ -67,6 +65,19 @@ class Conditions:
             else replica.log.log_end_offset
         )  # fmt: skip
         return at
+
+    def high_watermark(self, topic: str, partition: int) -> int:
+        """Of a partition's leader; 0 if it has none."""
+        replica = self._leader_replica(topic, partition)
+        return 0 if replica is None else int(replica.high_watermark)
+
+    def _leader_replica(self, topic: str, number: int) -> Any:
+        partition = self._verbs.settled.image.partition(topic, number)
+        if partition is None:
+            return None
+        process = self._dispatcher.processes.get(partition.leader)
+        node: Any = None if process is None else process.node
+        return None if node is None else node.replicas.get(partition.topic_id, number)
 
     def _count(self, word: str, client: str) -> int:
         if word == "read":

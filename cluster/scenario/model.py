@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 from msgspec import Struct
 
 from cluster.checkers.history import ANOMALIES
+from cluster.clients.consumer_settings import ConsumerSettings
 from cluster.clients.producer_settings import ProducerSettings
 from cluster.config.problems import unknown
 from cluster.config.topology import Place, Topology
@@ -94,7 +95,6 @@ class ProducerSpec(Struct, frozen=True):
     batch_size_bytes: Annotated[int | None, size()] = None
     config: Annotated[dict[str, Any], ClientConfigs(ProducerSettings, "producer config")] = {}
     """By the fields of ProducerSettings; in files by Kafka's names."""
-    rack: Annotated[str | None, text()] = None
 
 
 class ConsumerSpec(Struct, frozen=True):
@@ -116,7 +116,8 @@ class ConsumerSpec(Struct, frozen=True):
     )
     reset: Annotated[str, OneOf("reset policy", ("earliest", "latest", "none"))] = "earliest"
     commit: Annotated[str, OneOf("commit style", ("auto", "after_poll", "never"))] = "auto"
-    config: Annotated[dict[str, str], MapOf(text(), "Kafka's consumer configs")] = {}
+    config: Annotated[dict[str, Any], ClientConfigs(ConsumerSettings, "consumer config")] = {}
+    """By the fields of ConsumerSettings; in files by Kafka's names."""
     rack: Annotated[str | None, text()] = None
 
 

@@ -129,7 +129,21 @@ class Run:
             return False
         if self.scenario.heal and not self.stage.holds(_SETTLED):
             return False
-        return all(consumer.has_caught_up for consumer in self._consumers)
+        return all(self._has_caught_up(consumer) for consumer in self._consumers)
+
+    def _has_caught_up(self, consumer: Reading) -> bool:
+        """It has read all that is committed of its partitions, or it has ended."""
+        if consumer.is_done:
+            return True
+        assignment = consumer.assignment
+        return all(
+            consumer.position(*partition) >= self.stage.high_watermark(*partition)
+            for partition in assignment
+        ) and (bool(assignment) or self._is_spare(consumer))
+
+    def _is_spare(self, consumer: Reading) -> bool:
+        """Others of its group read everything: there are more members than partitions."""
+        return any(other.assignment for other in self._consumers if other is not consumer)
 
     def stop_consumers(self) -> None:
         """Consumers commit, and leave their groups."""

@@ -87,6 +87,10 @@ class StageBase(ABC):
         """The number that a condition compares, for the words when it does not hold."""
         return self._conditions.value(condition)
 
+    def high_watermark(self, topic: str, partition: int) -> int:
+        """Of a partition's leader; 0 if it has none."""
+        return self._conditions.high_watermark(topic, partition)
+
     def notes(self) -> list[Note]:
         """All so far, oldest first."""
         return self._notes

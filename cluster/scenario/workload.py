@@ -9,12 +9,16 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 from cluster.checkers.history import Ledger
+from cluster.clients.consumer import Consumer
+from cluster.clients.consumer_settings import NEVER, ConsumerSettings
+from cluster.clients.consumer_settings import Reading as ReadingLoad
+from cluster.clients.ledger import Partition
 from cluster.clients.producer import Producer
 from cluster.clients.producer_settings import ProducerSettings
 from cluster.clients.producer_settings import Workload as Load
 from cluster.clients.wire import Client
 from cluster.scenario.client_configs import defaults_of
-from cluster.scenario.model import ProducerSpec, Workload
+from cluster.scenario.model import ConsumerSpec, ProducerSpec, Workload
 
 _DIRECT: Final = {
     "idempotent": "enable_idempotence",
@@ -46,11 +50,14 @@ class Reading(Client, Protocol):
     is_done: bool
 
     @property
-    def has_caught_up(self) -> bool:
-        """It has read all that there is."""
+    def assignment(self) -> tuple[Partition, ...]:
+        """What it reads now."""
+
+    def position(self, topic: str, partition: int) -> int:
+        """The offset that it reads next; -1 where it has none."""
 
     def stop(self, now_ms: int) -> None:
-        """It leaves its group."""
+        """It commits, and leaves its group."""
 
 
 def make_clients(
@@ -58,7 +65,12 @@ def make_clients(
 ) -> tuple[list[Sending], list[Reading]]:
     """All clients of a workload."""
     producers: list[Sending] = [make_producer(spec, profile, ledger) for spec in workload.producers]
-    return producers, []
+    consumers: list[Reading] = [
+        consumer
+        for spec in workload.consumers
+        for consumer in make_consumers(spec, profile, ledger)
+    ]
+    return producers, consumers
 
 
 def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:
@@ -89,3 +101,29 @@ def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
         stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
     )  # fmt: skip
     return Producer(spec.name, ledger, load, producer_settings(spec, profile))
+
+
+def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
+    """The profile's defaults, then `config`, then the keys of its own."""
+    values: dict[str, Any] = defaults_of(ConsumerSettings, profile)
+    values |= {
+        "group_id": spec.group or "",
+        "auto_offset_reset": spec.reset,
+        "isolation_level": spec.isolation,
+        "client_rack": spec.rack or "",
+    }
+    return ConsumerSettings(**(values | spec.config))
+
+
+def make_consumers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Consumer]:
+    """The members that a spec asks for; name-1, name-2 of several."""
+    settings = consumer_settings(spec, profile)
+    reading = ReadingLoad(
+        topics=spec.topics, partitions=spec.partitions,
+        commit=spec.commit if settings.group_id else NEVER, start_ms=spec.start_ms,
+        stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
+    )  # fmt: skip
+    names = [spec.name]
+    if spec.members > 1:
+        names = [f"{spec.name}-{number}" for number in range(1, spec.members + 1)]
+    return [Consumer(name, ledger, reading, settings) for name in names]
