@@ -74,6 +74,9 @@ class Consumer:
         """The application is at work until then."""
         self._returns_ms = 0
         """poll() waits for the coordinator, until this; 0: it does not."""
+        self._quiet_until_ms = 0
+        """Until then a turn has nothing to do but to give out what came, and fetch on: the usual
+        case, for which the rest is not looked at."""
         self._is_closing = False
         self._closes_ms = NEVER_MS
 
@@ -95,7 +98,11 @@ class Consumer:
     def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
         """An answer has come."""
         self.network.on_reply(broker_id, correlation_id, body, now_ms)
-        self._turn(now_ms)
+        is_quiet = now_ms < self._quiet_until_ms and not self.positions.need_care
+        if is_quiet and self.fetcher.buffer:
+            self._read_on(now_ms)
+        else:
+            self._turn(now_ms)
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
         """A connection is gone."""
@@ -134,6 +141,7 @@ class Consumer:
         if self.is_done or now_ms < self._begins_ms:
             self.deadline_ms = None if self.is_done else self._begins_ms
             return
+        self._quiet_until_ms = 0
         network, group = self.network, self.group
         if now_ms >= network.due_ms:
             network.poll(now_ms)
@@ -166,6 +174,34 @@ class Consumer:
         if network_ms < due_ms:
             due_ms = network_ms
         self.deadline_ms = due_ms if due_ms < NEVER_MS else None
+        if self._is_quiet():
+            self._quiet_until_ms = due_ms
+
+    def _is_quiet(self) -> bool:
+        """Whether only time, or an answer, gives anybody but the fetcher something to do."""
+        group = self.group
+        return not (
+            self._is_closing
+            or self._free_at_us
+            or self._returns_ms
+            or self.positions.need_care
+            or self.commits.is_waiting
+            or (group is not None and not group.is_settled)
+        )
+
+    def _read_on(self, now_ms: int) -> None:
+        """A turn of which nothing but records is to be expected."""
+        given = self.fetcher.collect(self.settings.max_poll_records)
+        self._give(given, now_ms)
+        if self.fetcher.buffer or self._free_at_us or self.commits.is_waiting:
+            self._turn(now_ms)
+            return
+        self.fetcher.send(now_ms)
+        if self.group is not None:
+            self.group.heartbeats.polled(now_ms)
+        due_ms = min(self.fetcher.retry_ms, self.network.due_ms)
+        if self.deadline_ms is None or due_ms < self.deadline_ms:
+            self.deadline_ms = due_ms
 
     def _error(self) -> str:
         """What reaches the application, if anything does."""
@@ -200,7 +236,7 @@ class Consumer:
         if self.positions.need_care:
             due_ms = min(due_ms, self._find_positions(now_ms))
         fetcher = self.fetcher
-        while fetcher.has_records:
+        while fetcher.buffer:
             given = fetcher.collect(self.settings.max_poll_records)
             if given:
                 self._give(given, now_ms)

@@ -36,6 +36,9 @@ LAST_VERSION_WITHOUT_TOPIC_IDS: Final = 12
 
 _FETCH: Final = int(ApiKey.FETCH)
 _FETCHING: Final = State.FETCHING
+_CONSUMER: Final = -1
+_NO_SESSION: Final = -1
+_Request: Final = m.FetchRequest
 _Topic: Final = m.FetchRequest.FetchTopic
 _Asked: Final = m.FetchRequest.FetchPartition
 _WITHOUT_METADATA: Final = (ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -57,21 +60,23 @@ class Fetcher:
         self._network = network
         self._positions = positions
         self._is_committed = settings.isolation_level == READ_COMMITTED
+        self._head = (
+            None, _CONSUMER, m.FetchRequest.ReplicaState(), settings.fetch_max_wait_ms,
+            settings.fetch_min_bytes, settings.fetch_max_bytes, int(self._is_committed), 0,
+            _NO_SESSION,
+        )  # fmt: skip
+        """Of each request, what comes before its topics."""
         self._pending: dict[int, None] = {}
         """Brokers that owe an answer."""
-        self._buffer: deque[Fetched] = deque()
-
-    @property
-    def has_records(self) -> bool:
-        """Whether some have come and are not given out."""
-        return bool(self._buffer)
+        self.buffer: deque[Fetched] = deque()
+        """What has come and is not given out."""
 
     # --------------------------------------------------------------------------- asking
 
     def send(self, now_ms: int) -> None:
         """Ask every broker that owes nothing for what is read there."""
         self.retry_ms = NEVER_MS
-        pending = self._pending
+        pending, network = self._pending, self._network
         wanted: dict[int, list[Position]] = {}
         for position in self._positions.values():
             if position.state is not _FETCHING or position.is_buffered or position.will_be_revoked:
@@ -89,12 +94,11 @@ class Fetcher:
                 wanted[node].append(position)
             else:
                 wanted[node] = [position]
-        if wanted:
-            # What was sent before is given out first: a broker is asked for all it has to give.
-            busy = {fetched.node: None for fetched in self._buffer}
-            for node, positions in wanted.items():
-                if node not in busy and self._network.is_ready(node, now_ms):
-                    self._ask(node, positions, now_ms)
+        # What a broker sent before is given out first: it is asked for all that is read there.
+        busy = [fetched.node for fetched in self.buffer]
+        for node, positions in wanted.items():
+            if node not in busy and network.is_ready(node, now_ms):
+                self._ask(node, positions, now_ms)
 
     def _nearest(self, position: Position, now_ms: int) -> int:
         """The replica that the leader said to fetch from, or the leader again."""
@@ -113,11 +117,11 @@ class Fetcher:
         return position.leader if position.preferred_replica == NOBODY else replica
 
     def _ask(self, node: int, positions: list[Position], now_ms: int) -> None:
-        settings, metadata = self._settings, self._metadata
+        metadata = self._metadata
         topics: dict[str, m.FetchRequest.FetchTopic] = {}
         context: dict[Partition, tuple[Position, int]] = {}
         version = self._network.version(node, _FETCH)
-        max_bytes = settings.max_partition_fetch_bytes
+        max_bytes = self._settings.max_partition_fetch_bytes
         for position in positions:
             name, offset = position.topic, position.offset
             context[position.key] = position, offset
@@ -130,11 +134,7 @@ class Fetcher:
             topic.partitions.append(
                 _Asked(position.index, position.leader_epoch, offset, -1, -1, max_bytes)
             )
-        body = m.FetchRequest(
-            max_wait_ms=settings.fetch_max_wait_ms, min_bytes=settings.fetch_min_bytes,
-            max_bytes=settings.fetch_max_bytes, isolation_level=int(self._is_committed),
-            topics=list(topics.values()), rack_id=settings.client_rack,
-        )  # fmt: skip
+        body = _Request(*self._head, [*topics.values()], [], self._settings.client_rack)
         self._pending[node] = None
         self._network.send(
             node, _FETCH, body, now_ms, self._on_answer, context=context, version=version
@@ -183,16 +183,18 @@ class Fetcher:
         except InvalidRecords as problem:
             self._network.tell(now_ms, _FETCH, problem.error.name, position.key)
             self.fatal = problem.error.name
+            self._positions.need_care = True
             return
         if segments:
             position.is_buffered = True
-            self._buffer.append(Fetched(position, node, segments))
+            self.buffer.append(Fetched(position, node, segments))
 
     def _refused(
         self, position: Position, offset: int, told: Any, error: ErrorCode, node: int, now_ms: int
     ) -> None:
         """Kafka: FetchCollector.handleInitializeErrors."""
         self._network.tell(now_ms, _FETCH, error.name, position.key)
+        self._positions.need_care = True
         metadata = self._metadata
         if error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             leader = told.current_leader
@@ -221,7 +223,7 @@ class Fetcher:
     def collect(self, limit: int) -> list[tuple[Position, list[Record]]]:
         """Up to `limit` records for the application, by partition; positions are behind them."""
         found: list[tuple[Position, list[Record]]] = []
-        buffer, positions = self._buffer, self._positions
+        buffer, positions = self.buffer, self._positions
         while buffer and limit:
             fetched = buffer[0]
             position = fetched.position

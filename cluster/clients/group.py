@@ -83,6 +83,11 @@ class Group:
         """Partitions of the group's topics as the leader assigned them; None: it does not lead."""
         self._counts_version = -1
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether `poll` has nothing to do until something comes."""
+        return not (self.member.rejoin_needed or self._is_joining)
+
     # ------------------------------------------------------------------------- in poll()
 
     def poll(self, now_ms: int) -> bool:

@@ -129,7 +129,7 @@ class Position:
 class Positions(dict[Partition, Position]):
     """Of all partitions assigned, in the order in which they are fetched.
 
-    `need_care`: one may have come to be in another state than FETCHING.
+    `need_care`: one may have come to be in another state than FETCHING, or was refused.
     """
 
     def __init__(self) -> None:
