@@ -13,8 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from cluster.checkers.anomalies import find_anomalies
-from cluster.checkers.history import Anomaly, FinalLog, Ledger
+from cluster.checkers.history import Anomaly, Ledger
 from cluster.checkers.recorder import Recorder
 from cluster.checkers.verdict import Verdict, judge
 from cluster.config.topology import Topology
@@ -40,6 +39,8 @@ OF_LOSS = (
 """Violations that a loss of records brings with it."""
 SEEN_OF_LOSS = ("lost-write", "inconsistent-offsets", "poll-skip", "unseen")
 """Anomalies that it brings with it."""
+BY_CLIENTS = ("acks=0", "acks=1", "enable.idempotence=false")
+"""What clients ask for themselves."""
 
 
 class Plan(Struct, frozen=True):
@@ -91,6 +92,7 @@ class Storm:
         self.watch = Recorder(self.driver.dispatcher, self.driver.plan)
         self.deleted_before = dict.fromkeys(range(PARTITIONS), 0)
         self.heal_limit_ms = HEAL_LIMIT_MS
+        self.verdict: Verdict | None = None
 
     def _build(self) -> VirtualDriver:
         plan = self.plan
@@ -312,13 +314,12 @@ class Storm:
         self.problems.append(f"{name}: {text}")
 
     def _judge(self) -> None:
-        invariants = self.watch.invariants
-        invariants.look_for_unanswered(self.driver.now_ms, 20_000)
+        self.watch.invariants.look_for_unanswered(self.driver.now_ms, 20_000)
         excused = self.plan.may_lose_quietly
+        verdict = self.verdict = judge(self.watch, self.ledger, clients=self.client_ids)
         self.problems += [
-            str(found) for found in invariants.found if not (excused and found.name in OF_LOSS)
+            str(found) for found in verdict.violations if not (excused and found.name in OF_LOSS)
         ]
-        final = {}
         for registration, _ in self._replicas():
             partition = registration.partition
             key = (registration.topic_id, partition)
@@ -330,20 +331,14 @@ class Storm:
                 self._problem("replicas-differ", f"{TOPIC}-{partition}: {logs}")
             if start > self.deleted_before[partition]:
                 self._problem("start-leapt", f"{start} > {self.deleted_before[partition]}: {logs}")
-            final[TOPIC, partition] = FinalLog(start, kept[0])
-        self.problems += [
-            str(found)
-            for found in find_anomalies(self.ledger, final)
-            if not found.allowed and not (self._may_lose(found) or found.name == "unseen")
-        ]
+        for found in verdict.anomalies:
+            if found.allowed in BY_CLIENTS or found.name == "unseen" or self._may_lose(found):
+                continue
+            self.problems += [str(found), *(f"    {link.text}" for link in found.chain)]
         for producer in self.producers:
             if producer.epoch_bumps and not (excused or self._was_unclean(producer.partition)):
                 at_ms, text = producer.epoch_bumps[0]
                 self._problem("sequence-lost", f"{producer.name} at {at_ms} ms: {text}")
-
-    def verdict(self) -> Verdict:
-        """The verdict on it, once it has run."""
-        return judge(self.watch, self.ledger, clients=self.client_ids)
 
     def _may_lose(self, found: Anomaly) -> bool:
         """Settings let records be lost, and this tells of some."""
