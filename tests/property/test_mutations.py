@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cluster.broker import fetching
 from cluster.broker.handlers import fetch
+from cluster.broker.node import BrokerNode
 from cluster.controller import brokers, elections
 from cluster.partition.producers import ProducerStates
 from cluster.partition.replica import Replica
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.records import Record, build_batch
+from tests.property.clients import Consumer
 from tests.property.storm import Plan, Storm
 
 pytestmark = pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
@@ -109,15 +114,113 @@ def late_answers_are_believed_failed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "acks_reached", reached)
 
 
+def fencing_leaves_the_isr_alone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(brokers, "change_partitions", lambda *_, **__: [])
+
+
+def epochs_stand_still(patch: pytest.MonkeyPatch) -> None:
+    honest = elections.elect
+
+    def elect(partition: Any, *rest: Any, **named: Any) -> Any:
+        election = honest(partition, *rest, **named)
+        if election is None:
+            return None
+        stale = replace(election.registration, leader_epoch=partition.leader_epoch)
+        return replace(election, registration=stale)
+
+    patch.setattr(elections, "elect", elect)
+
+
+def epochs_go_back(patch: pytest.MonkeyPatch) -> None:
+    honest = elections.elect
+
+    def elect(partition: Any, *rest: Any, **named: Any) -> Any:
+        election = honest(partition, *rest, **named)
+        if election is None:
+            return None
+        back = replace(election.registration, leader_epoch=partition.leader_epoch - 1)
+        return replace(election, registration=back)
+
+    patch.setattr(elections, "elect", elect)
+
+
+def every_hundredth(honest: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..., Any]:
+    calls = count(1)
+
+    def called(*given: Any, **named: Any) -> Any:
+        return (honest if next(calls) % 100 else instead)(*given, **named)
+
+    return called
+
+
+def answers_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BrokerNode, "reply", every_hundredth(BrokerNode.reply, lambda *_: None))
+
+
+def answers_are_given_twice(patch: pytest.MonkeyPatch) -> None:
+    honest = BrokerNode.reply
+
+    def twice(*given: Any) -> None:
+        honest(*given)
+        honest(*given)
+
+    patch.setattr(BrokerNode, "reply", every_hundredth(honest, twice))
+
+
+def records_are_made_up(patch: pytest.MonkeyPatch) -> None:
+    honest = Replica.append_as_leader
+
+    def append(self: Replica, records: Any, acks: int, now_ms: int) -> Any:
+        made_up = build_batch([Record(0, now_ms, None, b"made up", ())])
+        return honest(self, memoryview(made_up), acks, now_ms)
+
+    patch.setattr(Replica, "append_as_leader", every_hundredth(honest, append))
+
+
+def consumers_are_led_past_records(patch: pytest.MonkeyPatch) -> None:
+    honest = fetch.read_partition
+
+    def read(*given: Any, **named: Any) -> Any:
+        found = honest(*given, **named)
+        if found.batches and len(found.batches) > 1 and not given[2].is_follower:
+            found.batches = found.batches[1:]
+        return found
+
+    patch.setattr(fetch, "read_partition", read)
+
+
+def consumers_forget_where_they_were(patch: pytest.MonkeyPatch) -> None:
+    honest = Consumer._take
+
+    def take(self: Consumer, *given: Any) -> None:
+        honest(self, *given)
+        self.position = max(0, self.position - 1)
+
+    patch.setattr(Consumer, "_take", every_hundredth(honest, take))
+
+
 MUTATIONS: tuple[tuple[Patch, str], ...] = (
     (watermark_is_the_log_end, "committed-lost"),
+    (watermark_is_the_log_end, "watermark-above-isr"),
+    (fencing_leaves_the_isr_alone, "fenced-in-isr"),
+    (epochs_stand_still, "two-leaders"),
+    (epochs_go_back, "epoch-back"),
+    (answers_are_forgotten, "no-reply"),
+    (answers_are_given_twice, "two-replies"),
     (joining_the_isr_is_for_the_asking, "truncated-committed"),
     (followers_overrun_their_log, "watermark-above-end"),
     (anybody_is_elected, "unclean-unasked"),
     (anybody_is_elected, "leader-not-in-isr"),
     (nobody_truncates, "committed-differs"),
     (acks_do_not_wait, "ack-before-commit"),
+    (acks_do_not_wait, "lost-write"),
     (sequences_are_not_checked, "duplicate"),
+    (sequences_are_not_checked, "nonmonotonic-send"),
+    (nobody_truncates, "inconsistent-offsets"),
+    (records_are_made_up, "phantom"),
+    (consumers_are_led_past_records, "poll-skip"),
+    (consumers_are_led_past_records, "unseen"),
+    (consumers_forget_where_they_were, "nonmonotonic-poll"),
     (consumers_read_to_the_end, "read-uncommitted"),
     (heartbeats_do_not_matter, "dead-leader"),
     (the_low_ones_stay_out, "does-not-heal"),
