@@ -78,7 +78,8 @@ class Watch:
         request = None
         kind = type(event)
         if kind is _PeerResponse or kind is _PeerRequest:
-            concerned = _named_by_peer(node.replicas, event.body)  # type: ignore[union-attr]  # has
+            body = event.body  # type: ignore[union-attr]  # messages of peers have one
+            concerned = _named_by_peer(node.replicas, body)
         elif kind is _Request:
             assert isinstance(event, Request)
             if event.api_key == _PRODUCE:
@@ -154,11 +155,10 @@ class Watch:
         self._node = process.node
         self._event = event
         self._stepped_ms = now_us // 1000
-        kind = type(event)
-        if kind is _Request:
-            self.invariants.on_request(node_id, event, now_us // 1000)  # type: ignore[arg-type]  # is one
-        elif kind is ConnectionClosed:
-            self.invariants.on_connection_closed(event.connection_id)  # type: ignore[union-attr]  # has
+        if isinstance(event, Request):
+            self.invariants.on_request(node_id, event, now_us // 1000)
+        elif isinstance(event, ConnectionClosed):
+            self.invariants.on_connection_closed(event.connection_id)
 
     def _on_note(self, note: Note) -> None:
         self.invariants.on_note(note)
