@@ -31,8 +31,8 @@ class ClientConnection:
     """One connection of a simulated client; its requests are served one after the other."""
 
     __slots__ = (
-        "broker_id", "client_id", "connection_id", "hung_up", "in_broker", "is_open", "life",
-        "name", "unanswered", "waiting",
+        "broker_id", "client_id", "connection_id", "hung_up", "in_broker", "is_broken", "is_open",
+        "life", "name", "unanswered", "waiting",
     )  # fmt: skip
 
     def __init__(self, connection_id: int, client_id: int, broker_id: int, life: int) -> None:
@@ -44,6 +44,8 @@ class ClientConnection:
         self.life = life
         """Of the broker's process, when the connection was made."""
         self.is_open = True
+        self.is_broken = False
+        """Something was lost in a cut: when the link is whole again, both ends will hear."""
         self.hung_up = False
         """By the client, which wants to hear no more of it."""
         self.waiting: deque[Request] = deque()

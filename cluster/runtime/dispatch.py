@@ -53,6 +53,8 @@ _ASKED_BITS: Final = (1 << _LIFE_SHIFT) - 1
 NoteSink = Callable[[Note], None]
 ReplySink = Callable[[int, Reply, int], None]
 """(broker id, reply, now_ms)."""
+HealSink = Callable[[Link], None]
+"""A link is whole again: clients' connections over it that lost something are broken."""
 Tap = Callable[[int, int, Event], None]
 """(now_us, node id, event about to be delivered)."""
 
@@ -65,6 +67,7 @@ class Dispatcher:
         self.processes: dict[int, Process] = {process.node_id: process for process in processes}
         self.note_sinks: tuple[NoteSink, ...] = ()
         self.reply_sinks: tuple[ReplySink, ...] = ()
+        self.heal_sinks: tuple[HealSink, ...] = ()
         self.on_answer: Callable[[PeerResponse], None] | None = None
         """Gets answers to questions that the runtime itself asked, as node RUNTIME_ID."""
         self.tap: Tap | None = None

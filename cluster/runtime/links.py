@@ -108,6 +108,8 @@ class Links:
             self._note(kinds.LINK_HEALED, (source, destination), "whole again")
             ends[source, destination] = ends[destination, source] = None
         for source, destination in ends:
+            for sink in dispatcher.heal_sinks:
+                sink((source, destination))
             process = dispatcher.processes.get(destination)
             if process is not None and process.node is not None and source in dispatcher.processes:
                 dispatcher.post(source, process, PeerDisconnected(source))

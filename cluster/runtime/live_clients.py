@@ -59,6 +59,9 @@ class LiveClients:
         self._is_inside = False
         """Between `enter` and `leave`."""
         self._is_closed = False
+        self._broken: dict[ClientSocket, None] = {}
+        """Something of these was lost in a cut: when the link is whole again, both ends hear."""
+        driver.dispatcher.heal_sinks = (*driver.dispatcher.heal_sinks, self._on_link_healed)
 
     def add_client(self, client: Client) -> LiveWire:
         """Let a client begin; its wire has the id by which links to it are named."""
@@ -134,11 +137,16 @@ class LiveClients:
         if not self._is_inside:
             self._arm()  # whoever owns a client had it do something
 
-    def carry(self, link: Link, deed: Callable[[], None], message: Any = None) -> None:
-        """Let a message pass over a link: in order, late, or not at all."""
+    def carry(
+        self, link: Link, deed: Callable[[], None], message: Any = None,
+        sock: ClientSocket | None = None,
+    ) -> None:  # fmt: skip
+        """Let a message pass over a link: in order, late, or not at all; `sock` is then broken."""
         fabric, now_us = self.driver.dispatcher.fabric, self.driver.dispatcher.now_us
         delay_us = fabric.delay_us(*link, now_us, message)
         if delay_us is None:
+            if sock is not None:
+                self._broken[sock] = None
             return
         arrival_us = max(now_us + delay_us, self._last_arrival_us.get(link, 0))
         self._last_arrival_us[link] = arrival_us
@@ -146,8 +154,17 @@ class LiveClients:
         def arrive() -> None:
             if not fabric.is_cut(*link):
                 deed()
+            elif sock is not None:
+                self._broken[sock] = None
 
         self.later(arrival_us, arrive)
+
+    def _on_link_healed(self, link: Link) -> None:
+        """What was lost in a cut is not sent again: both ends find their connection broken."""
+        for sock in tuple(self._broken):
+            if sock.ends == link:
+                del self._broken[sock]
+                self.later(self.driver.dispatcher.now_us, sock.on_broken)
 
 
 class LiveWire:
@@ -181,7 +198,10 @@ class LiveWire:
         data = b"".join(buffers)
         opened = sock
         clients.carry(
-            (self.client_id, broker_of(broker_id)), lambda: opened.write(data, asked), data
+            (self.client_id, broker_of(broker_id)),
+            lambda: opened.write(data, asked),
+            data,
+            opened,
         )
         return self._correlation_id
 
@@ -253,7 +273,7 @@ class ClientSocket:
         self._clients.enter()
         self._writable.stop()
         if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            self._broken()
+            self.on_broken()
         else:
             if not self._readable.active:
                 self._readable.start(self._on_readable)
@@ -268,7 +288,7 @@ class ClientSocket:
         except BlockingIOError:
             self._writable.start(self._on_writable)
         except OSError:
-            self._broken()
+            self.on_broken()
 
     # --------------------------------------------------------------------------- reading
 
@@ -279,6 +299,7 @@ class ClientSocket:
         try:
             size_bytes = self._socket.recv_into(room)
         except BlockingIOError:
+            clients.leave()
             return
         except OSError:
             size_bytes = 0
@@ -288,7 +309,7 @@ class ClientSocket:
             for frame in frames:
                 self._take(frame)
         else:
-            self._broken()
+            self.on_broken()
         clients.leave()
 
     def _take(self, frame: memoryview) -> None:
@@ -299,7 +320,7 @@ class ClientSocket:
         assert answered == correlation_id, (answered, correlation_id)
         self._clients.carry(
             (self._broker_id, self._client_id), lambda: self._tell_reply(correlation_id, body),
-            frame,
+            frame, self,
         )  # fmt: skip
 
     def _tell_reply(self, correlation_id: int, body: Any) -> None:
@@ -309,7 +330,12 @@ class ClientSocket:
 
     # ---------------------------------------------------------------------------- the end
 
-    def _broken(self) -> None:
+    @property
+    def ends(self) -> Link:
+        """The link that it is on, from the client."""
+        return self._client_id, self._broker_id
+
+    def on_broken(self) -> None:
         """The broker's end is closed, or was never open: its client will hear."""
         self.close()
         self._clients.carry((self._broker_id, self._client_id), self._tell_disconnected)

@@ -64,6 +64,7 @@ class VirtualDriver:
         """Connections whose broker may take the next request."""
         self._last_arrival_us: dict[Link, int] = {}
         self.dispatcher.note_sinks = (self._keep,)
+        self.dispatcher.heal_sinks = (self._on_link_healed,)
         if trace_deliveries:
             self.dispatcher.tap = self._trace_delivery
         self.dispatcher.at(self._start_us)
@@ -240,6 +241,7 @@ class VirtualDriver:
             (connection.client_id, connection.broker_id),
             lambda: self._arrive(connection, request),
             request,
+            connection,
         )
 
     def hang_up(self, connection: ClientConnection) -> None:
@@ -277,9 +279,16 @@ class VirtualDriver:
             lambda: connection.tell_disconnected(client, self.now_ms),
         )
 
-    def _carry(self, link: Link, deed: Callable[[], None], message: Any = None) -> None:
+    def _carry(
+        self, link: Link, deed: Callable[[], None], message: Any = None,
+        connection: ClientConnection | None = None,
+    ) -> None:  # fmt: skip
+        """Let something pass over a link: in order, late, or not at all; `connection` is then
+        broken."""
         delay_us = self.dispatcher.fabric.delay_us(*link, self.dispatcher.now_us, message)
         if delay_us is None:
+            if connection is not None:
+                connection.is_broken = True
             return
         arrival_us = max(self.dispatcher.now_us + delay_us, self._last_arrival_us.get(link, 0))
         self._last_arrival_us[link] = arrival_us
@@ -287,8 +296,21 @@ class VirtualDriver:
         def arrive() -> None:
             if not self.dispatcher.fabric.is_cut(*link):
                 deed()
+            elif connection is not None:
+                connection.is_broken = True
 
         self._schedule(arrival_us, arrive)
+
+    def _on_link_healed(self, link: Link) -> None:
+        """What was lost in a cut is not sent again: both ends find their connection broken."""
+        for connection in tuple(self._connections.values()):
+            ends = (connection.client_id, connection.broker_id)
+            if connection.is_broken and connection.is_open and link == ends:
+                process = self.dispatcher.processes[connection.broker_id]
+                if process.node is not None and process.life == connection.life:
+                    gone = ConnectionClosed(connection.connection_id)
+                    self.dispatcher.deliver(connection.broker_id, gone)
+                self._refuse(connection)
 
     # -------------------------------------------------------------------------- as an Outlet
 
@@ -305,6 +327,7 @@ class VirtualDriver:
                 (node_id, connection.client_id),
                 lambda: connection.tell_reply(client, reply, self.now_ms),
                 reply,
+                connection,
             )
 
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from functools import partial
 from random import Random
 
+from cluster.checkers.history import Ledger
+from cluster.clients.producer import Producer
+from cluster.clients.producer_settings import Workload
 from cluster.config.topology import Topology
 from cluster.contract import CONTROLLER_ID
 from cluster.network.shapes import Shape
@@ -59,3 +62,19 @@ def test_shape__messages_of_a_link_stay_in_order() -> None:
             driver.run_for(rng.randrange(3))
         driver.run_for(600_000)
         assert arrived == list(range(50))
+
+
+def test_heal__a_client_whose_request_was_lost_hears_that_its_connection_broke() -> None:
+    driver = started()
+    ledger = Ledger()
+    load = Workload(topics=("orders",), partitions=(0,), rate_per_s=10, count=50)
+    producer = Producer("shop", ledger, load)
+    wire = driver.add_client(producer)
+    driver.run_for(1_000)
+    leader = driver.verbs.leader("orders", 0)
+    links = driver.verbs.links.isolate((wire.client_id,), (leader,))
+    driver.run_for(2_000)
+    driver.verbs.links.mend(links)
+    driver.run_for(4_000)
+    assert {told.error for told in ledger.told if told.api == "Produce"} == {"DISCONNECTED"}
+    assert producer.acked == 50
