@@ -23,6 +23,7 @@ from cluster.contract import (
     Reply,
     Request,
 )
+from cluster.controller.metadata import MetadataFetchResponse
 from cluster.controller.node import ControllerNode
 from cluster.partition.replica import Replica
 from cluster.protocol import messages as m
@@ -32,11 +33,16 @@ from cluster.trace import kinds
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
+_QUESTIONS: Final = frozenset(
+    map(int, (ApiKey.FETCH, ApiKey.METADATA, ApiKey.API_VERSIONS, ApiKey.HEARTBEAT))
+)
+"""Clients' requests that move no replica."""
 _Request: Final = Request
 _PeerRequest: Final = PeerRequest
 _PeerResponse: Final = PeerResponse
 _FetchRequest: Final = m.FetchRequest
 _FetchResponse: Final = m.FetchResponse
+_HeartbeatResponse: Final = m.BrokerHeartbeatResponse
 _ACKS_ALL: Final = -1
 _LOSING: Final = ("power", "wipe")
 _NONE: Final[tuple[Replica, ...]] = ()
@@ -86,7 +92,7 @@ class Watch:
                 request = event
                 concerned = _written(node.replicas, event.body.topic_data)
             else:
-                concerned = _NONE if event.api_key == _FETCH else node.replicas.all()
+                concerned = _NONE if event.api_key in _QUESTIONS else node.replicas.all()
         else:
             concerned = node.replicas.all()
         offset = node.image.offset
@@ -175,23 +181,33 @@ class Watch:
 
 
 def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:
-    """The replicas that a message of another broker names; all, if it is not about a fetch."""
+    """The replicas that a message of another node may have moved: those that a fetch names, none if
+    it brings no news, else all."""
     kind = type(body)
-    get = replicas.get
     if kind is _FetchRequest:
+        topics = body.topics
+        if len(topics) == 1 and len(topics[0].partitions) == 1:
+            replica = replicas.get(topics[0].topic_id, topics[0].partitions[0].partition)
+            return _NONE if replica is None else (replica,)
         return [
             replica
-            for topic in body.topics
+            for topic in topics
             for partition in topic.partitions
-            if (replica := get(topic.topic_id, partition.partition)) is not None
+            if (replica := replicas.get(topic.topic_id, partition.partition)) is not None
         ]
     if kind is _FetchResponse:
+        topics = body.responses
+        if len(topics) == 1 and len(topics[0].partitions) == 1:
+            replica = replicas.get(topics[0].topic_id, topics[0].partitions[0].partition_index)
+            return _NONE if replica is None else (replica,)
         return [
             replica
-            for topic in body.responses
+            for topic in topics
             for partition in topic.partitions
-            if (replica := get(topic.topic_id, partition.partition_index)) is not None
+            if (replica := replicas.get(topic.topic_id, partition.partition_index)) is not None
         ]
+    if (kind is MetadataFetchResponse and not body.records) or kind is _HeartbeatResponse:
+        return _NONE
     return replicas.all()
 
 
