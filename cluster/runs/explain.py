@@ -20,7 +20,12 @@ CELLS: Final = 48
 """A log is drawn so wide; each cell stands for the same number of offsets."""
 COLOURS: Final = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "white")
 """Of leader epochs, in turn."""
-QUIET: Final = frozenset({kinds.BECAME_LEADER, kinds.BECAME_FOLLOWER, kinds.BROKER_REGISTERED})
+QUIET: Final = frozenset(
+    {
+        kinds.BECAME_LEADER, kinds.BECAME_FOLLOWER, kinds.BROKER_REGISTERED, kinds.LINK_CUT,
+        kinds.LINK_HEALED,
+    }
+)  # fmt: skip
 DRAWN_AFTER: Final = frozenset(
     {kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE, kinds.LOG_TRUNCATED, kinds.RECORDS_LOST}
 )

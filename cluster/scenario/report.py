@@ -19,9 +19,11 @@ QUIET_KINDS: Final = frozenset(
         kinds.BECAME_FOLLOWER,
         kinds.BROKER_REGISTERED,
         kinds.GROUP_REBALANCED,
+        kinds.LINK_CUT,
+        kinds.LINK_HEALED,
     }
 )
-"""Consequences on each broker of what another line tells already."""
+"""Consequences and parts of what another line tells already."""
 INTERNAL: Final = "__"
 
 

@@ -4,6 +4,7 @@ from cluster.scenario.actions import brokers as brokers
 from cluster.scenario.actions import faults as faults
 from cluster.scenario.actions import leaders as leaders
 from cluster.scenario.actions import network as network
+from cluster.scenario.actions import waiting as waiting
 from cluster.scenario.actions.base import ACTIONS, Action, Stage
 
 __all__ = ["ACTIONS", "Action", "Stage"]
