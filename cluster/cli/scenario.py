@@ -56,11 +56,13 @@ def run(
         if clock != "both" or on in scenario.clocks
         for number in range(runs)
     ]
-    results = [_one(*each, as_json, out, verbose) for each in plan]
-    failed = sum(not result.passed for result in results)
-    told_nothing = any(result.has_problems for result in results)
-    if len(results) > 1 and not as_json:
-        print(f"\n{len(results)} runs, {failed} not as expected")
+    failed = told_nothing = 0
+    for each in plan:
+        result = _one(*each, as_json, out, verbose, runs > 1)
+        failed += not result.passed
+        told_nothing += result.has_problems
+    if len(plan) > 1 and not as_json:
+        print(f"\n{len(plan)} runs, {failed} not as expected")
     sys.exit(2 if told_nothing else 1 if failed else 0)
 
 
@@ -77,9 +79,9 @@ def read(file: str) -> Any:
 
 
 def _one(
-    scenario: Any, clock: str, seed: int, as_json: bool, out: str | None, verbose: bool
+    scenario: Any, clock: str, seed: int, as_json: bool, out: str | None, verbose: bool, brief: bool
 ) -> Any:
-    from cluster.scenario.report import result_lines, result_values
+    from cluster.scenario.report import head_line, result_lines, result_values
     from cluster.scenario.running import run_scenario
 
     with _progress(scenario.name, quiet=as_json) as progress:
@@ -94,6 +96,8 @@ def _one(
         from cluster.cli.group import print_json
 
         print_json(result_values(result))
+    elif brief and result.passed and not verbose:
+        print(head_line(result))
     else:
         print("\n".join(result_lines(result, with_timeline=verbose or not result.passed)))
     return result
