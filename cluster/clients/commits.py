@@ -73,6 +73,8 @@ class Commits:
         self._try_ms = 0
         self._tries = 0
         self._is_trying = False
+        self._is_held = False
+        """The coordinator must be found first: an answer, or its `retry_ms`, brings us on."""
 
     # ----------------------------------------------------------------------- auto commits
 
@@ -110,7 +112,9 @@ class Commits:
         """When `go_on` has something to do."""
         if self._waiting is None:
             return NEVER_MS
-        return self._wait_ends_ms if self._is_trying else min(self._try_ms, self._wait_ends_ms)
+        if self._is_trying or self._is_held:
+            return self._wait_ends_ms
+        return min(self._try_ms, self._wait_ends_ms)
 
     def wait_for(self, offsets: Offsets, timeout_ms: int, now_ms: int) -> None:
         """Begin a commitSync."""
@@ -129,9 +133,11 @@ class Commits:
         if now_ms >= self._wait_ends_ms:
             self._network.tell(now_ms, _COMMIT, ErrorCode.REQUEST_TIMED_OUT.name)
             self._waiting = None
-        elif now_ms >= self._try_ms and self._coordinator.is_ready(now_ms):
-            self._is_trying = True
-            self.send(self._waiting, now_ms, self._tried)
+        elif now_ms >= self._try_ms:
+            self._is_held = not self._coordinator.is_ready(now_ms)
+            if not self._is_held:
+                self._is_trying = True
+                self.send(self._waiting, now_ms, self._tried)
 
     def _tried(self, is_done: bool, again: bool, now_ms: int) -> None:
         self._is_trying = False

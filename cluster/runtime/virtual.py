@@ -29,7 +29,7 @@ from cluster.contract import (
 from cluster.network.fabric import Link
 from cluster.runtime.build import Plan, build
 from cluster.runtime.clients import FIRST_CLIENT_ID, ClientConnection, ClientWire
-from cluster.runtime.dispatch import Dispatcher
+from cluster.runtime.dispatch import MAX_IDLE, Dispatcher
 from cluster.runtime.process import Process, ProcessState
 from cluster.runtime.status import ClusterStatus, cluster_status
 from cluster.runtime.verbs import ClusterError, Verbs, death_kind
@@ -120,10 +120,13 @@ class VirtualDriver:
         self._schedule(at_ms * 1000, deed)
 
     def _run(self, limit_us: int, condition: Callable[[], bool]) -> bool:
+        idle = 0
         while not condition():
             due_us = self._next_due_us()
             if due_us > limit_us:
                 return False
+            idle = 0 if due_us > self.dispatcher.now_us else idle + 1
+            assert idle < MAX_IDLE, f"time stands still at {self.now_ms} ms: a client is always due"
             self.dispatcher.at(due_us)
             while self._heap and self._heap[0][0] <= self.dispatcher.now_us:
                 heappop(self._heap)[2]()
@@ -149,7 +152,10 @@ class VirtualDriver:
             ready, self._ready = self._ready, []
             for connection in ready:
                 request = connection.next_request()
-                if request is not None:
+                if request is None:
+                    continue
+                gate = self.dispatcher.gate
+                if gate is None or gate.admit(connection.broker_id, request):
                     self.dispatcher.deliver(connection.broker_id, request)
 
     def _schedule(self, at_us: int, deed: Callable[[], None]) -> None:
