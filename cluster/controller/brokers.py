@@ -222,6 +222,24 @@ def fence(
     node.commit([*records, change])
 
 
+def take_over(node: ControllerNode, now_ms: int) -> None:
+    """A controller becomes active on a log that others wrote: every broker's session begins anew.
+    Kafka: ClusterControlManager.activate."""
+    node.note(
+        kinds.CONTROLLER_ELECTED, "controller",
+        f"controller {node.log.leader} is active in epoch {node.log.epoch}",
+        epoch=node.log.epoch, leader=node.log.leader,
+    )  # fmt: skip
+    for broker_id, registration in node.image.brokers.items():
+        session = node.sessions.register(broker_id, registration.epoch)
+        session.fenced = registration.fenced
+        if not registration.fenced:
+            session.last_contact_ms = now_ms
+        if registration.in_controlled_shutdown:
+            session.controlled_shutdown_offset = node.end_offset
+    expire_sessions(node, now_ms)
+
+
 def expire_sessions(node: ControllerNode, now_ms: int) -> None:
     """Fence every broker not heard of for the session timeout, the longest silent one first, each
     with the effects of those before in view."""

@@ -61,6 +61,7 @@ from cluster.controller.metadata import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from cluster.controller.metadata_log import MetadataLog
 from cluster.controller.mutation_quotas import MutationQuotas
 from cluster.controller.partition_index import PartitionIndex, PartitionKey
 from cluster.controller.registry import HANDLERS
@@ -88,8 +89,10 @@ class ControllerNode:
         cluster_id: str,
         bootstrap_topics: Sequence[TopicSpec],
         expected_brokers: tuple[int, ...],
+        log: MetadataLog | None = None,
     ) -> None:
         self.node_id = CONTROLLER_ID
+        self.log = MetadataLog() if log is None else log
         self.config = config
         self.rng = rng
         self.cluster_id = cluster_id
@@ -98,7 +101,9 @@ class ControllerNode:
         self.index = PartitionIndex()
         self.sessions = Sessions(config.broker_session_timeout_ms)
         self.topic_names = TopicNames()
-        self.bootstrap = bootstrap.Bootstrap(tuple(bootstrap_topics), expected_brokers)
+        if self.log.bootstrap is None:
+            self.log.bootstrap = bootstrap.Bootstrap(tuple(bootstrap_topics), expected_brokers)
+        self.bootstrap = self.log.bootstrap
         self.cluster_config = config
         """`config` with the cluster-wide dynamic configs applied."""
         self.reassignments: dict[PartitionKey, NoteId] = {}
@@ -106,11 +111,10 @@ class ControllerNode:
         self.observers: dict[int, quorum.Observer] = {}
         """By broker id: who has fetched the metadata log."""
         self.mutations = MutationQuotas(self)
-        self._log: list[MetadataRecord] = []
+        self._log: list[MetadataRecord] = self.log.records
         self._waiting: dict[int, _Waiting] = {}
         self._effects: list[Effect] = []
         self._answers: list[Effect] = []
-        self._note_count = 0
         self._now_ms = 0
 
     # ------------------------------------------------------------------------------ as a Node
@@ -148,7 +152,13 @@ class ControllerNode:
         return effects
 
     def _start(self, now_ms: int) -> None:
-        self.commit(features.initial_records(self))
+        self.log.epoch += 1
+        if self._log:
+            for record in self._log:
+                self._apply(record)
+            brokers.take_over(self, now_ms)
+        else:
+            self.commit(features.initial_records(self))
         bootstrap.start(self, now_ms)
         elect_leaders.start(self, now_ms)
 
@@ -173,29 +183,32 @@ class ControllerNode:
         """Append and apply.  The only way in which the cluster's metadata changes."""
         for record in records:
             self._log.append(record)
-            match record:
-                case PartitionRecord(registration=new):
-                    partitions = self.image.topics[self.image.topic_names[new.topic_id]].partitions
-                    known = new.partition < len(partitions)
-                    self.index.update(partitions[new.partition] if known else None, new)
-                    self.image.apply(record)
-                case TopicRecord(name=name):
-                    self.topic_names.add(name)
-                    self.image.apply(record)
-                case RemoveTopicRecord(topic_id=topic_id):
-                    removed = self.image.topic_by_id(topic_id)
-                    assert removed is not None, record
-                    self.topic_names.remove(removed.name)
-                    for partition in removed.partitions:
-                        self.index.update(partition, None)
-                        self.reassignments.pop((topic_id, partition.partition), None)
-                    self.image.apply(record)
-                case ConfigRecord(resource_type=kind, resource_name=name):
-                    self.image.apply(record)
-                    if (kind, name) == (BROKER_RESOURCE, CLUSTER_DEFAULT):
-                        self.cluster_config = self._with_dynamic_defaults()
-                case _:
-                    self.image.apply(record)
+            self._apply(record)
+
+    def _apply(self, record: MetadataRecord) -> None:
+        match record:
+            case PartitionRecord(registration=new):
+                partitions = self.image.topics[self.image.topic_names[new.topic_id]].partitions
+                known = new.partition < len(partitions)
+                self.index.update(partitions[new.partition] if known else None, new)
+                self.image.apply(record)
+            case TopicRecord(name=name):
+                self.topic_names.add(name)
+                self.image.apply(record)
+            case RemoveTopicRecord(topic_id=topic_id):
+                removed = self.image.topic_by_id(topic_id)
+                assert removed is not None, record
+                self.topic_names.remove(removed.name)
+                for partition in removed.partitions:
+                    self.index.update(partition, None)
+                    self.reassignments.pop((topic_id, partition.partition), None)
+                self.image.apply(record)
+            case ConfigRecord(resource_type=kind, resource_name=name):
+                self.image.apply(record)
+                if (kind, name) == (BROKER_RESOURCE, CLUSTER_DEFAULT):
+                    self.cluster_config = self._with_dynamic_defaults()
+            case _:
+                self.image.apply(record)
 
     @property
     def end_offset(self) -> int:
@@ -249,8 +262,8 @@ class ControllerNode:
         self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
     ) -> NoteId:
         """Tell what was decided and why."""
-        self._note_count += 1
-        note_id = (self.node_id, self._note_count)
+        self.log.note_count += 1
+        note_id = (self.node_id, self.log.note_count)
         self._effects.append(Note(note_id, self._now_ms, kind, subject, text, cause, data))
         return note_id
 

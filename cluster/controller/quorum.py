@@ -1,8 +1,8 @@
 """DescribeQuorum 55 (v0-2), AddRaftVoter 80 (v0-1), RemoveRaftVoter 81 (v0): who keeps the
 metadata log.
 
-Owns: how far each broker has read the log and when.  Never: replicates it: there is one controller,
-never down, so it is the one voter and leads in epoch 1 for good.
+Owns: how far each broker has read the log and when.  Never: replicates it: the voters share one
+(metadata_log.py), and one of them is active.
 Kafka: KafkaRaftClient.handleDescribeQuorumRequest, LeaderState, AddVoterHandler,
 RemoveVoterHandler; KIP-595, KIP-836, KIP-853.
 
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from cluster.controller.metadata_log import VOTERS
 from cluster.controller.registry import answers
 from cluster.protocol import messages as m
 from cluster.protocol.errors import ErrorCode
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from cluster.controller.node import ControllerNode
 
 METADATA_TOPIC: Final = "__cluster_metadata"
-EPOCH: Final = 1
 CONTROLLER_LISTENER: Final = "CONTROLLER"
 OBSERVER_SESSION_MS: Final = 300_000
 """Who has not fetched for so long is forgotten.  Kafka: LeaderState.OBSERVER_SESSION_TIMEOUT_MS."""
@@ -79,7 +79,7 @@ def describe_quorum(node: ControllerNode, request: Any, now_ms: int) -> Any:
             m.DescribeQuorumResponse.TopicData(topic_name=topic.topic_name, partitions=partitions)
         )
     if is_known:
-        response.nodes = [m.DescribeQuorumResponse.Node(node_id=node.node_id)]
+        response.nodes = [m.DescribeQuorumResponse.Node(node_id=voter) for voter in VOTERS]
     return response
 
 
@@ -98,17 +98,18 @@ def _metadata_partition(node: ControllerNode, now_ms: int) -> Any:
     return m.DescribeQuorumResponse.PartitionData(
         partition_index=0,
         error_message="",
-        leader_id=node.node_id,
-        leader_epoch=EPOCH,
+        leader_id=node.log.leader,
+        leader_epoch=node.log.epoch,
         high_watermark=end_offset,
         current_voters=[
             m.DescribeQuorumResponse.ReplicaState(
-                replica_id=node.node_id,
-                replica_directory_id=_voter_directory(node),
+                replica_id=voter,
+                replica_directory_id=_voter_directory(node, voter),
                 log_end_offset=end_offset,
                 last_fetch_timestamp=now_ms,
                 last_caught_up_timestamp=now_ms,
             )
+            for voter in VOTERS
         ],
         observers=[
             m.DescribeQuorumResponse.ReplicaState(
@@ -123,9 +124,9 @@ def _metadata_partition(node: ControllerNode, now_ms: int) -> Any:
     )
 
 
-def _voter_directory(node: ControllerNode) -> bytes:
+def _voter_directory(node: ControllerNode, voter: int) -> bytes:
     """A quorum that is fixed (kraft.version 0) knows no directories of its voters."""
-    return _directory(node, node.node_id) if _is_reconfigurable(node) else NO_DIRECTORY
+    return _directory(node, voter) if _is_reconfigurable(node) else NO_DIRECTORY
 
 
 def _directory(node: ControllerNode, node_id: int) -> bytes:
@@ -154,7 +155,7 @@ def add_voter(node: ControllerNode, request: Any, _now_ms: int) -> Any:
     elif error is ErrorCode.NONE and not _is_reconfigurable(node):
         error = ErrorCode.UNSUPPORTED_VERSION
         message = "Cluster doesn't support adding voter because the kraft.version feature is 0"
-    elif error is ErrorCode.NONE and request.voter_id == node.node_id:
+    elif error is ErrorCode.NONE and request.voter_id in VOTERS:
         error = ErrorCode.DUPLICATE_VOTER
         message = f"Voter {request.voter_id} is already part of the set of voters"
     elif error is ErrorCode.NONE:

@@ -20,6 +20,7 @@ from cluster.broker.node import BrokerNode
 from cluster.config.broker import BrokerConfig
 from cluster.config.topology import BrokerSpec, Topology
 from cluster.contract import CONTROLLER_ID, Node
+from cluster.controller.metadata_log import MetadataLog
 from cluster.controller.node import ControllerNode
 from cluster.network.fabric import Fabric
 from cluster.partition.disk import Disk
@@ -86,7 +87,8 @@ def _controller_builder(
     )
     expected = tuple(sorted(spec.id for spec in topology.brokers))
     topics = list(topology.topics.values())
-    return lambda: ControllerNode(config, rngs[CONTROLLER_ID], cluster_id, topics, expected)
+    log = MetadataLog()
+    return lambda: ControllerNode(config, rngs[CONTROLLER_ID], cluster_id, topics, expected, log)
 
 
 def _broker_builder(

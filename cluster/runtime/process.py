@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from cluster.contract import Event, Node, Reply
 
@@ -33,6 +33,14 @@ class DeathKind(StrEnum):
     WIPE = "wipe"
 
 
+DEATHS: Final = {
+    DeathKind.CLEAN: "process ended after a controlled shutdown",
+    DeathKind.KILL: "process killed; its disk keeps what was written",
+    DeathKind.POWER: "power lost; what was not flushed is gone",
+    DeathKind.WIPE: "process killed and its disk wiped",
+}
+
+
 class Storage(Protocol):
     """What dispatch.py needs of a `cluster.partition.disk.Disk`."""
 
@@ -48,7 +56,8 @@ class Process:
     """
 
     __slots__ = (
-        "build_node", "deadline_ms", "disk", "inbox", "life", "node", "node_id", "state", "touched",
+        "build_node", "deadline_ms", "disk", "inbox", "last_node", "life", "node", "node_id", "state",
+        "touched",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +67,8 @@ class Process:
         self.build_node = build_node
         self.disk = disk
         self.node: Node | None = None
+        self.last_node: Node | None = None
+        """The node, also when its process is gone."""
         self.state = ProcessState.DOWN
         self.life = 0
         self.inbox: deque[Event] = deque()

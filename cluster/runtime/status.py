@@ -134,8 +134,9 @@ def controller_id(dispatcher: Dispatcher) -> int:
 
 
 def controller_image(dispatcher: Dispatcher) -> MetadataImage:
-    """The newest metadata there is."""
-    node: Any = dispatcher.processes[controller_id(dispatcher)].node
+    """The newest metadata there is; while no controller is active, as the last one left it."""
+    process = dispatcher.processes[controller_id(dispatcher)]
+    node: Any = process.node or process.last_node
     image: MetadataImage = node.image
     return image
 

@@ -7,11 +7,14 @@ Owns: which of these is allowed when, and the words for a refusal.  Never: waits
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any, Final
 
 from cluster.config.broker_checks import unknown_version
+from cluster.config.problems import unknown
 from cluster.contract import MoveLeader
 from cluster.controller.metadata import PartitionRegistration
+from cluster.network.rules import Rule, RuleBook, RuleError
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.releases import Release, find_release
 from cluster.runtime.asking import Asking, elect_request
@@ -42,9 +45,10 @@ class Verbs:
     # ------------------------------------------------------------------------ processes
 
     def kill(self, broker_id: int, how: DeathKind) -> None:
-        """End a process, or ask it to end (`clean`)."""
+        """End a process, or ask it to end (`clean`).  The controller's id is allowed here and
+        below: when it is started again, another voter is active, with the same metadata log."""
         self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
-        if how is DeathKind.CLEAN:
+        if how is DeathKind.CLEAN and broker_id != self.settled.controller_id:
             self._dispatcher.shut_down(broker_id, int(SHUT_DOWN_LIMIT_S * 1e6))
         else:
             self._dispatcher.take_down(broker_id, how)
@@ -119,6 +123,41 @@ class Verbs:
                 self.node(node_id)
         self.links.heal(a, b)
 
+    # ------------------------------------------------------------------------------ rules
+
+    def add_rule(self, rule: Rule) -> str:
+        """Put a rule of protocol faults in force; returns its name."""
+        for broker_id in rule.brokers:
+            self.broker(broker_id)
+        gate = self._dispatcher.gate
+        if gate is None:
+            seed = self._plan.seed
+            gate = Gate(self._dispatcher, RuleBook(lambda name: Random(f"{seed}/rule {name}")))
+        try:
+            name = gate.add(rule)
+        except RuleError as error:
+            raise ClusterError(str(error)) from None
+        self._dispatcher.gate = gate
+        return name
+
+    def remove_rule(self, name: str) -> None:
+        """End a rule: what it holds goes on, connections that it silenced are closed."""
+        gate = self._dispatcher.gate
+        if gate is None or name not in gate.book.entries:
+            names = () if gate is None else gate.book.entries
+            raise ClusterError(f"rule {name}: {unknown('rule', name, names)}")
+        gate.remove(name)
+
+    def clear_rules(self) -> None:
+        """End all rules."""
+        for found in self.rules():
+            self.remove_rule(found.name)
+
+    def rules(self) -> tuple[RuleStatus, ...]:
+        """The rules in force and how often each applied, in their order."""
+        gate = self._dispatcher.gate
+        return () if gate is None else gate.status()
+
     # ---------------------------------------------------------------------------- names
 
     def broker(self, broker_id: int) -> int:
@@ -144,10 +183,13 @@ class Verbs:
             raise ClusterError(f"there is no partition {partition} of {topic}, which has {count}")
         return registration
 
-    def _process(self, broker_id: int, *allowed: ProcessState) -> None:
-        state = self._dispatcher.processes[self.broker(broker_id)].state
+    def _process(self, node_id: int, *allowed: ProcessState) -> None:
+        state = self._dispatcher.processes[self.node(node_id)].state
         if state not in allowed:
-            raise ClusterError(f"broker {broker_id} is {state}")
+            name = (
+                "the controller" if node_id == self.settled.controller_id else f"broker {node_id}"
+            )
+            raise ClusterError(f"{name} is {state}")
 
 
 def release(kafka_version: str) -> Release:

@@ -184,7 +184,7 @@ class Runner:
 def mend(stage: StageBase) -> None:
     """Undo every fault that a cluster may have: links, pauses, deaths."""
     stage.verbs.heal(None, None)
-    for broker_id in stage.plan.addresses:
+    for broker_id in (stage.verbs.settled.controller_id, *stage.plan.addresses):
         state = stage.dispatcher.processes[broker_id].state
         if state is ProcessState.PAUSED:
             stage.attempt("healing", partial(stage.verbs.resume, broker_id))

@@ -29,8 +29,8 @@ def test_describe_quorum__the_controller_leads() -> None:
     (partition,) = answer.topics[0].partitions
     assert (partition.leader_id, partition.leader_epoch) == (CONTROLLER_ID, 1)
     assert partition.high_watermark == t.node.end_offset
-    assert [voter.log_end_offset for voter in partition.current_voters] == [t.node.end_offset]
-    assert [node.node_id for node in answer.nodes] == [CONTROLLER_ID]
+    assert {voter.log_end_offset for voter in partition.current_voters} == {t.node.end_offset}
+    assert [node.node_id for node in answer.nodes] == [3000, 3001, 3002]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_voters__a_fixed_quorum_takes_none() -> None:
     assert remove(t) is ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_voters__with_kraft_version_1_the_one_voter_stays_alone() -> None:
+def test_voters__with_kraft_version_1_they_stay_among_themselves() -> None:
     t = Controller()
     update = m.UpdateFeaturesRequest.FeatureUpdateKey("kraft.version", 1)
     t.ask(1, m.UpdateFeaturesRequest(feature_updates=[update]))
