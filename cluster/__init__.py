@@ -16,16 +16,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from cluster.config.topology import Topology, TopologyError
+    from cluster.network.rules import Rule, RuleError, rule
     from cluster.runtime.cluster import Cluster
 
 __version__ = "0.1.0"
 
-__all__ = ["Cluster", "Topology", "TopologyError", "__version__", "build"]
+__all__ = [
+    "Cluster", "Rule", "RuleError", "Topology", "TopologyError", "__version__", "build", "rule",
+]  # fmt: skip
 
 _HOMES: Final = {
     "Cluster": "cluster.runtime.cluster",
+    "Rule": "cluster.network.rules",
+    "RuleError": "cluster.network.rules",
     "Topology": "cluster.config.topology",
     "TopologyError": "cluster.config.topology",
+    "rule": "cluster.network.rules",
 }
 
 

@@ -15,6 +15,7 @@ it went to the wire, until the image moves on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct as Packing
 from typing import Any, Final, Protocol, final
 
@@ -80,10 +81,14 @@ class _Served:
 
 
 class Channel:
-    """All connections of one life of one broker."""
+    """All connections of one life of one broker.
 
-    def __init__(self, broker: Broker) -> None:
+    `keeps_answers`: whether the broker need not see a question that it has answered before.
+    """
+
+    def __init__(self, broker: Broker, keeps_answers: Callable[[], bool] = lambda: True) -> None:
         self._broker = broker
+        self._keeps_answers = keeps_answers
         self._served: dict[int, _Served] = {}
         self._answers: dict[bytes, tuple[bytes, bytes]] = {}
         """By request bytes but the correlation id: the answer's before and after that id."""
@@ -110,6 +115,7 @@ class Channel:
         if (
             served.cacheable
             and self._broker.quotas is None
+            and self._keeps_answers()
             and len(frame) <= MAX_CACHED_QUESTION_BYTES
         ):
             if self._answers_offset != self._broker.image.offset:

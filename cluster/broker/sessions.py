@@ -177,6 +177,11 @@ class FetchSessions:
             for wanted in session.moved:
                 wanted.sent_high_watermark = -1
 
+    def peek(self, session_id: int) -> list[SessionPartition]:
+        """What a session has named so far; nothing if there is none."""
+        session = self._sessions.get(session_id)
+        return [] if session is None else list(session.partitions.values())
+
     def remove(self, session_id: int) -> None:
         """Close a session; no error if there is none."""
         session = self._sessions.pop(session_id, None)

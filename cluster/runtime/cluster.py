@@ -24,7 +24,9 @@ from gevent.event import Event as GeventEvent
 from cluster.config.topology import Topology
 from cluster.contract import Note
 from cluster.network.listener import ReservedPort
+from cluster.network.rules import Rule
 from cluster.runtime.build import Plan, build
+from cluster.runtime.gate import RuleStatus
 from cluster.runtime.live import LiveDriver
 from cluster.runtime.process import DeathKind
 from cluster.runtime.status import ClusterStatus, NoteEntry, cluster_status
@@ -218,6 +220,24 @@ class Cluster:
     def heal(self, a: int | None = None, b: int | None = None) -> None:
         """Undo cuts: all, those of node `a`, or those between `a` and `b`."""
         self._do(lambda: self._verbs.heal(a, b))
+
+    # ------------------------------------------------------------------------------ rules
+
+    def add_rule(self, rule: Rule) -> str:
+        """Put a rule of protocol faults (`cluster.rule(…)`) in force; returns its name."""
+        return self._do(lambda: self._verbs.add_rule(rule))
+
+    def remove_rule(self, name: str) -> None:
+        """End a rule: what it holds goes on, connections that it silenced are closed."""
+        self._do(lambda: self._verbs.remove_rule(name))
+
+    def clear_rules(self) -> None:
+        """End all rules."""
+        self._do(self._verbs.clear_rules)
+
+    def rules(self) -> tuple[RuleStatus, ...]:
+        """The rules in force, and how often each applied."""
+        return self._do(self._verbs.rules)
 
     # --------------------------------------------------------------------------- watching
 

@@ -31,7 +31,8 @@ from cluster.contract import (
     Tick,
 )
 from cluster.network.fabric import Fabric, Link
-from cluster.runtime.process import DeathKind, Outlet, Process, ProcessState
+from cluster.runtime.gate import Gate
+from cluster.runtime.process import DEATHS, DeathKind, Outlet, Process, ProcessState
 from cluster.trace import kinds
 
 RUNTIME_ID: Final = -1
@@ -74,7 +75,9 @@ class Dispatcher:
         self.now_us = 0
         self.quiet_until_us = NEVER_US
         """Nothing is due before this; may be earlier than `next_due_us()`, never later."""
-        self._outlet = outlet
+        self.outlet = outlet
+        self.gate: Gate | None = None  # while there are rules on requests of clients
+        self._deeds: list[tuple[int, int, Callable[[], None]]] = []
         self._pending: list[tuple[Process, int, Event]] = []
         self._in_flight: list[tuple[int, int, int, Process, int, Event]] = []
         """(arrival_us, sequence, source, destination, its life, event)."""
@@ -95,6 +98,8 @@ class Dispatcher:
     def next_due_us(self) -> int:
         """When something is to happen without a client's doing; NEVER_US for never."""
         due_us = self._in_flight[0][0] if self._in_flight else NEVER_US
+        if self._deeds:
+            due_us = min(due_us, self._deeds[0][0])
         for process in self.processes.values():
             if process.deadline_ms is not None and process.deadline_ms * 1000 < due_us:
                 due_us = process.deadline_ms * 1000
@@ -118,6 +123,8 @@ class Dispatcher:
     def advance(self, now_us: int) -> None:
         """It is `now_us` now: deliver what has arrived, give Ticks that are due, run."""
         self.now_us = max(self.now_us, now_us)
+        while self._deeds and self._deeds[0][0] <= self.now_us:
+            heappop(self._deeds)[2]()
         self._collect_arrivals()
         self._run()
         now_ms = self.now_ms
@@ -152,6 +159,18 @@ class Dispatcher:
     def run(self) -> None:
         """Let the nodes talk until they have nothing more to say."""
         self._run()
+
+    def later(self, at_us: int, deed: Callable[[], None]) -> None:
+        """Do something at that time, between two dispatches and before what else is due then."""
+        self._sequence += 1
+        self.quiet_until_us = min(self.quiet_until_us, at_us)
+        heappush(self._deeds, (at_us, self._sequence, deed))
+
+    def tell(self, node_id: int, reply: Reply) -> None:
+        """Give a client what a broker answers."""
+        self.outlet.reply(node_id, reply)
+        for sink in self.reply_sinks:
+            sink(node_id, reply, self.now_us // 1000)
 
     def _collect_arrivals(self) -> None:
         in_flight = self._in_flight
@@ -215,14 +234,15 @@ class Dispatcher:
             if isinstance(effect, Send):
                 self._send(process, effect)
             elif isinstance(effect, Reply):
-                self._outlet.reply(process.node_id, effect)
-                for sink in self.reply_sinks:
-                    sink(process.node_id, effect, now_ms)
+                if self.gate is None:
+                    self.tell(process.node_id, effect)
+                else:
+                    self.gate.on_reply(process.node_id, effect)
             elif isinstance(effect, Note):
                 for note_sink in self.note_sinks:
                     note_sink(effect)
             elif isinstance(effect, CloseConnection):
-                self._outlet.close_connection(process.node_id, effect.connection_id, effect.reason)
+                self.outlet.close_connection(process.node_id, effect.connection_id, effect.reason)
             else:
                 assert isinstance(effect, Stopped), effect
                 self._die(process, DeathKind.CLEAN)
@@ -292,7 +312,7 @@ class Dispatcher:
         """A process starts, on the disk that it has.  It must be down."""
         process = self.processes[node_id]
         assert process.state is ProcessState.DOWN, process.state
-        process.node = process.build_node()
+        process.node = process.last_node = process.build_node()
         self._change(process, ProcessState.UP)
         if process.disk is not None:
             text = "process started" if not process.life else "process started again"
@@ -339,17 +359,24 @@ class Dispatcher:
         process.deadline_ms = None
         process.inbox.clear()
         self._shutdown_limits_us.pop(process.node_id, None)
+        if process.disk is None:
+            self.note(kinds.CONTROLLER_DOWN, "controller", "the active controller's process ended")
+            self._gone(process)
+            return
         subject = f"broker {process.node_id}"
         self.note(
-            kinds.BROKER_DOWN, subject, text or _DEATHS[how], broker=process.node_id, how=str(how)
+            kinds.BROKER_DOWN, subject, text or DEATHS[how], broker=process.node_id, how=str(how)
         )
-        if process.disk is not None and how is DeathKind.POWER:
+        if how is DeathKind.POWER:
             lost = process.disk.lose_unflushed()
             if lost:
                 text = f"{lost} records were not flushed and are gone, over all its logs"
                 self.note(kinds.RECORDS_LOST, subject, text, broker=process.node_id, records=lost)
-        elif process.disk is not None and how is DeathKind.WIPE:
+        elif how is DeathKind.WIPE:
             process.disk.wipe()
+        self._gone(process)
+
+    def _gone(self, process: Process) -> None:
         self._change(process, ProcessState.DOWN)
         for other in self.processes.values():
             if other.node is not None:
@@ -357,23 +384,17 @@ class Dispatcher:
 
     def _change(self, process: Process, state: ProcessState) -> None:
         was, process.state = process.state, state
-        self._outlet.process_changed(process, was)
+        self.outlet.process_changed(process, was)
 
     # --------------------------------------------------------------------------- the notes
 
-    def note(self, kind: str, subject: str, text: str, **data: Any) -> NoteId:
+    def note(
+        self, kind: str, subject: str, text: str, *, cause: NoteId | None = None, **data: Any
+    ) -> NoteId:
         """Tell what was done to the cluster from outside."""
         self._notes += 1
         note_id = (RUNTIME_ID, self._notes)
-        note = Note(note_id, self.now_ms, kind, subject, text, None, data)
+        note = Note(note_id, self.now_ms, kind, subject, text, cause, data)
         for sink in self.note_sinks:
             sink(note)
         return note_id
-
-
-_DEATHS: Final = {
-    DeathKind.CLEAN: "process ended after a controlled shutdown",
-    DeathKind.KILL: "process killed; its disk keeps what was written",
-    DeathKind.POWER: "power lost; what was not flushed is gone",
-    DeathKind.WIPE: "process killed and its disk wiped",
-}

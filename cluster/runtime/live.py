@@ -27,7 +27,7 @@ from gevent.hub import Hub
 from cluster.broker.channel import Channel
 from cluster.broker.connection_quotas import ConnectionQuotas
 from cluster.config.definitions import BrokerConfig
-from cluster.contract import Event, Reply
+from cluster.contract import Event, Reply, Request
 from cluster.network.connection import Connection
 from cluster.network.listener import Limits, Listener, ReservedPort
 from cluster.runtime.build import Plan
@@ -210,7 +210,9 @@ class LiveDriver:
         self.dispatcher.at(now_us)
 
     def deliver(self, node_id: int, event: Event) -> None:
-        self.dispatcher.hand_in(node_id, event)
+        gate = self.dispatcher.gate
+        if gate is None or not isinstance(event, Request) or gate.admit(node_id, event):
+            self.dispatcher.hand_in(node_id, event)
 
     def defer(self, node_id: int, event: Event) -> None:
         self._deferred.append((node_id, event))
@@ -337,6 +339,9 @@ class LiveDriver:
         if connection is not None:
             connection.close(reason)
 
+    def _has_no_rules(self) -> bool:
+        return self.dispatcher.gate is None
+
     def process_changed(self, process: Process, was: ProcessState) -> None:
         """Outlet: sockets follow the process."""
         node_id = process.node_id
@@ -352,7 +357,7 @@ class LiveDriver:
         else:
             node: Any = process.node
             self.listeners[node_id] = Listener(
-                node_id, port, Channel(node), partial(_limits_of_node, node),
+                node_id, port, Channel(node, self._has_no_rules), partial(_limits_of_node, node),
                 ConnectionQuotas(node), self, gevent.get_hub(),
             )  # fmt: skip
 

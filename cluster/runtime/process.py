@@ -56,8 +56,8 @@ class Process:
     """
 
     __slots__ = (
-        "build_node", "deadline_ms", "disk", "inbox", "last_node", "life", "node", "node_id", "state",
-        "touched",
+        "build_node", "deadline_ms", "disk", "inbox", "last_node", "life", "node", "node_id",
+        "state", "touched",
     )  # fmt: skip
 
     def __init__(

@@ -17,9 +17,11 @@ from cluster.controller.metadata import PartitionRegistration
 from cluster.network.rules import Rule, RuleBook, RuleError
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.releases import Release, find_release
+from cluster.runtime.admin import Admin
 from cluster.runtime.asking import Asking, elect_request
 from cluster.runtime.build import Plan
 from cluster.runtime.dispatch import Dispatcher
+from cluster.runtime.gate import Gate, RuleStatus
 from cluster.runtime.links import Links
 from cluster.runtime.process import DeathKind, ProcessState
 from cluster.runtime.settled import Settled
@@ -41,6 +43,7 @@ class Verbs:
         self._plan = plan
         self._dispatcher = dispatcher
         self._asking = Asking(dispatcher)
+        self.admin = Admin(self._asking)
 
     # ------------------------------------------------------------------------ processes
 
@@ -147,6 +150,8 @@ class Verbs:
             names = () if gate is None else gate.book.entries
             raise ClusterError(f"rule {name}: {unknown('rule', name, names)}")
         gate.remove(name)
+        if gate.is_idle:
+            self._dispatcher.gate = None
 
     def clear_rules(self) -> None:
         """End all rules."""

@@ -27,9 +27,11 @@ from cluster.contract import (
     Request,
 )
 from cluster.network.fabric import Link
+from cluster.network.rules import Rule
 from cluster.runtime.build import Plan, build
 from cluster.runtime.clients import FIRST_CLIENT_ID, ClientConnection, ClientWire
 from cluster.runtime.dispatch import MAX_IDLE, Dispatcher
+from cluster.runtime.gate import RuleStatus
 from cluster.runtime.process import Process, ProcessState
 from cluster.runtime.status import ClusterStatus, cluster_status
 from cluster.runtime.verbs import ClusterError, Verbs, death_kind
@@ -208,6 +210,24 @@ class VirtualDriver:
             raise ClusterError("the controller did not answer within 10 s")
         self.verbs.check_elected(topic, partition, answers[0])
         return self.verbs.leader(topic, partition)
+
+    def add_rule(self, rule: Rule) -> str:
+        """Put a rule of protocol faults in force; returns its name."""
+        return self.verbs.add_rule(rule)
+
+    def remove_rule(self, name: str) -> None:
+        """End a rule."""
+        self.verbs.remove_rule(name)
+        self._settle()
+
+    def clear_rules(self) -> None:
+        """End all rules."""
+        self.verbs.clear_rules()
+        self._settle()
+
+    def rules(self) -> tuple[RuleStatus, ...]:
+        """The rules in force, and how often each applied."""
+        return self.verbs.rules()
 
     def status(self) -> ClusterStatus:
         """Everything at this moment."""
