@@ -25,7 +25,8 @@ class Disk:
     """See module.  `logs` keeps the order of creation."""
 
     __slots__ = (
-        "_dir_of", "_preferred", "broker_epoch", "clean_shutdown", "dirs", "logs", "runs",
+        "_dir_of", "_preferred", "broker_epoch", "clean_shutdown", "dirs", "is_full", "logs",
+        "runs",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -40,6 +41,8 @@ class Disk:
         """Of the last run, -1 for none: sent in the next registration (KIP-966)."""
         self.clean_shutdown = False
         """Whether the last run ended by a controlled shutdown (.kafka_cleanshutdown)."""
+        self.is_full = False
+        """No space is left: no broker can run on it."""
         self.runs = 0
         """How many processes have run on it; goes on counting when the disk is replaced."""
 

@@ -42,7 +42,7 @@ class Plan(Struct):
     disks: dict[int, Disk]
     rngs: dict[int, Random]
     addresses: dict[int, tuple[str, int]]
-    """By broker id: host and port that clients are told."""
+    """By broker id: host and port that clients are told, from its next start on."""
     releases: dict[int, Release]
     """By broker id: as which release it starts next."""
 
@@ -60,7 +60,7 @@ def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
     for spec in specs:
         config = topology.broker_config(spec.id, _defaults_for(len(specs)))
         builder = _broker_builder(
-            spec, config, disks[spec.id], addresses[spec.id], rngs[spec.id], cluster_id, releases
+            spec, config, disks[spec.id], addresses, rngs[spec.id], cluster_id, releases
         )
         processes.append(Process(spec.id, builder, disks[spec.id]))
     fabric = _fabric(topology, node_ids, Random(f"{seed}/fabric"))
@@ -92,12 +92,11 @@ def _controller_builder(
 
 
 def _broker_builder(
-    spec: BrokerSpec, config: BrokerConfig, disk: Disk, address: tuple[str, int], rng: Random,
-    cluster_id: str, releases: Mapping[int, Release],
+    spec: BrokerSpec, config: BrokerConfig, disk: Disk, addresses: Mapping[int, tuple[str, int]],
+    rng: Random, cluster_id: str, releases: Mapping[int, Release],
 ) -> Callable[[], Node]:  # fmt: skip
-    host, port = address
     return lambda: BrokerNode(
-        spec.id, config, disk, host, port, spec.rack, rng, cluster_id, releases[spec.id]
+        spec.id, config, disk, *addresses[spec.id], spec.rack, rng, cluster_id, releases[spec.id]
     )
 
 

@@ -87,5 +87,8 @@ class Outlet(Protocol):
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
         """Close a client's connection."""
 
+    def new_port(self, node_id: int) -> int:
+        """Let a broker that is down listen on another port from its next start on."""
+
     def process_changed(self, process: Process, was: ProcessState) -> None:
         """`process.state` is no longer `was`: open, close, silence or wake its sockets."""

@@ -25,6 +25,7 @@ from cluster.runtime.gate import Gate, RuleStatus
 from cluster.runtime.links import Links
 from cluster.runtime.process import DeathKind, ProcessState
 from cluster.runtime.settled import Settled
+from cluster.trace import kinds
 
 SHUT_DOWN_LIMIT_S: Final = 30.0
 """A controlled shutdown that takes longer becomes a kill."""
@@ -59,9 +60,38 @@ class Verbs:
     def start(self, broker_id: int, kafka_version: str | None = None) -> None:
         """Start a process that is down; as another release from now on, if one is named."""
         self._process(broker_id, ProcessState.DOWN)
+        disk = self._plan.disks.get(broker_id)
+        if disk is not None and disk.is_full:
+            raise ClusterError(f"broker {broker_id} cannot start: its disk is full")
         if kafka_version is not None:
             self._plan.releases[broker_id] = release(kafka_version)
         self._dispatcher.start(broker_id)
+
+    def readdress(self, broker_id: int) -> None:
+        """Let a broker that is down come back on another port; clients learn it by metadata."""
+        self._process(broker_id, ProcessState.DOWN)
+        host, _ = self._plan.addresses[self.broker(broker_id)]
+        port = self._dispatcher.outlet.new_port(broker_id)
+        self._plan.addresses[broker_id] = (host, port)
+        self._dispatcher.note(
+            kinds.BROKER_READDRESSED, f"broker {broker_id}", f"will listen on {host}:{port}",
+            broker=broker_id, host=host, port=port,
+        )  # fmt: skip
+
+    def fill_disk(self, broker_id: int) -> None:
+        """A broker's only log directory is full: the broker halts, and cannot start until there is
+        room again.  Kafka: LogDirFailureChannel, "all log dirs have failed"."""
+        self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
+        self._plan.disks[self.broker(broker_id)].is_full = True
+        self._dispatcher.note(
+            kinds.DISK_FULL, f"broker {broker_id}",
+            "no space left on its only log directory: the broker halts", broker=broker_id,
+        )  # fmt: skip
+        self._dispatcher.take_down(broker_id, DeathKind.KILL)
+
+    def free_disk(self, broker_id: int) -> None:
+        """There is room on a broker's disk again; it may be started."""
+        self._plan.disks[self.broker(broker_id)].is_full = False
 
     def pause(self, broker_id: int) -> None:
         """Let a process stand still."""

@@ -362,6 +362,9 @@ class VirtualDriver:
             self.trace.append(f"broker {node_id} closes connection {connection_id}: {reason}")
             self._refuse(connection)
 
+    def new_port(self, node_id: int) -> int:
+        return max(port for _, port in self.plan.addresses.values()) + 1
+
     def process_changed(self, process: Process, was: ProcessState) -> None:
         if process.state is ProcessState.DOWN:
             for connection in tuple(self._connections.values()):

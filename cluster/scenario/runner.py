@@ -157,7 +157,7 @@ class Runner:
         except ClusterError as error:
             stage.refuse(f"{self._name(step)}: {error}")
             return
-        if undo is None:
+        if undo is None or not (step.action.IS_FAULT or step.options.for_):
             return
         self._undo_count += 1
         number = self._undo_count
@@ -184,6 +184,8 @@ class Runner:
 def mend(stage: StageBase) -> None:
     """Undo every fault that a cluster may have: links, pauses, deaths."""
     stage.verbs.heal(None, None)
+    for disk in stage.plan.disks.values():
+        disk.is_full = False
     for broker_id in (stage.verbs.settled.controller_id, *stage.plan.addresses):
         state = stage.dispatcher.processes[broker_id].state
         if state is ProcessState.PAUSED:

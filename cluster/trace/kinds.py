@@ -11,6 +11,8 @@ from typing import Final
 
 BROKER_STARTED: Final = "broker_started"
 BROKER_DOWN: Final = "broker_down"  # its process went: kill, power, wipe, clean (data: how)
+BROKER_READDRESSED: Final = "broker_readdressed"  # data: broker, host, port
+DISK_FULL: Final = "disk_full"
 BROKER_PAUSED: Final = "broker_paused"
 BROKER_RESUMED: Final = "broker_resumed"
 BROKER_REGISTERED: Final = "broker_registered"

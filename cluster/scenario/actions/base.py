@@ -69,6 +69,8 @@ class Action(Struct, frozen=True):
     """One thing to do.  A base: each kind has its own `do`."""
 
     VERB: ClassVar[str] = ""
+    IS_FAULT: ClassVar[bool] = True
+    """Undone when the scenario's end mends everything; else only after `for`."""
     SHORT: ClassVar[str] = ""
     """The field that a value which is no mapping stands for."""
 
