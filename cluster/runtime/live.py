@@ -53,7 +53,7 @@ class LiveDriver:
     """Runs a plan's nodes.  `run` owns the calling thread, `call` and `stop` are for others."""
 
     def __init__(
-        self, plan: Plan, ports: Mapping[int, ReservedPort],
+        self, plan: Plan, ports: dict[int, ReservedPort],
         log: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         self.plan = plan
@@ -341,6 +341,13 @@ class LiveDriver:
 
     def _has_no_rules(self) -> bool:
         return self.dispatcher.gate is None
+
+    def new_port(self, node_id: int) -> int:
+        """Outlet: a broker that is down will listen elsewhere."""
+        old = self.ports[node_id]
+        self.ports[node_id] = fresh = ReservedPort(old.host, 0)
+        old.release()
+        return fresh.port
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
         """Outlet: sockets follow the process."""
