@@ -142,6 +142,7 @@ class Consumer:
             self.deadline_ms = None if self.is_done else self._begins_ms
             return
         self._quiet_until_ms = 0
+        self.coordinator.retry_ms = NEVER_MS
         network, group = self.network, self.group
         if now_ms >= network.due_ms:
             network.poll(now_ms)

@@ -89,7 +89,8 @@ class Membership:
 
 class Coordinator:
     """Where the coordinator is.  `fatal`: the error that the application gets, "" for none.
-    `retry_ms`: when `is_ready` may have another answer without one from a broker."""
+    `retry_ms`: when `is_ready` may have another answer without one from a broker; it is as of the
+    present turn of the consumer, which sets it back."""
 
     def __init__(self, settings: ConsumerSettings, metadata: Metadata, network: Network) -> None:
         self.fatal = ""
@@ -114,7 +115,6 @@ class Coordinator:
 
     def is_ready(self, now_ms: int) -> bool:
         """Whether it can be asked now; if not, it is looked for, or connected to."""
-        self.retry_ms = NEVER_MS
         connection = self._connection
         if connection != NOBODY:
             network = self._network
