@@ -228,7 +228,7 @@ class Gate:
             return True
         rest = None if wanted is None else answers.rest(request.body)
         if rest is None:
-            self._dispatcher.tell(node.node_id, Reply(request, told))
+            self._answer_for(node.node_id, request, told)
             return False
         request.body = rest
 
@@ -240,10 +240,17 @@ class Gate:
 
     def _answer_stale(self, image: StaleImage, node: BrokerNode, request: Request) -> bool:
         dispatcher, node_id = self._dispatcher, node.node_id
-        dispatcher.tell(node_id, Reply(request, image.answer(node, request, dispatcher.now_ms)))
+        self._answer_for(node_id, request, image.answer(node, request, dispatcher.now_ms))
         # What the handler had the broker ask (a topic to be created) goes out with its next step.
         dispatcher.deliver(node_id, Tick())
         return False
+
+    def _answer_for(self, node_id: int, request: Request, body: Any) -> None:
+        """Answer a request that the broker never sees; who watches sees it come, and its answer."""
+        dispatcher = self._dispatcher
+        if dispatcher.tap is not None:
+            dispatcher.tap(dispatcher.now_us, node_id, request)
+        dispatcher.tell(node_id, Reply(request, body))
 
     # ----------------------------------------------------------------------- the way back
 

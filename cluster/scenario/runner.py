@@ -184,6 +184,7 @@ class Runner:
 def mend(stage: StageBase) -> None:
     """Undo every fault that a cluster may have: links, pauses, deaths."""
     stage.verbs.heal(None, None)
+    stage.verbs.clear_rules()
     for disk in stage.plan.disks.values():
         disk.is_full = False
     for broker_id in (stage.verbs.settled.controller_id, *stage.plan.addresses):

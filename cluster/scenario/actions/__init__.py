@@ -6,6 +6,7 @@ from cluster.scenario.actions import faults as faults
 from cluster.scenario.actions import leaders as leaders
 from cluster.scenario.actions import machines as machines
 from cluster.scenario.actions import network as network
+from cluster.scenario.actions import rules as rules
 from cluster.scenario.actions import waiting as waiting
 from cluster.scenario.actions.base import ACTIONS, Action, Stage
 
