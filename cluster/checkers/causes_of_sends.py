@@ -13,7 +13,6 @@ from cluster.checkers.facts import OF_LEADERS, Facts, between, link
 from cluster.checkers.ground import Append
 from cluster.checkers.history import Anomaly, Link, shown
 from cluster.clients.ledger import Partition
-from cluster.contract import Note
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode, error_of
 
@@ -152,9 +151,5 @@ def _meanwhile(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> 
     """Changes of leader in that time with their causes, and what was done to the cluster."""
     for note in between(facts.of_partition(partition, *OF_LEADERS), from_ms, to_ms):
         yield from facts.with_causes(note)
-    for note in between(facts.notes, from_ms, to_ms, _is_deed):
+    for note in between(facts.notes, from_ms, to_ms, facts.is_deed):
         yield link(note)
-
-
-def _is_deed(note: Note) -> bool:
-    return note.note_id[0] == -1

@@ -16,6 +16,7 @@ from cluster.checkers.recorder import Answer, Recorder
 from cluster.clients.ledger import Partition, Send
 from cluster.contract import Note, NoteId, Request
 from cluster.controller.metadata import PartitionRegistration
+from cluster.runtime.dispatch import RUNTIME_ID
 from cluster.trace import kinds
 
 CHANGES_OF_STATE: Final = {
@@ -42,6 +43,8 @@ class Facts:
         self._of_partition: dict[Partition, list[Note]] = {}
         self._of_broker: dict[int, list[Note]] = {}
         self.of_links: list[Note] = []
+        self._sets_changed: dict[tuple[str, int], None] = {}
+        """When links were cut or healed by sets, which is told once for all of them."""
         for note in self.notes:
             self._index(note)
         self._answers: dict[tuple[int, int], Answer] | None = None
@@ -55,6 +58,10 @@ class Facts:
             self._of_partition.setdefault(key, []).append(note)
         if note.kind in (kinds.LINK_CUT, kinds.LINK_HEALED):
             self.of_links.append(note)
+        elif note.kind == kinds.NETWORK_CUT:
+            self._sets_changed[kinds.LINK_CUT, note.at_ms] = None
+        elif note.kind == kinds.NETWORK_HEALED:
+            self._sets_changed[kinds.LINK_HEALED, note.at_ms] = None
         elif isinstance(data.get("broker"), int) and "topic" not in data:
             self._of_broker.setdefault(data["broker"], []).append(note)
 
@@ -63,6 +70,12 @@ class Facts:
         return self._client_names.get(client_id, f"client {client_id}")
 
     # ---------------------------------------------------------------------------- of notes
+
+    def is_deed(self, note: Note) -> bool:
+        """Whether it tells what was done to the cluster, and no other note tells more of it."""
+        if note.note_id[0] != RUNTIME_ID:
+            return False
+        return (note.kind, note.at_ms) not in self._sets_changed
 
     def of_partition(self, partition: Partition, *wanted: str) -> list[Note]:
         """Its notes, oldest first; of these kinds only, if any are named."""

@@ -72,10 +72,10 @@ def _read(
             for violation, text in _differing(ground, log, other, registration.leader):
                 subject = f"{name} on broker {broker}"
                 finals.violations.append(Violation(violation, now_ms, subject, text))
-    if log.log_start_offset > 0:
-        finals.deleted.append((partition, 0, log.log_start_offset - 1))
     if partition[0].startswith(INTERNAL):
         return
+    if log.log_start_offset > 0:
+        finals.deleted.append((partition, 0, log.log_start_offset - 1))
     start, contents = log.log_start_offset, recorder.contents
     records = [entry for batch in log.batches_from(start) for entry in contents.of(batch)]
     if records and records[0][0] < start:

@@ -16,7 +16,6 @@ from cluster.checkers.history import Link
 from cluster.clients.ledger import Partition
 from cluster.contract import CONTROLLER_ID, Note
 from cluster.controller.metadata import PartitionRegistration
-from cluster.runtime.dispatch import RUNTIME_ID
 from cluster.trace import kinds
 
 _KINDS: Final = (*CHANGES_OF_STATE, kinds.BROKER_FENCED, kinds.LINK_CUT, kinds.LINK_HEALED)
@@ -55,7 +54,7 @@ def reasons_of(
 def _concerns(facts: Facts, ground: Ground, note: Note, clients: Sequence[int]) -> bool:
     """Whether something that was done to the cluster was done to this partition's brokers, or
     between one of them and these clients."""
-    if note.note_id[0] != RUNTIME_ID:
+    if not facts.is_deed(note):
         return False
     registration = facts.registration(ground, note.at_ms)
     replicas = () if registration is None else registration.replicas
