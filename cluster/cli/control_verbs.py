@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from msgspec.structs import replace
+
 from cluster.cli.control import ControlError
 from cluster.cli.control_server import Verb
 from cluster.contract import Note
@@ -20,7 +22,13 @@ from cluster.trace import kinds
 from cluster.trace.render import fold, folded_line, note_line, note_values, plain
 
 QUIET_KINDS: Final = frozenset(
-    {kinds.BECAME_LEADER, kinds.BECAME_FOLLOWER, kinds.BROKER_REGISTERED}
+    {
+        kinds.BECAME_LEADER,
+        kinds.BECAME_FOLLOWER,
+        kinds.BROKER_REGISTERED,
+        kinds.LINK_CUT,
+        kinds.LINK_HEALED,
+    }  # fmt: skip
 )
 """Consequences on each broker of what another line tells already; `events` shows them too."""
 
@@ -38,6 +46,8 @@ class Handle(Protocol):
     def resume(self, broker_id: int) -> Any: ...
     def start(self, broker_id: int, *, kafka_version: str | None = None) -> Any: ...
     def elect(self, topic: str, partition: int) -> Any: ...
+    @property
+    def whole(self) -> Any: ...
     def move(self, topic: str, partition: int, to: int) -> Any: ...
 
 
@@ -60,6 +70,7 @@ class Verbs:
             "start": self._start,
             "resume": self._resume,
             "elect": self._elect,
+            "fault": self._fault,
             "events": self._events,
             "down": self._down,
         }
@@ -151,6 +162,24 @@ class Verbs:
         if to is None:
             return self._done(lambda: self._cluster.elect(found.topic, found.partition))
         return self._done(lambda: self._cluster.move(found.topic, found.partition, target))
+
+    def _fault(self, request: Mapping[str, Any]) -> Any:
+        """Any deed of scenario files; what follows at once is told."""
+        from cluster.scenario.deeds import perform
+        from cluster.scenario.loader import ScenarioError, parse_deed
+        from cluster.scenario.words import moment
+
+        try:
+            step = parse_deed(str(request.get("deed", "")))
+            if "for" in request:
+                options = replace(step.options, for_=moment(str(request["for"])))
+                step = replace(step, options=options)
+        except ScenarioError as error:
+            raise ControlError("; ".join(problem.text for problem in error.problems), 2) from None
+        except ValueError as error:
+            raise ControlError(f"--for {request['for']}: {error}", 2) from None
+        result: dict[str, Any] = self._done(lambda: perform(self._cluster.whole, step))
+        return result
 
     def _down(self, request: Mapping[str, Any]) -> Any:
         self._stop()

@@ -26,7 +26,9 @@ VERBS: Final = {
     "elect": "Elect the preferred leader of a partition, or move it to a broker.",
     "events": "Show what has happened and why; --follow goes on.",
     "down": "Stop the running cluster.",
+    "fault": "Do to the running cluster what a scenario's step can do.",
     "scenario": "Run scenario files, live or in virtual time; or check them.",
+    "schema": "Print the JSON Schema of topology or scenario files.",
     "explain": "Tell a run directory as a story: each change, its cause, the logs.",
     "demo": "Kill a leader under load and count: nothing acked is lost.",
 }

@@ -81,6 +81,11 @@ class Cluster:
         return self._verbs
 
     @property
+    def whole(self) -> Cluster:
+        """Itself, for those who are given a part of its interface."""
+        return self
+
+    @property
     def broker_ids(self) -> tuple[int, ...]:
         """Ids of all brokers, up or not."""
         return tuple(self.plan.addresses)

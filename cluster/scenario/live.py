@@ -39,9 +39,10 @@ class LiveStage(StageBase):
         self._clients = LiveClients(driver, seed)
         self._began_ms = driver.now_ms()
         self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
-        self._looker = gevent.spawn(self._look)
+        self._looker: gevent.Greenlet | None = None
+        """While there is something to look out for."""
         self._over = Event()
-        self._is_over: Callable[[], bool] = lambda: False
+        self._is_over: Callable[[], bool] | None = None
 
     @property
     def now_ms(self) -> int:
@@ -53,6 +54,7 @@ class LiveStage(StageBase):
 
     def when(self, holds: Callable[[], bool], deed: Callable[[], None]) -> None:
         self._waiting.append((holds, deed))
+        self._look_out()
 
     def _add(self, client: Client) -> Wire:
         return self._clients.add_client(client)
@@ -62,8 +64,12 @@ class LiveStage(StageBase):
         deed()
         self.driver.settle()
 
+    def _look_out(self) -> None:
+        if self._looker is None:
+            self._looker = gevent.spawn(self._look)
+
     def _look(self) -> None:
-        while True:
+        while self._waiting or self._is_over is not None:
             gevent.sleep(LOOK_S)
             self.driver.wake()
             for entry in tuple(self._waiting):
@@ -71,8 +77,10 @@ class LiveStage(StageBase):
                 if holds():
                     self._waiting.remove(entry)
                     self._do(deed)
-            if self._is_over():
+            if self._is_over is not None and self._is_over():
+                self._is_over = None
                 self._over.set()
+        self._looker = None
 
     # --------------------------------------------------------------- in the caller's thread
 
@@ -86,6 +94,7 @@ class LiveStage(StageBase):
         is called a few times a second."""
         self._over.clear()
         self._is_over = is_over
+        self.driver.call(self._look_out)
         until = time.monotonic() + limit_ms / 1000
         while not self._over.wait(0.05):
             progress(self.now_ms)
@@ -95,7 +104,8 @@ class LiveStage(StageBase):
 
     def close(self) -> None:
         """In the driver's thread: let go of the clients."""
-        self._looker.kill(block=False)
+        if self._looker is not None:
+            self._looker.kill(block=False)
         self._clients.close()
 
 

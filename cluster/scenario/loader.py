@@ -253,6 +253,25 @@ def _action(reading: Reading, node: Map, verb: str, path: str) -> Any:
     return read_struct(reading, entry.value, join(path, verb), cls, f"key of {verb}", cls.SHORT)
 
 
+def read_deed(node: Node, source: str) -> Step:
+    """A deed alone, as in a step: `{isolate: leader(orders-0), for: 5s}`; no trigger."""
+    reading = Reading(source)
+    step = _step(reading, node, "")
+    if step is not None and step.trigger != Trigger():
+        reading.wrong(node, "", "a deed is done now: it takes no at, after, when or every")
+    if reading.problems or step is None:
+        raise ScenarioError(reading.problems)
+    return step
+
+
+def parse_deed(text_: str, source: str = "") -> Step:
+    """A deed from YAML text: `isolate: leader(orders-0)`, or `heal`."""
+    node, problems = from_yaml(text_, source)
+    if node is None or problems:
+        raise ScenarioError(problems or [Problem(source, 0, 0, "", "nothing to do")])
+    return read_deed(node, source)
+
+
 def _part(node: Map, keys: tuple[str, ...]) -> Map:
     entries = {key: entry for key, entry in node.entries.items() if key in keys}
     return Map(entries, node.line, node.column)

@@ -1,0 +1,83 @@
+"""Deeds of scenarios on a live cluster at hand, from Python and from the command line.
+
+Owns: doing one deed by its name, now.  Never: knows what it does (actions/).
+
+    undo = do(cluster, "isolate", nodes="leader(orders-0)")
+    do(cluster, "kill", "any broker")
+    do(cluster, "slow", nodes=3, latency="50ms", undone_after="5s")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from cluster.checkers.history import Ledger
+from cluster.config.tree import Entry, Map, from_python
+from cluster.runtime.cluster import Cluster
+from cluster.runtime.verbs import ClusterError
+from cluster.scenario.live import LiveStage
+from cluster.scenario.loader import parse_deed, read_deed
+from cluster.scenario.model import Step
+
+_STAGES: WeakKeyDictionary[Cluster, LiveStage] = WeakKeyDictionary()
+
+
+def do(
+    cluster: Cluster, verb: str, short: Any = None, *, undone_after: Any = None, **keys: Any
+) -> Callable[[], None]:
+    """Do a deed with the keys that it has in a scenario file, or with its one value; returns what
+    undoes it.  ScenarioError for a deed that does not exist or wrong keys, ClusterError for one
+    that cannot be done."""
+    entries = {verb: Entry(from_python(keys or short))}
+    if undone_after is not None:
+        entries["for"] = Entry(from_python(undone_after))
+    return perform(cluster, read_deed(Map(entries), ""))
+
+
+def do_text(cluster: Cluster, text: str) -> Callable[[], None]:
+    """The same from YAML: `isolate: leader(orders-0)`, or `heal`."""
+    return perform(cluster, parse_deed(text))
+
+
+def perform(cluster: Cluster, step: Step) -> Callable[[], None]:
+    """Do the deed of a step now; returns what undoes it, which happens by itself after `for`."""
+
+    def act() -> Callable[[], None]:
+        stage = _stage(cluster)
+        problems = len(stage.problems)
+        if step.options.as_:
+            stage.remember(step.options.as_, step.action.affected(stage))
+        undo = step.action.do(stage)
+        if len(stage.problems) > problems:
+            raise ClusterError(stage.problems[-1])
+        undo = _once(undo) if undo is not None else _nothing
+        if step.options.for_ is not None:
+            stage.at(stage.now_ms + step.options.for_.low_ms, undo)
+        return undo
+
+    undo = cluster.call(act)
+    return lambda: cluster.call(undo)
+
+
+def _stage(cluster: Cluster) -> LiveStage:
+    """One for each cluster, so that names and randomness go on; in the driver's thread."""
+    stage = _STAGES.get(cluster)
+    if stage is None:
+        stage = _STAGES[cluster] = LiveStage(cluster, cluster.seed, Ledger())
+    return stage
+
+
+def _once(undo: Callable[[], None]) -> Callable[[], None]:
+    left = [undo]
+
+    def act() -> None:
+        if left:
+            left.pop()()
+
+    return act
+
+
+def _nothing() -> None:
+    """A deed that cannot be undone."""
