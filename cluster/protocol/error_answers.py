@@ -94,11 +94,14 @@ class ErrorAnswers:
         self._error = int(error)
         self._name_of = name_of
         self._wanted = wanted
-        self._limit = depth_limit(api_key, error, wanted)
         api = APIS[api_key].name
         self._asked = message_schema(api + "Request").top
         self._told = message_schema(api + "Response").top
         self._top = m.message_class(api + "Response")
+        limit = depth_limit(api_key, error, wanted)
+        if limit is not None and not _bears_errors(self._told, version, limit):
+            limit = None  # old versions of some have no such place
+        self._limit = limit
 
     # --------------------------------------------------------------- an answer out of nothing
 
@@ -365,10 +368,15 @@ def _merged(struct: StructSchema, top: Any, cls: Any, answer: Any, errors: Any) 
 
 
 @cache
-def _bears_errors(struct: StructSchema, version: int) -> bool:
+def _bears_errors(struct: StructSchema, version: int, depth: int = 99) -> bool:
     return any(
         field.name in ERROR_FIELDS
-        or (field.is_array and field.struct is not None and _bears_errors(field.struct, version))
+        or (
+            depth > 0
+            and field.is_array
+            and field.struct is not None
+            and _bears_errors(field.struct, version, depth - 1)
+        )
         for field in struct.fields
         if field.is_in(version)
     )

@@ -17,7 +17,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from functools import partial
 from typing import Any, Final, TypeVar
 
 import gevent
@@ -339,9 +338,6 @@ class LiveDriver:
         if connection is not None:
             connection.close(reason)
 
-    def _has_no_rules(self) -> bool:
-        return self.dispatcher.gate is None
-
     def new_port(self, node_id: int) -> int:
         """Outlet: a broker that is down will listen elsewhere."""
         old = self.ports[node_id]
@@ -364,8 +360,8 @@ class LiveDriver:
         else:
             node: Any = process.node
             self.listeners[node_id] = Listener(
-                node_id, port, Channel(node, self._has_no_rules), partial(_limits_of_node, node),
-                ConnectionQuotas(node), self, gevent.get_hub(),
+                node_id, port, Channel(node, lambda: self.dispatcher.gate is None),
+                lambda: limits_of(node.config), ConnectionQuotas(node), self, gevent.get_hub(),
             )  # fmt: skip
 
 
@@ -390,10 +386,6 @@ class _Settled:
             self._future.set_result(greenlet.value)
         else:
             self._future.set_exception(greenlet.exception)
-
-
-def _limits_of_node(node: Any) -> Limits:
-    return limits_of(node.config)
 
 
 def limits_of(config: BrokerConfig) -> Limits:

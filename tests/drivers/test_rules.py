@@ -1,0 +1,388 @@
+"""Protocol faults on both clocks: what the client sees, and what happened at the broker."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any
+
+import pytest
+
+from cluster import rule
+from cluster.contract import Note
+from cluster.network.rules import Rule
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.framing import decode_response_frame, encode_request_frame
+from cluster.protocol.records import Record, build_batch
+from cluster.runtime.verbs import ClusterError
+from tests.drivers.conftest import (
+    PRODUCE_VERSION,
+    LiveWorld,
+    OneAnswer,
+    VirtualWorld,
+    read_frame,
+)
+
+SILENCE_MS = 150
+CLOSED, SILENT = "closed", "silent"
+LIST_VERSION, METADATA_VERSION, FETCH_VERSION = 7, 12, 12
+
+
+class LiveLine:
+    """One connection to a broker of a live cluster."""
+
+    def __init__(self, world: LiveWorld, broker_id: int) -> None:
+        self.sock = socket.create_connection(world.cluster.plan.addresses[broker_id], timeout=5)
+        self.asked: list[tuple[int, int]] = []
+
+    def send(self, api_key: int, version: int, body: Any) -> None:
+        self.asked.append((api_key, version))
+        number = len(self.asked)
+        frame = encode_request_frame(api_key, version, number, "test", body)
+        self.sock.sendall(b"".join(frame))
+
+    def outcome(self, limit_ms: int = 5_000) -> Any:
+        self.sock.settimeout(limit_ms / 1000)
+        try:
+            frame = read_frame(self.sock)
+        except TimeoutError:
+            return SILENT
+        except (AssertionError, ConnectionError):
+            return CLOSED
+        number, body = decode_response_frame(
+            *self.asked[int.from_bytes(frame[:4], "big") - 1], frame
+        )
+        assert number <= len(self.asked)
+        return body
+
+    def close(self) -> None:
+        self.sock.close()
+
+
+class VirtualLine:
+    """One connection to a broker in virtual time."""
+
+    def __init__(self, world: VirtualWorld, broker_id: int) -> None:
+        self.driver, self.broker_id = world.driver, broker_id
+        self.client = OneAnswer()
+        self.driver.add_client(self.client)
+
+    def send(self, api_key: int, version: int, body: Any) -> None:
+        self.client.wire.send(self.broker_id, api_key, version, body)
+
+    def outcome(self, limit_ms: int = 5_000) -> Any:
+        answers, lost = self.client.answers, self.client.lost
+        if not self.driver.run_until_condition(lambda: bool(answers or lost), limit_ms):
+            return SILENT
+        return answers.pop(min(answers)) if answers else CLOSED
+
+    def close(self) -> None:
+        self.client.wire.disconnect(self.broker_id)
+
+
+class Stage:
+    """A world, its lines, and its rules."""
+
+    def __init__(self, world: Any) -> None:
+        self.world: Any = world
+        self.lines: list[Any] = []
+        self.rules = world.cluster if isinstance(world, LiveWorld) else world.driver
+        world.wait_for_isr(1, 2, 3)
+
+    def line(self, broker_id: int = 1) -> Any:
+        kind: Any = LiveLine if isinstance(self.world, LiveWorld) else VirtualLine
+        self.lines.append(kind(self.world, broker_id))
+        return self.lines[-1]
+
+    def add(self, **words: Any) -> str:
+        name: str = self.rules.add_rule(rule(**words))
+        return name
+
+    def now_ms(self) -> float:
+        if isinstance(self.world, LiveWorld):
+            return time.monotonic() * 1000
+        return self.rules.now_ms
+
+    def hits(self) -> list[Note]:
+        if isinstance(self.world, LiveWorld):
+            return [x.note for x in self.rules.events() if x.note.kind == "rule_hit"]
+        return [note for note in self.rules.notes if note.kind == "rule_hit"]
+
+    def end(self) -> int:
+        """The log end of orders-0."""
+        return self.world.partition().log_end_offset or 0
+
+
+@pytest.fixture
+def stage(world: Any) -> Any:
+    made = Stage(world)
+    yield made
+    for line in made.lines:
+        line.close()
+
+
+def batch(value: bytes = b"v") -> bytes:
+    return bytes(build_batch([Record(0, 1_000, None, value, ())]))
+
+
+def produced(*partitions: int, acks: int = -1) -> tuple[int, int, Any]:
+    kind = m.ProduceRequest
+    data = [kind.PartitionProduceData(index=x, records=batch()) for x in partitions or (0,)]
+    topic = kind.TopicProduceData(name="orders", partition_data=data)
+    body = kind(acks=acks, timeout_ms=5_000, topic_data=[topic])
+    return ApiKey.PRODUCE, PRODUCE_VERSION, body
+
+
+def listed() -> tuple[int, int, Any]:
+    kind = m.ListOffsetsRequest
+    parts = [kind.ListOffsetsPartition(partition_index=x, timestamp=-1) for x in (0, 1)]
+    body = kind(replica_id=-1, topics=[kind.ListOffsetsTopic(name="orders", partitions=parts)])
+    return ApiKey.LIST_OFFSETS, LIST_VERSION, body
+
+
+def metadata() -> tuple[int, int, Any]:
+    return ApiKey.METADATA, METADATA_VERSION, m.MetadataRequest(topics=None)
+
+
+def codes(answer: Any) -> dict[int, int]:
+    """By partition, of an answer to Produce."""
+    return {
+        found.index: found.error_code
+        for topic in answer.responses
+        for found in topic.partition_responses
+    }
+
+
+def test_rules__an_error_is_told_to_the_third_call_and_nothing_is_appended(stage: Stage) -> None:
+    stage.add(api="Produce", topic="orders", partition=0, nth=3, answer="NOT_LEADER_OR_FOLLOWER")
+    line = stage.line()
+    found = []
+    for _ in range(4):
+        line.send(*produced())
+        found.append(codes(line.outcome())[0])
+    assert found == [0, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER, 0]
+    assert stage.end() == 3
+    (hit,) = stage.hits()
+    assert (hit.data["api"], hit.data["broker"], hit.data["client"][:4]) in (
+        ("Produce", 1, "test"), ("Produce", 1, "clie"),
+    )  # fmt: skip
+    assert hit.cause is not None
+    assert stage.rules.rules()[0].hits == 1
+
+
+def test_rules__only_the_partitions_meant_get_the_error(stage: Stage) -> None:
+    stage.add(api="Produce", topic="ord*", partition=0, answer="KAFKA_STORAGE_ERROR")
+    line = stage.line()
+    line.send(*produced(0, 1))
+    found = codes(line.outcome())
+    # Broker 1 does not lead partition 1: that answer is the broker's own.
+    assert found == {0: ErrorCode.KAFKA_STORAGE_ERROR, 1: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+    assert stage.end() == 0
+
+
+def test_rules__an_error_after_the_deed_leaves_the_record(stage: Stage) -> None:
+    stage.add(api="Produce", answer="REQUEST_TIMED_OUT", after=True)
+    line = stage.line()
+    line.send(*produced())
+    answer = line.outcome()
+    assert codes(answer) == {0: ErrorCode.REQUEST_TIMED_OUT}
+    assert answer.responses[0].partition_responses[0].base_offset == -1
+    assert stage.end() == 1
+
+
+def test_rules__an_error_without_a_reply_closes_the_connection(stage: Stage) -> None:
+    stage.add(api="Produce", answer="NOT_LEADER_OR_FOLLOWER")
+    line = stage.line()
+    line.send(*produced(acks=0))
+    assert line.outcome() == CLOSED
+    assert stage.end() == 0
+
+
+def test_rules__an_error_in_what_is_read(stage: Stage) -> None:
+    stage.add(api="ListOffsets", partition=1, answer="LEADER_NOT_AVAILABLE")
+    line = stage.line()
+    line.send(*listed())
+    found = {x.partition_index: x for x in line.outcome().topics[0].partitions}
+    assert (found[0].error_code, found[0].offset) == (0, 0)
+    assert (found[1].error_code, found[1].offset) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+
+
+def fetch(session_id: int = 0, epoch: int = 0, *partitions: int) -> tuple[int, int, Any]:
+    kind = m.FetchRequest
+    parts = [kind.FetchPartition(partition=x, partition_max_bytes=1 << 20) for x in partitions]
+    topics = [kind.FetchTopic(topic="orders", partitions=parts)] if parts else []
+    body = kind(
+        max_wait_ms=60_000, min_bytes=1, session_id=session_id, session_epoch=epoch, topics=topics
+    )
+    return ApiKey.FETCH, FETCH_VERSION, body
+
+
+def test_rules__a_fetch_session_is_told_of_a_partition_that_it_did_not_name(stage: Stage) -> None:
+    line, writer = stage.line(), stage.line()
+    writer.send(*produced())
+    writer.outcome()
+    line.send(*fetch(0, 0, 0))
+    session_id = line.outcome().session_id
+    assert session_id
+    name = stage.add(api="Fetch", topic="orders", partition=0, answer="FENCED_LEADER_EPOCH")
+    line.send(*fetch(session_id, 1))
+    # At once: the fetch would wait a minute otherwise.
+    (data,) = line.outcome().responses[0].partitions
+    assert (data.error_code, data.partition_index) == (ErrorCode.FENCED_LEADER_EPOCH, 0)
+    assert not data.records
+    stage.rules.remove_rule(name)
+    line.send(*fetch(session_id, 2, 0))
+    (data,) = line.outcome().responses[0].partitions
+    assert data.error_code == 0
+    assert data.records
+
+
+def test_rules__a_dropped_request_is_silence_and_nothing_overtakes_it(stage: Stage) -> None:
+    name = stage.add(api="Produce", nth=1, drop="request")
+    line = stage.line()
+    line.send(*produced())
+    line.send(*produced())
+    assert line.outcome(SILENCE_MS) == SILENT
+    assert stage.end() == 0
+    stage.rules.remove_rule(name)
+    assert line.outcome() == CLOSED
+
+
+@pytest.mark.parametrize(("close", "seen"), [(False, SILENT), (True, CLOSED)])
+def test_rules__a_dropped_reply_leaves_the_record(stage: Stage, close: bool, seen: str) -> None:
+    stage.add(api="Produce", nth=1, drop="reply", close=close)
+    line, other = stage.line(), stage.line()
+    line.send(*produced())
+    assert line.outcome(SILENCE_MS) == seen
+    assert stage.end() == 1
+    other.send(*produced())
+    assert codes(other.outcome()) == {0: 0}
+
+
+@pytest.mark.parametrize(("when", "end"), [("before", 0), ("after", 1)])
+def test_rules__a_connection_is_closed(stage: Stage, when: str, end: int) -> None:
+    stage.add(api="Produce", close=when)
+    line = stage.line()
+    line.send(*produced())
+    assert line.outcome() == CLOSED
+    assert stage.end() == end
+
+
+@pytest.mark.parametrize(("of", "end"), [("request", 0), ("reply", 1)])
+def test_rules__a_delay_holds_one_connection(stage: Stage, of: str, end: int) -> None:
+    stage.add(api="Produce", nth=1, delay_ms=300, of=of)
+    line = stage.line()
+    began = stage.now_ms()
+    line.send(*produced())
+    assert line.outcome(SILENCE_MS) == SILENT
+    assert stage.end() == end
+    assert codes(line.outcome()) == {0: 0}
+    assert stage.now_ms() - began >= 299
+    assert stage.end() == 1
+
+
+def test_rules__a_throttled_connection_is_told_at_once_and_heard_later(stage: Stage) -> None:
+    stage.add(api="Produce", times=1, throttle_ms=300)
+    line = stage.line()
+    began = stage.now_ms()
+    line.send(*produced())
+    assert line.outcome().throttle_time_ms == 300
+    assert stage.now_ms() - began < 250
+    line.send(*produced())
+    assert line.outcome().throttle_time_ms == 0
+    assert stage.now_ms() - began >= 299
+
+
+def test_rules__metadata_stays_as_it_was(stage: Stage) -> None:
+    line = stage.line()
+    stage.add(stale=True, broker=1)
+    stage.world.move("orders", 0, 2)
+    leaders = []
+    for asked in (line, stage.line(2)):
+        asked.send(*metadata())
+        (topic,) = [x for x in asked.outcome().topics if x.name == "orders"]
+        leaders.append(next(x.leader_id for x in topic.partitions if x.partition_index == 0))
+    assert leaders == [1, 2]
+    stage.rules.clear_rules()
+    line.send(*metadata())
+    (topic,) = [x for x in line.outcome().topics if x.name == "orders"]
+    assert {x.leader_id for x in topic.partitions} == {2}
+
+
+def test_rules__an_error_in_metadata_is_not_kept_for_others(stage: Stage) -> None:
+    line = stage.line()
+    line.send(*metadata())
+    line.outcome()
+    name = stage.add(api="Metadata", answer="LEADER_NOT_AVAILABLE")
+    for expected in ({ErrorCode.LEADER_NOT_AVAILABLE}, {0}):
+        line.send(*metadata())
+        assert {topic.error_code for topic in line.outcome().topics} == expected
+        if expected != {0}:
+            stage.rules.remove_rule(name)
+
+
+def test_rules__a_request_lets_another_connection_pass(stage: Stage) -> None:
+    stage.add(api="Produce", nth=1, reorder_ms=5_000)
+    first, second = stage.line(), stage.line()
+    first.send(*produced())
+    assert first.outcome(SILENCE_MS) == SILENT
+    second.send(*produced())
+    offsets = [x.outcome().responses[0].partition_responses[0].base_offset for x in (first, second)]
+    assert offsets == [1, 0]
+
+
+def test_rules__a_request_that_nobody_overtakes_goes_on(stage: Stage) -> None:
+    stage.add(api="Produce", nth=1, reorder_ms=200)
+    line = stage.line()
+    line.send(*produced())
+    assert line.outcome(50) == SILENT
+    assert codes(line.outcome()) == {0: 0}
+
+
+def test_rules__the_first_that_applies_is_the_only_one(stage: Stage) -> None:
+    stage.add(name="a", api="Produce", times=1, answer="NOT_ENOUGH_REPLICAS")
+    stage.add(name="b", api="Produce", answer="KAFKA_STORAGE_ERROR")
+    line = stage.line()
+    found = []
+    for _ in range(2):
+        line.send(*produced())
+        found.append(codes(line.outcome())[0])
+    assert found == [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR]
+    assert [(x.name, x.calls, x.hits) for x in stage.rules.rules()] == [("a", 2, 1), ("b", 1, 1)]
+
+
+def test_rules__a_rule_that_hits_often_is_told_of_so_often(stage: Stage) -> None:
+    name = stage.add(api="Produce", answer="KAFKA_STORAGE_ERROR")
+    line = stage.line()
+    for _ in range(25):
+        line.send(*produced())
+        line.outcome()
+    assert len(stage.hits()) == 20
+    assert stage.rules.rules()[0].hits == 25
+    stage.rules.remove_rule(name)
+    assert stage.rules.rules() == ()
+
+
+def test_rules__what_cannot_be_is_refused(stage: Stage) -> None:
+    stage.add(name="a", api="Produce", close="before")
+    with pytest.raises(ClusterError, match="there is a rule a already"):
+        stage.add(name="a", api="Produce", close="before")
+    with pytest.raises(ClusterError, match="no such rule"):
+        stage.rules.remove_rule("b")
+    with pytest.raises(ClusterError, match="there is no broker 9"):
+        stage.rules.add_rule(Rule(effect=rule(close="after").effect, brokers=(9,)))
+
+
+def test_rules__a_broker_that_dies_takes_what_is_held_with_it(stage: Stage) -> None:
+    stage.add(api="Produce", nth=1, delay_ms=300)
+    line = stage.line()
+    line.send(*produced())
+    assert line.outcome(50) == SILENT
+    stage.world.kill(1)
+    stage.world.boot(1)
+    assert line.outcome() == CLOSED
+    again = stage.line()
+    assert again.outcome(400) == SILENT
+    assert stage.end() == 0

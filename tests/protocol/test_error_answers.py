@@ -1,0 +1,165 @@
+"""Answers with an error in them: every API has a place for one, and they go over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import cluster.broker.node  # noqa: F401  # registers the handlers
+from cluster.broker.registry import SERVED_APIS
+from cluster.protocol import messages as m
+from cluster.protocol.apis import APIS, ApiKey, codec
+from cluster.protocol.error_answers import ERROR_FIELDS, ErrorAnswers, is_read, topics_named
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.schema import NEVER
+from tests.protocol.generated import Generator
+
+ERROR = ErrorCode.INVALID_REQUEST
+SERVED = [ApiKey(key) for key in sorted(SERVED_APIS) if APIS[key].versions != NEVER]
+
+
+def no_name(_topic_id: bytes) -> str | None:
+    return None
+
+
+def codes(answer: Any) -> Iterator[int]:
+    """Every error code in a message."""
+    if isinstance(answer, list):
+        for entry in answer:
+            yield from codes(entry)
+    elif isinstance(answer, m.Message):
+        for name in answer.__struct_fields__:
+            value = getattr(answer, name)
+            if name in ERROR_FIELDS:
+                yield value
+            else:
+                yield from codes(value)
+
+
+def sent(api: ApiKey, version: int, answer: Any) -> Any:
+    """The answer as a client decodes it."""
+    spoken = codec(api, version)
+    return spoken.decode_response(b"".join(spoken.encode_response(answer)))
+
+
+@pytest.mark.parametrize("api", SERVED, ids=lambda api: api.name)
+def test_error_answers__every_api_that_is_served_has_room_for_one(api: ApiKey) -> None:
+    first, last = SERVED_APIS[api].min_version, SERVED_APIS[api].max_version
+    for version in range(first, last + 1):
+        told_any = False
+        for seed in range(8):
+            made = Generator(f"{api}/{version}/{seed}", wild=False)
+            request = made.message(f"{APIS[api].name}Request", version)
+            answers = ErrorAnswers(api, version, ERROR, no_name)
+            told: Any
+            if is_read(api):
+                served = made.message(f"{APIS[api].name}Response", version)
+                told, is_told = answers.override(served)
+            else:
+                told = answers.answer(request)
+                is_told = told is not None
+            if is_told:
+                told_any = True
+                assert ERROR in set(codes(sent(api, version, told)))
+        assert told_any, f"{api.name} v{version}"
+
+
+@pytest.mark.parametrize("api", [x for x in SERVED if not is_read(x)], ids=lambda api: api.name)
+def test_error_answers__one_error_for_each_thing_asked_for(api: ApiKey) -> None:
+    version = SERVED_APIS[api].max_version
+    request = Generator(f"{api}", wild=False).message(f"{APIS[api].name}Request", version)
+    told = ErrorAnswers(api, version, ERROR, no_name).answer(request)
+    if told is not None:
+        assert set(codes(told)) <= {int(ERROR), 0}
+
+
+def produce(*partitions: int) -> m.ProduceRequest:
+    kind = m.ProduceRequest
+    return kind(
+        acks=-1,
+        topic_data=[
+            kind.TopicProduceData(
+                name=name,
+                partition_data=[kind.PartitionProduceData(index=x) for x in partitions],
+            )
+            for name in ("orders", "bills")
+        ],
+    )
+
+
+def only(topic: str, partition: int) -> Any:
+    return lambda name, number: name == topic and number in (None, partition)
+
+
+def test_error_answers__the_parts_of_a_request_make_one_answer() -> None:
+    request = produce(0, 1)
+    answers = ErrorAnswers(ApiKey.PRODUCE, 9, ERROR, no_name, only("orders", 1))
+    rest = answers.rest(request)
+    assert topics_named(ApiKey.PRODUCE, 9, rest, no_name) == [
+        ("orders", 0), ("bills", 0), ("bills", 1),
+    ]  # fmt: skip
+    assert len(topics_named(ApiKey.PRODUCE, 9, request, no_name)) == 4
+    served = ErrorAnswers(ApiKey.PRODUCE, 9, ErrorCode.NONE, no_name).answer(rest)
+    merged = sent(ApiKey.PRODUCE, 9, answers.merged(served, answers.answer(request)))
+    assert {
+        (topic.name, x.index): x.error_code
+        for topic in merged.responses
+        for x in topic.partition_responses
+    } == {("orders", 0): 0, ("orders", 1): ERROR, ("bills", 0): 0, ("bills", 1): 0}
+
+
+def test_error_answers__nothing_is_left_of_a_request_that_is_meant_whole() -> None:
+    answers = ErrorAnswers(ApiKey.PRODUCE, 9, ERROR, no_name, lambda _name, _number: True)
+    assert answers.rest(produce(0)) is None
+
+
+def test_error_answers__topics_by_id() -> None:
+    kind = m.ProduceRequest
+    data = kind.TopicProduceData(
+        topic_id=bytes(15) + b"\1", partition_data=[kind.PartitionProduceData(index=4)]
+    )
+    request = kind(topic_data=[data])
+    names = {bytes(15) + b"\1": "orders"}
+    assert topics_named(ApiKey.PRODUCE, 13, request, names.get) == [("orders", 4)]
+    answers = ErrorAnswers(ApiKey.PRODUCE, 13, ERROR, names.get, only("orders", 4))
+    told = sent(ApiKey.PRODUCE, 13, answers.answer(request))
+    assert told.responses[0].topic_id == bytes(15) + b"\1"
+    assert told.responses[0].partition_responses[0].base_offset == -1
+
+
+def test_error_answers__a_fetch_is_told_by_partition_but_of_its_session_as_a_whole() -> None:
+    kind = m.FetchResponse
+    data = kind.PartitionData(partition_index=3, high_watermark=7, records=b"abc")
+    served = kind(
+        session_id=5, responses=[kind.FetchableTopicResponse("orders", bytes(16), [data])]
+    )
+    told, _ = ErrorAnswers(ApiKey.FETCH, 12, ERROR, no_name).override(served)
+    (found,) = told.responses[0].partitions
+    assert (told.error_code, told.session_id, found.error_code) == (0, 5, ERROR)
+    assert (found.partition_index, found.high_watermark, found.records) == (3, -1, b"")
+    assert data.error_code == 0
+    error = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    told, _ = ErrorAnswers(ApiKey.FETCH, 12, error, no_name).override(served)
+    assert (told.error_code, told.responses) == (error, [])
+
+
+def test_error_answers__groups_are_told_as_a_whole() -> None:
+    kind = m.LeaveGroupRequest
+    request = kind(group_id="g", members=[kind.MemberIdentity(member_id="a")])
+    told: Any = ErrorAnswers(ApiKey.LEAVE_GROUP, 4, ERROR, no_name).answer(request)
+    assert (told.error_code, told.members) == (ERROR, [])
+
+
+def test_error_answers__deleted_topics_by_name_and_directories_by_topic() -> None:
+    old = m.DeleteTopicsRequest(topic_names=["orders", "bills"])
+    answers = ErrorAnswers(ApiKey.DELETE_TOPICS, 3, ERROR, no_name, only("bills", 0))
+    told = answers.answer(old)
+    assert [(x.name, x.error_code) for x in told.responses] == [("bills", ERROR)]
+    kind = m.AlterReplicaLogDirsRequest
+    topic = kind.AlterReplicaLogDirTopic(name="orders", partitions=[2])
+    request = kind(dirs=[kind.AlterReplicaLogDir(path="/x", topics=[topic])])
+    told = ErrorAnswers(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, ERROR, no_name).answer(request)
+    (found,) = told.results
+    assert (found.topic_name, found.partitions[0].partition_index) == ("orders", 2)
