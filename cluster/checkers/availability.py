@@ -21,6 +21,8 @@ from cluster.protocol.apis import ApiKey
 
 WRITES: Final = "writes"
 READS: Final = "reads"
+USUAL: Final = 5
+"""An ack that takes so many times the median is late."""
 
 _OF_THE_CLIENT: Final = frozenset(
     (
@@ -73,7 +75,8 @@ class _Trouble(Struct):
 
 
 def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
-    """All windows, by partition, writes first."""
+    """All windows, by partition, writes first.  `patience_ms`: an ack that takes longer, and
+    longer than is usual for that producer, counts as none for so long."""
     windows = []
     found: dict[tuple[Partition, str], list[_Trouble]] = {}
     for partition, troubles in _of_writes(facts, patience_ms):
@@ -124,7 +127,8 @@ def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list
     end_ms = facts.recorder.dispatcher.now_ms
     told = _told_by(facts.ledger.told, "Produce")
     for (partition, producer), own in sends.items():
-        bad = [send for send in own if _is_troubled(send, patience_ms)]
+        usual_ms = max(patience_ms, USUAL * _median_ms(own))
+        bad = [send for send in own if _is_troubled(send, usual_ms)]
         if not bad:
             continue
         good = sorted(
@@ -144,6 +148,12 @@ def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list
                 ):  # fmt: skip
                     trouble.errors[entry.error] = None
         yield partition, [trouble for trouble in troubles if trouble.to_ms > trouble.from_ms]
+
+
+def _median_ms(sends: Sequence[Send]) -> int:
+    """How long acks take as a rule."""
+    taken = sorted(send.ended_ms - send.sent_ms for send in sends if send.outcome is Outcome.ACKED)
+    return taken[len(taken) // 2] if taken else 0
 
 
 def _is_troubled(send: Send, patience_ms: int) -> bool:

@@ -42,8 +42,10 @@ def explain(facts: Facts, anomaly: Anomaly) -> Anomaly:
 
 
 def in_order(links: Iterable[Link]) -> list[Link]:
-    """By time, equal times as given, each told once."""
-    once = {(entry.at_ms, entry.text): entry for entry in links}
+    """By time, equal times as given, each told once: what has a note by the first words for it."""
+    once: dict[object, Link] = {}
+    for entry in links:
+        once.setdefault(entry.note_id or (entry.at_ms, entry.text), entry)
     return sorted(once.values(), key=lambda entry: entry.at_ms)
 
 

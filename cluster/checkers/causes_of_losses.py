@@ -32,51 +32,71 @@ def lost_story(facts: Facts, anomaly: Anomaly) -> tuple[list[Link], str]:
     if not places:
         return list(_never_appended(facts, anomaly)), ""
     ground, append, offset = places[0]
-    last = anomaly.last if anomaly.last > offset else offset
-    links = [*_appended(facts, ground, append, offset, last, facts.send(partition, value))]
+    links = [*_kept(facts, ground, append, offset, offset, facts.send(partition, value))]
+    if anomaly.count > 1:
+        links = [*_span_of(facts, anomaly, ground, append)] or links
     losses, let = _losses(facts, ground, append, offset)
     return [*links, *losses], let
 
 
-def _span(first: int, last: int) -> str:
-    return f"offset {first}" if first == last else f"offsets {first} to {last}"
+def _span_of(facts: Facts, anomaly: Anomaly, ground: Ground, append: Append) -> Iterator[Link]:
+    """Of neighbours the first and the last are told, or all as one if they came in one batch."""
+    partition, (first, last) = anomaly.partition, anomaly.values
+    places = facts.places(partition, last)
+    if not places or anomaly.first < 0:
+        return
+    send = facts.send(partition, first)
+    if places[0][1] is append:
+        yield from _kept(facts, ground, append, anomaly.first, anomaly.last, send)
+        return
+    yield from _kept(facts, ground, append, anomaly.first, anomaly.first, send)
+    _, end, offset = places[0]
+    yield from _kept(facts, ground, end, offset, offset, facts.send(partition, last))
 
 
-def _appended(
+def _kept(
     facts: Facts, ground: Ground, append: Append, first: int, last: int, send: Send | None
 ) -> Iterator[Link]:
-    """The append, who was in the ISR and why, the ack, and how far the others were."""
+    """The append, who was in the ISR and why, the ack, and how far the others were then."""
     isr = list(append.isr)
-    span, be = _span(first, last), "was" if first == last else "were"
+    what = f"offset {first} was" if first == last else f"offsets {first} to {last} were"
     yield Link(
         append.at_ms,
-        f"{span} {be} appended by broker {append.broker}, leader in epoch {append.epoch},"
-        f" ISR {isr}",
+        f"{what} appended by broker {append.broker}, leader in epoch {append.epoch}, ISR {isr}",
     )
-    registration = facts.registration(ground, append.at_ms)
-    for broker in registration.replicas if registration is not None else ():
-        if broker not in isr:
-            yield from _left_isr(facts, ground, broker, append.at_ms)
-    if send is None or send.outcome is not Outcome.ACKED:
-        return
-    at_ms = send.ended_ms if send.ended_ms >= 0 else append.at_ms
+    at_ms = append.at_ms
     answer = facts.answer(append.request)
-    if answer is not None and answer[2].body is not None:
-        at_ms = answer[0]
-    if send.acks == 0:
-        text = "asked for no ack (acks=0)"
-    elif send.acks == 1:
-        text = f"acked by broker {append.broker} alone (acks=1)"
-    elif len(isr) == 1:
-        text = f"acked by broker {append.broker} alone (acks=all, ISR {isr})"
-    else:
-        text = f"acked (acks=all, ISR {isr})"
-    ends = []
-    for broker in registration.replicas if registration is not None else ():
-        end = facts.log_end(ground, broker, at_ms)
-        if broker != append.broker and end is not None:
-            ends.append(f"broker {broker} ended at {end}")
-    yield Link(at_ms, f"{span} {be} {text}" + (f"; {', '.join(ends)}" if ends else ""))
+    code = 0 if answer is None else code_of(answer[2].body, (ground.topic, ground.partition))
+    if answer is not None and code:
+        yield Link(answer[0], f"its producer was told {error_of(code).name}")
+    acked = send is not None and send.outcome is Outcome.ACKED
+    if send is not None and acked and send.acks != 0:
+        answered = answer is not None and not code and answer[2].body is not None
+        at_ms = answer[0] if answer is not None and answered else max(at_ms, send.ended_ms)
+    registration = facts.registration(ground, at_ms)
+    isr = isr if registration is None else list(registration.isr)
+    replicas = () if registration is None else registration.replicas
+    for broker in replicas:
+        if broker not in isr:
+            yield from _left_isr(facts, ground, broker, at_ms)
+    if send is None or not acked:
+        return
+    ends = [
+        f"broker {broker} ended at {end}"
+        for broker in replicas
+        if broker != append.broker and (end := facts.log_end(ground, broker, at_ms)) is not None
+    ]
+    how = _ack(send.acks, append.broker, isr)
+    yield Link(at_ms, "; ".join((f"{what} {how}", ", ".join(ends))) if ends else f"{what} {how}")
+
+
+def _ack(acks: int, leader: int, isr: list[int]) -> str:
+    if acks == 0:
+        return "sent without asking for an ack (acks=0)"
+    if acks == 1:
+        return f"acked by broker {leader} alone (acks=1)"
+    alone = f" by broker {leader} alone" if isr == [leader] else ""
+    return f"acked{alone} (acks=all, ISR {isr})"
 
 
 def _left_isr(facts: Facts, ground: Ground, broker: int, at_ms: int) -> Iterator[Link]:
@@ -119,6 +139,12 @@ def _losses(facts: Facts, ground: Ground, append: Append, offset: int) -> tuple[
     return [*links, *elections, *truncations], UNCLEAN if unclean else let
 
 
+def _is_of(ground: Ground, note: Note) -> bool:
+    """Whether a note about a partition is about it under this topic id."""
+    since_ms = ground.registrations[0][0] if ground.registrations else 0
+    return since_ms <= note.at_ms and not 0 <= ground.deleted_ms < note.at_ms
+
+
 def _takes(note: Note, partition: Partition, offset: int) -> bool:
     if note.kind == kinds.BROKER_DOWN:
         return note.data.get("how") == "wipe"
@@ -138,12 +164,13 @@ def _elections(
     starts = {
         (note.data["epoch"], note.note_id[0]): note.data["offset"]
         for note in facts.of_partition(partition, kinds.BECAME_LEADER)
-        if note.at_ms >= append.at_ms
+        if note.data["epoch"] > append.epoch and _is_of(ground, note)
     }
     links: list[Link] = []
     unclean = False
     for note in facts.of_partition(partition, *OF_LEADERS):
-        if note.at_ms < append.at_ms or note.data["epoch"] <= append.epoch:
+        # Also one before the append: of its leader's deposition a leader may hear too late.
+        if note.data["epoch"] <= append.epoch or not _is_of(ground, note):
             continue
         links += facts.with_causes(note)[:-1]
         end = starts.get((note.data["epoch"], note.data["new"]))

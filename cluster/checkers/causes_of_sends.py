@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from cluster.checkers.facts import OF_LEADERS, Facts, between, link
+from cluster.checkers.facts import OF_LEADERS, Facts, between, link, told_once
 from cluster.checkers.ground import Append
 from cluster.checkers.history import Anomaly, Link, shown
 from cluster.clients.ledger import Partition
@@ -55,10 +55,13 @@ def _fate_of_answer(facts: Facts, append: Append, partition: Partition) -> Itera
         return
     answer = facts.answer(request)
     which = f"request {request.correlation_id}"
+    hit = facts.rule_hit(request)
+    if hit is not None:
+        yield link(hit)
     if answer is None:
         deed = facts.deed_before(append.broker, facts.recorder.dispatcher.now_ms)
         yield Link(append.at_ms, f"{which} was never answered")
-        if deed is not None and deed.at_ms >= append.at_ms:
+        if hit is None and deed is not None and deed.at_ms >= append.at_ms:
             yield link(deed)
         return
     at_ms, broker, reply = answer
@@ -151,5 +154,4 @@ def _meanwhile(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> 
     """Changes of leader in that time with their causes, and what was done to the cluster."""
     for note in between(facts.of_partition(partition, *OF_LEADERS), from_ms, to_ms):
         yield from facts.with_causes(note)
-    for note in between(facts.notes, from_ms, to_ms, facts.is_deed):
-        yield link(note)
+    yield from told_once(between(facts.notes, from_ms, to_ms, facts.is_deed))

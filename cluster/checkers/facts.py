@@ -7,7 +7,7 @@ availability.py do), judges.  Kafka: no counterpart.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from cluster.checkers.ground import Append, Ground, Move
@@ -24,6 +24,7 @@ CHANGES_OF_STATE: Final = {
     kinds.BROKER_PAUSED: "paused",
 }  # fmt: skip
 OF_LEADERS: Final = (kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE)
+MANY: Final = 2
 LOSING: Final = ("power", "wipe")
 
 
@@ -43,7 +44,7 @@ class Facts:
         self._of_partition: dict[Partition, list[Note]] = {}
         self._of_broker: dict[int, list[Note]] = {}
         self.of_links: list[Note] = []
-        self._sets_changed: dict[tuple[str, int], None] = {}
+        self._sets_changed: dict[tuple[str, int], Note] = {}
         """When links were cut or healed by sets, which is told once for all of them."""
         for note in self.notes:
             self._index(note)
@@ -59,9 +60,9 @@ class Facts:
         if note.kind in (kinds.LINK_CUT, kinds.LINK_HEALED):
             self.of_links.append(note)
         elif note.kind == kinds.NETWORK_CUT:
-            self._sets_changed[kinds.LINK_CUT, note.at_ms] = None
+            self._sets_changed[kinds.LINK_CUT, note.at_ms] = note
         elif note.kind == kinds.NETWORK_HEALED:
-            self._sets_changed[kinds.LINK_HEALED, note.at_ms] = None
+            self._sets_changed[kinds.LINK_HEALED, note.at_ms] = note
         elif isinstance(data.get("broker"), int) and "topic" not in data:
             self._of_broker.setdefault(data["broker"], []).append(note)
 
@@ -141,7 +142,7 @@ class Facts:
                 and broker in (link.data.get("source"), link.data.get("to"))
                 and self.cut(link.data["source"], link.data["to"], at_ms) is link
             ):  # fmt: skip
-                return link
+                return self._sets_changed.get((link.kind, link.at_ms), link)
         return None
 
     # ------------------------------------------------------------------------- of partitions
@@ -204,6 +205,24 @@ class Facts:
             self._sends = {(send.partition, send.value): send for send in self.ledger.sends}
         return self._sends.get((partition, value))
 
+    def rule_hit(self, request: Request) -> Note | None:
+        """The note of the rule that a request met, if it met one."""
+        for note in self.notes:
+            if (
+                note.kind == kinds.RULE_HIT
+                and note.data.get("connection") == request.connection_id
+                and note.data.get("correlation") == request.correlation_id
+            ):
+                return note
+        return None
+
+    def shaped(self, at_ms: int) -> Note | None:
+        """The note of how links were shaped last, if they still were at that time."""
+        shaped = [
+            note for note in self.notes if note.kind == kinds.NETWORK_SHAPED and note.at_ms <= at_ms
+        ]
+        return shaped[-1] if shaped and not shaped[-1].data.get("restored") else None
+
     def answer(self, request: Request | None) -> Answer | None:
         """What the broker answered to a request, if it did."""
         if request is None:
@@ -222,6 +241,24 @@ def link(note: Note, text: str | None = None) -> Link:
     if text is None and not note.text.startswith((note.subject, "broker ")):
         shown = f"{note.subject}: {note.text}"
     return Link(note.at_ms, shown, note.note_id)
+
+
+def told_once(notes: Iterable[Note]) -> list[Link]:
+    """Each as a link; many links of the network that were cut or healed at once as one."""
+    links: list[Link] = []
+    of_links: dict[tuple[str, int], list[Note]] = {}
+    for note in notes:
+        if note.kind in (kinds.LINK_CUT, kinds.LINK_HEALED):
+            of_links.setdefault((note.kind, note.at_ms), []).append(note)
+        else:
+            links.append(link(note))
+    for same in of_links.values():
+        if len(same) <= MANY:
+            links += [link(note) for note in same]
+        else:
+            text = f"{len(same)} links, from {same[0].subject} on: {same[0].text}"
+            links.append(Link(same[0].at_ms, text, same[0].note_id))
+    return links
 
 
 def between(

@@ -49,6 +49,10 @@ ANOMALIES: Final = {
 has no names for.  Each is explained, with an example, at its checker in anomalies.py."""
 
 
+PADDING: Final = "...."
+"""Values that are filled up to a size end so; it is not shown."""
+
+
 class Link(Struct, frozen=True):
     """One event of the chain that led to an anomaly.  `note_id`: of the note that tells it."""
 
@@ -170,6 +174,8 @@ def shown(value: bytes | None) -> str:
     if value is None:
         return "null"
     text = value.decode("utf-8", "backslashreplace")
+    if text.endswith(PADDING):
+        text = text.rstrip(PADDING[0])
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 

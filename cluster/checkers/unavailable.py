@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cluster.checkers.facts import CHANGES_OF_STATE, OF_LEADERS, Facts, link
+from cluster.checkers.facts import (
+    CHANGES_OF_STATE,
+    OF_LEADERS,
+    Facts,
+    between,
+    link,
+    told_once,
+)
 from cluster.checkers.ground import Ground
 from cluster.checkers.history import Link
 from cluster.clients.ledger import Partition
@@ -43,12 +50,29 @@ def reasons_of(
     for note in facts.of_partition(partition, *OF_LEADERS, kinds.ISR_SHRUNK):
         if from_ms <= note.at_ms <= to_ms and (is_write or note.kind != kinds.ISR_SHRUNK):
             found.setdefault(note.note_id, link(note))
-    for note in facts.notes:
-        if from_ms <= note.at_ms <= to_ms and _concerns(facts, ground, note, clients):
-            found.setdefault(note.note_id, link(note))
+    deeds = between(facts.notes, from_ms, to_ms, lambda x: _concerns(facts, ground, x, clients))
+    for entry in told_once(deeds):
+        found.setdefault(entry.note_id, entry)
+    shaped = facts.shaped(from_ms)
+    if shaped is not None:
+        found.setdefault(shaped.note_id, link(shaped))
     if not found:
         found[""] = _nothing_but_news(facts, ground, from_ms)
-    return sorted(found.values(), key=lambda entry: entry.at_ms)
+    return _counted(sorted(found.values(), key=lambda entry: entry.at_ms))
+
+
+def _counted(links: list[Link]) -> list[Link]:
+    """What happened again and again is told once, with how often."""
+    times: dict[str, int] = {}
+    for entry in links:
+        times[entry.text] = times.get(entry.text, 0) + 1
+    once = {entry.text: entry for entry in reversed(links)}
+    return [
+        Link(entry.at_ms, f"{entry.text} ({times[entry.text]} times)", entry.note_id)
+        if times[entry.text] > 1
+        else entry
+        for entry in reversed(once.values())
+    ]
 
 
 def _concerns(facts: Facts, ground: Ground, note: Note, clients: Sequence[int]) -> bool:
@@ -143,7 +167,7 @@ def _cut_off(facts: Facts, leader: int, at_ms: int, clients: Sequence[int]) -> I
 
 def _too_few(facts: Facts, ground: Ground, registration: PartitionRegistration, at_ms: int) -> Link:
     partition = (ground.topic, ground.partition)
-    shrinks = facts.of_partition(partition, kinds.ISR_SHRUNK, *OF_LEADERS)
+    shrinks = facts.of_partition(partition, kinds.ISR_SHRUNK)
     since = [note for note in shrinks if note.at_ms <= at_ms]
     text = f"ISR {list(registration.isr)} below min.insync.replicas {ground.min_isr}"
     if not since:

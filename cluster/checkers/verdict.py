@@ -28,6 +28,8 @@ from cluster.clients.ledger import Outcome, Partition
 VALID: Final = "valid"
 INVALID: Final = "invalid"
 UNKNOWN: Final = "unknown"
+PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50}
+"""By profile: an answer that takes longer is missed."""
 MAX_SHOWN: Final = 20
 """So many lines of a kind are shown in a terminal; JSON has all."""
 
@@ -142,14 +144,14 @@ def judge(
     drained: bool = False,
     began_ms: int | None = None,
     clients: Mapping[str, int] | None = None,
-    patience_ms: int = 1_000,
+    patience_ms: int | None = None,
 ) -> Verdict:
     """The verdict of a run that is over.
 
     `healed`: everything was mended, and the cluster had the time to settle; `drained`: consumers
     had the time to read to the end.  `began_ms`: when the run began, for its lines; None: when the
     recorder was attached.  `clients`: their ids in the fabric by name.  `patience_ms`: an attempt
-    that is unanswered for longer counts as failed for availability.
+    that is unanswered for longer counts as failed for availability; None: PATIENCE_MS by profile.
     """
     recorder.look()
     own = dict.fromkeys(_named(ledger))
@@ -168,6 +170,9 @@ def judge(
     standing = _of_present_topics(recorder, whole)
     anomalies = chains_of(facts, find_anomalies(standing, finals.logs, drained))
     violations = (*recorder.invariants.found, *finals.violations)
+    if patience_ms is None:
+        profile = recorder.plan.topology.profile
+        patience_ms = PATIENCE_MS.get(profile, PATIENCE_MS["kafka"])
     windows = find_windows(facts, patience_ms)
     outcome, reason = _outcome(whole, anomalies, violations, finals.offline, healed)
     outcomes = [send.outcome for send in whole.sends]

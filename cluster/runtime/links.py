@@ -93,7 +93,14 @@ class Links:
         """Give links the shapes that they had."""
         for link, shape in shapes:
             self._fabric.shape(*link, shape)
-        self._dispatcher.note(kinds.NETWORK_SHAPED, "network", "links are as they were")
+        self._dispatcher.note(
+            kinds.NETWORK_SHAPED, "network", "links are as they were", restored=True
+        )
+
+    def restore_all(self) -> None:
+        """Make every cut link whole, and every shaped one as it was built."""
+        self.heal()
+        self._fabric.unshape()
 
     # ------------------------------------------------------------------------------ notes
 

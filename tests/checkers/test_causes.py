@@ -108,6 +108,62 @@ def test_lost__acked_by_a_leader_alone_whose_place_another_took_as_planned():
     assert verdict.anomalies[0].allowed == "acks=1"
 
 
+def test_lost__of_many_batches_the_first_and_the_last_are_told():
+    stage = Stage()
+    hand = stage.hand()
+    stage.driver.cut(1, 2)
+    stage.driver.cut(1, 3)
+    for value in (b"a", b"b", b"c"):
+        hand.produce(1, [value], acks=1)
+        stage.run_for(20)
+    stage.driver.kill(1)
+    stage.run_for(5_000)
+    verdict = mended(stage)
+    assert [(x.count, x.first, x.last) for x in verdict.anomalies] == [(3, 0, 2)]
+    told(verdict, "offset 0 was appended", "offset 2 was appended", "offset 2 was acked")
+    assert not any("offset 1 " in link.text for link in verdict.anomalies[0].chain)
+
+
+def test_lost__on_a_leader_that_did_not_know_it_was_none_any_more():
+    stage = Stage()
+    hand = stage.hand()
+    for other in (2, 3, 3_000):
+        stage.driver.cut(1, other)
+    stage.run_for(4_000)
+    hand.produce(1, [b"a"], acks=1)
+    stage.run_for(100)
+    verdict = mended(stage)
+    told(
+        verdict,
+        "broker 1 fenced",
+        "broker 2, log end 0, elected in epoch 1",
+        "offset 0 was appended by broker 1, leader in epoch 0, ISR [1, 2, 3]",
+        "acked by broker 1 alone (acks=1)",
+        "broker 1 drops offsets 0 to 0",
+    )
+
+
+def test_lost__acked_once_the_isr_was_small_enough():
+    stage = Stage(**{"min.insync.replicas": 1})
+    hand = stage.hand()
+    stage.driver.cut(1, 2)
+    stage.driver.cut(1, 3)
+    hand.produce(1, [b"a"])
+    stage.run_for(9_000)
+    stage.driver.kill(1, "wipe")
+    stage.run_for(5_000)
+    stage.driver.elect("orders", 0, unclean=True)
+    verdict = mended(stage)
+    told(
+        verdict,
+        "offset 0 was appended by broker 1, leader in epoch 0, ISR [1, 2, 3]",
+        "ISR [1, 2, 3] -> [1]: leader 1 reports broker 2, 3 out of sync",
+        "offset 0 was acked by broker 1 alone (acks=all, ISR [1])",
+        "broker 1 lost its disk",
+        "broker 2, log end 0, elected unclean",
+    )
+
+
 def test_lost__an_unclean_election_takes_what_only_the_old_leader_had():
     stage = Stage(**{"min.insync.replicas": 1})
     hand = stage.hand()
