@@ -33,6 +33,8 @@ def outside_ledger(recorder: Recorder, inside: Ledger, is_inside: IsInside) -> t
     """The ledger of all clients that keep none, and the names of their records."""
     ledger = Ledger()
     names: Names = {}
+    if not _has_any(recorder, is_inside):
+        return ledger, names
     of_produce = list(
         recorder.partition_answers(
             ApiKey.PRODUCE, lambda entry: not is_inside(entry[2].request.client_id)
@@ -49,6 +51,18 @@ def outside_ledger(recorder: Recorder, inside: Ledger, is_inside: IsInside) -> t
     _add_reads(recorder, ledger, is_inside)
     _add_commits(recorder, ledger, is_inside)
     return ledger, names
+
+
+def _has_any(recorder: Recorder, is_inside: IsInside) -> bool:
+    """Whether anybody from outside was answered, or wrote something."""
+    asked = {answer[2].request.client_id: None for answer in recorder.answers}
+    for ground in recorder.grounds.values():
+        asked.update(
+            (append.request.client_id, None)
+            for append in ground.appends
+            if append.request is not None
+        )
+    return not all(map(is_inside, asked))
 
 
 def _add_sends(

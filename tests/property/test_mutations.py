@@ -10,13 +10,20 @@ import pytest
 from msgspec.structs import replace
 
 from cluster.broker import fetching
+from cluster.broker.coordinator.coordinator import offsets_partition
 from cluster.broker.handlers import fetch
 from cluster.broker.node import BrokerNode
+from cluster.checkers.anomalies import find_anomalies
+from cluster.checkers.history import Ledger
+from cluster.checkers.outside import outside_ledger
 from cluster.controller import brokers, elections
 from cluster.partition.producers import ProducerStates
 from cluster.partition.replica import Replica
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import Record, build_batch
+from tests.checkers.stage import Stage
 from tests.property.clients import Consumer
 from tests.property.storm import Plan, Storm
 
@@ -249,3 +256,33 @@ def test_mutation__a_broken_core_is_found_out(
         if any(problem.startswith(name) for problem in problems):
             return
     pytest.fail(f"no seed of {SEEDS} shows it")
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_mutation__a_coordinator_that_acks_too_soon_forgets_commits(
+    is_broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_broken:
+        acks_do_not_wait(monkeypatch)
+    stage = Stage()
+    hand = stage.hand("g1")
+    hand.wire.send(1, ApiKey.FIND_COORDINATOR, 4, m.FindCoordinatorRequest(coordinator_keys=["g"]))
+    stage.run_for(2_000)
+    home = offsets_partition("g", 50)
+    stage.driver.move("__consumer_offsets", home, 1)
+    stage.run_for(500)
+    hand.commit(1, "g", 3)
+    stage.run_for(500)
+    for other in (2, 3):
+        stage.driver.cut(1, other)
+    hand.commit(1, "g", 5)
+    stage.run_for(100)
+    stage.driver.kill(1)
+    stage.run_for(5_000)
+    for broker in (2, 3):
+        hand.fetch_offset(broker, "g")
+    stage.run_for(500)
+    stage.recorder.look()
+    ledger, _ = outside_ledger(stage.recorder, Ledger(), lambda _: False)
+    found = find_anomalies(ledger, {})
+    assert [anomaly.name for anomaly in found] == ["committed-offset-back"] * is_broken
