@@ -18,15 +18,18 @@ if TYPE_CHECKING:
     from cluster.config.topology import Topology, TopologyError
     from cluster.network.rules import Rule, RuleError, rule
     from cluster.runtime.cluster import Cluster
+    from cluster.runtime.verbs import ClusterError
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Cluster", "Rule", "RuleError", "Topology", "TopologyError", "__version__", "build", "rule",
+    "Cluster", "ClusterError", "Rule", "RuleError", "Topology", "TopologyError", "__version__",
+    "build", "rule",
 ]  # fmt: skip
 
 _HOMES: Final = {
     "Cluster": "cluster.runtime.cluster",
+    "ClusterError": "cluster.runtime.verbs",
     "Rule": "cluster.network.rules",
     "RuleError": "cluster.network.rules",
     "Topology": "cluster.config.topology",

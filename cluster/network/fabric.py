@@ -83,6 +83,11 @@ class Fabric:
             self._shaped[source, destination] = ShapedLink(shape)
         self._look()
 
+    def unshape(self) -> None:
+        """Take every shape away."""
+        self._shaped.clear()
+        self._look()
+
     def shape_of(self, source: int, destination: int) -> Shape | None:
         """The shape of one way of a link, None if it has none."""
         shaped = self._shaped.get((source, destination))

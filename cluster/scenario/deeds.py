@@ -14,11 +14,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from cluster.checkers.history import Ledger
-from cluster.config.tree import Entry, Map, from_python
 from cluster.runtime.cluster import Cluster
 from cluster.runtime.verbs import ClusterError
 from cluster.scenario.live import LiveStage
-from cluster.scenario.loader import parse_deed, read_deed
+from cluster.scenario.loader import deed_of, parse_deed
 from cluster.scenario.model import Step
 
 _STAGES: WeakKeyDictionary[Cluster, LiveStage] = WeakKeyDictionary()
@@ -30,10 +29,7 @@ def do(
     """Do a deed with the keys that it has in a scenario file, or with its one value; returns what
     undoes it.  ScenarioError for a deed that does not exist or wrong keys, ClusterError for one
     that cannot be done."""
-    entries = {verb: Entry(from_python(keys or short))}
-    if undone_after is not None:
-        entries["for"] = Entry(from_python(undone_after))
-    return perform(cluster, read_deed(Map(entries), ""))
+    return perform(cluster, deed_of(verb, short, keys, undone_after))
 
 
 def do_text(cluster: Cluster, text: str) -> Callable[[], None]:

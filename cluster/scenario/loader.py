@@ -16,7 +16,7 @@ from cluster.config.checks import check_topology
 from cluster.config.problems import Problem, TopologyError, join, show, unknown
 from cluster.config.reading import Reading, kind
 from cluster.config.topology import Place, Topology
-from cluster.config.tree import MAX_TEXT_BYTES, Map, Node, Scalar, from_python, from_yaml
+from cluster.config.tree import MAX_TEXT_BYTES, Entry, Map, Node, Scalar, from_python, from_yaml
 from cluster.scenario.actions import ACTIONS
 from cluster.scenario.fields import (
     Flag,
@@ -264,6 +264,14 @@ def read_deed(node: Node, source: str) -> Step:
     return step
 
 
+def deed_of(verb: str, short: Any, keys: Mapping[str, Any], undone_after: Any = None) -> Step:
+    """A deed from Python values: its one value, or its keys."""
+    entries = {verb: Entry(from_python(keys or short))}
+    if undone_after is not None:
+        entries["for"] = Entry(from_python(undone_after))
+    return read_deed(Map(entries), "")
+
+
 def parse_deed(text_: str, source: str = "") -> Step:
     """A deed from YAML text: `isolate: leader(orders-0)`, or `heal`."""
     node, problems = from_yaml(text_, source)
@@ -279,8 +287,6 @@ def _part(node: Map, keys: tuple[str, ...]) -> Map:
 
 def from_entry(node: Scalar) -> Any:
     """A bare word as a step: `- heal`."""
-    from cluster.config.tree import Entry
-
     return Entry(Scalar(None, False, node.line, node.column), node.line, node.column)
 
 

@@ -6,9 +6,10 @@ Owns: the layout.  Never: judges (checkers/, outcome.py), prints.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from cluster.contract import Note
 from cluster.scenario.running import RunResult
 from cluster.trace import kinds
 from cluster.trace.render import fold, folded_line, note_values, plain
@@ -29,10 +30,14 @@ INTERNAL: Final = "__"
 
 def timeline_lines(result: RunResult) -> Iterator[str]:
     """What happened during the run, one line each; internal topics and echoes left out."""
-    began_ms = result.began_ms
+    return notes_lines(result.notes, result.began_ms)
+
+
+def notes_lines(notes: Iterable[Note], began_ms: int) -> Iterator[str]:
+    """What happened since `began_ms`, one line each; internal topics and echoes left out."""
     shown = [
         note
-        for note in result.notes
+        for note in notes
         if note.at_ms >= began_ms
         and note.kind not in QUIET_KINDS
         and not note.subject.startswith(INTERNAL)

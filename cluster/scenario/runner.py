@@ -10,13 +10,14 @@ Steps are taken in order: one begins to wait for its trigger when the one above 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
+from cluster.runtime.build import Plan
+from cluster.runtime.dispatch import Dispatcher
 from cluster.runtime.process import ProcessState
-from cluster.runtime.verbs import ClusterError
+from cluster.runtime.verbs import ClusterError, Verbs
 from cluster.scenario.actions.base import Undo
 from cluster.scenario.model import Scenario, Step
 from cluster.scenario.stage import StageBase
@@ -78,7 +79,9 @@ class Runner:
         undos, self._undos = self._undos, {}
         for undo in undos.values():
             self.stage.attempt("healing", undo)
-        mend(self.stage)
+        stage = self.stage
+        for problem in mend(stage.verbs, stage.plan, stage.dispatcher):
+            stage.refuse(problem)
 
     # -------------------------------------------------------------------------- one after one
 
@@ -181,15 +184,21 @@ class Runner:
         return moment.low_ms + self.stage.rng.randrange(moment.high_ms - moment.low_ms + 1)
 
 
-def mend(stage: StageBase) -> None:
-    """Undo every fault that a cluster may have: links, pauses, deaths."""
-    stage.verbs.heal(None, None)
-    stage.verbs.clear_rules()
-    for disk in stage.plan.disks.values():
+def mend(verbs: Verbs, plan: Plan, dispatcher: Dispatcher) -> list[str]:
+    """Undo every fault that a cluster may have: links, rules, disks, pauses, deaths; returns what
+    cannot be undone, in words."""
+    problems: list[str] = []
+    verbs.links.restore_all()
+    verbs.clear_rules()
+    for disk in plan.disks.values():
         disk.is_full = False
-    for broker_id in (stage.verbs.settled.controller_id, *stage.plan.addresses):
-        state = stage.dispatcher.processes[broker_id].state
-        if state is ProcessState.PAUSED:
-            stage.attempt("healing", partial(stage.verbs.resume, broker_id))
-        elif state is ProcessState.DOWN:
-            stage.attempt("healing", partial(stage.verbs.start, broker_id))
+    for node_id in (verbs.settled.controller_id, *plan.addresses):
+        state = dispatcher.processes[node_id].state
+        try:
+            if state is ProcessState.PAUSED:
+                verbs.resume(node_id)
+            elif state is ProcessState.DOWN:
+                verbs.start(node_id)
+        except ClusterError as error:
+            problems.append(f"healing: {error}")
+    return problems

@@ -23,6 +23,7 @@ from cluster.checkers.recorder import Recorder
 from cluster.checkers.verdict import Verdict, judge
 from cluster.contract import Note
 from cluster.runs.record import RunInfo, RunRecord
+from cluster.runtime.virtual import VirtualDriver
 from cluster.scenario.model import Scenario
 from cluster.scenario.outcome import failed_checks
 from cluster.scenario.runner import Played, Runner
@@ -183,7 +184,7 @@ def run_scenario(
 
 def _run_virtual(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
     began_s = time.perf_counter()
-    stage = VirtualStage(scenario.topology, seed, Ledger())
+    stage = VirtualStage(VirtualDriver(scenario.topology, seed), seed, Ledger())
     run = Run(scenario, stage, Recorder(stage.dispatcher, stage.plan), seed)
     stage.start()
     run.begin()

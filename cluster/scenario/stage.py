@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
+from typing import Final
 
 from cluster.checkers.history import Ledger
 from cluster.clients.wire import Client, Wire
@@ -18,7 +19,9 @@ from cluster.runtime.dispatch import Dispatcher
 from cluster.runtime.verbs import ClusterError, Verbs
 from cluster.scenario.conditions import Conditions
 from cluster.scenario.targets import Finder
-from cluster.scenario.words import Condition, Targets
+from cluster.scenario.words import Condition, Targets, condition
+
+_SETTLED: Final = condition("settled")
 
 
 class StageBase(ABC):
@@ -82,6 +85,10 @@ class StageBase(ABC):
     def holds(self, condition: Condition, since: int = 0) -> bool:
         """Whether a condition holds; events count from the note with index `since` on."""
         return self._conditions.holds(condition, since)
+
+    def is_whole(self) -> bool:
+        """All brokers serve, and every replica is in sync."""
+        return self._conditions.holds(_SETTLED)
 
     def value(self, condition: Condition) -> int:
         """The number that a condition compares, for the words when it does not hold."""

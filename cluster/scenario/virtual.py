@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from cluster.checkers.history import Ledger
 from cluster.clients.wire import Client, Wire
-from cluster.config.topology import Topology
 from cluster.runtime.virtual import VirtualDriver
 from cluster.scenario.stage import StageBase
 
@@ -17,8 +16,8 @@ from cluster.scenario.stage import StageBase
 class VirtualStage(StageBase):
     """See module; `run` plays until `is_over` holds, or the limit."""
 
-    def __init__(self, topology: Topology, seed: int, ledger: Ledger) -> None:
-        self.driver = VirtualDriver(topology, seed)
+    def __init__(self, driver: VirtualDriver, seed: int, ledger: Ledger) -> None:
+        self.driver = driver
         super().__init__(self.driver.plan, self.driver.dispatcher, self.driver.verbs, ledger, seed)
         self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
 
