@@ -30,6 +30,7 @@ VERBS: Final = {
     "scenario": "Run scenario files, live or in virtual time; or check them.",
     "schema": "Print the JSON Schema of topology or scenario files.",
     "explain": "Tell a run directory as a story: each change, its cause, the logs.",
+    "decode": "Show each byte of a request or response with what it is.",
     "demo": "Kill a leader under load and count: nothing acked is lost.",
 }
 """Verb -> its line in the overview; `cluster.cli.<verb>` has its `command`."""

@@ -117,14 +117,14 @@ def decode_carefully(
     schema: MessageSchema, top: type[Message], version: int, buffer: Buffer, position: int = 0
 ) -> Message:
     """The message that fills `buffer` from `position` on; ProtocolError if there is none."""
-    reader = _Reader(memoryview(buffer), position, version, schema.is_flexible(version), top)
+    reader = CarefulReader(memoryview(buffer), position, version, schema.is_flexible(version), top)
     found = reader.struct(schema.top, top)
     if reader.left and not schema.ignores_rest:
         raise ProtocolError(f"{reader.left} bytes follow the message", reader.position)
     return found
 
 
-class _Reader:
+class CarefulReader:
     """Where the careful decoder stands."""
 
     __slots__ = ("buffer", "flexible", "path", "position", "top", "version")

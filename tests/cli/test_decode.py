@@ -1,0 +1,120 @@
+"""`kcluster decode`: from hex, base64, files and stdin to lines and JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cluster.cli.decode import command
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.framing import encode_request_frame, encode_response_frame
+
+VERSION = 9
+ASKED = b"".join(
+    encode_request_frame(
+        ApiKey.METADATA, VERSION, 7, "shop",
+        m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name="orders")]),
+    )
+)  # fmt: skip
+TOLD = b"".join(
+    encode_response_frame(
+        ApiKey.METADATA, VERSION, 7,
+        m.MetadataResponse(
+            topics=[m.MetadataResponse.MetadataResponseTopic(error_code=3, name="orders")]
+        ),
+    )
+)  # fmt: skip
+
+
+def run(*words: str, stdin: bytes = b"", code: int = 0) -> str:
+    done = CliRunner().invoke(command, words, input=stdin)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def fields(*words: str, stdin: bytes = b"", code: int = 0) -> dict[str, Any]:
+    (frame,) = json.loads(run("--json", *words, stdin=stdin, code=code))
+    return {field["path"]: field for field in frame["fields"]}
+
+
+def spaced(data: bytes) -> str:
+    return " ".join(f"{byte:02X}" for byte in data)
+
+
+def xxd(data: bytes) -> str:
+    return "\n".join(
+        f"{at:08x}: {data[at : at + 16].hex(' ', 2)}  {'.' * 16}" for at in range(0, len(data), 16)
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [ASKED.hex(), spaced(ASKED), ASKED[4:].hex(), "0x" + ASKED.hex(":"), xxd(ASKED),
+     base64.b64encode(ASKED).decode(), base64.urlsafe_b64encode(ASKED).decode()],
+)  # fmt: skip
+def test_decode__takes_bytes_in_every_form(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "frame"
+    path.write_text(text)
+    for found in (fields(text), fields(str(path)), fields(stdin=text.encode())):
+        assert found["topics[0].name"]["value"] == "orders"
+        assert found["header.client_id"]["value"] == "shop"
+
+
+def test_decode__takes_raw_files_and_stdin(tmp_path: Path) -> None:
+    path = tmp_path / "frame"
+    path.write_bytes(ASKED)
+    assert fields(str(path)) == fields(stdin=ASKED) == fields("--format", "raw", stdin=ASKED)
+
+
+def test_decode__a_response_is_told_by_options_or_its_request() -> None:
+    by_name = fields("--api", "Metadata", "--version", "9", stdin=TOLD)
+    assert by_name["topics[0].error_code"]["note"] == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert fields("--response", "--api", "3", "--version", "9", stdin=TOLD) == by_name
+    assert fields("--request", ASKED.hex(), stdin=TOLD) == by_name
+
+
+def test_decode__shows_a_line_for_each_value() -> None:
+    lines = run(ASKED.hex()).splitlines()
+    assert lines[0] == f"Metadata request v9, {len(ASKED)} bytes"
+    assert lines[1].startswith("000000  00 00 00 ")
+    (line,) = [x for x in lines if "'orders'" in x]
+    assert "6f 72 64 65 72 73" in line
+    assert "topics[0].name" in line
+
+
+def test_decode__points_at_what_is_wrong() -> None:
+    at = ASKED.index(b"orders") - 1
+    spoilt = ASKED[:at] + b"\x60" + ASKED[at + 1 :]
+    output = run(spoilt.hex(), code=1)
+    assert f"wrong at byte {at} (0x{at:x}) in topics[0].name: 95 bytes claimed" in output
+    assert "header.client_id" in output
+    (frame,) = json.loads(run("--json", spoilt.hex(), code=1))
+    assert (frame["error"]["position"], frame["error"]["path"]) == (at, "topics[0].name")
+
+
+def test_decode__long_values_are_cut_unless_asked_for() -> None:
+    body = m.SaslAuthenticateRequest(auth_bytes=b"x" * 200)
+    data = b"".join(encode_request_frame(ApiKey.SASL_AUTHENTICATE, 2, 7, None, body))
+    assert "... 136 more bytes" in run(data.hex())
+    assert "more bytes" not in run("--all", data.hex())
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("no such thing!",), "is not hex or base64, and no such file"),
+        (("--api", "Metadatta", "--version", "1", "00"), "did you mean Metadata"),
+        (("--api", "Metadata", "--version", "99", "00"), "Metadata has 0 to 13"),
+        (("--response", "00"), "--api and --version, too"),
+        (("--request", "0999", "00"), "--request: "),
+        (("--format", "hex", "zz"), "is not hex"),
+    ],
+)
+def test_decode__says_what_it_cannot_use(words: tuple[str, ...], text: str) -> None:
+    assert text in run(*words, code=2)
