@@ -36,10 +36,10 @@ from cluster.network.effects import (
     StaleMetadata,
     Throttle,
 )
-from cluster.network.rules import Call, Entry, Rule, RuleBook
-from cluster.protocol import messages as m
+from cluster.network.rules import Entry, Rule, RuleBook
 from cluster.protocol.apis import APIS, ApiKey
-from cluster.protocol.error_answers import ErrorAnswers, is_read, topic_of, topics_named
+from cluster.protocol.error_answers import ErrorAnswers, is_read
+from cluster.runtime.calls import call_of, is_answered, named, with_error
 from cluster.runtime.stale import StaleImage
 from cluster.trace import kinds
 
@@ -125,7 +125,10 @@ class Gate:
     @property
     def is_idle(self) -> bool:
         """Whether there is neither a rule nor anything that one has begun."""
-        return not (self.book.entries or self._changes or self._silent_until_ms)
+        if self.book.entries or self._changes:
+            return False
+        now_ms = self._dispatcher.now_ms
+        return all(until_ms <= now_ms for until_ms in self._silent_until_ms.values())
 
     def status(self) -> tuple[RuleStatus, ...]:
         """The rules in force, in their order."""
@@ -138,6 +141,9 @@ class Gate:
 
     def admit(self, node_id: int, request: Request) -> bool:
         """Whether the broker gets this request now; if not, all that is needed has been done."""
+        if not self.book.entries and self.is_idle:
+            self._dispatcher.gate = None
+            return True
         silent_until_ms = self._silent_until_ms.pop(request.connection_id, 0)
         if silent_until_ms > self._dispatcher.now_ms:
             self._later(silent_until_ms * 1000, node_id, request, is_new=True)
@@ -148,7 +154,7 @@ class Gate:
         node = self._dispatcher.processes[node_id].node
         if not isinstance(node, BrokerNode):
             return True
-        call = _call(node, request)
+        call = call_of(node, request)
         now_ms = self._dispatcher.now_ms
         for held in self._held:
             if (
@@ -208,18 +214,18 @@ class Gate:
     # -------------------------------------------------------------------- answers of the gate
 
     def _answer(self, rule: Rule, effect: Answer, node: BrokerNode, request: Request) -> bool:
-        wanted = rule.wants if rule.picks_partitions and _names_any(node, request) else None
+        wanted = rule.wants if rule.picks_partitions and named(node, request) else None
         names = node.image.topic_names
         answers = ErrorAnswers(request.api_key, request.api_version, effect.code, names.get, wanted)
         if effect.after or is_read(request.api_key):
-            self._changes[request.connection_id] = partial(_override, answers, node, rule, request)
+            self._changes[request.connection_id] = partial(with_error, answers, node, rule, request)
             if request.api_key == ApiKey.FETCH and not effect.after:
                 # An error is told at once, whatever a fetch would wait for.
                 request.body = copy.copy(request.body)
                 request.body.max_wait_ms = 0
             return True
         told = answers.answer(request.body)
-        if not _is_answered(request):
+        if not is_answered(request):
             # As a broker does who has no other way to say that it failed.
             reason = f"{effect.error} for a request that gets no answer"
             self._dispatcher.outlet.close_connection(node.node_id, request.connection_id, reason)
@@ -328,71 +334,3 @@ def _about(rule: Rule) -> str:
 
 def _drawn_us(delay: Delay, entry: Entry) -> int:
     return delay.ms * 1000 + (entry.rng.randrange(delay.jitter_ms * 1000 + 1))
-
-
-def _is_answered(request: Request) -> bool:
-    return request.api_key != ApiKey.PRODUCE or request.body.acks != 0
-
-
-def _call(node: BrokerNode, request: Request) -> Call:
-    return Call(
-        request.api_key, request.api_version, request.client_id or "", node.node_id,
-        _is_answered(request), partial(_named, node, request),
-    )  # fmt: skip
-
-
-def _named(node: BrokerNode, request: Request) -> list[tuple[str, int | None]]:
-    """What a request is about: a fetch of a session also what it named before."""
-    names = node.image.topic_names
-    if request.api_key == ApiKey.METADATA and request.body.topics is None:
-        return [(name, None) for name in node.image.topics]
-    found = topics_named(request.api_key, request.api_version, request.body, names.get)
-    if request.api_key == ApiKey.FETCH:
-        known = node.sessions.peek(request.body.session_id)
-        found += [(wanted.topic, wanted.partition) for wanted in known]
-    return found
-
-
-def _names_any(node: BrokerNode, request: Request) -> bool:
-    return bool(_named(node, request))
-
-
-def _override(
-    answers: ErrorAnswers, node: BrokerNode, rule: Rule, request: Request, _node_id: int,
-    reply: Reply,
-) -> Reply:  # fmt: skip
-    if reply.body is None:
-        return reply
-    body = reply.body
-    effect = rule.effect
-    assert isinstance(effect, Answer)
-    if request.api_key == ApiKey.FETCH and rule.picks_partitions and not body.error_code:
-        body = _with_missing(node, rule, body)
-    told, _ = answers.override(body)
-    return Reply(reply.request, told)
-
-
-def _with_missing(node: BrokerNode, rule: Rule, body: Any) -> Any:
-    """A fetch's answer with those of its session's partitions that a rule means: an incremental one
-    leaves out what has no news, but an error is news."""
-    names = node.image.topic_names
-    there = {
-        (topic_of(topic, names.get), data.partition_index)
-        for topic in body.responses
-        for data in topic.partitions
-    }
-    told = copy.copy(body)
-    told.responses = list(body.responses)
-    kind = m.FetchResponse
-    for wanted in node.sessions.peek(body.session_id):
-        topic = topic_of(wanted, names.get)
-        if (
-            topic is not None
-            and (topic, wanted.partition) not in there
-            and rule.wants(topic, wanted.partition)
-        ):
-            data = kind.PartitionData(wanted.partition, high_watermark=-1, records=b"")
-            told.responses.append(
-                kind.FetchableTopicResponse(wanted.topic, wanted.topic_id, [data])
-            )
-    return told

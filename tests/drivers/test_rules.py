@@ -2,117 +2,22 @@
 
 from __future__ import annotations
 
-import socket
-import time
 from typing import Any
 
 import pytest
 
 from cluster import rule
-from cluster.contract import Note
 from cluster.network.rules import Rule
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.framing import decode_response_frame, encode_request_frame
 from cluster.protocol.records import Record, build_batch
 from cluster.runtime.verbs import ClusterError
-from tests.drivers.conftest import (
-    PRODUCE_VERSION,
-    LiveWorld,
-    OneAnswer,
-    VirtualWorld,
-    read_frame,
-)
+from tests.drivers.conftest import PRODUCE_VERSION
+from tests.drivers.lines import CLOSED, SILENT, Stage
 
 SILENCE_MS = 150
-CLOSED, SILENT = "closed", "silent"
 LIST_VERSION, METADATA_VERSION, FETCH_VERSION = 7, 12, 12
-
-
-class LiveLine:
-    """One connection to a broker of a live cluster."""
-
-    def __init__(self, world: LiveWorld, broker_id: int) -> None:
-        self.sock = socket.create_connection(world.cluster.plan.addresses[broker_id], timeout=5)
-        self.asked: list[tuple[int, int]] = []
-
-    def send(self, api_key: int, version: int, body: Any) -> None:
-        self.asked.append((api_key, version))
-        number = len(self.asked)
-        frame = encode_request_frame(api_key, version, number, "test", body)
-        self.sock.sendall(b"".join(frame))
-
-    def outcome(self, limit_ms: int = 5_000) -> Any:
-        self.sock.settimeout(limit_ms / 1000)
-        try:
-            frame = read_frame(self.sock)
-        except TimeoutError:
-            return SILENT
-        except (AssertionError, ConnectionError):
-            return CLOSED
-        number, body = decode_response_frame(
-            *self.asked[int.from_bytes(frame[:4], "big") - 1], frame
-        )
-        assert number <= len(self.asked)
-        return body
-
-    def close(self) -> None:
-        self.sock.close()
-
-
-class VirtualLine:
-    """One connection to a broker in virtual time."""
-
-    def __init__(self, world: VirtualWorld, broker_id: int) -> None:
-        self.driver, self.broker_id = world.driver, broker_id
-        self.client = OneAnswer()
-        self.driver.add_client(self.client)
-
-    def send(self, api_key: int, version: int, body: Any) -> None:
-        self.client.wire.send(self.broker_id, api_key, version, body)
-
-    def outcome(self, limit_ms: int = 5_000) -> Any:
-        answers, lost = self.client.answers, self.client.lost
-        if not self.driver.run_until_condition(lambda: bool(answers or lost), limit_ms):
-            return SILENT
-        return answers.pop(min(answers)) if answers else CLOSED
-
-    def close(self) -> None:
-        self.client.wire.disconnect(self.broker_id)
-
-
-class Stage:
-    """A world, its lines, and its rules."""
-
-    def __init__(self, world: Any) -> None:
-        self.world: Any = world
-        self.lines: list[Any] = []
-        self.rules = world.cluster if isinstance(world, LiveWorld) else world.driver
-        world.wait_for_isr(1, 2, 3)
-
-    def line(self, broker_id: int = 1) -> Any:
-        kind: Any = LiveLine if isinstance(self.world, LiveWorld) else VirtualLine
-        self.lines.append(kind(self.world, broker_id))
-        return self.lines[-1]
-
-    def add(self, **words: Any) -> str:
-        name: str = self.rules.add_rule(rule(**words))
-        return name
-
-    def now_ms(self) -> float:
-        if isinstance(self.world, LiveWorld):
-            return time.monotonic() * 1000
-        return self.rules.now_ms
-
-    def hits(self) -> list[Note]:
-        if isinstance(self.world, LiveWorld):
-            return [x.note for x in self.rules.events() if x.note.kind == "rule_hit"]
-        return [note for note in self.rules.notes if note.kind == "rule_hit"]
-
-    def end(self) -> int:
-        """The log end of orders-0."""
-        return self.world.partition().log_end_offset or 0
 
 
 @pytest.fixture
@@ -293,6 +198,24 @@ def test_rules__a_throttled_connection_is_told_at_once_and_heard_later(stage: St
     line.send(*produced())
     assert line.outcome().throttle_time_ms == 0
     assert stage.now_ms() - began >= 299
+
+
+def test_rules__a_throttled_connection_stays_so_when_the_rule_goes(stage: Stage) -> None:
+    stage.add(api="Produce", throttle_ms=300)
+    line, other = stage.line(), stage.line()
+    began = stage.now_ms()
+    line.send(*produced())
+    assert line.outcome().throttle_time_ms == 300
+    stage.rules.clear_rules()
+    other.send(*produced())
+    assert other.outcome().throttle_time_ms == 0
+    line.send(*produced())
+    assert line.outcome().throttle_time_ms == 0
+    assert stage.now_ms() - began >= 299
+    dispatcher = (stage.rules.driver if hasattr(stage.rules, "driver") else stage.rules).dispatcher
+    line.send(*produced())
+    line.outcome()
+    assert dispatcher.gate is None
 
 
 def test_rules__metadata_stays_as_it_was(stage: Stage) -> None:
