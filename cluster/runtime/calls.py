@@ -16,7 +16,7 @@ from cluster.network.effects import Answer
 from cluster.network.rules import Call, Rule
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
-from cluster.protocol.error_answers import ErrorAnswers, topic_of
+from cluster.protocol.error_answers import ErrorAnswers, topic_of, topics_named
 
 
 def is_answered(request: Request) -> bool:
