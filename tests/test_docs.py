@@ -1,12 +1,14 @@
 """Every command that the documents show is run, and prints what they say.
 
-Owns: running the ```console and ```python blocks of README.md.  Never: corrects a document.
+Owns: running the ```console and ```python blocks of README.md and of the guides.  Never: corrects a
+document.
 
 A console block is one session: `$ command` lines in order in a directory with topology.yaml in it,
 `&` at the end for the background (ready at its first line). Each must end with exit code 0, and
 print the lines shown under it in this order. Numbers may differ, so may who leads what: lines are
 compared by their first words with digits left out. Lines it prints besides are no matter.
-A python block with a test in it is given to pytest.
+A python block with a test in it is given to pytest.  A yaml block that begins with its name in a
+comment is there as a file, and so are the scenarios of this repository.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("README.md",)
+DOCUMENTS = ("README.md", "docs/scenarios.md", "docs/testing.md")
 COMMAND_TIMEOUT_S = 50
 COMPARED_CHARS = 30
 
@@ -97,6 +99,10 @@ def test_docs__a_console_session_prints_what_is_shown(
     place: tuple[Path, dict[str, str]], document: str, block: str
 ) -> None:
     directory, environment = place
+    for text in blocks(document, "yaml"):
+        if (named := re.match(r"# (\S+\.yaml)\n", text)) is not None:
+            (directory / named[1]).write_text(text, encoding="utf-8")
+    (directory / "incidents").symlink_to(ROOT / "scenarios" / "incidents")
     background: list[subprocess.Popen[str]] = []
     try:
         for command, output in session(block):

@@ -28,7 +28,7 @@ QUIET_KINDS: Final = frozenset(
         kinds.BROKER_REGISTERED,
         kinds.LINK_CUT,
         kinds.LINK_HEALED,
-    }  # fmt: skip
+    }
 )
 """Consequences on each broker of what another line tells already; `events` shows them too."""
 

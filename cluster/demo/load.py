@@ -99,7 +99,7 @@ class Producing(threading.Thread):
 def _assigned_listener(kafka: Any, assigned: threading.Event) -> Any:
     """Sets `assigned` when the group has given partitions."""
 
-    class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
+    class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it has no types
         def on_partitions_revoked(self, revoked: Any) -> None:
             pass
 

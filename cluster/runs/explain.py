@@ -144,7 +144,8 @@ def _cells(
     replica: Replica, end: int, per_cell: int, appends: Sequence[AppendRow], at_ms: int
 ) -> Iterator[str]:
     watermark = replica.high_watermark // per_cell
-    for cell in range(-(-end // per_cell)):
+    count = -(-end // per_cell)
+    for cell in range(count):
         if cell == watermark:
             yield "|"
         offset = cell * per_cell
@@ -153,6 +154,8 @@ def _cells(
             continue
         epoch = _epoch_of(offset, appends, at_ms)
         yield f"[{COLOURS[epoch % len(COLOURS)]}]█[/]"
+    if watermark >= count:
+        yield "|"
 
 
 def _epoch_of(offset: int, appends: Sequence[AppendRow], at_ms: int) -> int:
