@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from cluster.broker.node import BrokerNode
 from cluster.config.broker import BrokerConfig
@@ -67,6 +67,26 @@ def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
     return Plan(
         topology, seed, cluster_id, fabric, tuple(processes), disks, rngs, addresses, releases
     )
+
+
+def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
+    """One more broker, with an empty disk; its process is not up yet."""
+    topology = plan.topology = structs.replace(
+        plan.topology, brokers=(*plan.topology.brokers, spec)
+    )
+    plan.rngs[spec.id] = Random(f"{plan.seed}/{spec.id}")
+    plan.disks[spec.id] = Disk()
+    plan.addresses[spec.id] = spec.advertised_address(topology.host, port)
+    plan.releases[spec.id] = topology.release_of(spec.id)
+    config = topology.broker_config(spec.id, _defaults_for(len(topology.brokers)))
+    builder = _broker_builder(
+        spec, config, plan.disks[spec.id], plan.addresses, plan.rngs[spec.id], plan.cluster_id,
+        plan.releases,
+    )  # fmt: skip
+    process = Process(spec.id, builder, plan.disks[spec.id])
+    plan.processes = (*plan.processes, process)
+    plan.fabric.node_ids = tuple(sorted((*plan.fabric.node_ids, spec.id)))
+    return process
 
 
 def _defaults_for(brokers: int) -> dict[str, int]:

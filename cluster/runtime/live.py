@@ -339,10 +339,12 @@ class LiveDriver:
             connection.close(reason)
 
     def new_port(self, node_id: int) -> int:
-        """Outlet: a broker that is down will listen elsewhere."""
-        old = self.ports[node_id]
-        self.ports[node_id] = fresh = ReservedPort(old.host, 0)
-        old.release()
+        """Outlet: a broker that is down, or new, will listen there."""
+        old = self.ports.get(node_id)
+        host = self.plan.topology.host if old is None else old.host
+        self.ports[node_id] = fresh = ReservedPort(host, 0)
+        if old is not None:
+            old.release()
         return fresh.port
 
     def process_changed(self, process: Process, was: ProcessState) -> None:

@@ -56,8 +56,8 @@ class Process:
     """
 
     __slots__ = (
-        "build_node", "deadline_ms", "disk", "inbox", "last_node", "life", "node", "node_id",
-        "state", "touched",
+        "build_node", "deadline_ms", "disk", "inbox", "is_removed", "last_node", "life", "node",
+        "node_id", "state", "touched",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +70,8 @@ class Process:
         self.last_node: Node | None = None
         """The node, also when its process is gone."""
         self.state = ProcessState.DOWN
+        self.is_removed = False
+        """It is down for good: nobody waits for it."""
         self.life = 0
         self.inbox: deque[Event] = deque()
         """Events that came while it was paused, in order."""
@@ -88,7 +90,7 @@ class Outlet(Protocol):
         """Close a client's connection."""
 
     def new_port(self, node_id: int) -> int:
-        """Let a broker that is down listen on another port from its next start on."""
+        """A port for a broker that is down, or new, to listen on from its next start on."""
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
         """`process.state` is no longer `was`: open, close, silence or wake its sockets."""

@@ -46,9 +46,8 @@ class Settled:
     def all_serving(self) -> bool:
         """Every broker is unfenced, every partition has a leader, and all know."""
         image = self.image
-        brokers = [x for x in self._dispatcher.processes if x != self.controller_id]
         return (
-            all(x in image.brokers and not image.brokers[x].fenced for x in brokers)
+            all(x in image.brokers and not image.brokers[x].fenced for x in self._brokers())
             and all(
                 partition.leader >= 0
                 for topic in image.topics.values()
@@ -56,6 +55,17 @@ class Settled:
             )
             and self.has_applied_all()
         )
+
+    def is_whole(self) -> bool:
+        """All brokers serve, and every replica of theirs is in sync."""
+        return self.all_serving() and all(map(self.is_in_sync, self._brokers()))
+
+    def _brokers(self) -> list[int]:
+        return [
+            process.node_id
+            for process in self._dispatcher.processes.values()
+            if process.node_id != self.controller_id and not process.is_removed
+        ]
 
     def is_down(self, broker_id: int) -> bool:
         """Its process is gone."""

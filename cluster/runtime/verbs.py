@@ -12,14 +12,15 @@ from typing import Any, Final
 
 from cluster.config.broker_checks import unknown_version
 from cluster.config.problems import unknown
+from cluster.config.topology import BrokerSpec
 from cluster.contract import MoveLeader
 from cluster.controller.metadata import PartitionRegistration
 from cluster.network.rules import Rule, RuleBook, RuleError
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.releases import Release, find_release
-from cluster.runtime.admin import Admin
+from cluster.runtime.admin import Admin, OnEnd
 from cluster.runtime.asking import Asking, elect_request
-from cluster.runtime.build import Plan
+from cluster.runtime.build import Plan, add_broker
 from cluster.runtime.dispatch import Dispatcher
 from cluster.runtime.gate import Gate, RuleStatus
 from cluster.runtime.links import Links
@@ -77,6 +78,23 @@ class Verbs:
             kinds.BROKER_READDRESSED, f"broker {broker_id}", f"will listen on {host}:{port}",
             broker=broker_id, host=host, port=port,
         )  # fmt: skip
+
+    def add_broker(self, broker_id: int, rack: str | None = None) -> None:
+        """Let a new broker, with an empty disk, join the running cluster."""
+        if broker_id in self._dispatcher.processes:
+            raise ClusterError(f"there is, or was, a broker {broker_id} already")
+        port = self._dispatcher.outlet.new_port(broker_id)
+        process = add_broker(self._plan, BrokerSpec(broker_id, rack=rack), port)
+        self._dispatcher.processes[broker_id] = process
+        self._dispatcher.start(broker_id)
+
+    def remove_broker(self, broker_id: int, on_end: OnEnd) -> None:
+        """Unregister a broker that is down; it never comes back.  Its replicas stay assigned to it,
+        as in Kafka: reassign them first."""
+        self._process(broker_id, ProcessState.DOWN)
+        self._dispatcher.processes[self.broker(broker_id)].is_removed = True
+        del self._plan.addresses[broker_id]
+        self.admin.unregister(broker_id, on_end)
 
     def fill_disk(self, broker_id: int) -> None:
         """A broker's only log directory is full: the broker halts, and cannot start until there is

@@ -34,11 +34,7 @@ class Conditions:
                 for note in self._notes[since:]
             )
         if condition.word == "settled":
-            return self._verbs.settled.all_serving() and all(
-                self._verbs.settled.is_in_sync(x)
-                for x in self._dispatcher.processes
-                if x != self._verbs.settled.controller_id
-            )
+            return self._verbs.settled.is_whole()
         return compare(self.value(condition), condition.symbol, condition.number)
 
     def value(self, condition: Condition) -> int:

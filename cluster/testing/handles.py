@@ -143,11 +143,8 @@ class TestedCluster(Cluster, _Recorded):
         problems = self.call(lambda: mend(self.verbs, self.plan, self.driver.dispatcher))
         if problems:
             raise ClusterError("; ".join(problems))
-        self._wait(self._is_whole, MEND_LIMIT_S, "the cluster did not come together again")
-
-    def _is_whole(self) -> bool:
-        settled = self.verbs.settled
-        return settled.all_serving() and all(map(settled.is_in_sync, self.broker_ids))
+        failure = "the cluster did not come together again"
+        self._wait(self.verbs.settled.is_whole, MEND_LIMIT_S, failure)
 
     def story(self, parent: Path) -> list[str]:
         """The report of a failure: timeline, verdict, seed, and the run directory left behind."""

@@ -142,3 +142,25 @@ class SetConfig(Action, frozen=True):
                 stage.verbs.admin.set_configs(kind, name, configs, refused)
 
         return undo
+
+
+@action("add_broker", short="id")
+class AddBroker(Action, frozen=True):
+    """Let a new broker, with an empty disk, join the running cluster."""
+
+    id: Annotated[int, Whole(0, 999)]
+    rack: Annotated[str | None, text()] = None
+
+    def do(self, stage: Stage) -> None:
+        stage.verbs.add_broker(self.id, self.rack)
+
+
+@action("remove_broker", short="broker")
+class RemoveBroker(Action, frozen=True):
+    """Unregister a broker that is down, for good; its replicas stay assigned until reassigned."""
+
+    broker: Annotated[Targets, TARGETS]
+
+    def do(self, stage: Stage) -> None:
+        for broker_id in stage.nodes(self.broker):
+            stage.verbs.remove_broker(broker_id, _refused(stage, "remove_broker"))

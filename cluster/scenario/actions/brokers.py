@@ -80,7 +80,8 @@ class Resume(_OnBrokers, frozen=True):
 def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
     """Start those that are down: somebody else may have been quicker."""
     for broker_id in chosen:
-        if stage.dispatcher.processes[broker_id].state is ProcessState.DOWN:
+        process = stage.dispatcher.processes[broker_id]
+        if process.state is ProcessState.DOWN and not process.is_removed:
             stage.verbs.start(broker_id)
 
 
