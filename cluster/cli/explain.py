@@ -17,13 +17,14 @@ from cluster.cli.group import fail
 @click.command("explain", help="Tell a run as a story: each change, its cause, the replicas' logs.")
 @click.argument("run", metavar="RUN")
 @click.option("--partition", metavar="NAME", default="", help="Of this one alone, like orders-0.")
+@click.option("--html", "as_page", is_flag=True, help="Draw its timeline.html; say where it is.")
 @click.option("--no-colour", "--no-color", is_flag=True, help="Without colours.")
-def command(run: str, partition: str, no_colour: bool) -> None:
+def command(run: str, partition: str, as_page: bool, no_colour: bool) -> None:
     """RUN: a directory that `kcluster scenario run --out` left, or one that has `latest`."""
     from rich.console import Console
 
     from cluster.config.problems import unknown
-    from cluster.runs.directory import RunError, read_run
+    from cluster.runs.directory import RunError, find_run, read_run, write_page
     from cluster.runs.explain import explain, partitions_of
 
     try:
@@ -32,6 +33,9 @@ def command(run: str, partition: str, no_colour: bool) -> None:
         fail(ControlError(str(error), 2), as_json=False)
     for problem in problems:
         print(f"kcluster: {problem}; the rest is used", file=sys.stderr)
+    if as_page:
+        print(write_page(find_run(run).resolve(), record))
+        return
     names = partitions_of(record)
     if partition and partition not in names:
         text = f"{partition}: {unknown('partition in this run', partition, names)}"

@@ -1,7 +1,7 @@
 """The directory of a run: written when it is over, read by explain, pages and Spark.
 
-Owns: the files' names and form: run.json, verdict.json, scenario.yaml, and one file of JSON lines
-for each table.  Never: knows what a run means.  A line that cannot be read is told with its place,
+Owns: the files' names and form: run.json, verdict.json, scenario.yaml, timeline.html, and one file
+of JSON lines for each table.  Never: knows what a run means.  A line that cannot be read is told with its place,
 and the rest is used.
 Kafka: no counterpart.
 """
@@ -16,12 +16,14 @@ from typing import Any, Final
 
 import msgspec
 
+from cluster.runs.page import page_of
 from cluster.runs.record import FORMAT, TABLES, RunInfo, RunRecord
 
 LATEST: Final = "latest"
 INFO: Final = "run.json"
 VERDICT: Final = "verdict.json"
 SCENARIO: Final = "scenario.yaml"
+PAGE: Final = "timeline.html"
 MAX_NAME: Final = 60
 
 
@@ -44,8 +46,16 @@ def write_run(parent: str | os.PathLike[str], record: RunRecord) -> Path:
     for field, (file, _) in TABLES.items():
         with open(path / file, "wb") as out:
             out.writelines(encode(row) + b"\n" for row in getattr(record, field))
+    write_page(path, record)
     _link(parent, path)
     return path
+
+
+def write_page(path: Path, record: RunRecord) -> Path:
+    """Write the timeline of a run into its directory; returns the file."""
+    page = path / PAGE
+    page.write_text(page_of(record), "utf-8")
+    return page
 
 
 def _free(parent: Path, name: str) -> Path:
@@ -69,12 +79,7 @@ def _link(parent: Path, path: Path) -> None:
 
 def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
     """A run, and what is wrong with its files: `file:line: why`.  RunError if there is no run."""
-    path = Path(path)
-    if path.is_dir() and not (path / INFO).exists() and (path / LATEST / INFO).exists():
-        path = path / LATEST
-    if not (path / INFO).exists():
-        what = "no such directory" if not path.exists() else f"no run: it has no {INFO}"
-        raise RunError(f"{path}: {what}")
+    path = find_run(path)
     record = RunRecord(_info(path / INFO))
     problems: list[str] = []
     try:
@@ -86,6 +91,17 @@ def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
     for field, (file, row_type) in TABLES.items():
         setattr(record, field, _rows(path / file, row_type, problems))
     return record, problems
+
+
+def find_run(path: str | os.PathLike[str]) -> Path:
+    """The directory of a run: this one, or the `latest` below it.  RunError if there is none."""
+    path = Path(path)
+    if path.is_dir() and not (path / INFO).exists() and (path / LATEST / INFO).exists():
+        path = path / LATEST
+    if not (path / INFO).exists():
+        what = "no such directory" if not path.exists() else f"no run: it has no {INFO}"
+        raise RunError(f"{path}: {what}")
+    return path
 
 
 def _info(path: Path) -> RunInfo:

@@ -1,0 +1,331 @@
+// The lanes: each paints itself into a canvas, and tells what is at a time.
+//
+// A lane: key, title, sub, height; tall (its height when opened, if it can); paint(surface), where
+// a surface is {context, width, height, x: ms -> px}; tell(at, reach): lines for a tip, where
+// `reach` is the time of a few pixels.
+
+const BAR_PX = 3;
+
+/** Faint lines down all lanes where something was done to the cluster. */
+function paintDeedLines({ context, width, height, x }) {
+  context.save();
+  context.globalAlpha = 0.45;
+  context.setLineDash([2, 3]);
+  let last = -9;
+  for (const note of deeds) {
+    const at = Math.round(x(note.at)) + 0.5;
+    if (at < 0 || at > width || at - last < 2) continue;
+    last = at;
+    context.strokeStyle = colours[mood(note)];
+    context.beginPath();
+    context.moveTo(at, 0);
+    context.lineTo(at, height);
+    context.stroke();
+  }
+  context.restore();
+}
+
+/** Marks of notes, one for all that fall on the same few pixels; the worst gives the colour. */
+function paintNotes(surface, found, y, size) {
+  const rank = { bad: 2, good: 1, plain: 0 };
+  let group = null;
+  const flush = () => {
+    if (group) diamond(surface.context, group.at, y, size, colours[group.mood]);
+  };
+  for (const note of found) {
+    const at = surface.x(note.at), kind = mood(note);
+    if (at < -size || at > surface.width + size) continue;
+    if (group && at - group.at < size * 1.5) {
+      if (rank[kind] > rank[group.mood]) group.mood = kind;
+    } else {
+      flush();
+      group = { at, mood: kind };
+    }
+  }
+  flush();
+}
+
+// ------------------------------------------------------------------------------------ deeds
+
+function deedsLane() {
+  const LEVELS = deeds.length <= 4 ? 2 : deeds.length <= 12 ? 3 : 4, STEP = 16;
+  return {
+    key: "deeds", title: "faults and steps", sub: "what was done to the cluster",
+    height: LEVELS * STEP + 6,
+    paint({ context, width, x }) {
+      const ends = new Array(LEVELS).fill(-1e9);
+      for (const group of deedGroups(x, width)) {
+        const words = group.text + (group.count > 1 ? ` +${group.count - 1}` : "");
+        const long = context.measureText(words).width + 16;
+        const toLeft = group.at + long > width && group.at > width / 2;
+        const begin = toLeft ? group.at - long : group.at;
+        const level = ends.findIndex((end) => end < begin);
+        const y = 3 + STEP / 2 + Math.max(level, 0) * STEP;
+        diamond(context, group.at, y, 5, colours[group.mood]);
+        if (level < 0) continue;
+        ends[level] = Math.max(group.at, begin + long) + 4;
+        context.fillStyle = colours.text;
+        context.fillText(words, toLeft ? begin + 4 : group.at + 8, y);
+      }
+    },
+    tell: () => [],
+  };
+}
+
+/** Deeds in sight, those of one kind on the same pixel together. */
+function deedGroups(x, width) {
+  const groups = [];
+  for (const note of deeds) {
+    const at = x(note.at), last = groups.at(-1);
+    if (at < -4 || at > width + 4) continue;
+    if (last && at - last.at < 1.5 && last.kind === note.kind && last.text === note.short) {
+      last.count += 1;
+    } else {
+      groups.push({ at, kind: note.kind, text: note.short, mood: mood(note), count: 1 });
+    }
+  }
+  return groups;
+}
+
+function controlLane() {
+  const found = notesOf("control").filter((note) => !QUIET.has(note.kind));
+  return {
+    key: "control", title: "controller, groups", sub: "", height: 24,
+    paint: (surface) => paintNotes(surface, found, 12, 4.5),
+    tell: () => [],
+  };
+}
+
+// ---------------------------------------------------------------------------------- brokers
+
+function brokerLane(broker) {
+  const colour = brokerColour(broker.id), found = notesOf(`b${broker.id}`);
+  return {
+    key: `b${broker.id}`, title: `broker ${broker.id}`, colour,
+    sub: broker.rack ? `rack ${broker.rack}` : "", height: 34,
+    paint(surface) {
+      const { context, x } = surface;
+      for (const span of broker.states) paintState(surface, span, colour);
+      for (const [from, to, what] of broker.cuts) {
+        context.strokeStyle = colours.bad;
+        context.lineWidth = 2;
+        context.setLineDash([5, 3]);
+        context.strokeRect(x(from) + 1, 6, Math.max(x(to) - x(from) - 2, 1), 16);
+        context.setLineDash([]);
+        box(context, x(from), x(to), 6, 16, hatch(context, "rgba(255,255,255,.35)", true));
+        context.font = `600 ${FONT}`;
+        inBar(context, what, x(from), x(to), 14, "#fff");
+        context.font = FONT;
+      }
+      for (const [from, to] of broker.fenced) {
+        box(context, x(from), x(to), 25, 4, colours.bad);
+      }
+      paintNotes(surface, found.filter((note) => !QUIET.has(note.kind)), 27, 4);
+    },
+    tell: (at) => tellBroker(broker, at),
+  };
+}
+
+function paintState({ context, x }, [from, to, what], colour) {
+  const x0 = x(from), x1 = x(to);
+  if (what === "up") {
+    box(context, x0, x1, 6, 16, colour);
+    return;
+  }
+  if (what === "paused") {
+    context.globalAlpha = 0.3;
+    box(context, x0, x1, 6, 16, colour);
+    context.globalAlpha = 1;
+    box(context, x0, x1, 6, 16, hatch(context, colour, true));
+  } else {
+    box(context, x0, x1, 13, 2, colours.gone);
+  }
+  const left = Math.max(x0, 0) + 3;
+  const shown = fitted(context, what, x1 - left - 8);
+  if (!shown) return;
+  box(context, left, left + context.measureText(shown).width + 6, 6, 16, colours.lane);
+  context.fillStyle = what === "paused" ? colours.text : colours.bad;
+  context.fillText(shown, left + 3, 14);
+}
+
+// ------------------------------------------------------------------------------- partitions
+
+function partitionLane(partition, place) {
+  const strips = partition.replicas.length * 5;
+  const found = notesOf(`p${place}`).filter(
+    (note) => !QUIET.has(note.kind) && !note.kind.startsWith("isr_"),
+  );
+  const hasLog = partition.series.some((series) => series.end.at(-1) > 0 || series.t.length > 1);
+  return {
+    key: `p${place}`, title: partition.name, partition,
+    sub: partition.windows.length ? `away ${lasting(awayFor(partition))}` : "",
+    height: 26 + strips + (hasLog ? 34 : 0), tall: hasLog ? 34 + strips + 170 : 0,
+    paint(surface) {
+      paintWindows(surface, partition);
+      paintLeaders(surface, partition);
+      paintMembers(surface, partition);
+      if (hasLog) paintLogs(surface, partition, 25 + strips, surface.height - 4);
+      paintNotes(surface, found, 13, 4.5);
+      for (const anomaly of partition.anomalies) {
+        const at = surface.x(anomaly.at);
+        surface.context.fillStyle = colours.bad;
+        surface.context.font = `700 15px ${FONT.slice(5)}`;
+        surface.context.fillText("✖", at - 6, surface.height - 9);
+        surface.context.font = FONT;
+      }
+    },
+    tell(at, reach) {
+      const lines = tellPartition(partition, at);
+      for (const anomaly of partition.anomalies) {
+        if (Math.abs(anomaly.at - at) > reach) continue;
+        lines.push({ mood: "bad", text: `${anomaly.name}: ${anomaly.text}` });
+        lines.push(...whys(anomaly.chain));
+      }
+      return lines;
+    },
+  };
+}
+
+/** How long a partition was without writes, or else without reads. */
+function awayFor(partition) {
+  const sum = (kind) => partition.windows
+    .filter((found) => found.kind === kind)
+    .reduce((total, found) => total + found.to - found.from, 0);
+  return sum("writes") || sum("reads");
+}
+
+function paintWindows({ context, height, x }, partition) {
+  for (const found of partition.windows) {
+    const writes = found.kind === "writes", colour = writes ? colours.bad : colours.warn;
+    const x0 = x(found.from), x1 = Math.max(x(found.to), x0 + 1.5);
+    context.globalAlpha = 0.22;
+    box(context, x0, x1, 0, height, hatch(context, colour, writes));
+    context.globalAlpha = 0.06;
+    box(context, x0, x1, 0, height, colour);
+    context.globalAlpha = 1;
+    box(context, x0, x1, writes ? 0 : height - 3, 3, colour);
+  }
+}
+
+function paintLeaders({ context, width, x }, partition) {
+  partition.leaders.forEach(([at, leader, epoch], index) => {
+    const x0 = x(at), x1 = x(partition.leaders[index + 1]?.[0] ?? run.end);
+    if (x1 < 0 || x0 > width || leader === -2) return;
+    const same = partition.leaders[index - 1]?.[1] === leader
+      && partition.leaders[index - 1]?.[2] === epoch;
+    if (leader < 0) {
+      context.strokeStyle = colours.bad;
+      context.lineWidth = 1;
+      context.strokeRect(x0 + 0.5, 6.5, Math.max(x1 - x0 - 1, 1), 14);
+      if (!same) inBar(context, "no leader", x0, x1, 13.5, colours.bad);
+      return;
+    }
+    box(context, x0, x1, 6, 15, brokerColour(leader));
+    fadeWhereDown(context, leader, at, partition.leaders[index + 1]?.[0] ?? run.end, x);
+    if (!same || x0 < 0) {
+      const text = `leader ${leader}, epoch ${epoch}`;
+      inBar(context, text, x0, Math.min(leaderUntil(partition, index, x), width), 13.5, "#fff");
+    }
+  });
+}
+
+/** The controller may not have noticed yet: a leader whose process does not run is pale. */
+function fadeWhereDown(context, leader, from, to, x) {
+  for (const [begin, end, what] of brokersById.get(leader)?.states ?? []) {
+    if (what === "up" || end <= from || begin >= to) continue;
+    context.globalAlpha = 0.62;
+    box(context, x(Math.max(from, begin)), x(Math.min(to, end)), 6, 15, colours.lane);
+    context.globalAlpha = 1;
+  }
+}
+
+/** Where the bar of one leader and epoch ends: changes of the ISR alone do not end it. */
+function leaderUntil(partition, index, x) {
+  const rows = partition.leaders;
+  let next = index + 1;
+  while (next < rows.length && rows[next][1] === rows[index][1] && rows[next][2] === rows[index][2]) {
+    next += 1;
+  }
+  return x(rows[next]?.[0] ?? run.end);
+}
+
+/** A strip for each replica: full in the ISR, hollow in the ELR, a hair line when it is out. */
+function paintMembers({ context, width, x }, partition) {
+  partition.replicas.forEach((broker, place) => {
+    const y = 24 + place * 5, colour = brokerColour(broker);
+    partition.leaders.forEach(([at, leader, , isr, elr], index) => {
+      const x0 = x(at), x1 = x(partition.leaders[index + 1]?.[0] ?? run.end);
+      if (x1 < 0 || x0 > width || leader === -2) return;
+      if (isr.includes(broker)) box(context, x0, x1, y, 3.5, colour);
+      else if (elr.includes(broker)) {
+        box(context, x0, x1, y, 1, colour);
+        box(context, x0, x1, y + 2.5, 1, colour);
+      } else box(context, x0, x1, y + 1.5, 0.5, colours.gone);
+    });
+  });
+}
+
+/** Log ends as lines, high watermarks dashed, both scaled to what is in sight. */
+function paintLogs(surface, partition, top, bottom) {
+  const { context, width, x } = surface;
+  const from = view.from, to = view.to;
+  let low = Infinity, high = -Infinity;
+  for (const series of partition.series) {
+    const first = Math.max(lastUntil(series.t, from), 0), last = lastUntil(series.t, to);
+    for (let place = first; place <= last; place++) {
+      low = Math.min(low, series.hw[place], series.end[place]);
+      high = Math.max(high, series.end[place]);
+    }
+  }
+  if (high < low) return;
+  const count = partition.series.length, rail = 1.4;
+  const scale = (bottom - top - rail * count) / Math.max(high - low, 1);
+  partition.series.forEach((series, place) => {
+    const y = (offset) => bottom - rail * place - (offset - low) * scale;
+    context.strokeStyle = brokerColour(series.broker);
+    const state = (span) => span[2] === "up";
+    const ups = (brokersById.get(series.broker)?.states ?? []).filter(state);
+    context.save();
+    context.beginPath();
+    for (const [begin, end] of ups) {
+      context.rect(x(begin), top - 2, Math.max(x(end) - x(begin), 1), bottom - top + 6);
+    }
+    context.clip();
+    context.lineWidth = 1.6;
+    stepLine(context, series.t, series.end, x, y, width);
+    context.setLineDash([3, 3]);
+    context.lineWidth = 1;
+    stepLine(context, series.t, series.hw, x, y, width);
+    context.restore();
+    context.globalAlpha = 0.3;
+    stepLine(context, series.t, series.end, x, y, width);
+    context.globalAlpha = 1;
+  });
+  if (bottom - top > 90) {
+    context.fillStyle = colours.dim;
+    context.fillText(high.toLocaleString("en"), 4, top + 6);
+    context.fillText(low.toLocaleString("en"), 4, bottom - 12);
+  }
+}
+
+/** Values that hold until the next one; on one pixel only the first, the lowest and the last. */
+function stepLine(context, times, values, x, y, width) {
+  const first = Math.max(lastUntil(times, view.from), 0);
+  let column = -1e9, before = values[first];
+  context.beginPath();
+  context.moveTo(Math.max(x(times[first]), -5), y(before));
+  let place = first + 1;
+  for (; place < times.length; place++) {
+    const at = x(times[place]);
+    if (at > width + 5) break;
+    const value = values[place], next = times[place + 1];
+    const crowded = at - column < 0.7 && next !== undefined && x(next) - column < 0.7;
+    if (crowded && value >= before) continue;
+    context.lineTo(at, y(before));
+    context.lineTo(at, y(value));
+    column = at;
+    before = value;
+  }
+  context.lineTo(Math.min(x(run.end), width + 5), y(before));
+  context.stroke();
+}

@@ -1,0 +1,97 @@
+// The run as it was embedded, and questions about it: what was so at a time, and why.
+
+window.addEventListener("error", (event) => {
+  const bar = document.createElement("div");
+  bar.id = "failure";
+  bar.textContent = `This page went wrong: ${event.message}`;
+  document.body.prepend(bar);
+});
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const run = data.run;
+
+// Notes as objects; `after`: those that name this one as their cause.
+const notes = data.notes.map(([at, kind, lane, subject, text, cause, short], index) => (
+  { at, kind: data.kinds[kind], lane, subject, text, cause, short, index, after: [] }
+));
+for (const note of notes) {
+  if (note.cause >= 0) notes[note.cause].after.push(note.index);
+}
+
+const QUIET = new Set([
+  "became_leader", "became_follower", "broker_registered", "link_cut", "link_healed",
+]);
+const HARM = new Set([
+  "broker_down", "broker_paused", "broker_fenced", "disk_full", "controller_down", "network_cut",
+  "link_cut", "network_shaped", "rule_added", "records_lost", "partition_offline", "log_truncated",
+  "isr_shrunk",
+]);
+const MEND = new Set([
+  "broker_started", "broker_resumed", "broker_unfenced", "network_healed", "link_healed",
+  "rule_removed", "isr_expanded", "controller_elected",
+]);
+
+/** "bad", "good" or "plain": how a kind of note is coloured. */
+function mood(note) {
+  if (note.kind === "network_shaped" && note.text === "links are as they were") return "good";
+  if (note.kind === "leader_elected" && note.text.includes("UNCLEAN")) return "bad";
+  return HARM.has(note.kind) ? "bad" : MEND.has(note.kind) ? "good" : "plain";
+}
+
+/** A note, then its cause, then that one's, and so on. */
+function causesOf(index) {
+  const found = [];
+  for (let at = index; at >= 0 && !found.includes(notes[at]); at = notes[at].cause) {
+    found.push(notes[at]);
+  }
+  return found;
+}
+
+function undone(steps) {
+  let sum = 0;
+  return Float64Array.from(steps, (step) => (sum += step));
+}
+
+for (const partition of data.partitions) {
+  for (const series of partition.series) {
+    for (const name of ["t", "end", "hw"]) series[name] = undone(series[name]);
+  }
+  partition.times = partition.leaders.map((row) => row[0]);
+  partition.windows = [];
+  partition.anomalies = [];
+}
+for (const found of data.windows) data.partitions[found.partition]?.windows.push(found);
+for (const found of data.anomalies) data.partitions[found.partition]?.anomalies.push(found);
+
+const brokersById = new Map(data.brokers.map((broker) => [broker.id, broker]));
+
+const byLane = new Map();
+for (const note of notes) {
+  if (!note.lane) continue;
+  if (!byLane.has(note.lane)) byLane.set(note.lane, []);
+  byLane.get(note.lane).push(note);
+}
+const notesOf = (lane) => byLane.get(lane) ?? [];
+const deeds = notesOf("deeds");
+
+/** The last place whose value is not above `wanted`, or -1; `values` rise. */
+function lastUntil(values, wanted) {
+  let low = 0, high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] <= wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/** The row of (ms, leader, epoch, ISR, ELR) in force, if there is one yet. */
+const registrationAt = (partition, at) => partition.leaders[lastUntil(partition.times, at)];
+
+/** The span (from, to, what, note) around a time, if there is one. */
+const spanAt = (spans, at) => spans.find((span) => span[0] <= at && at < span[1]);
+
+/** The events a person wants to read, in order: no echoes, no topics of Kafka's own. */
+const story = notes.filter(
+  (note) => note.lane && !QUIET.has(note.kind) && !note.subject.startsWith("__"),
+);

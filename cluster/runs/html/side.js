@@ -1,0 +1,187 @@
+// The side: what was chosen with its causes, what was found, and the events in sight.
+
+const MOST_EVENTS = 150;
+let chosen = null;
+
+/** The links of what is chosen, numbered on the lanes: {at, lane, note}. */
+const chosenLinks = () => chosen?.links ?? [];
+
+/** Links of an anomaly or a window: (ms, text, note) as embedded. */
+function linksOf(chain, partition) {
+  return chain.map(([at, text, note]) => (
+    { at, text, note, lane: (note >= 0 && notes[note].lane) || `p${partition}` }
+  ));
+}
+
+function choose(what) {
+  chosen = what;
+  const place = document.getElementById("chosen");
+  place.hidden = what === null;
+  place.replaceChildren();
+  if (what !== null) {
+    const close = element("button", "", "×");
+    close.id = "close";
+    close.title = "Close (Esc)";
+    close.addEventListener("click", () => choose(null));
+    place.append(close, element("h3", what.mood ? `${what.mood}-text` : "", what.title));
+    if (what.at !== undefined) place.append(element("div", "dim", `at +${clock(what.at)}`));
+    place.append(...tipLines(what.lines));
+    if (what.links.length) place.append(chainList(what.links, what.mood));
+    if (what.after?.length) place.append(...consequences(what.after));
+    document.getElementById("side").scrollTop = 0;
+    const times = what.links.map((link) => link.at).concat(what.at ?? []);
+    bringIntoSight(times);
+  }
+  redraw();
+}
+
+/** Widen the view until it holds these times. */
+function bringIntoSight(times) {
+  const first = Math.min(...times), last = Math.max(...times);
+  if (!times.length || (first >= view.from && last <= view.to)) return;
+  const margin = Math.max((last - first) * 0.15, (view.to - view.from) * 0.1);
+  show(Math.min(first - margin, view.from), Math.max(last + margin, view.to));
+}
+
+function chainList(links, kind) {
+  const list = element("ol", `chain ${kind === "bad" ? "" : "calm"}`);
+  for (const link of links) {
+    const item = element("li", "", stamp(link.at), link.text);
+    item.addEventListener("click", () => reveal(link.at));
+    list.append(item);
+  }
+  return list;
+}
+
+function consequences(indexes) {
+  const shown = indexes.map((index) => notes[index]).filter((note) => !QUIET.has(note.kind));
+  if (!shown.length) return [];
+  const head = element("h2", "", `and so (${shown.length.toLocaleString("en")})`);
+  return [head, ...shown.slice(0, 30).map((note) => eventLine(note, ""))];
+}
+
+/** Choose a note: its causes as numbered links, oldest first, and what came of it. */
+function chooseNote(note) {
+  const links = causesOf(note.index).reverse().map((each) => (
+    { at: each.at, text: `${each.subject}: ${each.text}`, note: each.index, lane: each.lane }
+  ));
+  choose({
+    title: `${note.subject}: ${note.kind.replaceAll("_", " ")}`, at: note.at, note: note.index,
+    mood: mood(note) === "bad" ? "bad" : "", lines: [], links, after: note.after,
+  });
+}
+
+function eventLine(note, more) {
+  const line = element("div", "event", dot(note), stamp(note.at), `${note.subject}: ${note.text}`);
+  if (more) line.append(element("span", "dim", more));
+  line.addEventListener("click", () => {
+    reveal(note.at);
+    chooseNote(note);
+  });
+  return line;
+}
+
+// --------------------------------------------------------------------------------- findings
+
+function chooseAnomaly(found) {
+  choose({
+    title: `${found.name}: ${found.where}`, at: found.at, mood: "bad",
+    lines: [found.text, ...(found.allowed ? [`allowed by ${found.allowed}`] : [])],
+    links: linksOf(found.chain, found.partition),
+  });
+  scrollToLane(`p${found.partition}`);
+}
+
+function chooseWindow(found) {
+  const links = linksOf(found.chain, found.partition);
+  const mood = found.kind === "writes" ? "bad" : "warn";
+  const margin = (found.to - found.from) * 0.4;
+  const times = [found.from, found.to, ...links.map((link) => link.at)];
+  show(Math.min(...times) - margin, Math.max(...times) + margin);
+  choose({
+    title: `no ${found.kind}: ${data.partitions[found.partition]?.name ?? ""}`, at: found.from,
+    mood, lines: [windowLine(found)], links,
+  });
+  scrollToLane(`p${found.partition}`);
+}
+
+function scrollToLane(key) {
+  document.querySelector(`.row[data-lane="${key}"]`)?.scrollIntoView({ block: "nearest" });
+}
+
+function card(kind, title, text, deed) {
+  const made = element("div", `finding ${kind}`, element("b", "", title), element("div", "", text));
+  if (deed) made.addEventListener("click", deed);
+  return made;
+}
+
+function fillFindings() {
+  const place = document.getElementById("findings");
+  place.append(element("h2", "", "what was found"));
+  for (const text of run.failures) place.append(card("bad", "not as expected", text));
+  for (const found of data.anomalies) {
+    const title = `${found.name}, ${found.where}: ${many(found.count, "record")}`;
+    place.append(card("bad", title, found.text, () => chooseAnomaly(found)));
+  }
+  for (const found of data.violations) {
+    place.append(card("bad", `${found.name}: ${found.subject}`, found.text, () => choose({
+      title: found.name, at: found.at, mood: "bad", lines: [found.text], links: [],
+    })));
+  }
+  if (!data.anomalies.length && !data.violations.length) {
+    place.append(card("good", run.outcome, run.reason));
+  }
+  const longest = [...data.windows].sort((a, b) => b.to - b.from - (a.to - a.from));
+  for (const found of longest.slice(0, 60)) {
+    const name = data.partitions[found.partition]?.name ?? "";
+    place.append(card(found.kind === "writes" ? "warn" : "", `${name}: no ${found.kind} for `
+      + lasting(found.to - found.from), `from +${clock(found.from)} on`, () => chooseWindow(found)));
+  }
+  if (longest.length > 60) place.append(element("div", "dim", `and ${longest.length - 60} more`));
+}
+
+// ----------------------------------------------------------------------------------- events
+
+let listed = "";
+
+/** Notes of one kind, time and cause follow each other as one. */
+function foldedInSight() {
+  const folded = [];
+  for (const note of story) {
+    if (note.at < view.from || note.at > view.to) continue;
+    const last = folded.at(-1);
+    if (last && last.note.kind === note.kind && last.note.at === note.at
+      && last.note.cause === note.cause && note.lane.startsWith("p")) last.more += 1;
+    else folded.push({ note, more: 0 });
+  }
+  return folded;
+}
+
+function fillEvents() {
+  const now = `${Math.round(view.from)} ${Math.round(view.to)}`;
+  if (now === listed) return;
+  listed = now;
+  const place = document.getElementById("events"), folded = foldedInSight();
+  const lines = folded.slice(0, MOST_EVENTS).map(({ note, more }) => (
+    eventLine(note, more ? `  and ${more} more like it` : "")
+  ));
+  const rest = folded.length - lines.length;
+  if (rest > 0) lines.push(element("div", "dim", `and ${rest.toLocaleString("en")} more: zoom in`));
+  place.replaceChildren(
+    element("h2", "", `what happened in this time (${folded.length.toLocaleString("en")})`), ...lines,
+  );
+}
+
+/** Choose the next event after what is chosen, or after the left edge of the view; -1: before. */
+function stepEvent(direction) {
+  const from = chosen?.note ?? null;
+  let place;
+  if (from !== null) place = story.indexOf(notes[from]) + direction;
+  else if (direction > 0) place = story.findIndex((note) => note.at >= Math.max(view.from, 0));
+  else place = story.findLastIndex((note) => note.at <= view.to);
+  const note = story[place];
+  if (!note) return;
+  reveal(note.at);
+  chooseNote(note);
+  scrollToLane(note.lane);
+}

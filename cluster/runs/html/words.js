@@ -1,0 +1,133 @@
+// What hovering tells, and the elements that text goes into.  Text is always text, never HTML.
+
+const MOST_WHYS = 5;
+
+/** An element with a class, and texts or elements inside. */
+function element(tag, className, ...inside) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  made.append(...inside.filter((part) => part !== null && part !== ""));
+  return made;
+}
+
+const set = (ids) => `{${ids.join(", ")}}`;
+const stamp = (at) => element("time", "", `+${clock(at)}`);
+
+function dot(note) {
+  const made = element("span", "dot");
+  made.style.background = colours[mood(note)];
+  return made;
+}
+
+/** A note, and under it the chain of its causes, each told once. */
+function noteWithCauses(note) {
+  const block = element("div", "note");
+  block.append(element("div", "", dot(note), stamp(note.at), `${note.subject}: ${note.text}`));
+  for (const cause of causesOf(note.index).slice(1)) {
+    block.append(
+      element("div", "why", "because ", stamp(cause.at), `${cause.subject}: ${cause.text}`),
+    );
+  }
+  return block;
+}
+
+/** The span of a broker's state, and what it came from. */
+function spanLine(span, words) {
+  const because = span[3] >= 0 ? `: ${notes[span[3]].text}` : "";
+  const until = span[1] >= run.end ? "to the end" : `until +${clock(span[1])}`;
+  return `${words}, since +${clock(span[0])} ${until}${because}`;
+}
+
+function tellBroker(broker, at) {
+  const lines = [];
+  const state = spanAt(broker.states, at);
+  lines.push(state ? spanLine(state, state[2]) : "not there yet");
+  const fenced = spanAt(broker.fenced, at);
+  if (fenced) lines.push(spanLine(fenced, "fenced"));
+  const cut = spanAt(broker.cuts, at);
+  if (cut) lines.push(spanLine([cut[0], cut[1], "", -1], cut[2]));
+  const led = data.partitions.filter(
+    (each) => !each.internal && registrationAt(each, at)?.[1] === broker.id,
+  );
+  const some = led.slice(0, 8).map((each) => each.name).join(", ");
+  lines.push(led.length ? `leads ${some}${led.length > 8 ? `, ${led.length - 8} more` : ""}`
+    : "leads nothing");
+  return lines;
+}
+
+/** The first links of a chain, as lines of a tip. */
+function whys(chain) {
+  const lines = chain.slice(0, MOST_WHYS).map(([at, text]) => ({ at, why: text }));
+  if (chain.length > MOST_WHYS) {
+    lines.push({ why: `and ${chain.length - MOST_WHYS} more: click for all` });
+  }
+  return lines;
+}
+
+function windowLine(found) {
+  const errors = found.errors.length ? ` (${found.errors.join(", ")})` : "";
+  const until = found.over ? "" : ", to the end";
+  return `no ${found.kind} for ${lasting(found.to - found.from)} from +${clock(found.from)} on`
+    + `${until}${errors}: ${found.clients.join(", ")}`;
+}
+
+function tellPartition(partition, at) {
+  const lines = [];
+  const row = registrationAt(partition, at);
+  if (!row) return ["not there yet"];
+  const [, leader, epoch, isr, elr] = row;
+  if (leader === -2) return ["deleted with its topic"];
+  lines.push(leader < 0 ? "no leader" : `leader ${leader}, epoch ${epoch}`);
+  lines.push(`ISR ${set(isr)}${elr.length ? `, ELR ${set(elr)}` : ""}`
+    + `, replicas ${set(partition.replicas)}`);
+  for (const series of partition.series) {
+    const place = lastUntil(series.t, at);
+    if (place < 0) continue;
+    lines.push(`broker ${series.broker}: log end ${series.end[place].toLocaleString("en")}`
+      + `, high watermark ${series.hw[place].toLocaleString("en")}`);
+  }
+  for (const found of partition.windows) {
+    if (found.from <= at && at <= found.to) {
+      lines.push({ mood: found.kind === "writes" ? "bad" : "warn", text: windowLine(found) });
+      lines.push(...whys(found.chain));
+    }
+  }
+  return lines;
+}
+
+/** What a client did in the time of one bar. */
+function tellClient(client, from, to) {
+  const lines = [];
+  const within = (rows) => rows.filter((row) => from <= row[0] && row[0] < to);
+  const sum = (rows, column) => rows.reduce((total, row) => total + row[column], 0);
+  const ended = within(client.ended);
+  const names = ["acked", "failed", "unknown"];
+  const counts = names.map((name, column) => [sum(ended, column + 1), name]);
+  const said = counts.filter(([count]) => count).map(([count, name]) => `${count} ${name}`);
+  if (said.length) {
+    const slowest = Math.max(...ended.map((row) => row[4]));
+    lines.push(`${said.join(", ")}; the slowest took ${lasting(slowest)}`);
+  }
+  const sent = sum(within(client.sent), 1);
+  if (sent) lines.push(`${many(sent, "record")} sent`);
+  const read = sum(within(client.reads), 1);
+  if (read) lines.push(`${many(read, "record")} read`);
+  const waiting = client.waiting(to);
+  if (waiting > 0) lines.push(`${many(waiting, "record")} waiting for an answer`);
+  for (const [, api, error, about, count] of within(client.told).slice(0, 8)) {
+    const times = count > 1 ? `, ${count} times` : "";
+    lines.push({ mood: "bad", text: `told ${error} for ${api} ${about}${times}` });
+  }
+  return lines.length ? lines : ["nothing"];
+}
+
+/** Lines of a tip: texts, {mood, text}, or {at, why}. */
+function tipLines(lines) {
+  return lines.map((line) => {
+    if (typeof line === "string") return element("div", "", line);
+    if (line.why) {
+      return element("div", "why", line.at === undefined ? null : stamp(line.at), line.why);
+    }
+    return element("div", `${line.mood}-text`, line.text);
+  });
+}
