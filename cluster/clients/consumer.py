@@ -138,7 +138,7 @@ class Consumer:
     # ---------------------------------------------------------------------------- a turn
 
     def _turn(self, now_ms: int) -> None:
-        if self.is_done or now_ms < self._begins_ms:
+        if self.is_done or (now_ms < self._begins_ms and not self._is_closing):
             self.deadline_ms = None if self.is_done else self._begins_ms
             return
         self._quiet_until_ms = 0

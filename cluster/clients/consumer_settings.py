@@ -123,7 +123,7 @@ class Reading(Struct, frozen=True):
     """What an application reads, and how: a loop of poll, work, and perhaps commit.
 
     `commit`: `auto` is enable.auto.commit, `after_poll` is commitSync() when the records of a poll
-    are done, `never` is neither.
+    are done, `never` is neither.  What commitSync() throws is caught, and the next poll comes.
     """
 
     topics: tuple[str, ...] = ()

@@ -162,11 +162,11 @@ class Fetcher:
             for told in topic.partitions:
                 wanted = context.get((name or "", told.partition_index))
                 if wanted is not None:
-                    self._take(*wanted, told, node, now_ms)
+                    self._take(*wanted, told, asked, now_ms)
 
-    def _take(self, position: Position, offset: int, told: Any, node: int, now_ms: int) -> None:
+    def _take(self, position: Position, offset: int, told: Any, asked: Asked, now_ms: int) -> None:
         if told.error_code:
-            self._refused(position, offset, told, error_of(told.error_code), node, now_ms)
+            self._refused(position, offset, told, error_of(told.error_code), now_ms)
             return
         if position.state is not _FETCHING or position.offset != offset:
             return  # it was moved while this was under way
@@ -177,6 +177,8 @@ class Fetcher:
             until_ms = now_ms + self._settings.metadata_max_age_ms
             position.prefer(told.preferred_read_replica, until_ms)
         if not told.records:
+            if asked.sent_ms == now_ms:
+                position.fetch_at_ms = now_ms + 1  # neither the broker nor the link takes any time
             return
         try:
             segments = open_records(told, offset, self._is_committed, self._settings.check_crcs)
@@ -187,10 +189,10 @@ class Fetcher:
             return
         if segments:
             position.is_buffered = True
-            self.buffer.append(Fetched(position, node, segments))
+            self.buffer.append(Fetched(position, asked.broker_id, segments))
 
     def _refused(
-        self, position: Position, offset: int, told: Any, error: ErrorCode, node: int, now_ms: int
+        self, position: Position, offset: int, told: Any, error: ErrorCode, now_ms: int
     ) -> None:
         """Kafka: FetchCollector.handleInitializeErrors."""
         self._network.tell(now_ms, _FETCH, error.name, position.key)
