@@ -39,7 +39,7 @@ def test_quorum__brokers_observe_what_the_controller_writes() -> None:
     t = Simulated()
     partition = described(t, 2).topics[0].partitions[0]
     assert partition.leader_id == CONTROLLER
-    assert [voter.replica_id for voter in partition.current_voters] == [CONTROLLER]
+    assert [voter.replica_id for voter in partition.current_voters] == [3000, 3001, 3002]
     assert [observer.replica_id for observer in partition.observers] == [1, 2, 3]
     assert {o.log_end_offset for o in partition.observers} == {partition.high_watermark}
     assert {len(set(o.replica_directory_id)) > 1 for o in partition.observers} == {True}
