@@ -15,11 +15,18 @@ import pytest
 pytest.importorskip("kafka")
 pytest.importorskip("confluent_kafka")
 
+import kafka
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cluster.config.topology import Topology
 from cluster.runtime.cluster import Cluster
-from tests.clients.real_clients import LIMIT_S, confluent_settings
+from tests.clients.real_clients import (
+    LIMIT_S,
+    confluent_consumer,
+    confluent_settings,
+    python_admin,
+)
 
 _NUMBERS = itertools.count(1)
 
@@ -64,6 +71,15 @@ def shared() -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def admin(shared: Cluster) -> AdminClient:
     return AdminClient(confluent_settings(shared.bootstrap))
+
+
+@pytest.fixture(scope="module")
+def python(shared: Cluster) -> Iterator[kafka.KafkaAdminClient]:
+    """Asks once and takes what it is told, so __consumer_offsets is made first."""
+    with confluent_consumer(shared.bootstrap, group_id="first") as consumer:
+        consumer.committed([TopicPartition("nowhere", 0)], LIMIT_S)
+    with python_admin(shared.bootstrap) as client:
+        yield client
 
 
 @pytest.fixture

@@ -43,6 +43,14 @@ def until(condition: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> 
     return found
 
 
+def comes_to(call: Callable[[], Any], expected: Any, limit_s: float = 2.0) -> None:
+    """Call until it is answered so: any broker may answer, and one may learn of a change a moment
+    after the other."""
+    deadline = time.monotonic() + limit_s
+    while (last := call()) != expected:
+        assert time.monotonic() < deadline, f"{last} within {limit_s:g} s, not {expected}"
+
+
 # ------------------------------------------------------------------------------ kafka-python
 
 
@@ -208,6 +216,33 @@ def confluent_read(bootstrap: str, topic: str) -> list[Read]:
 
         until(at_end, f"end of {topic}")
         return taken
+
+
+def confluent_result(futures: dict[Any, Any]) -> Any:
+    """What the only future of an answer comes to."""
+    (future,) = futures.values()
+    return future.result(LIMIT_S)
+
+
+def confluent_outcomes(futures: dict[Any, Any]) -> dict[Any, Any]:
+    """What each future of an answer comes to: its result, or the code of its error."""
+    outcomes = {}
+    for asked, future in futures.items():
+        try:
+            outcomes[asked] = future.result(LIMIT_S)
+        except confluent_kafka.KafkaException as refused:
+            outcomes[asked] = refused.args[0].code()
+    return outcomes
+
+
+def confluent_filled(bootstrap: str, topic: str, count: int) -> str:
+    """The topic, once its first partition has records 0, 1 …, stamped 1000, 2000 … ms."""
+    with confluent_producer(bootstrap) as producer:
+        for number in range(count):
+            at_ms = 1_000 * (number + 1)
+            producer.produce(topic, b"%d" % number, partition=0, timestamp=at_ms)
+        assert producer.flush(LIMIT_S) == 0
+    return topic
 
 
 READERS = {"kafka-python": python_read, "confluent-kafka": confluent_read}
