@@ -7,7 +7,7 @@ from typing import Any
 from cluster.clients.coordinator import MemberState
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
-from tests.clients_own.story import TOPIC, Story
+from tests.kcluster_clients.story import TOPIC, Story
 
 SHORT: Any = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 1_000}
 

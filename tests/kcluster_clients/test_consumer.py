@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients_own.story import TOPIC, Story
+from tests.kcluster_clients.story import TOPIC, Story
 
 ALONE: Any = {"partitions": ((TOPIC, 0),)}
 
