@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from cluster.network.rules import Rule, RuleError, rule
     from cluster.runtime.cluster import Cluster
     from cluster.runtime.verbs import ClusterError
+    from cluster.scenario.deeds import do
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Cluster", "ClusterError", "Rule", "RuleError", "Topology", "TopologyError", "__version__",
-    "build", "rule",
+    "build", "do", "rule",
 ]  # fmt: skip
 
 _HOMES: Final = {
@@ -32,6 +33,7 @@ _HOMES: Final = {
     "ClusterError": "cluster.runtime.verbs",
     "Rule": "cluster.network.rules",
     "RuleError": "cluster.network.rules",
+    "do": "cluster.scenario.deeds",
     "Topology": "cluster.config.topology",
     "TopologyError": "cluster.config.topology",
     "rule": "cluster.network.rules",

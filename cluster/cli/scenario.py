@@ -40,7 +40,7 @@ def check(files: tuple[str, ...]) -> None:
 @click.option("--runs", type=click.IntRange(1), default=1, help="So many, each with the next seed.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a run, a line each.")
 @click.option("--out", type=click.Path(file_okay=False), help="Leave a run directory below DIR.")
-@click.option("-v", "--verbose", is_flag=True, help="The timeline of runs that went well too.")
+@click.option("-v", "--verbose", is_flag=True, help="The timeline of each run, also of several.")
 def run(
     files: tuple[str, ...], clock: str, seed: int | None, runs: int, as_json: bool,
     out: str | None, verbose: bool,
@@ -58,9 +58,11 @@ def run(
     ]
     failed = told_nothing = 0
     for each in plan:
-        result = _one(*each, as_json, out, verbose, runs > 1)
+        result = _one(*each, as_json, out, verbose, runs > 1, len(plan) == 1)
         failed += not result.passed
-        told_nothing += result.has_problems
+        told_nothing += result.has_problems or (
+            not result.passed and result.verdict.outcome == "unknown"
+        )
     if len(plan) > 1 and not as_json:
         print(f"\n{len(plan)} runs, {failed} not as expected")
     sys.exit(2 if told_nothing else 1 if failed else 0)
@@ -79,7 +81,14 @@ def read(file: str) -> Any:
 
 
 def _one(
-    scenario: Any, clock: str, seed: int, as_json: bool, out: str | None, verbose: bool, brief: bool
+    scenario: Any,
+    clock: str,
+    seed: int,
+    as_json: bool,
+    out: str | None,
+    verbose: bool,
+    brief: bool,
+    shown: bool,
 ) -> Any:
     from cluster.scenario.report import head_line, result_lines, result_values
     from cluster.scenario.running import run_scenario
@@ -99,7 +108,7 @@ def _one(
     elif brief and result.passed and not verbose:
         print(head_line(result))
     else:
-        print("\n".join(result_lines(result, with_timeline=verbose or not result.passed)))
+        print("\n".join(result_lines(result, with_timeline=verbose or shown or not result.passed)))
     return result
 
 

@@ -44,7 +44,12 @@ from cluster.scenario.words import (
 
 DEFAULT_DURATION_MS: Final = 10_000
 DEFAULT_SEED: Final = 1
-CLIENTS_OWN_ERRORS: Final = ("DISCONNECTED", "REQUEST_TIMED_OUT", "LOG_TRUNCATION")
+CLIENTS_OWN_ERRORS: Final = (
+    "DISCONNECTED",
+    "REQUEST_TIMED_OUT",
+    "LOG_TRUNCATION",
+    "NO_OFFSET_FOR_PARTITION",
+)
 
 
 def _error_name(word: str) -> str:

@@ -30,7 +30,7 @@ INTERNAL: Final = "__"
 
 def timeline_lines(result: RunResult) -> Iterator[str]:
     """What happened during the run, one line each; internal topics and echoes left out."""
-    return notes_lines(result.notes, result.began_ms)
+    return notes_lines(result.notes[result.first_note :], result.began_ms)
 
 
 def notes_lines(notes: Iterable[Note], began_ms: int) -> Iterator[str]:

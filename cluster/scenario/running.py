@@ -61,6 +61,8 @@ class RunResult(Struct):
     ledger: Ledger
     recorder: Recorder
     began_ms: int
+    first_note: int
+    """Index of the first note that is not of the cluster's coming up."""
     duration_ms: int
     wall_s: float
     has_problems: bool = False
@@ -104,11 +106,12 @@ class Run:
         self.runner = Runner(scenario, stage)
         self._producers: list[Sending] = []
         self._consumers: list[Reading] = []
-        self._began_ms = 0
+        self._began_ms = self._first_note = 0
 
     def begin(self) -> None:
         """Clients begin, and the first step."""
         self._began_ms = self.stage.dispatcher.now_ms
+        self._first_note = len(self.stage.notes())
         self._producers, self._consumers = make_clients(
             self.scenario.workload, self.scenario.topology.profile, self.stage.ledger
         )
@@ -162,13 +165,13 @@ class Run:
             self.recorder, stage.ledger, healed=scenario.heal and is_quiet, drained=is_quiet,
             began_ms=self._began_ms, clients=stage.client_ids(),
         )  # fmt: skip
-        notes = [note for note in stage.notes() if note.at_ms >= self._began_ms]
+        notes = stage.notes()[self._first_note :]
         failures = failed_checks(scenario.checks, verdict, stage, notes)
         if not is_quiet and scenario.heal:
             failures.append("it did not come to rest: something is still under way, or not in sync")
         return RunResult(
             scenario, clock, self.seed, verdict, failures, self.runner.played, stage.notes(),
-            stage.ledger, self.recorder, self._began_ms, stage.now_ms, wall_s,
+            stage.ledger, self.recorder, self._began_ms, self._first_note, stage.now_ms, wall_s,
             bool(stage.problems), trace_hash,
         )  # fmt: skip
 

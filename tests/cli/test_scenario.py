@@ -35,7 +35,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
 def test_scenario_run__exit_code_0_when_all_is_as_expected(run: Callable[..., Result]) -> None:
     result = run("scenario", "run", "good.yaml", "--seed", "3")
     assert result.exit_code == 0
-    assert result.output.startswith("good: valid, as expected  (virtual, seed 3, ")
+    timeline, verdict = result.output.split("\n\n")
+    assert "leader_elected" in timeline
+    assert verdict.startswith("good: valid, as expected  (virtual, seed 3, ")
     assert "not noticed until: broker 1 fenced" in result.output
 
 
