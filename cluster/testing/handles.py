@@ -79,10 +79,16 @@ class _Recorded:
     test: str
     seed: int
 
+    @property
+    def _began_ms(self) -> int:
+        """When the first thing happened."""
+        notes = self.recorder.notes
+        return notes[0].at_ms if notes else self.recorder.began_ms
+
     def _info(self, clock: str) -> RunInfo:
         now_ms = self.recorder.dispatcher.now_ms
         return RunInfo(
-            self.test, clock, self.seed, self.recorder.began_ms, now_ms, version=__version__,
+            self.test, clock, self.seed, self._began_ms, now_ms, version=__version__,
             replay=f"pytest -k '{self.test}'",
         )  # fmt: skip
 
@@ -92,7 +98,7 @@ class _Recorded:
         record = record_of(info, self.recorder, self.ledger, verdict)
         directory = write_run(parent, record)
         return [
-            *notes_lines(notes, self.recorder.began_ms),
+            *notes_lines(notes, self._began_ms),
             "",
             *verdict.lines(),
             f"seed: {self.seed} (@pytest.mark.kafka_cluster(seed={self.seed}))",
@@ -114,7 +120,9 @@ class TestedCluster(Cluster, _Recorded):
 
     def verdict(self) -> Verdict:
         """What became of every record so far, as the brokers saw their clients."""
-        return self.call(lambda: judge(self.recorder, self.ledger, healed=True))
+        return self.call(
+            lambda: judge(self.recorder, self.ledger, healed=True, began_ms=self._began_ms)
+        )
 
     def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
         """Any deed of scenario files by its name; returns what undoes it."""
@@ -198,7 +206,7 @@ class VirtualCluster(VirtualDriver, _Recorded):
     def verdict(self) -> Verdict:
         """What became of every record so far."""
         return judge(
-            self.recorder, self.ledger, healed=self._stage.is_whole(),
+            self.recorder, self.ledger, healed=self._stage.is_whole(), began_ms=self._began_ms,
             clients=self._stage.client_ids(),
         )  # fmt: skip
 
