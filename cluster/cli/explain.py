@@ -34,7 +34,10 @@ def command(run: str, partition: str, as_page: bool, no_colour: bool) -> None:
     for problem in problems:
         print(f"kcluster: {problem}; the rest is used", file=sys.stderr)
     if as_page:
-        print(write_page(find_run(run).resolve(), record))
+        try:
+            print(write_page(find_run(run).resolve(), record))
+        except OSError as error:
+            fail(ControlError(f"{error.filename}: {error.strerror}", 2), as_json=False)
         return
     names = partitions_of(record)
     if partition and partition not in names:

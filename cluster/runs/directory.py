@@ -1,8 +1,8 @@
 """The directory of a run: written when it is over, read by explain, pages and Spark.
 
 Owns: the files' names and form: run.json, verdict.json, scenario.yaml, timeline.html, and one file
-of JSON lines for each table.  Never: knows what a run means.  A line that cannot be read is told with its place,
-and the rest is used.
+of JSON lines for each table.  Never: knows what a run means.  A line that cannot be read is told
+with its place, and the rest is used.
 Kafka: no counterpart.
 """
 

@@ -89,14 +89,17 @@ def _tell(
     back: dict[int, dict[int, None]],
 ) -> None:
     for broker, note in touched.items():
-        spans[broker].append((note.at_ms, _cut_text(to[broker], back[broker]), note.id))
+        spans[broker].append((note.at_ms, _cut_text(to[broker], back[broker], len(to)), note.id))
     touched.clear()
 
 
-def _cut_text(to: dict[int, None], back: dict[int, None]) -> str:
+def _cut_text(to: dict[int, None], back: dict[int, None], brokers: int) -> str:
+    """`cut off from` the controller or most brokers; `no link with` fewer."""
     both = [node for node in to if node in back]
+    peers = sum(node < CONTROLLER for node in both)
+    is_off = CONTROLLER in both or 2 * peers > brokers - 1
     parts = (
-        ("cut off from", both),
+        ("cut off from" if is_off else "no link with", both),
         ("cannot reach", [node for node in to if node not in back]),
         ("is not reached by", [node for node in back if node not in to]),
     )

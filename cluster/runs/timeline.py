@@ -1,6 +1,6 @@
 """A run as lanes in time: what page.py puts into the HTML file and its script draws.
 
-Owns: which note belongs to which lane, spans of brokers, thinning of what has too many points.
+Owns: which note belongs to which lane, counts of clients by time, places instead of names.
 Never: draws, makes HTML, reads files.
 Kafka: no counterpart.
 
@@ -12,8 +12,7 @@ controller and groups did, `b<id>` a broker, `p<place>` a partition by its place
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from msgspec import Struct, field
 
 from cluster.runs.record import NoteRow, RunRecord
 from cluster.runs.spans import Spans, broker_spans, death_of, link_spans, names
+from cluster.runs.thinning import Series, steps, thin
 from cluster.trace import kinds
 
 OUTSIDE: Final = -1
@@ -50,14 +50,6 @@ _SHORT: Final = {
 }  # fmt: skip
 
 
-class _Series(Struct):
-    """Moves of one replica: times, log ends and high watermarks, side by side."""
-
-    times: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    watermarks: list[int] = field(default_factory=list)
-
-
 class _Partition(Struct):
     """A partition's lane: `leaders` rows of (ms, leader, epoch, ISR, ELR); leader -2: deleted."""
 
@@ -65,7 +57,7 @@ class _Partition(Struct):
     internal: bool
     replicas: tuple[int, ...] = ()
     leaders: list[tuple[Any, ...]] = field(default_factory=list)
-    series: dict[int, _Series] = field(default_factory=dict)
+    series: dict[int, Series] = field(default_factory=dict)
     changed: bool = False
 
 
@@ -151,7 +143,7 @@ class _Maker:
                 deleted.setdefault(note.subject, []).append(self._since(note.at_ms))
         for (topic, _), partition in self._partitions.items():
             partition.leaders += [(at, -2, -1, (), ()) for at in deleted.get(topic, ())]
-            partition.leaders.sort(key=lambda row: row[0])
+            partition.leaders.sort(key=_in_order)
             partition.leaders = list({row[0]: row for row in partition.leaders}.values())
             partition.changed = sum(row[0] > 0 for row in partition.leaders) > 0
 
@@ -160,19 +152,13 @@ class _Maker:
             series = self._of(row.topic, row.partition).series
             one = series.get(row.broker)
             if one is None:
-                one = series[row.broker] = _Series()
-            at = row.at_ms - self._began_ms
-            if one.times and one.times[-1] == at:
-                one.ends[-1], one.watermarks[-1] = row.log_end_offset, row.high_watermark
-                continue
-            one.times.append(at)
-            one.ends.append(row.log_end_offset)
-            one.watermarks.append(row.high_watermark)
+                one = series[row.broker] = Series()
+            one.add(row.at_ms - self._began_ms, row.log_end_offset, row.high_watermark)
         every = [one for each in self._partitions.values() for one in each.series.values()]
         if sum(len(one.times) for one in every) > MAX_POINTS:
             budget = max(MAX_POINTS // len(every), 20)
             for one in every:
-                _thin(one, -(-self._end_ms // budget))
+                thin(one, -(-self._end_ms // budget))
 
     def _sort(self) -> None:
         self._partitions = dict(sorted(self._partitions.items()))
@@ -181,8 +167,8 @@ class _Maker:
 
     def _partition(self, each: _Partition) -> dict[str, Any]:
         series = [
-            {"broker": broker, "t": _steps(one.times), "end": _steps(one.ends),
-             "hw": _steps(one.watermarks)}
+            {"broker": broker, "t": steps(one.times), "end": steps(one.ends),
+             "hw": steps(one.watermarks)}
             for broker, one in sorted(each.series.items())
         ]  # fmt: skip
         return {
@@ -364,33 +350,12 @@ def _short(note: NoteRow) -> str:
     return words.format(note.subject) if words else f"{note.subject} {note.kind.replace('_', ' ')}"
 
 
+def _in_order(row: tuple[Any, ...]) -> tuple[int, int]:
+    """By time; a topic that is deleted and created again in one ms is there."""
+    at, leader, epoch, *_ = row
+    return at, 1 if leader == -2 else 2 if epoch == 0 else 0
+
+
 def _shorter(text: str) -> str:
     """Without the filling of records, which workloads make of dots."""
     return re.sub(r"\.{6,}", "…", text)
-
-
-def _steps(values: list[int]) -> list[int]:
-    """The first, then how much each differs from the one before: short, as JSON."""
-    return [*values[:1], *(after - before for before, after in pairwise(values))]
-
-
-def _thin(one: _Series, cell_ms: int) -> None:
-    """Keep the last move of each cell of time, and both sides of each fall."""
-    kept = list(_kept(one, cell_ms))
-    one.times = [one.times[at] for at in kept]
-    one.ends = [one.ends[at] for at in kept]
-    one.watermarks = [one.watermarks[at] for at in kept]
-
-
-def _kept(one: _Series, cell_ms: int) -> Iterator[int]:
-    last = len(one.times) - 1
-    at = 0
-    while at <= last:
-        # The last index of this cell, by a jump: most moves are not even looked at.
-        until = bisect_left(one.times, (one.times[at] // cell_ms + 1) * cell_ms, at) - 1
-        for here in range(at, until):
-            falls = one.ends[here + 1] < one.ends[here]
-            if falls or one.watermarks[here + 1] < one.watermarks[here]:
-                yield here
-        yield until
-        at = until + 1

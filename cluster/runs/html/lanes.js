@@ -51,8 +51,8 @@ function deedsLane() {
   const LEVELS = deeds.length <= 4 ? 2 : deeds.length <= 12 ? 3 : 4, STEP = 16;
   return {
     key: "deeds", title: "faults and steps", sub: "what was done to the cluster",
-    height: LEVELS * STEP + 6,
-    paint({ context, width, x }) {
+    height: LEVELS * STEP + 14,
+    paint({ context, width, height, x }) {
       const ends = new Array(LEVELS).fill(-1e9);
       for (const group of deedGroups(x, width)) {
         const words = group.text + (group.count > 1 ? ` +${group.count - 1}` : "");
@@ -60,9 +60,12 @@ function deedsLane() {
         const toLeft = group.at + long > width && group.at > width / 2;
         const begin = toLeft ? group.at - long : group.at;
         const level = ends.findIndex((end) => end < begin);
-        const y = 3 + STEP / 2 + Math.max(level, 0) * STEP;
+        if (level < 0) {
+          diamond(context, group.at, height - 6, 3.5, colours[group.mood]);
+          continue;
+        }
+        const y = 3 + STEP / 2 + level * STEP;
         diamond(context, group.at, y, 5, colours[group.mood]);
-        if (level < 0) continue;
         ends[level] = Math.max(group.at, begin + long) + 4;
         context.fillStyle = colours.text;
         context.fillText(words, toLeft ? begin + 4 : group.at + 8, y);
@@ -106,17 +109,7 @@ function brokerLane(broker) {
     paint(surface) {
       const { context, x } = surface;
       for (const span of broker.states) paintState(surface, span, colour);
-      for (const [from, to, what] of broker.cuts) {
-        context.strokeStyle = colours.bad;
-        context.lineWidth = 2;
-        context.setLineDash([5, 3]);
-        context.strokeRect(x(from) + 1, 6, Math.max(x(to) - x(from) - 2, 1), 16);
-        context.setLineDash([]);
-        box(context, x(from), x(to), 6, 16, hatch(context, "rgba(255,255,255,.35)", true));
-        context.font = `600 ${FONT}`;
-        inBar(context, what, x(from), x(to), 14, "#fff");
-        context.font = FONT;
-      }
+      for (const span of broker.cuts) paintCut(surface, span);
       for (const [from, to] of broker.fenced) {
         box(context, x(from), x(to), 25, 4, colours.bad);
       }
@@ -146,6 +139,29 @@ function paintState({ context, x }, [from, to, what], colour) {
   box(context, left, left + context.measureText(shown).width + 6, 6, 16, colours.lane);
   context.fillStyle = what === "paused" ? colours.text : colours.bad;
   context.fillText(shown, left + 3, 14);
+}
+
+/** Cut off from the controller or most brokers: pale and hatched; fewer links: an outline. */
+function paintCut({ context, x }, [from, to, what]) {
+  const x0 = x(from), x1 = x(to);
+  const off = what.startsWith("cut off");
+  if (off) {
+    context.globalAlpha = 0.6;
+    box(context, x0, x1, 6, 16, colours.lane);
+    context.globalAlpha = 0.5;
+    box(context, x0, x1, 6, 16, hatch(context, colours.bad, false));
+    context.globalAlpha = 1;
+  }
+  context.strokeStyle = off ? colours.bad : colours.back;
+  context.lineWidth = off ? 1.5 : 1;
+  context.setLineDash([5, 3]);
+  context.strokeRect(x0 + 1, 7, Math.max(x1 - x0 - 2, 1), 14);
+  context.setLineDash([]);
+  if (!off) return inBar(context, what, x0, x1, 14, "#fff");
+  const left = Math.max(x0, 0) + 4, shown = fitted(context, what, x1 - left - 8);
+  if (!shown) return undefined;
+  box(context, left, left + context.measureText(shown).width + 6, 7, 14, colours.lane);
+  return inBar(context, what, left - 2, x1, 14, colours.bad);
 }
 
 // ------------------------------------------------------------------------------- partitions
@@ -208,25 +224,20 @@ function paintWindows({ context, height, x }, partition) {
 }
 
 function paintLeaders({ context, width, x }, partition) {
-  partition.leaders.forEach(([at, leader, epoch], index) => {
-    const x0 = x(at), x1 = x(partition.leaders[index + 1]?.[0] ?? run.end);
-    if (x1 < 0 || x0 > width || leader === -2) return;
-    const same = partition.leaders[index - 1]?.[1] === leader
-      && partition.leaders[index - 1]?.[2] === epoch;
+  for (const [from, to, { leader, epoch }] of partition.led) {
+    const x0 = x(from), x1 = x(to);
+    if (x1 < 0 || x0 > width || leader === DELETED) continue;
     if (leader < 0) {
       context.strokeStyle = colours.bad;
       context.lineWidth = 1;
       context.strokeRect(x0 + 0.5, 6.5, Math.max(x1 - x0 - 1, 1), 14);
-      if (!same) inBar(context, "no leader", x0, x1, 13.5, colours.bad);
-      return;
+      inBar(context, "no leader", x0, x1, 13.5, colours.bad);
+      continue;
     }
     box(context, x0, x1, 6, 15, brokerColour(leader));
-    fadeWhereDown(context, leader, at, partition.leaders[index + 1]?.[0] ?? run.end, x);
-    if (!same || x0 < 0) {
-      const text = `leader ${leader}, epoch ${epoch}`;
-      inBar(context, text, x0, Math.min(leaderUntil(partition, index, x), width), 13.5, "#fff");
-    }
-  });
+    fadeWhereDown(context, leader, from, to, x);
+    inBar(context, `leader ${leader}, epoch ${epoch}`, x0, Math.min(x1, width), 13.5, "#fff");
+  }
 }
 
 /** The controller may not have noticed yet: a leader whose process does not run is pale. */
@@ -239,29 +250,19 @@ function fadeWhereDown(context, leader, from, to, x) {
   }
 }
 
-/** Where the bar of one leader and epoch ends: changes of the ISR alone do not end it. */
-function leaderUntil(partition, index, x) {
-  const rows = partition.leaders;
-  let next = index + 1;
-  while (next < rows.length && rows[next][1] === rows[index][1] && rows[next][2] === rows[index][2]) {
-    next += 1;
-  }
-  return x(rows[next]?.[0] ?? run.end);
-}
-
 /** A strip for each replica: full in the ISR, hollow in the ELR, a hair line when it is out. */
 function paintMembers({ context, width, x }, partition) {
   partition.replicas.forEach((broker, place) => {
     const y = 24 + place * 5, colour = brokerColour(broker);
-    partition.leaders.forEach(([at, leader, , isr, elr], index) => {
-      const x0 = x(at), x1 = x(partition.leaders[index + 1]?.[0] ?? run.end);
-      if (x1 < 0 || x0 > width || leader === -2) return;
-      if (isr.includes(broker)) box(context, x0, x1, y, 3.5, colour);
-      else if (elr.includes(broker)) {
+    for (const [from, to, standing] of partition.members.get(broker)) {
+      const x0 = x(from), x1 = x(to);
+      if (x1 < 0 || x0 > width) continue;
+      if (standing === "isr") box(context, x0, x1, y, 3.5, colour);
+      else if (standing === "elr") {
         box(context, x0, x1, y, 1, colour);
         box(context, x0, x1, y + 2.5, 1, colour);
-      } else box(context, x0, x1, y + 1.5, 0.5, colours.gone);
-    });
+      } else if (standing === "out") box(context, x0, x1, y + 1.5, 0.5, colours.gone);
+    }
   });
 }
 
@@ -280,17 +281,15 @@ function paintLogs(surface, partition, top, bottom) {
   if (high < low) return;
   const count = partition.series.length, rail = 1.4;
   const scale = (bottom - top - rail * count) / Math.max(high - low, 1);
+  context.save();
+  clipToSpans(surface, partition.alive);
   partition.series.forEach((series, place) => {
     const y = (offset) => bottom - rail * place - (offset - low) * scale;
     context.strokeStyle = brokerColour(series.broker);
     const state = (span) => span[2] === "up";
     const ups = (brokersById.get(series.broker)?.states ?? []).filter(state);
     context.save();
-    context.beginPath();
-    for (const [begin, end] of ups) {
-      context.rect(x(begin), top - 2, Math.max(x(end) - x(begin), 1), bottom - top + 6);
-    }
-    context.clip();
+    clipToSpans(surface, ups);
     context.lineWidth = 1.6;
     stepLine(context, series.t, series.end, x, y, width);
     context.setLineDash([3, 3]);
@@ -301,11 +300,21 @@ function paintLogs(surface, partition, top, bottom) {
     stepLine(context, series.t, series.end, x, y, width);
     context.globalAlpha = 1;
   });
+  context.restore();
   if (bottom - top > 90) {
     context.fillStyle = colours.dim;
     context.fillText(high.toLocaleString("en"), 4, top + 6);
     context.fillText(low.toLocaleString("en"), 4, bottom - 12);
   }
+}
+
+/** Draw only within these spans (from, to) from here on, until `restore`. */
+function clipToSpans({ context, height, x }, spans) {
+  context.beginPath();
+  for (const [from, to] of spans) {
+    context.rect(x(from) - 1, 0, Math.max(x(to) - x(from), 1) + 2, height);
+  }
+  context.clip();
 }
 
 /** Values that hold until the next one; on one pixel only the first, the lowest and the last. */

@@ -9,7 +9,7 @@ const map = document.getElementById("map");
 const onScreen = new IntersectionObserver((entries) => {
   for (const entry of entries) entry.target.lane.visible = entry.isIntersecting;
   redraw();
-}, { rootMargin: "120px" });
+}, { root: document.getElementById("scroll"), rootMargin: "200px" });
 
 // --------------------------------------------------------------------------------------- rows
 
@@ -174,16 +174,17 @@ function drawMap() {
 }
 
 function paintHills(context, x, width, height) {
-  const hills = new Float64Array(Math.ceil(width / 2) + 1);
+  const COLUMN = 3, hills = new Float64Array(Math.ceil(width / COLUMN) + 1);
+  const add = (at, count) => { hills[Math.max(Math.floor(x(at) / COLUMN), 0)] += count; };
   for (const client of data.clients) {
-    for (const row of client.ended) hills[Math.max(x(row[0]) >> 1, 0)] += row[1];
-    for (const row of client.reads) hills[Math.max(x(row[0]) >> 1, 0)] += row[1];
+    for (const row of client.ended) add(row[0], row[1]);
+    for (const row of client.reads) add(row[0], row[1]);
   }
   const most = Math.sqrt(hills.reduce((top, count) => Math.max(top, count), 1));
   context.fillStyle = colours.gone;
   hills.forEach((count, place) => {
     const tall = Math.sqrt(count) / most * (height - 16);
-    context.fillRect(place * 2, height - 4 - tall, 2, tall);
+    context.fillRect(place * COLUMN, height - 4 - tall, COLUMN, tall);
   });
 }
 

@@ -60,6 +60,29 @@ for (const partition of data.partitions) {
   partition.windows = [];
   partition.anomalies = [];
 }
+/** Neighbouring rows with one value, as spans (from, to, value); `same` compares two values. */
+function spansOf(rows, valueOf, same = (a, b) => a === b) {
+  const spans = [];
+  for (const [place, row] of rows.entries()) {
+    const value = valueOf(row), end = rows[place + 1]?.[0] ?? run.end, last = spans.at(-1);
+    if (last && same(last[2], value)) last[1] = end;
+    else spans.push([row[0], end, value]);
+  }
+  return spans;
+}
+
+const DELETED = -2;
+
+for (const partition of data.partitions) {
+  const rows = partition.leaders;
+  // Leaders as (from, to, {leader, epoch}); members by broker as (from, to, isr | elr | out | "").
+  partition.led = spansOf(rows, ([, leader, epoch]) => ({ leader, epoch }),
+    (a, b) => a.leader === b.leader && a.epoch === b.epoch);
+  partition.alive = spansOf(rows, ([, leader]) => leader !== DELETED).filter((span) => span[2]);
+  partition.members = new Map(partition.replicas.map((broker) => [broker, spansOf(rows,
+    ([, leader, , isr, elr]) => (leader === DELETED ? "" : isr.includes(broker) ? "isr"
+      : elr.includes(broker) ? "elr" : "out"))]));
+}
 for (const found of data.windows) data.partitions[found.partition]?.windows.push(found);
 for (const found of data.anomalies) data.partitions[found.partition]?.anomalies.push(found);
 

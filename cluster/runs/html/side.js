@@ -144,17 +144,18 @@ function fillFindings() {
 
 let listed = "";
 
-/** Notes of one kind, time and cause follow each other as one. */
+/** Notes of partitions of one kind, time and cause are one line. */
 function foldedInSight() {
-  const folded = [];
+  const folded = new Map();
   for (const note of story) {
     if (note.at < view.from || note.at > view.to) continue;
-    const last = folded.at(-1);
-    if (last && last.note.kind === note.kind && last.note.at === note.at
-      && last.note.cause === note.cause && note.lane.startsWith("p")) last.more += 1;
-    else folded.push({ note, more: 0 });
+    const alike = `${note.kind} ${note.at} ${note.cause}`;
+    const key = note.lane.startsWith("p") ? alike : note.index;
+    const first = folded.get(key);
+    if (first) first.more += 1;
+    else folded.set(key, { note, more: 0 });
   }
-  return folded;
+  return [...folded.values()].sort((a, b) => a.note.at - b.note.at);
 }
 
 function fillEvents() {

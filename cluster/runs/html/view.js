@@ -4,21 +4,30 @@ const PAD = 0.012;
 const WHOLE = { from: -run.end * PAD, to: run.end * (1 + PAD) };
 const LEAST_MS = 4;
 const view = { from: WHOLE.from, to: WHOLE.to, width: 1 };
+const ADDRESS_AFTER_MS = 500;
 let drawSoon = false;
+let addressTimer = 0;
 
 const xOf = (at) => (at - view.from) / (view.to - view.from) * view.width;
 const timeAt = (x) => view.from + x / view.width * (view.to - view.from);
 
-/** Show a span of time, kept within the run; the address remembers it. */
+/** Show a span of time, kept within the run. */
 function show(from, to) {
   const whole = WHOLE.to - WHOLE.from;
   const span = Math.min(Math.max(to - from, LEAST_MS), whole);
   const middle = (from + to) / 2;
   view.from = Math.min(Math.max(middle - span / 2, WHOLE.from), WHOLE.to - span);
   view.to = view.from + span;
-  const shown = span >= whole * 0.999 ? "" : `#t=${Math.round(view.from)}-${Math.round(view.to)}`;
-  history.replaceState(null, "", shown || location.pathname + location.search);
+  clearTimeout(addressTimer);
+  addressTimer = setTimeout(toAddress, ADDRESS_AFTER_MS);
   redraw();
+}
+
+/** When the view rests, the address tells it: browsers refuse to be told at each turn of a wheel. */
+function toAddress() {
+  const isWhole = view.to - view.from >= (WHOLE.to - WHOLE.from) * 0.999;
+  const shown = `#t=${Math.round(view.from)}-${Math.round(view.to)}`;
+  history.replaceState(null, "", isWhole ? location.pathname + location.search : shown);
 }
 
 const showAll = () => show(WHOLE.from, WHOLE.to);

@@ -76,7 +76,7 @@ function tellPartition(partition, at) {
   const row = registrationAt(partition, at);
   if (!row) return ["not there yet"];
   const [, leader, epoch, isr, elr] = row;
-  if (leader === -2) return ["deleted with its topic"];
+  if (leader === DELETED) return ["deleted with its topic"];
   lines.push(leader < 0 ? "no leader" : `leader ${leader}, epoch ${epoch}`);
   lines.push(`ISR ${set(isr)}${elr.length ? `, ELR ${set(elr)}` : ""}`
     + `, replicas ${set(partition.replicas)}`);

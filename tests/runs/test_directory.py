@@ -1,0 +1,76 @@
+"""Run directories: what is written is read again, and what is broken is told with its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster.runs.directory import RunError, find_run, read_run, write_run
+from cluster.runs.record import FORMAT, TABLES
+from tests.runs.stage import unclean_run
+
+
+def test_directory__a_run_is_read_again_as_it_was(tmp_path: Path) -> None:
+    record = unclean_run()
+    record.scenario = "story: é\n"
+    path = write_run(tmp_path, record)
+    again, problems = read_run(path)
+    assert problems == []
+    assert again.info == record.info
+    assert again.scenario == record.scenario
+    assert again.verdict == json.loads(json.dumps(record.verdict))
+    for field in TABLES:
+        assert getattr(again, field) == getattr(record, field), field
+        assert getattr(again, field), field
+
+
+def test_directory__it_has_its_own_name_and_latest_leads_to_the_last(tmp_path: Path) -> None:
+    first = write_run(tmp_path, unclean_run("a/../b <c>"))
+    second = write_run(tmp_path, unclean_run("a/../b <c>"))
+    assert first != second
+    assert {path.name for path in tmp_path.iterdir()} == {first.name, second.name, "latest"}
+    assert first.name.startswith("a-..-b-c--virtual-7-")
+    assert (tmp_path / "latest").resolve() == second.resolve()
+    assert find_run(tmp_path).resolve() == second.resolve()
+    assert read_run(tmp_path)[0].info.name == "a/../b <c>"
+
+
+def test_directory__a_corrupt_line_is_told_with_its_place_and_the_rest_is_used(
+    tmp_path: Path,
+) -> None:
+    record = unclean_run()
+    path = write_run(tmp_path, record)
+    trace = path / "trace.jsonl"
+    lines = trace.read_bytes().split(b"\n")
+    lines[2] = lines[2][:20]
+    trace.write_bytes(b"\n".join(lines))
+    (path / "sends.jsonl").write_text('{"producer": 3}\n')
+    (path / "reads.jsonl").unlink()
+    (path / "verdict.json").write_text("{")
+    again, problems = read_run(path)
+    assert again.notes == [*record.notes[:2], *record.notes[3:]]
+    assert (again.sends, again.reads, again.verdict) == ([], [], {})
+    assert again.moves == record.moves
+    places = [problem.rpartition("/")[2].split(": ")[0] for problem in problems]
+    assert places == ["verdict.json", "trace.jsonl:3", "sends.jsonl:1", "reads.jsonl"]
+
+
+def test_directory__one_that_a_newer_kcluster_wrote_is_refused(tmp_path: Path) -> None:
+    path = write_run(tmp_path, unclean_run())
+    info = json.loads((path / "run.json").read_text())
+    info["format"] = FORMAT + 1
+    (path / "run.json").write_text(json.dumps(info))
+    with pytest.raises(RunError, match=rf"run.json: of format {FORMAT + 1}, .*reads {FORMAT}"):
+        read_run(path)
+
+
+def test_directory__one_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="nowhere: no such directory"):
+        read_run(tmp_path / "nowhere")
+    with pytest.raises(RunError, match=r"no run: it has no run\.json"):
+        read_run(tmp_path)
+    (tmp_path / "run.json").write_text("[]")
+    with pytest.raises(RunError, match=r"run\.json: Expected `object`"):
+        read_run(tmp_path)

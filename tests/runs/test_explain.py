@@ -1,0 +1,90 @@
+"""`kcluster explain`: a run as a story, and its logs as cells."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from cluster.cli.explain import command
+from cluster.runs.directory import write_run
+from cluster.runs.explain import drawing, explain, partitions_of, plain
+from tests.runs.stage import unclean_run
+
+
+def test_explain__an_unclean_election_with_its_cause_and_both_logs() -> None:
+    story = "\n".join(plain(line) for line in explain(unclean_run())).splitlines()
+    assert story[0] == "unclean  virtual, seed 7: invalid"
+    assert story[1] == "  A story of orders."
+    at = next(number for number, line in enumerate(story) if "UNCLEAN" in line)
+    assert " ".join(story[at].split()) == (
+        "+5000 ms leader_elected orders-0: leader 1 -> 2, epoch 1, UNCLEAN"
+    )
+    assert story[at + 1].strip() == "because broker 1: no heartbeat"
+    first, second = (line.split() for line in story[at + 2 : at + 4])
+    assert first == ["broker", "1", "behind", "████████|", "end", "8,", "hw", "8"]
+    assert second == ["broker", "2", "leader", "█████|", "end", "5,", "hw", "5"]
+
+
+def test_explain__cells_have_the_colour_of_the_epoch_that_wrote_them() -> None:
+    at_end = list(drawing(unclean_run(), "orders-0", 11_000))
+    assert len(at_end) == 2
+    for line in at_end:
+        assert line.count("[cyan]█") == 5
+        assert line.count("[yellow]█") == 1
+    assert list(drawing(unclean_run(), "orders-0", 0)) == []
+
+
+def test_explain__echoes_and_other_partitions_are_left_out() -> None:
+    record = unclean_run()
+    record.notes[4].kind = "became_leader"
+    record.notes[6].subject, record.notes[6].data = "other-1", {"topic": "other", "partition": 1}
+    lines = "\n".join(explain(record, "orders-0"))
+    assert "UNCLEAN" not in lines
+    assert "drops offsets" not in lines
+    assert "process killed" in lines
+    with pytest.raises(KeyError):
+        list(explain(record, "orders-9"))
+
+
+def test_explain__what_looks_like_markup_stays_as_it_is() -> None:
+    record = unclean_run("[red]name[/]")
+    record.notes[2].text = "ISR [1, 2] -> [2]; [bold]not bold[/] [/nothing]"
+    out = io.StringIO()
+    console = Console(file=out, width=200)
+    for line in explain(record):
+        console.print(line, highlight=False, soft_wrap=True)
+    assert "[red]name[/]" in out.getvalue()
+    assert "ISR [1, 2] -> [2]; [bold]not bold[/] [/nothing]" in out.getvalue()
+
+
+def test_explain__topics_of_kafka_s_own_are_no_partitions_to_tell() -> None:
+    record = unclean_run(topic="__consumer_offsets")
+    assert partitions_of(record) == []
+    assert not any("UNCLEAN" in line for line in explain(record))
+
+
+def test_explain__the_command_tells_a_run_and_where_its_page_is(tmp_path: Path) -> None:
+    path = write_run(tmp_path, unclean_run())
+    told = CliRunner().invoke(command, [str(path), "--no-colour"])
+    assert told.exit_code == 0
+    assert "because broker 1: no heartbeat" in told.output
+    (path / "timeline.html").unlink()
+    drawn = CliRunner().invoke(command, [str(tmp_path), "--html"])
+    assert drawn.exit_code == 0
+    assert Path(drawn.output.strip()) == path / "timeline.html"
+    assert (path / "timeline.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_explain__the_command_refuses_what_is_no_run_or_no_partition(tmp_path: Path) -> None:
+    path = write_run(tmp_path, unclean_run())
+    for words, expected in (
+        ([str(tmp_path / "no")], "no such directory"),
+        ([str(path), "--partition", "order-0"], "orders-0"),
+    ):
+        refused = CliRunner().invoke(command, words)
+        assert refused.exit_code == 2
+        assert expected in refused.output

@@ -1,0 +1,252 @@
+"""The page of a run in a real browser, headless: its lanes, hovering, zooming, choosing.
+
+A script in the page does what a hand would do, by events, and tells what it saw.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.runs.page import page_of
+from cluster.runs.record import RunRecord
+from tests.runs.browser import Browser
+from tests.runs.stage import crowded_run, unclean_run
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
+HOSTILE = "</script><img src=x onerror='window.hostile = 1'>"
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian's package: chromium)"),
+    pytest.mark.slow,
+    pytest.mark.timeout_s(90),
+]
+
+HANDS = """
+const at = (lane, share) => {
+  const plot = document.querySelector(`.row[data-lane="${lane}"] .plot`);
+  const box = plot.getBoundingClientRect();
+  return [plot, {clientX: box.left + box.width * share, clientY: box.top + 10, bubbles: true,
+    cancelable: true, pointerType: "mouse", button: 0}];
+};
+const point = (kind, lane, share, more) => {
+  const [plot, where] = at(lane, share);
+  plot.dispatchEvent(new PointerEvent(kind, {...where, ...more}));
+};
+const click = (lane, share) => {
+  point("pointerdown", lane, share);
+  point("pointerup", lane, share);
+};
+const press = (key) => document.body.dispatchEvent(
+  new KeyboardEvent("keydown", {key, bubbles: true}));
+const text = (id) => document.getElementById(id).textContent;
+const frames = async (count) => {
+  for (let i = 0; i < count; i++) await new Promise((done) => requestAnimationFrame(done));
+};
+const inked = (canvas) => canvas.width > 0 && canvas.getContext("2d")
+  .getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0);
+const rows = () => [...document.querySelectorAll(".row[data-lane]")]
+  .filter((row) => row.style.display !== "none").map((row) => row.dataset.lane);
+/** Where on a lane a share of the run lies: the view has a little room at both ends. */
+const share = (part) => (part + 0.012) / 1.024;
+const saw = {};
+await frames(4);
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    assert CHROMIUM is not None
+    browser = Browser(CHROMIUM, tmp_path_factory.mktemp("chromium"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path: Path) -> Page:
+    return Page(browser, tmp_path / "page.html")
+
+
+class Page:
+    """A run's page, opened anew for each look at it."""
+
+    def __init__(self, browser: Browser, file: Path) -> None:
+        self._browser, self._file = browser, file
+
+    def look(self, record: RunRecord, steps: str, address: str = "") -> dict[str, Any]:
+        """What the steps put into `saw`.  `address`: behind that of the page."""
+        self._file.write_text(page_of(record), "utf-8")
+        url = self._file.as_uri() + address
+        found: dict[str, Any] = self._browser.look(url, f"{HANDS} {steps}\nreturn saw;")
+        return found
+
+
+def test_page_in_chromium__every_lane_is_drawn_and_tells_its_causes(page: Page) -> None:
+    steps = """
+    saw.rows = rows();
+    saw.inked = rows().filter((lane) => inked(
+      document.querySelector(`.row[data-lane="${lane}"] canvas`)));
+    saw.map = inked(document.getElementById("map"));
+    saw.findings = text("findings");
+    saw.events = text("events");
+    for (const [name, lane, part] of [["elected", "p0", 0.5], ["away", "p0", 0.4],
+        ["down", "b1", 0.3], ["fenced", "b1", 0.5], ["deed", "deeds", 0.2],
+        ["told", "c:writer", 0.51]]) {
+      point("pointermove", lane, share(part));
+      saw[name] = document.getElementById("tip").hidden ? "" : text("tip");
+    }
+    saw.cross = document.getElementById("cross").style.display;
+    point("pointermove", "deeds", share(0.9));
+    saw.nothing = document.getElementById("tip").hidden;
+    """
+    saw = page.look(unclean_run(), steps)
+    lanes = ["deeds", "control", "b1", "b2", "p0", "c:writer", "c:reader"]
+    assert saw["rows"] == lanes
+    assert set(saw["inked"]) == set(lanes)
+    assert saw["map"] is True
+    assert "lost-write, orders-0: 3 records" in saw["findings"]
+    assert "orders-0: no writes for 3,900 ms" in saw["findings"]
+    assert "3 lost-write that nobody expected" in saw["findings"]
+    assert "process killed" in saw["events"]
+    chain = r"UNCLEAN.*because.*broker 1: no heartbeat.*because.*broker 1: process killed"
+    assert re.search(chain, saw["elected"])
+    assert "no writes for 3,900 ms" in saw["away"]
+    assert "broker 2 elected unclean" in saw["away"]
+    assert "ISR {1}, ELR {2}, replicas {1, 2}" in saw["away"]
+    assert "broker 1: log end 8, high watermark 8" in saw["away"]
+    assert "killed, since +2.000 s until +7.000 s: process killed" in saw["down"]
+    assert "leads orders-0" in saw["down"]
+    assert "fenced, since +5.000 s" in saw["fenced"]
+    assert "process killed" in saw["deed"]
+    assert "told NOT_LEADER_OR_FOLLOWER for Produce orders-0" in saw["told"]
+    assert (saw["cross"], saw["nothing"]) == ("block", True)
+
+
+def test_page_in_chromium__wheel_drag_and_keys_change_what_is_in_sight(page: Page) -> None:
+    steps = """
+    const note = async (name) => { await frames(2); saw[name] = text("span"); };
+    await note("whole");
+    const [plot, where] = at("p0", share(0.5));
+    plot.dispatchEvent(new WheelEvent("wheel", {...where, deltaY: -120}));
+    await note("wheel");
+    press("0");
+    await note("again");
+    point("pointerdown", "p0", share(0.2));
+    point("pointermove", "p0", share(0.3));
+    point("pointermove", "p0", share(0.4));
+    saw.brush = document.getElementById("brush").style.display;
+    point("pointerup", "p0", share(0.4));
+    await note("drag");
+    while (!location.hash) await frames(1);
+    saw.address = location.hash;
+    press("ArrowRight");
+    await note("pan");
+    point("pointerdown", "p0", 0.5, {shiftKey: true});
+    point("pointermove", "p0", 0.7, {shiftKey: true});
+    point("pointerup", "p0", 0.7, {shiftKey: true});
+    await note("pulled");
+    document.getElementById("all").click();
+    await note("reset");
+    """
+    saw = page.look(unclean_run(), steps)
+    whole = "+0.0 s to +10.0 s (10.0 s)"
+    assert saw["whole"] == saw["again"] == saw["reset"] == whole
+    assert saw["brush"] == "block"
+    first, last = map(int, re.findall(r"\d+", saw["address"]))
+    assert (first, last) == (pytest.approx(2_000, abs=30), pytest.approx(4_000, abs=30))
+    times = {name: [float(x) for x in re.findall(r"\+([\d.]+) s", saw[name])] for name in saw
+             if isinstance(saw[name], str) and saw[name].startswith("+")}  # fmt: skip
+    assert times["wheel"][0] > 0.5
+    assert times["wheel"][1] < 9.5
+    assert sum(times["wheel"]) / 2 == pytest.approx(5.0, abs=0.2)
+    assert times["drag"] == pytest.approx([2.0, 4.0], abs=0.05)
+    assert times["pan"] == pytest.approx([2.3, 4.3], abs=0.05)
+    assert times["pulled"] == pytest.approx([1.9, 3.9], abs=0.05)
+
+
+def test_page_in_chromium__an_address_with_a_time_opens_there(page: Page) -> None:
+    saw = page.look(unclean_run(), 'saw.span = text("span");', "#t=2000-4000")
+    assert saw["span"] == "+2.00 s to +4.00 s (2,000 ms)"
+
+
+def test_page_in_chromium__what_is_chosen_is_told_with_its_chain(page: Page) -> None:
+    steps = """
+    const items = () => [...document.querySelectorAll("#chosen li")].map((li) => li.textContent);
+    click("p0", share(0.15));
+    saw.anomaly = text("chosen");
+    saw.chain = items();
+    press("Escape");
+    saw.closed = document.getElementById("chosen").hidden;
+    document.querySelector(".finding.warn").click();
+    saw.window = text("chosen");
+    press("Escape");
+    press("0");
+    press("n");
+    saw.next = text("chosen");
+    press("n");
+    press("n");
+    saw.third = items();
+    press("p");
+    saw.before = items();
+    """
+    saw = page.look(unclean_run(), steps)
+    assert "lost-write: orders-0" in saw["anomaly"]
+    assert "allowed by unclean.leader.election.enable=true" in saw["anomaly"]
+    links = ["+2.000 sbroker 1 was killed", "+5.000 sbroker 2 elected unclean"]
+    assert saw["chain"] == links
+    assert saw["closed"] is True
+    assert "no writes: orders-0" in saw["window"]
+    assert "broker 1: broker down" in saw["next"]
+    assert [link.split("s", 1)[1] for link in saw["third"]] == [
+        "broker 1: process killed",
+        "broker 1: no heartbeat",
+        "orders-0: leader 1 -> 2, epoch 1, UNCLEAN",
+    ]
+    assert saw["before"] == saw["third"][:2]
+
+
+def test_page_in_chromium__nothing_in_a_run_is_html(page: Page) -> None:
+    steps = """
+    point("pointermove", "p0", share(0.5));
+    saw.tip = text("tip");
+    saw.head = text("head");
+    press("n");
+    document.querySelectorAll(".finding").forEach((card) => card.click());
+    await frames(3);
+    saw.images = document.images.length;
+    saw.hostile = window.hostile ?? null;
+    """
+    saw = page.look(unclean_run(HOSTILE, topic=HOSTILE), steps)
+    assert saw["hostile"] is None
+    assert saw["images"] == 0
+    assert HOSTILE in saw["head"]
+    assert HOSTILE in saw["tip"]
+
+
+def test_page_in_chromium__of_a_thousand_partitions_those_that_changed_are_shown(
+    page: Page,
+) -> None:
+    steps = """
+    const partitions = () => rows().filter((lane) => lane.startsWith("p")).length;
+    saw.few = partitions();
+    saw.offered = text("with-quiet");
+    document.getElementById("quiet").click();
+    saw.all = partitions();
+    const filter = document.getElementById("filter");
+    filter.value = "MANY-77";
+    filter.dispatchEvent(new Event("input"));
+    await frames(3);
+    saw.named = partitions();
+    saw.large = [...document.querySelectorAll(".row canvas")]
+      .filter((canvas) => canvas.width > 300).length;
+    """
+    saw = page.look(crowded_run(1_000), steps)
+    assert (saw["few"], saw["all"], saw["named"]) == (10, 1_000, 11)
+    assert saw["offered"].strip() == "quiet ones (990)"
+    assert saw["large"] < 60  # what is not in sight has no canvas of its size
