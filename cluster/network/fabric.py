@@ -6,6 +6,7 @@ Kafka: no counterpart; this is the network between brokers, as tc and iptables w
 test of Kafka itself.
 
 A cut is silence, not an error: whoever sends into it is told nothing (contract rule 8).
+What is done to a link adds to what was done before: shapes lie on each other as layers.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from cluster.contract import Rng
-from cluster.network.shapes import Shape, ShapedLink
+from cluster.network.shapes import LOST, RESET_US, Layer, Shape
 
 Link = tuple[int, int]
 """(source node id, destination node id)."""
@@ -22,21 +23,24 @@ Link = tuple[int, int]
 
 class Fabric:
     """All links of one cluster.  Every node reaches every other unless the link is cut.  `rng`: for
-    links that jitter or lose; they need one.
+    links that jitter or lose; they need one.  `node_ids`: brokers and the controller, sorted;
+    `clients`: names by node id.
 
     `is_plain`: no link is cut or slow: whoever delivers need not ask further.
     """
 
     __slots__ = (
-        "_cuts", "_default_us", "_latencies_us", "_rng", "_shaped", "is_plain", "node_ids",
+        "_cuts", "_default_us", "_latencies_us", "_layers", "_rng", "clients", "is_plain",
+        "node_ids",
     )  # fmt: skip
 
     def __init__(
         self, node_ids: Iterable[int], default_latency_ms: float = 0, rng: Rng | None = None
     ) -> None:
         self.node_ids: tuple[int, ...] = tuple(sorted(node_ids))
+        self.clients: dict[int, str] = {}
         self._rng = rng
-        self._shaped: dict[Link, ShapedLink] = {}
+        self._layers: dict[Link, list[Layer]] = {}
         self._default_us = _to_us(default_latency_ms)
         self._latencies_us: dict[Link, int] = {}
         self._cuts: dict[Link, None] = {}
@@ -46,14 +50,20 @@ class Fabric:
     def delay_us(
         self, source: int, destination: int, now_us: int = 0, message: Any = None
     ) -> int | None:
-        """Microseconds that a message sent now takes; None if the link is cut."""
+        """Microseconds that a message sent now takes; None if the link is cut.  Less than 0: the
+        message is lost for good, and after so many its connection is reset."""
         link = (source, destination)
         if link in self._cuts:
             return None
-        if self._shaped and link in self._shaped:
+        total_us = self._latencies_us.get(link, self._default_us)
+        if self._layers and link in self._layers:
             assert self._rng is not None, "a fabric with shaped links needs its rng"
-            return self._shaped[link].delay_us(now_us, message, self._rng)
-        return self._latencies_us.get(link, self._default_us)
+            for layer in self._layers[link]:
+                wait_us = layer.delay_us(now_us + total_us, message, self._rng)
+                if wait_us == LOST:
+                    return -RESET_US
+                total_us += wait_us
+        return total_us
 
     def is_cut(self, source: int, destination: int) -> bool:
         """Whether messages from `source` to `destination` vanish."""
@@ -75,23 +85,45 @@ class Fabric:
             self._latencies_us[link] = _to_us(latency_ms)
         self._look()
 
-    def shape(self, source: int, destination: int, shape: Shape | None) -> None:
-        """Give one way of a link a shape, instead of its latency; None: take it away."""
-        if shape is None:
-            self._shaped.pop((source, destination), None)
-        else:
-            self._shaped[source, destination] = ShapedLink(shape)
+    def shape(self, source: int, destination: int, shape: Shape) -> Layer:
+        """Lay a shape on one way of a link, on top of what there is."""
+        layer = Layer(shape)
+        self._layers.setdefault((source, destination), []).append(layer)
         self._look()
+        return layer
 
-    def unshape(self) -> None:
-        """Take every shape away."""
-        self._shaped.clear()
+    def unshape(self, source: int, destination: int, layer: Layer) -> bool:
+        """Take a layer away; whether it was still there."""
+        layers = self._layers.get((source, destination), [])
+        if layer not in layers:
+            return False
+        layers.remove(layer)
+        if not layers:
+            del self._layers[source, destination]
         self._look()
+        return True
 
-    def shape_of(self, source: int, destination: int) -> Shape | None:
-        """The shape of one way of a link, None if it has none."""
-        shaped = self._shaped.get((source, destination))
-        return None if shaped is None else shaped.shape
+    def smooth(self, a: int | None = None, b: int | None = None) -> tuple[Link, ...]:
+        """Take all layers away: of all links, of those that touch `a`, or of those between `a` and
+        `b`, both ways.  Returns the links that had some, sorted."""
+        smoothed = tuple(link for link in self.shaped if _touches(link, a, b))
+        for link in smoothed:
+            del self._layers[link]
+        self._look()
+        return smoothed
+
+    @property
+    def shaped(self) -> tuple[Link, ...]:
+        """The links with layers, sorted."""
+        return tuple(sorted(self._layers))
+
+    def shapes_of(self, source: int, destination: int) -> tuple[Shape, ...]:
+        """What lies on one way of a link."""
+        return tuple(layer.shape for layer in self._layers.get((source, destination), ()))
+
+    def latency_us(self, source: int, destination: int) -> int:
+        """The latency of one way of a link as it was built."""
+        return self._latencies_us.get((source, destination), self._default_us)
 
     def cut(self, a: int, b: int, *, one_way: bool = False) -> tuple[Link, ...]:
         """Cut `a` to `b`, and back unless `one_way`; returns the links that were whole before."""
@@ -116,28 +148,9 @@ class Fabric:
         self._look()
         return was_cut
 
-    def sides(self) -> list[tuple[int, ...]]:
-        """The groups of nodes that still reach each other both ways, if need be over others;
-        one group when the network is whole.  Each group sorted, groups by first node."""
-        if not self._cuts:
-            return [self.node_ids]
-        # 0.2 s to import, and only a partition needs it.
-        import networkx
-
-        graph = networkx.DiGraph()
-        graph.add_nodes_from(self.node_ids)
-        graph.add_edges_from(
-            (a, b)
-            for a in self.node_ids
-            for b in self.node_ids
-            if a != b and (a, b) not in self._cuts
-        )
-        groups = networkx.strongly_connected_components(graph)
-        return sorted(tuple(sorted(group)) for group in groups)
-
     def _look(self) -> None:
         self.is_plain = not (
-            self._cuts or self._shaped or self._default_us or any(self._latencies_us.values())
+            self._cuts or self._layers or self._default_us or any(self._latencies_us.values())
         )
 
 

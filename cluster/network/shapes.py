@@ -3,9 +3,13 @@
 Owns: Shape, and how long one message takes over it.  Never: carries anything, knows what is cut.
 Kafka: no counterpart; tc-netem and tc-tbf under TCP.
 
-All of it is under TCP, so nothing arrives out of order and nothing is lost for good: a segment that
-is lost is sent again after 200 ms, then after twice as long each time.
-# DIFFERS: a real kernel gives a connection up after minutes of loss; here it goes on.
+All of it is under TCP, so nothing arrives out of order, and what is lost is sent again: after
+200 ms, then after twice as long each time, and what came behind it waits as long.  What is lost so
+often that this takes longer than a request may is lost for good, and its connection is reset.
+# DIFFERS: Linux sends a segment 15 times again, for a quarter of an hour (tcp_retries2); but long
+# before, at 30 s, Kafka's own request timeouts have closed the connection.
+# DIFFERS: a message is lost or not as a whole, whatever its size: a hole within one is found by
+# what comes behind it, within a round trip (RFC 5681), and hardly delays.
 """
 
 from __future__ import annotations
@@ -19,7 +23,11 @@ from cluster.contract import Rng
 DISTRIBUTIONS: Final = ("constant", "uniform", "normal", "exponential")
 RETRANSMIT_US: Final = 200_000
 """Linux's least retransmission timeout."""
-MAX_DOUBLINGS: Final = 9
+MAX_RETRANSMISSIONS: Final = 7
+"""The last of them comes after 25.4 s."""
+RESET_US: Final = 30_000_000
+"""When a message was lost in all of them, and its connection is given up."""
+LOST: Final = -1
 MESSAGE_BYTES: Final = 100
 """What a message counts besides its records."""
 _TO_NORMAL: Final = 12
@@ -27,9 +35,9 @@ _TO_NORMAL: Final = 12
 
 
 class Shape(Struct, frozen=True):
-    """One way of a link.  `latency_us` is the mean; `jitter_us`: half the width of `uniform`, the
-    standard deviation of `normal`, what `exponential` adds on average (a long tail).  `loss`: the
-    share of messages that must be sent again; `bytes_per_s` 0: no limit."""
+    """What is added to one way of a link.  `latency_us` is the mean; `jitter_us`: half the width
+    of `uniform`, the standard deviation of `normal`, what `exponential` adds on average (a long
+    tail).  `loss`: the share of messages that must be sent again; `bytes_per_s` 0: no limit."""
 
     latency_us: int = 0
     jitter_us: int = 0
@@ -37,14 +45,21 @@ class Shape(Struct, frozen=True):
     loss: float = 0.0
     bytes_per_s: int = 0
 
-    @property
-    def is_plain(self) -> bool:
-        """It only delays, always as long."""
-        return not (self.jitter_us or self.loss or self.bytes_per_s)
+    def __str__(self) -> str:
+        words = []
+        if self.latency_us or self.jitter_us:
+            words.append(f"latency {self.latency_us / 1000:g} ms")
+        if self.jitter_us:
+            words.append(f"jitter {self.jitter_us / 1000:g} ms {self.distribution}")
+        if self.loss:
+            words.append(f"{self.loss * 100:g}% lost")
+        if self.bytes_per_s:
+            words.append(f"{self.bytes_per_s:,} bytes/s")
+        return ", ".join(words)
 
 
-class ShapedLink:
-    """A link's shape, and until when it is busy with what was sent before."""
+class Layer:
+    """A shape at work on one way of a link, and until when it is busy with what was sent before."""
 
     __slots__ = ("busy_until_us", "shape")
 
@@ -53,7 +68,7 @@ class ShapedLink:
         self.busy_until_us = 0
 
     def delay_us(self, now_us: int, message: Any, rng: Rng) -> int:
-        """How long a message that is sent now takes to arrive."""
+        """How long a message that comes now takes to get through; LOST if it never does."""
         shape = self.shape
         wait_us = 0
         if shape.bytes_per_s:
@@ -62,7 +77,10 @@ class ShapedLink:
             wait_us = self.busy_until_us - now_us
         wait_us += shape.latency_us + _jitter_us(shape, rng)
         if shape.loss:
-            wait_us += _retransmission_us(shape.loss, rng)
+            again_us = _retransmission_us(shape.loss, rng)
+            if again_us == LOST:
+                return LOST
+            wait_us += again_us
         return max(0, wait_us)
 
 
@@ -85,13 +103,14 @@ def _jitter_us(shape: Shape, rng: Rng) -> int:
 
 
 def _retransmission_us(loss: float, rng: Rng) -> int:
-    """The timeouts that pass until a segment gets through."""
-    total_us, timeout_us, times = 0, RETRANSMIT_US, 0
-    while times < MAX_DOUBLINGS and rng.random() < loss:
+    """The timeouts that pass until a message gets through; LOST if there are too many."""
+    total_us, timeout_us = 0, RETRANSMIT_US
+    for _ in range(MAX_RETRANSMISSIONS + 1):
+        if rng.random() >= loss:
+            return total_us
         total_us += timeout_us
         timeout_us *= 2
-        times += 1
-    return total_us
+    return LOST
 
 
 def size_of(message: Any) -> int:

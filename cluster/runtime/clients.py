@@ -32,7 +32,7 @@ class ClientConnection:
 
     __slots__ = (
         "broker_id", "client_id", "connection_id", "hung_up", "in_broker", "is_broken", "is_open",
-        "life", "name", "unanswered", "waiting",
+        "last_arrival_us", "life", "name", "unanswered", "waiting",
     )  # fmt: skip
 
     def __init__(self, connection_id: int, client_id: int, broker_id: int, life: int) -> None:
@@ -46,6 +46,8 @@ class ClientConnection:
         self.is_open = True
         self.is_broken = False
         """Something was lost in a cut: when the link is whole again, both ends will hear."""
+        self.last_arrival_us: dict[tuple[int, int], int] = {}
+        """By way: nothing arrives before what was sent before it."""
         self.hung_up = False
         """By the client, which wants to hear no more of it."""
         self.waiting: deque[Request] = deque()

@@ -52,12 +52,11 @@ _LIFE_SHIFT: Final = 40
 _ASKED_BITS: Final = (1 << _LIFE_SHIFT) - 1
 
 NoteSink = Callable[[Note], None]
-ReplySink = Callable[[int, Reply, int], None]
-"""(broker id, reply, now_ms)."""
+ReplySink = Callable[[int, Reply, int], None]  # (broker id, reply, now_ms)
 HealSink = Callable[[Link], None]
 """A link is whole again: clients' connections over it that lost something are broken."""
-Tap = Callable[[int, int, Event], None]
-"""(now_us, node id, event about to be delivered)."""
+LostSink = Callable[[Link, int], None]  # (link, µs until what was lost for good resets it)
+Tap = Callable[[int, int, Event], None]  # (now_us, node id, event about to be delivered)
 
 
 class Dispatcher:
@@ -69,6 +68,7 @@ class Dispatcher:
         self.note_sinks: tuple[NoteSink, ...] = ()
         self.reply_sinks: tuple[ReplySink, ...] = ()
         self.heal_sinks: tuple[HealSink, ...] = ()
+        self.on_lost: LostSink = lambda link, after_us: None
         self.on_answer: Callable[[PeerResponse], None] | None = None
         """Gets answers to questions that the runtime itself asked, as node RUNTIME_ID."""
         self.tap: Tap | None = None
@@ -113,12 +113,9 @@ class Dispatcher:
             before_us = self.now_us
             self.advance(self.quiet_until_us)
             idle = 0 if self.now_us > before_us else idle + 1
-            assert idle < MAX_IDLE, f"time stands still, deadlines: {self._deadlines()}"
+            assert idle < MAX_IDLE, f"time stands still; due at {self.quiet_until_us} us for ever"
         if now_us > self.now_us:
             self.now_us = now_us
-
-    def _deadlines(self) -> dict[int, int | None]:
-        return {node_id: process.deadline_ms for node_id, process in self.processes.items()}
 
     def advance(self, now_us: int) -> None:
         """It is `now_us` now: deliver what has arrived, give Ticks that are due, run."""
@@ -147,8 +144,8 @@ class Dispatcher:
         self._run()
 
     def hand_in(self, node_id: int, event: Event) -> None:
-        """Give `event` to a node; what the nodes then have to say to each other waits for `run`.
-        So what many clients send at once is replicated at once."""
+        """Give `event` to a node; what the nodes then say to each other waits for `run`: so what
+        many clients send at once is replicated at once."""
         self._step(self.processes[node_id], event, self.now_us // 1000)
 
     @property
@@ -161,7 +158,7 @@ class Dispatcher:
         self._run()
 
     def later(self, at_us: int, deed: Callable[[], None]) -> None:
-        """Do something at that time, between two dispatches and before what else is due then."""
+        """Do something at that time, between two dispatches, before what else is due then."""
         self._sequence += 1
         self.quiet_until_us = min(self.quiet_until_us, at_us)
         heappush(self._deeds, (at_us, self._sequence, deed))
@@ -273,8 +270,8 @@ class Dispatcher:
             if not self.fabric.is_cut(source.node_id, effect.to):
                 self.post(effect.to, source, PeerDisconnected(effect.to))
             return
-        # An answer must not reach a later life of the one who asked: its connection is gone.  So
-        # the life is part of the number; in a first life the two are the same.
+        # An answer must not reach a later life of the one who asked, so the life is part of the
+        # number; in a first life the two are the same.
         if type(message) is PeerResponse:
             asked = message.request_id
             if asked >> _LIFE_SHIFT != process.life:
@@ -295,6 +292,10 @@ class Dispatcher:
         if delay_us is None:
             return
         link = (source, process.node_id)
+        if delay_us < 0:
+            self._last_arrival_us[link] = self.now_us - delay_us
+            self.on_lost(link, -delay_us)
+            return
         arrival_us = max(self.now_us + delay_us, self._last_arrival_us.get(link, 0))
         if arrival_us <= self.now_us:
             self._pending.append((process, process.life, event))
@@ -368,8 +369,7 @@ class Dispatcher:
             kinds.BROKER_DOWN, subject, text or DEATHS[how], broker=process.node_id, how=str(how)
         )
         if how is DeathKind.POWER:
-            lost = process.disk.lose_unflushed()
-            if lost:
+            if lost := process.disk.lose_unflushed():
                 text = f"{lost} records were not flushed and are gone, over all its logs"
                 self.note(kinds.RECORDS_LOST, subject, text, broker=process.node_id, records=lost)
         elif how is DeathKind.WIPE:

@@ -9,36 +9,37 @@ Nodes are brokers, the controller, and clients by their ids in the fabric.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import product
 
 from cluster.contract import CONTROLLER_ID, PeerDisconnected
 from cluster.network.fabric import Link
-from cluster.network.shapes import Shape
+from cluster.network.graph import sides_of
+from cluster.network.shapes import Layer, Shape
 from cluster.runtime.clients import FIRST_CLIENT_ID
 from cluster.runtime.dispatch import Dispatcher
 from cluster.trace import kinds
+
+Layers = list[tuple[Link, Layer]]
+"""What a shape was laid on, for `reshape`."""
 
 
 class Links:
     """The links of one cluster.  All between two dispatches, in the driver's thread."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
+        self.change_sinks: tuple[Callable[[], None], ...] = ()
+        """Called when links are healed or restored."""
         self._dispatcher = dispatcher
         self._fabric = dispatcher.fabric
+        dispatcher.on_lost = self.reset_later
 
-    # ------------------------------------------------------------------------- one by one
+    # ----------------------------------------------------------------------------- cutting
 
     def cut(self, a: int, b: int, *, one_way: bool = False) -> None:
         """Cut a link: silence from now on; what is in flight on it is lost."""
-        self._tell_cut(self._fabric.cut(a, b, one_way=one_way))
-
-    def heal(self, a: int | None = None, b: int | None = None) -> None:
-        """Undo cuts: all, those of node `a`, or those between `a` and `b`.  The connections that
-        the cut broke are found to be broken now: both ends hear of it."""
-        self._tell_healed(self._fabric.heal(a, b))
-
-    # ------------------------------------------------------------------------------- sets
+        self.isolate((a,), (b,), one_way=one_way)
 
     def isolate(
         self, nodes: Sequence[int], others: Sequence[int], *, one_way: bool = False
@@ -51,68 +52,76 @@ class Links:
             if a != b
             for link in self._fabric.cut(a, b, one_way=one_way)
         )
-        self._tell_cut(fresh)
+        for link in fresh:
+            self._note(kinds.LINK_CUT, link, "cut: nothing gets through")
         ways = "nothing gets from" if one_way else "nothing gets between"
-        sides = self._fabric.sides()
+        sides = sides_of(self._fabric)
         self._dispatcher.note(
             kinds.NETWORK_CUT, "network",
-            f"{ways} {names(nodes)} {'to' if one_way else 'and'} {names(others)};"
-            f" sides: {' | '.join(names(side) for side in sides)}",
-            nodes=list(nodes), others=list(others), one_way=one_way,
-            sides=[list(side) for side in sides],
+            f"{ways} {self.names(nodes)} {'to' if one_way else 'and'} {self.names(others)};"
+            f" {sides.text(self.names)}",
+            nodes=list(nodes), others=list(others), one_way=one_way, links=list(fresh),
+            sides=[list(side) for side in sides.groups], joint=list(sides.joint),
         )  # fmt: skip
         return fresh
 
+    # ----------------------------------------------------------------------------- healing
+
+    def heal(self, a: int | None = None, b: int | None = None) -> None:
+        """Undo cuts and shapes: all, those of node `a`, or those between `a` and `b`."""
+        self._tell_healed(self._fabric.heal(a, b))
+        self._tell_smoothed(self._fabric.smooth(a, b))
+
     def mend(self, links: Iterable[Link]) -> None:
         """Make these whole again, those that are still cut."""
-        healed = [link for link in links if self._fabric.mend(*link)]
-        self._tell_healed(healed)
-        if healed:
-            sides = " | ".join(names(side) for side in self._fabric.sides())
-            text = f"{len(healed)} links whole again; sides: {sides}"
-            self._dispatcher.note(kinds.NETWORK_HEALED, "network", text)
+        self._tell_healed([link for link in links if self._fabric.mend(*link)])
+
+    def restore_all(self) -> None:
+        """Make every link as it was built."""
+        self.heal()
+
+    # ----------------------------------------------------------------------------- shaping
 
     def shape(
-        self, nodes: Sequence[int], others: Sequence[int], shape: Shape, what: str,
+        self, nodes: Sequence[int], others: Sequence[int], shape: Shape, what: str = "",
         *, one_way: bool = False,
-    ) -> list[tuple[Link, Shape | None]]:  # fmt: skip
-        """Give every link from `nodes` to `others`, and back unless `one_way`, a shape; returns
-        what they had, for `reshape`.  `what`: the change in words."""
+    ) -> Layers:  # fmt: skip
+        """Lay a shape on every link from `nodes` to `others`, and back unless `one_way`; returns
+        what `reshape` takes.  `what`: the change in words."""
         ends = list(product(nodes, others))
         if not one_way:
             ends += [(b, a) for a, b in ends]
         links = [link for link in dict.fromkeys(ends) if link[0] != link[1]]
-        before = [(link, self._fabric.shape_of(*link)) for link in links]
-        for link in links:
-            self._fabric.shape(*link, shape)
-        between = f"{names(nodes)} {'to' if one_way else 'and'} {names(others)}"
-        self._dispatcher.note(kinds.NETWORK_SHAPED, "network", f"{between}: {what}")
-        return before
-
-    def reshape(self, shapes: Iterable[tuple[Link, Shape | None]]) -> None:
-        """Give links the shapes that they had."""
-        for link, shape in shapes:
-            self._fabric.shape(*link, shape)
+        layers = [(link, self._fabric.shape(*link, shape)) for link in links]
+        between = f"{self.names(nodes)} {'to' if one_way else 'and'} {self.names(others)}"
         self._dispatcher.note(
-            kinds.NETWORK_SHAPED, "network", "links are as they were", restored=True
-        )
+            kinds.NETWORK_SHAPED, "network", f"{between}: {what or shape}",
+            nodes=list(nodes), others=list(others), one_way=one_way, links=links,
+        )  # fmt: skip
+        return layers
 
-    def restore_all(self) -> None:
-        """Make every cut link whole, and every shaped one as it was built."""
-        self.heal()
-        self._fabric.unshape()
+    def reshape(self, layers: Layers) -> None:
+        """Take these layers away, those that are still there."""
+        self._tell_smoothed([link for link, layer in layers if self._fabric.unshape(*link, layer)])
 
-    # ------------------------------------------------------------------------------ notes
+    # ---------------------------------------------------------------------- connections
 
-    def _tell_cut(self, links: Iterable[Link]) -> None:
-        for link in links:
-            self._note(kinds.LINK_CUT, link, "cut: nothing gets through")
+    def reset_later(self, link: Link, after_us: int) -> None:
+        """A message was lost for good: its connection is reset, when its sender gives up."""
+        self._dispatcher.later(self._dispatcher.now_us + after_us, partial(self._reset, link))
 
-    def _tell_healed(self, links: Iterable[Link]) -> None:
+    def _reset(self, link: Link) -> None:
+        if not self._fabric.is_cut(*link):
+            self._note(
+                kinds.LINK_RESET, link, "lost again and again: the connection is reset, by timeout"
+            )
+            self._break((link,))
+
+    def _break(self, links: Iterable[Link]) -> None:
+        """The connections over these links are found to be broken: both ends hear of it."""
         dispatcher = self._dispatcher
         ends: dict[Link, None] = {}
         for source, destination in links:
-            self._note(kinds.LINK_HEALED, (source, destination), "whole again")
             ends[source, destination] = ends[destination, source] = None
         for source, destination in ends:
             for sink in dispatcher.heal_sinks:
@@ -120,7 +129,43 @@ class Links:
             process = dispatcher.processes.get(destination)
             if process is not None and process.node is not None and source in dispatcher.processes:
                 dispatcher.post(source, process, PeerDisconnected(source))
-        dispatcher.run()
+
+    # ------------------------------------------------------------------------------ notes
+
+    def names(self, nodes: Iterable[int]) -> str:
+        """`{1, 2, controller, client shop}`."""
+        return names(nodes, self._fabric.clients)
+
+    def _tell_healed(self, links: Sequence[Link]) -> None:
+        for link in links:
+            self._note(kinds.LINK_HEALED, link, "whole again")
+        if links:
+            count = "1 link" if len(links) == 1 else f"{len(links)} links"
+            sides = sides_of(self._fabric)
+            self._dispatcher.note(
+                kinds.NETWORK_HEALED, "network", f"{count} whole again; {sides.text(self.names)}",
+                links=list(links), sides=[list(side) for side in sides.groups],
+                joint=list(sides.joint),
+            )  # fmt: skip
+        self._break(links)
+        self._dispatcher.run()
+        self._tell_changed()
+
+    def _tell_smoothed(self, links: Sequence[Link]) -> None:
+        if links:
+            self._dispatcher.note(
+                kinds.NETWORK_SHAPED, "network", self._restored(links),
+                restored=not self._fabric.shaped, links=list(links),
+            )  # fmt: skip
+            self._tell_changed()
+
+    def _restored(self, links: Sequence[Link]) -> str:
+        left = [link for link in links if self._fabric.shapes_of(*link)]
+        return "links are as they were" + (", but for what else was done to them" if left else "")
+
+    def _tell_changed(self) -> None:
+        for sink in self.change_sinks:
+            sink()
 
     def _note(self, kind: str, link: Link, text: str) -> None:
         source, destination = link
@@ -129,11 +174,11 @@ class Links:
         )
 
 
-def names(nodes: Sequence[int]) -> str:
-    """`{1, 2, controller}`."""
+def names(nodes: Iterable[int], clients: Mapping[int, str] = {}) -> str:
+    """`{1, 2, controller, client shop}`; a client without a name by its number."""
     words = [
         "controller" if node == CONTROLLER_ID
-        else f"client {node - FIRST_CLIENT_ID + 1}" if node >= FIRST_CLIENT_ID
+        else f"client {clients.get(node) or node - FIRST_CLIENT_ID + 1}" if node >= FIRST_CLIENT_ID
         else str(node)
         for node in nodes
     ]  # fmt: skip

@@ -54,7 +54,6 @@ class LiveClients:
         self._seed = seed
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
-        self._last_arrival_us: dict[Link, int] = {}
         self._timer: Any = None
         self._is_inside = False
         """Between `enter` and `leave`."""
@@ -68,6 +67,7 @@ class LiveClients:
         client_id = FIRST_CLIENT_ID + len(self.clients)
         wire = LiveWire(self, client_id, Random(f"{self._seed}/{client_id}"))
         self.clients[client_id] = client
+        self.driver.dispatcher.fabric.clients[client_id] = getattr(client, "name", "")
         self.enter()
         client.start(wire, self.now_ms)
         self.leave()
@@ -138,24 +138,30 @@ class LiveClients:
             self._arm()  # whoever owns a client had it do something
 
     def carry(
-        self, link: Link, deed: Callable[[], None], message: Any = None,
-        sock: ClientSocket | None = None,
-    ) -> None:  # fmt: skip
-        """Let a message pass over a link: in order, late, or not at all; `sock` is then broken."""
-        fabric, now_us = self.driver.dispatcher.fabric, self.driver.dispatcher.now_us
-        delay_us = fabric.delay_us(*link, now_us, message)
+        self, sock: ClientSocket, link: Link, deed: Callable[[], None], message: Any = None
+    ) -> None:
+        """Let a message, or the end of a connection (None), pass over a link: in order, late, or
+        not at all.  A connection that lost a message is broken."""
+        dispatcher = self.driver.dispatcher
+        delay_us = dispatcher.fabric.delay_us(*link, dispatcher.now_us, message)
+        is_lost = delay_us is None
+        if delay_us is not None and delay_us < 0:
+            # Lost for good: nothing behind it gets through, until the connection is reset.
+            delay_us, is_lost = -delay_us, message is not None
+            dispatcher.on_lost(link, delay_us)
+        if is_lost and message is not None:
+            self._broken[sock] = None
         if delay_us is None:
-            if sock is not None:
-                self._broken[sock] = None
             return
-        arrival_us = max(now_us + delay_us, self._last_arrival_us.get(link, 0))
-        self._last_arrival_us[link] = arrival_us
+        order = sock.last_arrival_us
+        arrival_us = order[link] = max(dispatcher.now_us + delay_us, order.get(link, 0))
 
         def arrive() -> None:
-            if not fabric.is_cut(*link):
+            if dispatcher.fabric.is_cut(*link):
+                if message is not None:
+                    self._broken[sock] = None
+            elif not is_lost:
                 deed()
-            elif sock is not None:
-                self._broken[sock] = None
 
         self.later(arrival_us, arrive)
 
@@ -197,12 +203,8 @@ class LiveWire:
         asked = (self._correlation_id, api_key, api_version) if answered else None
         data = b"".join(buffers)
         opened = sock
-        clients.carry(
-            (self.client_id, broker_of(broker_id)),
-            lambda: opened.write(data, asked),
-            data,
-            opened,
-        )
+        link = (self.client_id, broker_of(broker_id))
+        clients.carry(opened, link, lambda: opened.write(data, asked), data)
         return self._correlation_id
 
     def disconnect(self, broker_id: int) -> None:
@@ -210,7 +212,7 @@ class LiveWire:
         sock = self._sockets.pop(broker_id, None)
         if sock is not None and sock.is_open:
             sock.is_open = False
-            self._clients.carry((self.client_id, broker_of(broker_id)), sock.close)
+            self._clients.carry(sock, (self.client_id, broker_of(broker_id)), sock.close)
 
 
 class ClientSocket:
@@ -218,12 +220,14 @@ class ClientSocket:
 
     __slots__ = (
         "_asked", "_broker_id", "_client_id", "_clients", "_name", "_readable", "_reader",
-        "_socket", "_unsent", "_writable", "is_open",
+        "_socket", "_unsent", "_writable", "is_open", "last_arrival_us",
     )  # fmt: skip
 
     def __init__(self, clients: LiveClients, client_id: int, name: int) -> None:
         self.is_open = True
         """As the client sees it."""
+        self.last_arrival_us: dict[Link, int] = {}
+        """By way: nothing arrives before what was sent before it."""
         self._clients = clients
         self._client_id = client_id
         self._broker_id = broker_of(name)
@@ -318,10 +322,8 @@ class ClientSocket:
             version = 0  # in which a broker says that it does not know the one asked for (KIP-511)
         answered, body = decode_response_frame(api_key, version, frame)
         assert answered == correlation_id, (answered, correlation_id)
-        self._clients.carry(
-            (self._broker_id, self._client_id), lambda: self._tell_reply(correlation_id, body),
-            frame, self,
-        )  # fmt: skip
+        link = (self._broker_id, self._client_id)
+        self._clients.carry(self, link, lambda: self._tell_reply(correlation_id, body), frame)
 
     def _tell_reply(self, correlation_id: int, body: Any) -> None:
         if self.is_open:
@@ -338,7 +340,7 @@ class ClientSocket:
     def on_broken(self) -> None:
         """The broker's end is closed, or was never open: its client will hear."""
         self.close()
-        self._clients.carry((self._broker_id, self._client_id), self._tell_disconnected)
+        self._clients.carry(self, (self._broker_id, self._client_id), self._tell_disconnected)
 
     def _tell_disconnected(self) -> None:
         if self.is_open:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from cluster.contract import Note, NoteId
 from cluster.controller.metadata import MetadataImage, PartitionRegistration
+from cluster.network.graph import parts_of
 from cluster.partition.disk import Disk
 from cluster.runtime.build import Plan
 from cluster.runtime.dispatch import Dispatcher
@@ -100,7 +101,7 @@ def cluster_status(plan: Plan, dispatcher: Dispatcher) -> ClusterStatus:
     ]
     return ClusterStatus(
         plan.cluster_id, dispatcher.now_ms, controller_id(dispatcher), image.offset, brokers,
-        partitions, dispatcher.fabric.cuts, dispatcher.fabric.sides(),
+        partitions, dispatcher.fabric.cuts, parts_of(dispatcher.fabric),
     )  # fmt: skip
 
 

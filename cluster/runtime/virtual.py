@@ -64,7 +64,6 @@ class VirtualDriver:
         self._connection_ids = 0
         self._ready: list[ClientConnection] = []
         """Connections whose broker may take the next request."""
-        self._last_arrival_us: dict[Link, int] = {}
         self.dispatcher.note_sinks = (self._keep,)
         self.dispatcher.heal_sinks = (self._on_link_healed,)
         if trace_deliveries:
@@ -85,6 +84,7 @@ class VirtualDriver:
         rng = Random(f"{self.plan.seed}/{client_id}")
         wire = ClientWire(self, client_id, tuple(self.plan.addresses), rng)
         self.clients[client_id] = client
+        self.plan.fabric.clients[client_id] = getattr(client, "name", "")
         client.start(wire, self.now_ms)
         self._settle()
         return wire
@@ -263,12 +263,8 @@ class VirtualDriver:
 
     def transmit(self, connection: ClientConnection, request: Request) -> None:
         """Carry a request from a client to its broker."""
-        self._carry(
-            (connection.client_id, connection.broker_id),
-            lambda: self._arrive(connection, request),
-            request,
-            connection,
-        )
+        link = (connection.client_id, connection.broker_id)
+        self._carry(connection, link, lambda: self._arrive(connection, request), request)
 
     def hang_up(self, connection: ClientConnection) -> None:
         """A client closes its connection."""
@@ -282,7 +278,7 @@ class VirtualDriver:
             if process.node is not None and process.life == connection.life:
                 self.dispatcher.deliver(connection.broker_id, gone)
 
-        self._carry((connection.client_id, connection.broker_id), tell)
+        self._carry(connection, (connection.client_id, connection.broker_id), tell)
 
     def _arrive(self, connection: ClientConnection, request: Request) -> None:
         process = self.dispatcher.processes[connection.broker_id]
@@ -301,29 +297,35 @@ class VirtualDriver:
         self._connections.pop(connection.connection_id, None)
         client = self.clients[connection.client_id]
         self._carry(
+            connection,
             (connection.broker_id, connection.client_id),
             lambda: connection.tell_disconnected(client, self.now_ms),
         )
 
     def _carry(
-        self, link: Link, deed: Callable[[], None], message: Any = None,
-        connection: ClientConnection | None = None,
+        self, connection: ClientConnection, link: Link, deed: Callable[[], None],
+        message: Any = None,
     ) -> None:  # fmt: skip
-        """Let something pass over a link: in order, late, or not at all; `connection` is then
-        broken."""
-        delay_us = self.dispatcher.fabric.delay_us(*link, self.dispatcher.now_us, message)
+        """Let a message, or the end of a connection (None), pass over a link: in order, late, or
+        not at all.  A connection that lost a message is broken."""
+        dispatcher, can_break = self.dispatcher, message is not None
+        delay_us = dispatcher.fabric.delay_us(*link, dispatcher.now_us, message)
+        is_lost = delay_us is None
+        if delay_us is not None and delay_us < 0:
+            # Lost for good: nothing behind it gets through, until the connection is reset.
+            delay_us, is_lost = -delay_us, can_break
+            dispatcher.on_lost(link, delay_us)
+        connection.is_broken |= is_lost and can_break
         if delay_us is None:
-            if connection is not None:
-                connection.is_broken = True
             return
-        arrival_us = max(self.dispatcher.now_us + delay_us, self._last_arrival_us.get(link, 0))
-        self._last_arrival_us[link] = arrival_us
+        order = connection.last_arrival_us
+        arrival_us = order[link] = max(dispatcher.now_us + delay_us, order.get(link, 0))
 
         def arrive() -> None:
-            if not self.dispatcher.fabric.is_cut(*link):
+            if dispatcher.fabric.is_cut(*link):
+                connection.is_broken |= can_break
+            elif not is_lost:
                 deed()
-            elif connection is not None:
-                connection.is_broken = True
 
         self._schedule(arrival_us, arrive)
 
@@ -349,11 +351,9 @@ class VirtualDriver:
             self._ready.append(connection)
         if reply.body is not None:
             client = self.clients[connection.client_id]
+            link = (node_id, connection.client_id)
             self._carry(
-                (node_id, connection.client_id),
-                lambda: connection.tell_reply(client, reply, self.now_ms),
-                reply,
-                connection,
+                connection, link, lambda: connection.tell_reply(client, reply, self.now_ms), reply
             )
 
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:

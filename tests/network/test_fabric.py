@@ -40,13 +40,3 @@ def test_heal__undoes_all_cuts_those_of_a_node_or_those_of_a_pair() -> None:
     assert fabric.heal(1) == ((1, 3), (3, 1))
     assert fabric.heal() == ((2, 3),)
     assert fabric.cuts == ()
-
-
-def test_sides__are_the_groups_that_reach_each_other_both_ways() -> None:
-    fabric = Fabric((1, 2, 3, 3000))
-    assert fabric.sides() == [(1, 2, 3, 3000)]
-    for other in (2, 3, 3000):
-        fabric.cut(1, other, one_way=True)
-    assert fabric.sides() == [(1,), (2, 3, 3000)]
-    fabric.heal(1, 2)
-    assert fabric.sides() == [(1, 2, 3, 3000)], "over broker 2"

@@ -6,12 +6,15 @@ from random import Random
 
 import pytest
 
+from cluster.contract import Request
 from cluster.network.fabric import Fabric
-from cluster.network.shapes import MESSAGE_BYTES, Shape, ShapedLink
+from cluster.network.shapes import LOST, MESSAGE_BYTES, RESET_US, Layer, Shape, size_of
+from cluster.protocol import messages as m
+from cluster.protocol.records import Record, build_batch
 
 
 def delays(shape: Shape, count: int = 4_000, seed: int = 1) -> list[int]:
-    link, rng = ShapedLink(shape), Random(seed)
+    link, rng = Layer(shape), Random(seed)
     return [link.delay_us(now, b"", rng) for now in range(0, count * 10_000_000, 10_000_000)]
 
 
@@ -35,21 +38,51 @@ def test_jitter__exponential_has_a_long_tail_and_its_mean() -> None:
 def test_loss__is_sent_again_after_200_ms_and_doubling() -> None:
     drawn = delays(Shape(loss=0.5))
     assert {0, 200_000, 600_000, 1_400_000} <= set(drawn)
-    share = sum(delay > 0 for delay in drawn) / len(drawn)
+    share = sum(delay != 0 for delay in drawn) / len(drawn)
     assert 0.47 < share < 0.53
+    assert max(drawn) == 25_400_000, "seven times, and the last comes after 25.4 s"
+
+
+def test_loss__beyond_that_is_for_good() -> None:
+    drawn = delays(Shape(loss=0.9), count=1_000)
+    share = sum(delay == LOST for delay in drawn) / len(drawn)
+    assert 0.38 < share < 0.48, "0.9 to the 8th"
+    fabric = Fabric((1, 2), rng=Random(1))
+    fabric.shape(1, 2, Shape(loss=0.999_999))
+    assert fabric.delay_us(1, 2) == -RESET_US
 
 
 def test_bandwidth__messages_queue_behind_each_other() -> None:
-    link = ShapedLink(Shape(bytes_per_s=1_000))
+    link = Layer(Shape(bytes_per_s=1_000))
     rng = Random(1)
     message = bytes(1_000 - MESSAGE_BYTES)
     assert [link.delay_us(0, message, rng) for _ in range(3)] == [1_000_000, 2_000_000, 3_000_000]
     assert link.delay_us(10_000_000, message, rng) == 1_000_000
 
 
+def test_bandwidth__counts_the_records() -> None:
+    batch = build_batch([Record(0, 1_000, None, bytes(5_000), ())])
+    data = m.ProduceRequest.PartitionProduceData(index=0, records=bytes(batch))
+    topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
+    request = Request(1, 0, 11, 1, "x", m.ProduceRequest(topic_data=[topic]))
+    assert len(batch) <= size_of(request) <= len(batch) + 2 * MESSAGE_BYTES
+
+
 def test_fabric__a_shape_is_one_way_and_goes_again() -> None:
     fabric = Fabric((1, 2), rng=Random(1))
-    fabric.shape(1, 2, Shape(5_000))
+    layer = fabric.shape(1, 2, Shape(5_000))
     assert (fabric.delay_us(1, 2), fabric.delay_us(2, 1), fabric.is_plain) == (5_000, 0, False)
-    fabric.shape(1, 2, None)
+    assert fabric.unshape(1, 2, layer)
     assert (fabric.delay_us(1, 2), fabric.is_plain) == (0, True)
+    assert not fabric.unshape(1, 2, layer), "it has gone"
+
+
+def test_fabric__shapes_add_to_each_other_and_to_what_was_built() -> None:
+    fabric = Fabric((1, 2), default_latency_ms=1, rng=Random(1))
+    slow = fabric.shape(1, 2, Shape(5_000))
+    fabric.shape(1, 2, Shape(bytes_per_s=MESSAGE_BYTES * 1_000))
+    assert fabric.delay_us(1, 2, 0, b"") == 7_000
+    assert fabric.unshape(1, 2, slow)
+    assert fabric.delay_us(1, 2, 1_000_000, b"") == 2_000
+    assert fabric.smooth(2) == ((1, 2),)
+    assert fabric.delay_us(1, 2, 0, b"") == 1_000

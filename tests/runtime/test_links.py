@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-from random import Random
-
 from cluster.checkers.history import Ledger
 from cluster.clients.producer import Producer
 from cluster.clients.producer_settings import Workload
@@ -49,19 +46,6 @@ def test_shape__a_slow_broker_falls_behind_but_nothing_overtakes() -> None:
     driver.verbs.links.reshape(before)
     assert driver.dispatcher.fabric.is_plain
     assert driver.verbs.settled.all_serving()
-
-
-def test_shape__messages_of_a_link_stay_in_order() -> None:
-    for seed in range(20):
-        driver = started()
-        rng = Random(seed)
-        driver.verbs.links.shape((1,), (2,), Shape(1_000, 20_000, "uniform", loss=0.3), "bad")
-        arrived: list[int] = []
-        for number in range(50):
-            driver._carry((1, 2), partial(arrived.append, number))
-            driver.run_for(rng.randrange(3))
-        driver.run_for(600_000)
-        assert arrived == list(range(50))
 
 
 def test_heal__a_client_whose_request_was_lost_hears_that_its_connection_broke() -> None:
