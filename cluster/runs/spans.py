@@ -107,12 +107,9 @@ def _cut_text(to: dict[int, None], back: dict[int, None], brokers: int) -> str:
 
 
 def names(nodes: Sequence[int]) -> str:
-    """`broker 1, controller, client 2`: nodes of the fabric for people."""
-    return ", ".join(node_name(node) for node in sorted(nodes))
-
-
-def node_name(node: int) -> str:
-    """A node of the fabric for people."""
-    if node == CONTROLLER:
-        return "controller"
-    return f"client {node - FIRST_CLIENT + 1}" if node >= FIRST_CLIENT else f"broker {node}"
+    """`broker 1, controller, 2 clients`: nodes of the fabric for people."""
+    words = [f"broker {node}" for node in sorted(nodes) if node < CONTROLLER]
+    words += ["controller"] if CONTROLLER in nodes else []
+    clients = sum(node >= FIRST_CLIENT for node in nodes)
+    words += [f"{clients} client{'s' if clients > 1 else ''}"] if clients else []
+    return ", ".join(words)

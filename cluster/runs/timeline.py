@@ -43,7 +43,7 @@ _SHORT: Final = {
     kinds.BROKER_RESUMED: "{} resumed", kinds.DISK_FULL: "{}: disk full",
     kinds.BROKER_READDRESSED: "{} moved", kinds.RECORDS_LOST: "{} lost records",
     kinds.CONTROLLER_DOWN: "{} down", kinds.NETWORK_HEALED: "{} healed",
-    kinds.NETWORK_SHAPED: "{} shaped", kinds.RULE_ADDED: "{} added",
+    kinds.RULE_ADDED: "{} added",
     kinds.RULE_REMOVED: "{} removed", kinds.TOPIC_CREATED: "{} created",
     kinds.TOPIC_DELETED: "{} deleted", kinds.PARTITIONS_ADDED: "{} grew",
     kinds.CONFIG_CHANGED: "{} configured", kinds.REASSIGNMENT_STARTED: "{} reassigned",
@@ -346,6 +346,10 @@ def _short(note: NoteRow) -> str:
         return f"{note.subject} {death_of(note)}"
     if note.kind == kinds.NETWORK_CUT:
         return f"{names(note.data.get('nodes', ()))} cut off"
+    if note.kind == kinds.NETWORK_SHAPED:
+        return note.text.rpartition(": ")[2]
+    if note.kind == kinds.RULE_ADDED and "effect" in note.data:
+        return f"{note.subject}: {note.data['effect']}"
     words = _SHORT.get(note.kind)
     return words.format(note.subject) if words else f"{note.subject} {note.kind.replace('_', ' ')}"
 

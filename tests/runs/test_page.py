@@ -126,6 +126,22 @@ def test_page__a_broker_behind_a_cut_is_told_from_those_that_lost_one_peer() -> 
     assert lanes == [""] * len(ends) + ["deeds"]  # a set is told once, not link by link
 
 
+def test_page__a_deed_has_a_few_words() -> None:
+    record = unclean_run()
+    record.notes += [
+        note((-1, 10), 9_000, "network_cut", "network", "a cut", nodes=[1, 3000, 100_000, 100_001]),
+        note((-1, 11), 9_000, "network_shaped", "network", "{1} to {2}: 5 ms of latency"),
+        note((-1, 12), 9_000, "rule_added", "rule r", "Produce: drops it", effect="drops it"),
+        note((-1, 13), 9_000, "broker_paused", "broker 2", "paused: nothing runs", broker=2),
+        note((-1, 14), 9_000, "never_heard_of", "broker 2", "x", broker=2),
+    ]
+    words = [row[6] for row in values_of(record)["notes"] if row[2] == "deeds"]
+    assert words == [
+        "broker 1 killed", "broker 1 started", "broker 1, controller, 2 clients cut off",
+        "5 ms of latency", "rule r: drops it", "broker 2 paused", "broker 2 never heard of",
+    ]  # fmt: skip
+
+
 def test_page__a_link_cut_by_itself_is_a_deed_one_way() -> None:
     record = unclean_run()
     record.notes.append(note((-1, 9), 9_000, "link_cut", "link 1>2", "cut", source=1, to=2))

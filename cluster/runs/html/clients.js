@@ -10,10 +10,11 @@ function clientLane(client) {
   return {
     key: `c:${client.name}`, title: client.name, sub, height: 48,
     paint(surface) {
-      const bars = barsOf(client);
-      const most = [...bars.values()].reduce((top, bar) => Math.max(top, bar.all), 4);
+      const bars = barsOf(client), waits = waitsOf(client, surface.width);
+      const most = [...bars.values()].reduce((top, bar) => Math.max(top, bar.all),
+        waits.reduce((top, count) => Math.max(top, count), 4));
       const base = surface.height - 10, scale = (base - 4) / Math.sqrt(most);
-      paintWaiting(surface, client, base, scale);
+      paintWaiting(surface, waits, base, scale);
       for (const [index, bar] of bars) paintBar(surface, index * barTime(), bar, base, scale);
       paintTold(surface, client, base);
     },
@@ -81,17 +82,20 @@ function paintBar({ context, x }, from, bar, base, scale) {
   }
 }
 
+/** How many records wait at each pixel. */
+function waitsOf(client, width) {
+  if (!client.sent.length) return [];
+  const pixel = barTime() / BAR_PX;
+  return Array.from({ length: Math.ceil(width) }, (_, x) => client.waiting(view.from + x * pixel));
+}
+
 /** Behind the bars: what waits. */
-function paintWaiting({ context, width }, client, base, scale) {
-  if (!client.sent.length) return;
+function paintWaiting({ context }, waits, base, scale) {
   context.fillStyle = colours.wait;
-  const cell = barTime() / BAR_PX;
-  for (let pixel = 0; pixel < width; pixel += 1) {
-    const count = client.waiting(view.from + pixel * cell);
-    if (count <= 1) continue;
-    const height = Math.min(Math.sqrt(count) * scale, base - 2);
-    context.fillRect(pixel, base - height, 1, height);
-  }
+  waits.forEach((count, x) => {
+    const height = Math.sqrt(count) * scale;
+    if (count > 1) context.fillRect(x, base - height, 1, height);
+  });
 }
 
 /** Errors, at the foot. */

@@ -109,7 +109,10 @@ function brokerLane(broker) {
     paint(surface) {
       const { context, x } = surface;
       for (const span of broker.states) paintState(surface, span, colour);
+      context.save();
+      clipToSpans(surface, broker.states.filter(([, , what]) => what === "up" || what === "paused"));
       for (const span of broker.cuts) paintCut(surface, span);
+      context.restore();
       for (const [from, to] of broker.fenced) {
         box(context, x(from), x(to), 25, 4, colours.bad);
       }

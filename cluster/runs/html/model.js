@@ -24,7 +24,7 @@ const QUIET = new Set([
 const HARM = new Set([
   "broker_down", "broker_paused", "broker_fenced", "disk_full", "controller_down", "network_cut",
   "link_cut", "network_shaped", "rule_added", "records_lost", "partition_offline", "log_truncated",
-  "isr_shrunk",
+  "isr_shrunk", "rule_hit",
 ]);
 const MEND = new Set([
   "broker_started", "broker_resumed", "broker_unfenced", "network_healed", "link_healed",

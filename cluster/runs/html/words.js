@@ -45,7 +45,7 @@ function tellBroker(broker, at) {
   const fenced = spanAt(broker.fenced, at);
   if (fenced) lines.push(spanLine(fenced, "fenced"));
   const cut = spanAt(broker.cuts, at);
-  if (cut) lines.push(spanLine([cut[0], cut[1], "", -1], cut[2]));
+  if (cut) lines.push(spanLine(cut, cut[2]));
   const led = data.partitions.filter(
     (each) => !each.internal && registrationAt(each, at)?.[1] === broker.id,
   );
