@@ -12,9 +12,8 @@ from typing import Final
 from msgspec import Struct
 
 from cluster.clients.assignors import ASSIGNORS, COOPERATIVE_STICKY, RANGE
-from cluster.clients.connections import NetworkSettings
+from cluster.clients.client_settings import ClientSettings
 from cluster.clients.ledger import Partition
-from cluster.clients.metadata import MetadataSettings
 
 READ_COMMITTED: Final = "read_committed"
 ISOLATION_LEVELS: Final = ("read_uncommitted", READ_COMMITTED)
@@ -30,7 +29,7 @@ MAX_IN_FLIGHT: Final = 100
 """ConsumerUtils.CONSUMER_MAX_INFLIGHT_REQUESTS_PER_CONNECTION."""
 
 
-class ConsumerSettings(Struct, frozen=True):
+class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
     """Configs by Kafka's names, with its defaults.  Several assignors: names with commas."""
 
     group_id: str = ""
@@ -49,14 +48,7 @@ class ConsumerSettings(Struct, frozen=True):
     check_crcs: bool = True
     client_rack: str = ""
     partition_assignment_strategy: str = f"{RANGE},{COOPERATIVE_STICKY}"
-    request_timeout_ms: int = 30_000
     default_api_timeout_ms: int = 60_000
-    retry_backoff_ms: int = 100
-    retry_backoff_max_ms: int = 1_000
-    metadata_max_age_ms: int = 300_000
-    reconnect_backoff_ms: int = 50
-    reconnect_backoff_max_ms: int = 1_000
-    socket_connection_setup_timeout_ms: int = 10_000
 
     @property
     def assignors(self) -> tuple[str, ...]:
@@ -99,24 +91,9 @@ class ConsumerSettings(Struct, frozen=True):
         return found
 
     @property
-    def network(self) -> NetworkSettings:
-        """What connections need of these."""
-        return NetworkSettings(
-            request_timeout_ms=self.request_timeout_ms,
-            reconnect_backoff_ms=self.reconnect_backoff_ms,
-            reconnect_backoff_max_ms=self.reconnect_backoff_max_ms,
-            connection_setup_timeout_ms=self.socket_connection_setup_timeout_ms,
-            max_in_flight=MAX_IN_FLIGHT,
-        )
-
-    @property
-    def metadata(self) -> MetadataSettings:
-        """What the view of the cluster needs of these."""
-        return MetadataSettings(
-            max_age_ms=self.metadata_max_age_ms,
-            retry_backoff_ms=self.retry_backoff_ms,
-            retry_backoff_max_ms=self.retry_backoff_max_ms,
-        )
+    def max_in_flight(self) -> int:
+        """Requests on one connection that are not answered, at most."""
+        return MAX_IN_FLIGHT
 
 
 class Reading(Struct, frozen=True):

@@ -10,8 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from cluster.clients.connections import NetworkSettings
-from cluster.clients.metadata import MetadataSettings
+from cluster.clients.client_settings import ClientSettings
 
 ACKS_ALL: Final = -1
 MAX_INT: Final = 2_147_483_647
@@ -22,7 +21,7 @@ PARTITIONERS: Final = ("default", "round-robin")
 whatever the key."""
 
 
-class ProducerSettings(Struct, frozen=True):
+class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
     """Configs by Kafka's names, with its defaults.
 
     `enable_idempotence` None: as if not set, so it is on where acks, retries and in flight allow.
@@ -34,9 +33,6 @@ class ProducerSettings(Struct, frozen=True):
     retries: int = MAX_INT
     max_in_flight_requests_per_connection: int = 5
     delivery_timeout_ms: int = 120_000
-    request_timeout_ms: int = 30_000
-    retry_backoff_ms: int = 100
-    retry_backoff_max_ms: int = 1_000
     linger_ms: int = 5
     batch_size_bytes: int = 16_384
     max_request_size_bytes: int = 1_048_576
@@ -44,10 +40,6 @@ class ProducerSettings(Struct, frozen=True):
     max_block_ms: int = 60_000
     compression_type: str = "none"
     partitioner: str = "default"
-    metadata_max_age_ms: int = 300_000
-    reconnect_backoff_ms: int = 50
-    reconnect_backoff_max_ms: int = 1_000
-    socket_connection_setup_timeout_ms: int = 10_000
 
     @property
     def is_idempotent(self) -> bool:
@@ -85,24 +77,9 @@ class ProducerSettings(Struct, frozen=True):
         return found
 
     @property
-    def network(self) -> NetworkSettings:
-        """What connections need of these."""
-        return NetworkSettings(
-            request_timeout_ms=self.request_timeout_ms,
-            reconnect_backoff_ms=self.reconnect_backoff_ms,
-            reconnect_backoff_max_ms=self.reconnect_backoff_max_ms,
-            connection_setup_timeout_ms=self.socket_connection_setup_timeout_ms,
-            max_in_flight=self.max_in_flight_requests_per_connection,
-        )
-
-    @property
-    def metadata(self) -> MetadataSettings:
-        """What the view of the cluster needs of these."""
-        return MetadataSettings(
-            max_age_ms=self.metadata_max_age_ms,
-            retry_backoff_ms=self.retry_backoff_ms,
-            retry_backoff_max_ms=self.retry_backoff_max_ms,
-        )
+    def max_in_flight(self) -> int:
+        """Requests on one connection that are not answered, at most."""
+        return self.max_in_flight_requests_per_connection
 
 
 class Workload(Struct, frozen=True):
