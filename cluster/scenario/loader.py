@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from cluster.config.checks import check_topology
-from cluster.config.problems import Problem, TopologyError, join, show, unknown
+from cluster.config.problems import Problem, TopologyError, join, unknown
 from cluster.config.reading import Reading, kind
 from cluster.config.topology import Place, Topology
 from cluster.config.tree import MAX_TEXT_BYTES, Entry, Map, Node, Scalar, from_python, from_yaml
@@ -40,6 +40,7 @@ from cluster.scenario.model import (
     Trigger,
     Workload,
 )
+from cluster.scenario.naming import check_names
 from cluster.scenario.words import Moment
 
 KEYS: Final[dict[str, Any]] = {
@@ -114,7 +115,7 @@ def read_scenario(
     if "checks" in top:
         checks = read_struct(reading, top["checks"], "checks", Checks, "check") or checks
     if topology is not None:
-        _check_names(reading, top, topology, workload)
+        check_names(reading, top, topology, workload, steps, checks)
     if reading.problems or topology is None:
         raise ScenarioError(reading.problems)
     name = values.get("name") or os.path.basename(source).rpartition(".")[0] or "scenario"
@@ -221,7 +222,7 @@ def _steps(reading: Reading, node: Node | None) -> tuple[Step, ...]:
 
 def _step(reading: Reading, node: Node, path: str) -> Step | None:
     if isinstance(node, Scalar) and node.text is not None:
-        node = Map({node.text: from_entry(node)}, node.line, node.column)
+        node = Map({node.text: _bare(node)}, node.line, node.column)
     if not isinstance(node, Map):
         reading.wrong(node, path, f"{kind(node)}; a step is a mapping like {{at: 5s, kill: 1}}")
         return None
@@ -285,46 +286,6 @@ def _part(node: Map, keys: tuple[str, ...]) -> Map:
     return Map(entries, node.line, node.column)
 
 
-def from_entry(node: Scalar) -> Any:
+def _bare(node: Scalar) -> Entry:
     """A bare word as a step: `- heal`."""
     return Entry(Scalar(None, False, node.line, node.column), node.line, node.column)
-
-
-# -------------------------------------------------------------------------------------- names
-
-
-def _check_names(
-    reading: Reading, top: Mapping[str, Node], topology: Topology, workload: Workload
-) -> None:
-    """Topics that clients use must be there, unless the cluster creates them; names are unique."""
-    creates = topology.config.get("auto.create.topics.enable", "true") == "true"
-    seen: set[str] = set()
-    for at, producer in enumerate(workload.producers):
-        _check_topic(reading, top, f"producers[{at}]", producer.topic, topology, creates)
-        if producer.partition is not None and producer.topic in topology.topics:
-            count = topology.topics[producer.topic].partitions
-            if producer.partition >= count:
-                text_ = f"{producer.topic} has {count} partitions, 0 to {count - 1}"
-                reading.wrong(top["workload"], f"workload.producers[{at}].partition", text_)
-    for at, consumer in enumerate(workload.consumers):
-        topics = (*consumer.topics, *(name for name, _ in consumer.partitions))
-        for topic in topics:
-            _check_topic(reading, top, f"consumers[{at}]", topic, topology, creates)
-        if not topics:
-            text_ = "reads nothing: it needs topics, or partitions"
-            reading.wrong(top["workload"], f"workload.consumers[{at}]", text_)
-    clients: list[ProducerSpec | ConsumerSpec] = [*workload.producers, *workload.consumers]
-    for spec in clients:
-        if spec.name in seen:
-            reading.wrong(top["workload"], "workload", f"two clients are called {spec.name}")
-        seen.add(spec.name)
-
-
-def _check_topic(
-    reading: Reading, top: Mapping[str, Node], path: str, topic: str, topology: Topology,
-    creates: bool,
-) -> None:  # fmt: skip
-    if topic in topology.topics or (creates and not topology.topics):
-        return
-    text_ = f"{show(topic)}: {unknown('topic', topic, topology.topics)}"
-    reading.wrong(top["workload"], f"workload.{path}.topic", text_)

@@ -115,14 +115,19 @@ def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
     return ConsumerSettings(**(values | spec.config))
 
 
-def make_consumers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Consumer]:
-    """The members that a spec asks for; name-1, name-2 of several."""
-    settings = consumer_settings(spec, profile)
-    reading = ReadingLoad(
+def reading_of(spec: ConsumerSpec, settings: ConsumerSettings) -> ReadingLoad:
+    """What a consumer's application reads."""
+    return ReadingLoad(
         topics=spec.topics, partitions=spec.partitions,
         commit=spec.commit if settings.group_id else NEVER, start_ms=spec.start_ms,
         stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
     )  # fmt: skip
+
+
+def make_consumers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Consumer]:
+    """The members that a spec asks for; name-1, name-2 of several."""
+    settings = consumer_settings(spec, profile)
+    reading = reading_of(spec, settings)
     names = [spec.name]
     if spec.members > 1:
         names = [f"{spec.name}-{number}" for number in range(1, spec.members + 1)]
