@@ -18,13 +18,13 @@ from cluster.config.problems import nearest, show, unknown
 from cluster.config.reading import Reading
 from cluster.config.topology import Topology
 from cluster.config.tree import Node, Scalar
-from cluster.scenario.actions.admin import AddBroker, AddPartitions, CreateTopic, Reassign
+from cluster.contract import CONTROLLER_ID
+from cluster.scenario.actions.admin import AddBroker, AddPartitions, CreateTopic
 from cluster.scenario.model import Checks, ConsumerSpec, ProducerSpec, Step, Workload
 from cluster.scenario.words import Condition, Target
 from cluster.scenario.workload import consumer_settings, producer_settings, reading_of
 
 INTERNAL: Final = "__"
-CONTROLLER_ID: Final = 3000
 
 
 class Names:
@@ -68,25 +68,25 @@ class Names:
         count = self.topics.get(topic)
         if problem or count is None or partition < count:
             return problem
-        return (
-            f"{topic} has {count} partition{'s' if count > 1 else ''}, not one numbered {partition}"
-        )
+        plural = "s" if count > 1 else ""
+        return f"{topic} has {count} partition{plural}, not one numbered {partition}"
 
     def target_problems(self, target: Target) -> Iterator[str]:
         """What a target names that cannot be there."""
         for inner in target.inner:
             yield from self.target_problems(inner)
+        named = target.argument
         match target.word:
-            case "broker" if int(target.argument) not in (*self.brokers, CONTROLLER_ID):
+            case "broker" if int(named) not in (*self.brokers, CONTROLLER_ID):
                 there = ", ".join(map(str, self.brokers))
-                yield f"there is no broker {target.argument}; the brokers are {there}"
-            case "rack" if target.argument not in self.racks:
-                yield f"rack {target.argument}: {unknown('rack', target.argument, self.racks)}"
-            case "client" if target.argument not in self.clients:
-                yield f"client {target.argument}: {unknown('client', target.argument, self.clients)}"
-            case "name" if target.argument not in (*self.given, *self.clients):
+                yield f"there is no broker {named}; the brokers are {there}"
+            case "rack" if named not in self.racks:
+                yield f"rack {named}: {unknown('rack', named, self.racks)}"
+            case "client" if named not in self.clients:
+                yield f"client {named}: {unknown('client', named, self.clients)}"
+            case "name" if named not in (*self.given, *self.clients):
                 known = (*self.given, *self.clients)
-                yield f"{target.argument}: no step gives this name; {_there(target.argument, known)}"
+                yield f"{named}: no step gives this name; {_there(named, known)}"
             case _ if target.partition is not None:
                 yield from filter(None, [self.partition_problem(*target.partition)])
 
@@ -111,10 +111,7 @@ def check_names(
     names = Names(topology, workload, steps)
     for at, step in enumerate(steps):
         place = Scalar(None, False, step.place.line, step.place.column)
-        values = [*_values(step.action), *_values(step.trigger)]
-        if isinstance(step.action, Reassign):
-            values.append(step.action.partition)
-        for value in values:
+        for value in (*_values(step.action), *_values(step.trigger)):
             for problem in _problems(names, value):
                 reading.wrong(place, f"steps[{at}].{step.verb}", problem)
     for condition in checks.at_end:
@@ -126,10 +123,12 @@ def check_names(
 
 
 def _values(struct: Struct) -> Iterator[Any]:
-    """The targets and conditions among the fields of a Struct."""
+    """The targets, conditions and partitions among the fields of a Struct."""
     for field in struct.__struct_fields__:
         value = getattr(struct, field)
-        if isinstance(value, tuple):
+        if isinstance(value, tuple) and tuple(map(type, value)) == (str, int):
+            yield value
+        elif isinstance(value, tuple):
             yield from (item for item in value if isinstance(item, Target))
         elif isinstance(value, (Target, Condition)):
             yield value

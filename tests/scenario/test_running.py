@@ -76,10 +76,10 @@ def test_steps__without_healing_the_verdict_is_unknown() -> None:
 
 
 def test_steps__what_cannot_be_done_is_told() -> None:
-    result = run("steps: [{at: 5s, start: 2}, {at: 6s, kill: leader(ordres-0)}]")
+    result = run("steps: [{at: 5s, start: 2}, {at: 6s, kill: down}]")
     assert result.has_problems
     assert "start (line 4): broker 2 is up" in result.failures[0]
-    assert "no topic" in result.failures[1]
+    assert "down: there is no such broker now" in result.failures[1]
 
 
 def test_steps__a_condition_that_never_comes() -> None:
