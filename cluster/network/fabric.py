@@ -26,12 +26,13 @@ class Fabric:
     links that jitter or lose; they need one.  `node_ids`: brokers and the controller, sorted;
     `clients`: names by node id.
 
-    `is_plain`: no link is cut or slow: whoever delivers need not ask further.
+    `is_plain`: no link is cut or slow: whoever delivers need not ask further.  `changes`: how often
+    a link was changed.
     """
 
     __slots__ = (
-        "_cuts", "_default_us", "_latencies_us", "_layers", "_rng", "clients", "is_plain",
-        "node_ids",
+        "_cuts", "_default_us", "_latencies_us", "_layers", "_rng", "changes", "clients",
+        "is_plain", "node_ids",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +46,7 @@ class Fabric:
         self._latencies_us: dict[Link, int] = {}
         self._cuts: dict[Link, None] = {}
         self.is_plain = True
+        self.changes = 0
         self._look()
 
     def delay_us(
@@ -149,6 +151,7 @@ class Fabric:
         return was_cut
 
     def _look(self) -> None:
+        self.changes += 1
         self.is_plain = not (
             self._cuts or self._layers or self._default_us or any(self._latencies_us.values())
         )

@@ -15,6 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from cluster.contract import CONTROLLER_ID
 from cluster.network.fabric import Fabric
 
 Names = Callable[[Iterable[int]], str]
@@ -38,7 +39,7 @@ class Sides(Struct, frozen=True):
 
 def graph_of(fabric: Fabric, kinds: Mapping[int, str], racks: Mapping[int, str]) -> Any:
     """A networkx.DiGraph: nodes with `kind` and `rack`, an edge for each way that is not cut, with
-    `latency_ms` as built and `shapes`, in words.  Clients have links to servers only."""
+    `latency_ms` as built and `shapes`, in words.  Clients have links to brokers only."""
     import networkx
 
     graph = networkx.DiGraph()
@@ -49,7 +50,9 @@ def graph_of(fabric: Fabric, kinds: Mapping[int, str], racks: Mapping[int, str])
             graph.nodes[node]["name"] = fabric.clients[node]
     for a in everybody:
         for b in everybody:
-            if a == b or fabric.is_cut(a, b) or (a in fabric.clients and b in fabric.clients):
+            if a == b or fabric.is_cut(a, b):
+                continue
+            if any(x in fabric.clients and kinds.get(y) != "broker" for x, y in ((a, b), (b, a))):
                 continue
             shapes = [str(shape) for shape in fabric.shapes_of(a, b)]
             graph.add_edge(a, b, latency_ms=fabric.latency_us(a, b) / 1000, shapes=shapes)
@@ -105,5 +108,5 @@ def _reaches(fabric: Fabric, client: int, side: list[int]) -> bool:
     return any(
         not fabric.is_cut(client, node) and not fabric.is_cut(node, client)
         for node in side
-        if node in fabric.node_ids
+        if node in fabric.node_ids and node != CONTROLLER_ID
     )

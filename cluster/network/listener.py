@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from cluster.broker.channel import Channel
 from cluster.broker.connection_quotas import ConnectionQuotas
+from cluster.config.definitions import BrokerConfig
 from cluster.contract import Event
 from cluster.network.connection import Connection
 
@@ -43,6 +44,11 @@ class Limits(Struct, frozen=True):
     """socket.request.max.bytes"""
     max_idle_ms: int = 600_000
     """connections.max.idle.ms; less than 0 for never."""
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> Limits:
+        """As a broker is configured."""
+        return cls(config.socket_request_max_bytes, config.connections_max_idle_ms)
 
 
 class Gate(Protocol):

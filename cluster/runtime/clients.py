@@ -15,6 +15,8 @@ from cluster.contract import Reply, Request
 
 FIRST_CLIENT_ID: Final = 100_000
 """Clients are nodes of the fabric from this id on, so that their links can be slow or cut."""
+FIRST_OUTSIDE_ID: Final = 1_000_000
+"""From here on they are clients from outside, one node for each pattern of them (outside.py)."""
 
 
 class Carrier(Protocol):

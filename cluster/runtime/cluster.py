@@ -28,6 +28,8 @@ from cluster.network.rules import Rule
 from cluster.runtime.build import Plan, build
 from cluster.runtime.gate import RuleStatus
 from cluster.runtime.live import LiveDriver
+from cluster.runtime.network import Network
+from cluster.runtime.network_verbs import NetworkVerbs
 from cluster.runtime.process import DeathKind
 from cluster.runtime.status import ClusterStatus, NoteEntry, cluster_status
 from cluster.runtime.verbs import SHUT_DOWN_LIMIT_S, ClusterError, Verbs, death_kind
@@ -42,7 +44,7 @@ EXTRA_WAIT_S: Final = 10.0
 """On top of the session timeout, for what follows a broker's death."""
 
 
-class Cluster:
+class Cluster(NetworkVerbs):
     """A cluster on the live driver: `with Cluster(Topology.load("topology.yaml")) as cluster: …`.
 
     `seed`: of all that is random in the cluster; drawn if None.  `log`: gets one line for what an
@@ -216,16 +218,6 @@ class Cluster:
         self._wait(self._settled.has_applied_all, timeout_s, "brokers did not hear of it")
         return self.leader(topic, partition)
 
-    # ------------------------------------------------------------------------------ links
-
-    def cut(self, a: int, b: int, one_way: bool = False) -> None:
-        """Let nothing through from node `a` to `b`, nor back unless `one_way`."""
-        self._do(lambda: self._verbs.cut(a, b, one_way))
-
-    def heal(self, a: int | None = None, b: int | None = None) -> None:
-        """Undo cuts: all, those of node `a`, or those between `a` and `b`."""
-        self._do(lambda: self._verbs.heal(a, b))
-
     # ------------------------------------------------------------------------------ rules
 
     def add_rule(self, rule: Rule) -> str:
@@ -312,6 +304,9 @@ class Cluster:
     def call(self, function: Callable[[], T]) -> T:
         """Run something of your own in the driver's thread, between two dispatches."""
         return self._do(function)
+
+    def _on_network(self, deed: Callable[[Network], T]) -> T:
+        return self._do(lambda: deed(self._verbs.network))
 
     def _do(self, function: Callable[[], T]) -> T:
         return self._result(self.driver.call(function), None, "")

@@ -9,7 +9,7 @@ Nodes are brokers, the controller, and clients by their ids in the fabric.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import product
 
@@ -17,7 +17,7 @@ from cluster.contract import CONTROLLER_ID, PeerDisconnected
 from cluster.network.fabric import Link
 from cluster.network.graph import sides_of
 from cluster.network.shapes import Layer, Shape
-from cluster.runtime.clients import FIRST_CLIENT_ID
+from cluster.runtime.clients import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
 from cluster.runtime.dispatch import Dispatcher
 from cluster.trace import kinds
 
@@ -29,8 +29,6 @@ class Links:
     """The links of one cluster.  All between two dispatches, in the driver's thread."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
-        self.change_sinks: tuple[Callable[[], None], ...] = ()
-        """Called when links are healed or restored."""
         self._dispatcher = dispatcher
         self._fabric = dispatcher.fabric
         dispatcher.on_lost = self.reset_later
@@ -149,7 +147,6 @@ class Links:
             )  # fmt: skip
         self._break(links)
         self._dispatcher.run()
-        self._tell_changed()
 
     def _tell_smoothed(self, links: Sequence[Link]) -> None:
         if links:
@@ -157,15 +154,10 @@ class Links:
                 kinds.NETWORK_SHAPED, "network", self._restored(links),
                 restored=not self._fabric.shaped, links=list(links),
             )  # fmt: skip
-            self._tell_changed()
 
     def _restored(self, links: Sequence[Link]) -> str:
         left = [link for link in links if self._fabric.shapes_of(*link)]
         return "links are as they were" + (", but for what else was done to them" if left else "")
-
-    def _tell_changed(self) -> None:
-        for sink in self.change_sinks:
-            sink()
 
     def _note(self, kind: str, link: Link, text: str) -> None:
         source, destination = link
@@ -176,10 +168,14 @@ class Links:
 
 def names(nodes: Iterable[int], clients: Mapping[int, str] = {}) -> str:
     """`{1, 2, controller, client shop}`; a client without a name by its number."""
-    words = [
-        "controller" if node == CONTROLLER_ID
-        else f"client {clients.get(node) or node - FIRST_CLIENT_ID + 1}" if node >= FIRST_CLIENT_ID
-        else str(node)
-        for node in nodes
-    ]  # fmt: skip
-    return "{" + ", ".join(words) + "}"
+    return "{" + ", ".join(_word(node, clients) for node in nodes) + "}"
+
+
+def _word(node: int, clients: Mapping[int, str]) -> str:
+    if node == CONTROLLER_ID:
+        return "controller"
+    if node < FIRST_CLIENT_ID:
+        return str(node)
+    if node >= FIRST_OUTSIDE_ID and clients.get(node) == "*":
+        return "clients from outside"
+    return f"client {clients.get(node) or node - FIRST_CLIENT_ID + 1}"

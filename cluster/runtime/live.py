@@ -25,16 +25,16 @@ from gevent.hub import Hub
 
 from cluster.broker.channel import Channel
 from cluster.broker.connection_quotas import ConnectionQuotas
-from cluster.config.definitions import BrokerConfig
 from cluster.contract import Event, Reply, Request
 from cluster.network.connection import Connection
 from cluster.network.listener import Limits, Listener, ReservedPort
 from cluster.runtime.build import Plan
 from cluster.runtime.dispatch import NEVER_US, Dispatcher
+from cluster.runtime.outside import Outside
 from cluster.runtime.process import Process, ProcessState
 from cluster.runtime.verbs import ClusterError
 
-__all__ = ["ClusterError", "LiveDriver", "limits_of"]
+__all__ = ["ClusterError", "LiveDriver"]
 
 T = TypeVar("T")
 
@@ -58,6 +58,8 @@ class LiveDriver:
         self.plan = plan
         self.ports = ports
         self.dispatcher = Dispatcher(plan.fabric, plan.processes, self)
+        self.outside: Outside | None = None  # while something is done to links of such clients
+        self._outside = Outside(self)
         self.listeners: dict[int, Listener] = {}
         self.bugs: list[BaseException] = []
         """What steps raised: each is a bug of ours, and a test that met one must not pass."""
@@ -209,7 +211,9 @@ class LiveDriver:
         self.dispatcher.at(now_us)
 
     def deliver(self, node_id: int, event: Event) -> None:
-        gate = self.dispatcher.gate
+        gate, outside = self.dispatcher.gate, self.outside
+        if outside is not None and isinstance(event, Request) and not outside.admit(node_id, event):
+            return
         if gate is None or not isinstance(event, Request) or gate.admit(node_id, event):
             self.dispatcher.hand_in(node_id, event)
 
@@ -220,9 +224,7 @@ class LiveDriver:
         if not self._settle_is_due:
             self._settle_is_due = True
             if not self._is_called_before_waiting:
-                hub = self._hub
-                assert hub is not None
-                hub.loop.run_callback(self._before_waiting)
+                gevent.get_hub().loop.run_callback(self._before_waiting)
 
     def _before_waiting(self) -> None:
         """The loop has called all whose sockets were ready, and is about to wait for more."""
@@ -327,8 +329,9 @@ class LiveDriver:
 
     def reply(self, node_id: int, reply: Reply) -> None:
         """Outlet: an answer of a broker, for the wire."""
-        listener = self.listeners[node_id]
-        connection = listener.connections.get(reply.request.connection_id)
+        if self.outside is not None and not self.outside.release(node_id, reply):
+            return
+        connection = self.listeners[node_id].connections.get(reply.request.connection_id)
         if connection is not None:
             connection.take_reply(reply)
 
@@ -347,6 +350,11 @@ class LiveDriver:
             old.release()
         return fresh.port
 
+    def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
+        """Outlet: they have a node of the network as soon as somebody asks for it."""
+        self.outside = self._outside
+        return (self._outside.find(pattern, by_host),)
+
     def process_changed(self, process: Process, was: ProcessState) -> None:
         """Outlet: sockets follow the process."""
         node_id = process.node_id
@@ -362,8 +370,9 @@ class LiveDriver:
         else:
             node: Any = process.node
             self.listeners[node_id] = Listener(
-                node_id, port, Channel(node, lambda: self.dispatcher.gate is None),
-                lambda: limits_of(node.config), ConnectionQuotas(node), self, gevent.get_hub(),
+                node_id, port,
+                Channel(node, lambda: self.dispatcher.gate is None and self.outside is None),
+                lambda: Limits.of(node.config), ConnectionQuotas(node), self, gevent.get_hub(),
             )  # fmt: skip
 
 
@@ -388,11 +397,3 @@ class _Settled:
             self._future.set_result(greenlet.value)
         else:
             self._future.set_exception(greenlet.exception)
-
-
-def limits_of(config: BrokerConfig) -> Limits:
-    """The limits of a broker's listener."""
-    return Limits(
-        request_max_bytes=config.socket_request_max_bytes,
-        max_idle_ms=config.connections_max_idle_ms,
-    )

@@ -92,5 +92,9 @@ class Outlet(Protocol):
     def new_port(self, node_id: int) -> int:
         """A port for a broker that is down, or new, to listen on from its next start on."""
 
+    def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
+        """The node of clients from outside whose client.id, or address, fits; none in virtual
+        time."""
+
     def process_changed(self, process: Process, was: ProcessState) -> None:
         """`process.state` is no longer `was`: open, close, silence or wake its sockets."""

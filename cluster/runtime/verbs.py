@@ -22,8 +22,10 @@ from cluster.runtime.admin import Admin, OnEnd
 from cluster.runtime.asking import Asking, elect_request
 from cluster.runtime.build import Plan, add_broker
 from cluster.runtime.dispatch import Dispatcher
+from cluster.runtime.errors import ClusterError as ClusterError
 from cluster.runtime.gate import Gate, RuleStatus
 from cluster.runtime.links import Links
+from cluster.runtime.network import Network
 from cluster.runtime.process import DeathKind, ProcessState
 from cluster.runtime.settled import Settled
 from cluster.trace import kinds
@@ -32,16 +34,13 @@ SHUT_DOWN_LIMIT_S: Final = 30.0
 """A controlled shutdown that takes longer becomes a kill."""
 
 
-class ClusterError(Exception):
-    """What a user asked of the cluster cannot be done; the text says why."""
-
-
 class Verbs:
     """Deeds on one cluster; all between two dispatches, in the driver's thread."""
 
     def __init__(self, plan: Plan, dispatcher: Dispatcher) -> None:
         self.settled = Settled(dispatcher)
         self.links = Links(dispatcher)
+        self.network = Network(plan, dispatcher, self.links, self.settled)
         self._plan = plan
         self._dispatcher = dispatcher
         self._asking = Asking(dispatcher)
@@ -158,21 +157,6 @@ class Verbs:
             error = next(known for known in ErrorCode if known == code)
             text = (results[0].error_message if results else None) or error.text
             raise ClusterError(f"{topic}-{partition}: {error.name}: {text}")
-
-    # ------------------------------------------------------------------------------ links
-
-    def cut(self, a: int, b: int, one_way: bool) -> None:
-        """Cut a link between two nodes."""
-        if self.node(a) == self.node(b):
-            raise ClusterError(f"node {a} has no link to itself")
-        self.links.cut(a, b, one_way=one_way)
-
-    def heal(self, a: int | None, b: int | None) -> None:
-        """Undo cuts."""
-        for node_id in (a, b):
-            if node_id is not None:
-                self.node(node_id)
-        self.links.heal(a, b)
 
     # ------------------------------------------------------------------------------ rules
 

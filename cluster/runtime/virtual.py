@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Callable
 from heapq import heappop, heappush
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cluster.clients.wire import Client
 from cluster.config.topology import Topology
@@ -32,15 +32,19 @@ from cluster.runtime.build import Plan, build
 from cluster.runtime.clients import FIRST_CLIENT_ID, ClientConnection, ClientWire
 from cluster.runtime.dispatch import MAX_IDLE, Dispatcher
 from cluster.runtime.gate import RuleStatus
+from cluster.runtime.network import Network
+from cluster.runtime.network_verbs import NetworkVerbs
 from cluster.runtime.process import Process, ProcessState
 from cluster.runtime.status import ClusterStatus, cluster_status
 from cluster.runtime.verbs import ClusterError, Verbs, death_kind
 from cluster.trace.render import note_line
 
+T = TypeVar("T")
+
 FIRST_VIRTUAL_PORT: Final = 9092
 
 
-class VirtualDriver:
+class VirtualDriver(NetworkVerbs):
     """A cluster in virtual time.  Times in ms are those that nodes see, from `start_ms` on.
 
     `trace`: one line for each note and, with `trace_deliveries`, for each event given to a node.
@@ -185,17 +189,6 @@ class VirtualDriver:
         self.verbs.resume(broker_id)
         self._settle()
 
-    def cut(self, a: int, b: int, one_way: bool = False) -> None:
-        """Cut a link; client ids are allowed too."""
-        if max(a, b) >= FIRST_CLIENT_ID:
-            self.verbs.links.cut(a, b, one_way=one_way)
-        else:
-            self.verbs.cut(a, b, one_way)
-
-    def heal(self, a: int | None = None, b: int | None = None) -> None:
-        """Undo cuts."""
-        self.verbs.links.heal(a, b)
-
     def move(self, topic: str, partition: int, to: int) -> None:
         """Make `to` the leader of a partition."""
         self.verbs.move(topic, partition, to)
@@ -228,6 +221,11 @@ class VirtualDriver:
     def rules(self) -> tuple[RuleStatus, ...]:
         """The rules in force, and how often each applied."""
         return self.verbs.rules()
+
+    def _on_network(self, deed: Callable[[Network], T]) -> T:
+        result = deed(self.verbs.network)
+        self._settle()
+        return result
 
     def status(self) -> ClusterStatus:
         """Everything at this moment."""
@@ -364,6 +362,9 @@ class VirtualDriver:
 
     def new_port(self, node_id: int) -> int:
         return max(port for _, port in self.plan.addresses.values()) + 1
+
+    def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
+        return ()
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
         if process.state is ProcessState.DOWN:

@@ -109,8 +109,10 @@ class Finder:
 
     def _client(self, target: Target) -> tuple[int, ...]:
         if target.word == "clients":
-            return tuple(self.clients.values())
+            return self._verbs.network.clients
         if target.argument not in self.clients:
+            if not self.clients or "*" in target.argument:
+                return self._verbs.network.client(target.argument)
             raise ClusterError(
                 f"client {target.argument}: {unknown('client', target.argument, self.clients)}"
             )

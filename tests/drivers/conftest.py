@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from cluster.config.topology import Topology
+from cluster.contract import CONTROLLER_ID, Note
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -40,7 +41,19 @@ class World(ABC):
     def status(self) -> ClusterStatus: ...
 
     @abstractmethod
+    def notes(self) -> list[Note]: ...
+
+    @abstractmethod
+    def now_ms(self) -> int: ...
+
+    @abstractmethod
     def ask(self, broker_id: int, api_key: int, version: int, body: Any) -> Any: ...
+
+    handle: Any
+    """The `Cluster` or the `VirtualDriver`: what is the same in both is asked of it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.handle, name)
 
     @abstractmethod
     def wait(self, condition: Callable[[], bool], what: str) -> None: ...
@@ -62,6 +75,14 @@ class World(ABC):
         answer = self.ask(broker_id, ApiKey.PRODUCE, PRODUCE_VERSION, body)
         return answer.responses[0].partition_responses[0]
 
+    def edges(self) -> set[tuple[int, int]]:
+        """The links that are not as they were built."""
+        graph = self.handle.network()
+        nodes = [node for node in graph if node <= CONTROLLER_ID]
+        whole = {(a, b) for a in nodes for b in nodes if a != b}
+        shaped = {(a, b) for a, b, shapes in graph.edges(data="shapes") if shapes}
+        return (whole - set(graph.edges)) | shaped
+
     def wait_for_isr(self, *members: int) -> None:
         self.wait(lambda: sorted(self.partition().isr) == sorted(members), f"ISR {members}")
 
@@ -70,10 +91,10 @@ class LiveWorld(World):
     def __init__(self, topology: Topology) -> None:
         self.cluster = Cluster(topology, seed=1)
         self.cluster.open()
+        self.handle = self.cluster
         self.kill = self.cluster.kill
         self.boot = self.cluster.start
         self.pause, self.resume = self.cluster.pause, self.cluster.resume
-        self.cut, self.heal = self.cluster.cut, self.cluster.heal
         self.move, self.elect = self.cluster.move, self.cluster.elect
 
         self._look = self.cluster.status
@@ -97,6 +118,12 @@ class LiveWorld(World):
             self.cluster._wait(condition, LIMIT_MS / 1000, f"no {what}")
         finally:
             self._look = self.cluster.status
+
+    def notes(self) -> list[Note]:
+        return [entry.note for entry in self.cluster.events()]
+
+    def now_ms(self) -> int:
+        return self.cluster.driver.now_ms()
 
     def close(self) -> None:
         self.cluster.__exit__(None, None, None)
@@ -126,12 +153,11 @@ class OneAnswer:
 
 class VirtualWorld(World):
     def __init__(self, topology: Topology) -> None:
-        self.driver = VirtualDriver(topology, seed=1)
+        self.handle = self.driver = VirtualDriver(topology, seed=1)
         self.driver.start()
         self.client = OneAnswer()
         self.driver.add_client(self.client)
         self.pause, self.resume = self.driver.pause, self.driver.resume
-        self.cut, self.heal = self.driver.cut, self.driver.heal
         self.elect = self.driver.elect
         self.wait(self.driver.verbs.settled.all_serving, "start")
 
@@ -162,6 +188,12 @@ class VirtualWorld(World):
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         assert self.driver.run_until_condition(condition, LIMIT_MS), f"no {what}"
 
+    def notes(self) -> list[Note]:
+        return self.driver.notes
+
+    def now_ms(self) -> int:
+        return self.driver.now_ms
+
     def close(self) -> None:
         pass
 
@@ -185,8 +217,19 @@ def no_error(answer: Any) -> bool:
 
 
 @pytest.fixture(params=["live", "virtual"])
-def world(request: pytest.FixtureRequest) -> Iterator[Any]:
-    topology = Topology.of(brokers=3, topics=ORDERS, profile="fast")
-    made: Any = LiveWorld(topology) if request.param == "live" else VirtualWorld(topology)
-    yield made
-    made.close()
+def make_world(request: pytest.FixtureRequest) -> Iterator[Callable[[Topology], Any]]:
+    made: list[Any] = []
+
+    def make(topology: Topology) -> Any:
+        kind = LiveWorld if request.param == "live" else VirtualWorld
+        made.append(kind(topology))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()
+
+
+@pytest.fixture
+def world(make_world: Callable[[Topology], Any]) -> Any:
+    return make_world(Topology.of(brokers=3, topics=ORDERS, profile="fast"))

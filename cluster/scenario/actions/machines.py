@@ -11,7 +11,6 @@ from typing import Annotated, Final
 from cluster.network.shapes import Shape
 from cluster.runtime.process import DeathKind, ProcessState
 from cluster.scenario.actions.base import Action, Stage, Undo, action
-from cluster.scenario.actions.network import everybody
 from cluster.scenario.fields import Flag, OneOf, duration
 from cluster.scenario.words import TARGETS, Targets
 
@@ -91,7 +90,8 @@ class SlowDisk(Action, frozen=True):
     def do(self, stage: Stage) -> Undo:
         chosen = stage.nodes(self.brokers)
         controller = stage.verbs.settled.controller_id
-        others = tuple(x for x in everybody(stage) if x not in chosen and x != controller)
+        everybody = stage.verbs.network.everybody
+        others = tuple(x for x in everybody if x not in chosen and x != controller)
         shape = Shape(
             round(self.latency_ms * 1000), round(self.jitter_ms * 1000),
             "exponential" if self.jitter_ms else "constant",

@@ -1,18 +1,17 @@
 """What may happen to the network: sets cut off from sets, bridges, slow and lossy links, healing.
 
-Owns: these words.  Never: how it is done (runtime/links.py).
+Owns: these words.  Never: how it is done, and what cannot be (runtime/network.py).
 Kafka: iptables and tc, as ducktape's and Jepsen's nemeses use them.
 
 `others` left out means everybody else: brokers, the controller, and the workload's clients.
+Clients from outside, live, are meant where they are named: `clients`, or `client billing*`.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Final
 
-from cluster.network.shapes import DISTRIBUTIONS, Shape
-from cluster.runtime.links import names
-from cluster.runtime.verbs import ClusterError
+from cluster.network.shapes import DISTRIBUTIONS
 from cluster.scenario.actions.base import Action, Stage, Undo, action
 from cluster.scenario.fields import Flag, OneOf, duration, fraction, size
 from cluster.scenario.words import TARGETS, Targets
@@ -31,26 +30,10 @@ class _BetweenSets(Action, frozen=True):
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.nodes)
 
-    def ends(self, stage: Stage) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The two sets; ClusterError if they have a node in common."""
+    def ends(self, stage: Stage) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+        """The two sets; None for everybody else."""
         nodes = stage.nodes(self.nodes)
-        if self.others is None:
-            others = tuple(node for node in everybody(stage) if node not in nodes)
-        else:
-            others = stage.nodes(self.others)
-        both = [node for node in nodes if node in others]
-        if both:
-            raise ClusterError(f"{names(both)} cannot be on both sides")
-        if not others:
-            raise ClusterError("there is nobody else")
-        return nodes, others
-
-
-def everybody(stage: Stage) -> tuple[int, ...]:
-    """Brokers, the controller, the workload's clients."""
-    return (
-        *stage.plan.addresses, stage.verbs.settled.controller_id, *stage.client_ids().values(),
-    )  # fmt: skip
+        return nodes, None if self.others is None else stage.nodes(self.others)
 
 
 @action("isolate", short="nodes")
@@ -58,9 +41,7 @@ class Isolate(_BetweenSets, frozen=True):
     """Cut nodes off from others, by default from everybody.  Undone by healing these links."""
 
     def do(self, stage: Stage) -> Undo:
-        nodes, others = self.ends(stage)
-        links = stage.verbs.links.isolate(nodes, others, one_way=self.one_way)
-        return lambda: stage.verbs.links.mend(links)
+        return stage.verbs.network.isolate(*self.ends(stage), one_way=self.one_way)
 
 
 @action("bridge")
@@ -74,27 +55,22 @@ class Bridge(Action, frozen=True):
         return stage.nodes(self.left)
 
     def do(self, stage: Stage) -> Undo:
-        left, right = stage.nodes(self.left), stage.nodes(self.right)
-        if all(node in left or node in right for node in everybody(stage)):
-            raise ClusterError("nobody is left to be the bridge; isolate is for that")
-        return Isolate(self.left, self.right).do(stage)
+        return stage.verbs.network.bridge(stage.nodes(self.left), stage.nodes(self.right))
 
 
 @action("slow")
 class Slow(_BetweenSets, frozen=True):
-    """Make links slow: latency, with jitter by a distribution.  Undone by what they were before."""
+    """Make links slow: latency, with jitter by a distribution, on top of what there is."""
 
     latency_ms: Annotated[float, duration()] = 0
     jitter_ms: Annotated[float, duration()] = 0
     distribution: Annotated[str, _DISTRIBUTION] = "normal"
 
     def do(self, stage: Stage) -> Undo:
-        shape = Shape(
-            round(self.latency_ms * 1000), round(self.jitter_ms * 1000),
-            self.distribution if self.jitter_ms else "constant",
+        return stage.verbs.network.slow_link(
+            *self.ends(stage), latency_ms=self.latency_ms, jitter_ms=self.jitter_ms,
+            distribution=self.distribution, one_way=self.one_way,
         )  # fmt: skip
-        jitter = f", jitter {self.jitter_ms:g} ms {self.distribution}" if self.jitter_ms else ""
-        return _shape(self, stage, shape, f"latency {self.latency_ms:g} ms{jitter}")
 
 
 @action("lose")
@@ -104,9 +80,8 @@ class Lose(_BetweenSets, frozen=True):
     share: Annotated[float, fraction()] = 0.1
 
     def do(self, stage: Stage) -> Undo:
-        if self.share >= 1:
-            raise ClusterError("share: all of it is a cut; use isolate")
-        return _shape(self, stage, Shape(loss=self.share), f"{self.share:.0%} lost")
+        ends = self.ends(stage)
+        return stage.verbs.network.lose(*ends, share=self.share, one_way=self.one_way)
 
 
 @action("limit_bandwidth")
@@ -116,24 +91,16 @@ class LimitBandwidth(_BetweenSets, frozen=True):
     to_bytes: Annotated[int, size(1)] = 1_000_000
 
     def do(self, stage: Stage) -> Undo:
-        return _shape(self, stage, Shape(bytes_per_s=self.to_bytes), f"{self.to_bytes:,} bytes/s")
-
-
-def _shape(act: _BetweenSets, stage: Stage, shape: Shape, what: str) -> Undo:
-    nodes, others = act.ends(stage)
-    before = stage.verbs.links.shape(nodes, others, shape, what, one_way=act.one_way)
-    return lambda: stage.verbs.links.reshape(before)
+        return stage.verbs.network.limit_bandwidth(
+            *self.ends(stage), bytes_per_s=self.to_bytes, one_way=self.one_way
+        )
 
 
 @action("heal", short="nodes")
 class Heal(Action, frozen=True):
-    """Make every cut link whole again, or those of some nodes."""
+    """Make links as they were built, whole and no slower: all, or those of some nodes."""
 
     nodes: Annotated[Targets | None, TARGETS] = None
 
     def do(self, stage: Stage) -> None:
-        if self.nodes is None:
-            stage.verbs.links.heal()
-            return
-        for node in stage.nodes(self.nodes):
-            stage.verbs.links.heal(node)
+        stage.verbs.network.heal(None if self.nodes is None else stage.nodes(self.nodes))

@@ -1,0 +1,166 @@
+"""Clients from outside on a network that fails: known by client.id, over real sockets."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cluster.config.topology import Topology
+from cluster.protocol import messages as m
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.framing import decode_response_frame, encode_request_frame
+from cluster.runtime.cluster import Cluster, ClusterError
+from cluster.runtime.virtual import VirtualDriver
+from tests.drivers.conftest import read_frame
+
+SHORT_S = 0.15
+"""So long nothing comes: the answer takes a millisecond."""
+
+
+class Caller:
+    """One connection that asks for metadata, under a client.id."""
+
+    def __init__(self, cluster: Cluster, broker_id: int, client_id: str) -> None:
+        self.client_id = client_id
+        self.sock = socket.create_connection(cluster.plan.addresses[broker_id], timeout=5)
+        self.asked = 0
+
+    def send(self) -> None:
+        self.asked += 1
+        body = m.MetadataRequest(topics=None)
+        frame = encode_request_frame(ApiKey.METADATA, 9, self.asked, self.client_id, body)
+        self.sock.sendall(b"".join(frame))
+
+    def hears(self) -> bool:
+        number, answer = decode_response_frame(ApiKey.METADATA, 9, read_frame(self.sock))
+        return number == self.asked and len(answer.brokers) == 2
+
+    def ask(self) -> bool:
+        self.send()
+        return self.hears()
+
+    def hears_nothing(self) -> bool:
+        self.sock.settimeout(SHORT_S)
+        try:
+            return self.sock.recv(1) is None
+        except TimeoutError:
+            return True
+        finally:
+            self.sock.settimeout(5)
+
+    def is_closed(self) -> bool:
+        return self.sock.recv(1) == b""
+
+
+Call = Callable[[int, str], Caller]
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    topics = {"orders": {"assignment": [[1, 2]]}}
+    with Cluster(Topology.of(brokers=2, topics=topics, profile="fast"), seed=1) as made:
+        yield made
+
+
+@pytest.fixture
+def call(cluster: Cluster) -> Iterator[Call]:
+    """Makes callers: `call(broker id, client.id)`."""
+    made: list[Caller] = []
+
+    def make(broker_id: int, client_id: str) -> Caller:
+        made.append(Caller(cluster, broker_id, client_id))
+        return made[-1]
+
+    yield make
+    for caller in made:
+        caller.sock.close()
+
+
+def test_isolate__a_client_by_its_id_meets_silence_at_that_broker_only(
+    cluster: Cluster, call: Call
+) -> None:
+    billing = call(1, "billing-1")
+    assert billing.ask()
+    with cluster.isolate("client billing-*", 1):
+        late = call(1, "billing-2")
+        billing.send()
+        late.send()
+        assert billing.hears_nothing()
+        assert late.hears_nothing(), "a new connection, too"
+        assert call(2, "billing-1").ask()
+        assert call(1, "shop").ask()
+    assert billing.is_closed(), "what was lost is not sent again"
+    assert late.is_closed()
+    assert call(1, "billing-1").ask()
+    assert cluster.driver.outside is None, "nobody looks any more"
+
+
+def test_isolate__an_idle_connection_outlives_the_cut(cluster: Cluster, call: Call) -> None:
+    billing = call(1, "billing")
+    assert billing.ask()
+    with cluster.isolate("client billing", "brokers"):
+        pass
+    assert billing.ask()
+
+
+def test_isolate__one_way_the_request_is_served_and_the_answer_lost(
+    cluster: Cluster, call: Call
+) -> None:
+    with cluster.isolate(1, "clients", one_way=True):
+        caller = call(1, "shop")
+        caller.send()
+        assert caller.hears_nothing()
+    assert caller.is_closed()
+
+
+def test_isolate__means_clients_from_outside_where_they_are_named(
+    cluster: Cluster, call: Call
+) -> None:
+    caller = call(1, "shop")
+    with cluster.isolate(1):
+        assert caller.ask()
+    with cluster.isolate(1, [2, "controller", "clients"]):
+        note = cluster.events()[-1].note
+        assert "{2, controller, clients from outside}" in note.text
+        caller.send()
+        assert caller.hears_nothing()
+    assert caller.is_closed()
+
+
+def test_isolate__a_client_by_its_address(cluster: Cluster, call: Call) -> None:
+    caller = call(1, "shop")
+    with cluster.isolate("host 127.0.*", 1):
+        caller.send()
+        assert caller.hears_nothing()
+    with cluster.isolate("host 10.*", 1):
+        assert call(1, "shop").ask()
+
+
+def test_slow_link__a_client_waits_both_ways_and_gets_its_answers_in_order(
+    cluster: Cluster, call: Call
+) -> None:
+    caller = call(1, "shop")
+    with cluster.slow_link("client shop", 1, latency_ms=20, jitter_ms=5, distribution="uniform"):
+        began = time.monotonic()
+        assert caller.ask()
+        assert time.monotonic() - began >= 0.03
+        for _ in range(4):
+            caller.send()
+        caller.asked -= 4
+        for _ in range(4):
+            caller.asked += 1
+            assert caller.hears()
+    began = time.monotonic()
+    assert call(1, "shop").ask()
+    assert time.monotonic() - began < 0.03
+
+
+def test_find__virtual_time_has_no_clients_from_outside() -> None:
+    driver = VirtualDriver(Topology.of(brokers=1), 1)
+    with pytest.raises(ClusterError, match="client billing: no such client"):
+        driver.isolate("client billing")
+    with pytest.raises(ClusterError, match="in virtual time clients are nowhere"):
+        driver.isolate("host 127.0.0.1")
