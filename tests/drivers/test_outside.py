@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from cluster import do, rule
 from cluster.config.topology import Topology
 from cluster.protocol import messages as m
 from cluster.protocol.apis import ApiKey
@@ -153,9 +154,34 @@ def test_slow_link__a_client_waits_both_ways_and_gets_its_answers_in_order(
         for _ in range(4):
             caller.asked += 1
             assert caller.hears()
-    began = time.monotonic()
     assert call(1, "shop").ask()
-    assert time.monotonic() - began < 0.03
+    assert cluster.driver.outside is None, "nobody looks any more"
+
+
+def test_deed__names_clients_from_outside_as_scenario_files_do(
+    cluster: Cluster, call: Call
+) -> None:
+    undo = do(cluster, "isolate", nodes="client billing*", others="1")
+    billing, shop = call(1, "billing-7"), call(1, "shop")
+    billing.send()
+    assert shop.ask()
+    assert billing.hears_nothing()
+    undo()
+    assert billing.is_closed()
+    undo = do(cluster, "slow", nodes="clients", others="1", latency="20ms")
+    began = time.monotonic()
+    assert shop.ask()
+    assert time.monotonic() - began >= 0.035
+    undo()
+
+
+def test_rule__and_network_faults_add_to_each_other(cluster: Cluster, call: Call) -> None:
+    name = cluster.add_rule(rule(api="Metadata", client="billing", delay_ms=30))
+    with cluster.slow_link("client billing", 1, latency_ms=20):
+        began = time.monotonic()
+        assert call(1, "billing").ask()
+        assert time.monotonic() - began >= 0.065
+    cluster.remove_rule(name)
 
 
 def test_find__virtual_time_has_no_clients_from_outside() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cluster.checkers.history import Ledger
 from cluster.clients.producer import Producer
 from cluster.clients.producer_settings import Workload
 from cluster.config.topology import Topology
 from cluster.contract import CONTROLLER_ID
 from cluster.network.shapes import Shape
+from cluster.runtime.errors import ClusterError
 from cluster.runtime.virtual import VirtualDriver
 
 
@@ -62,3 +65,49 @@ def test_heal__a_client_whose_request_was_lost_hears_that_its_connection_broke()
     driver.run_for(4_000)
     assert {told.error for told in ledger.told if told.api == "Produce"} == {"DISCONNECTED"}
     assert producer.acked == 50
+
+
+def test_isolate__the_projects_own_clients_by_name() -> None:
+    driver = started()
+    ledger = Ledger()
+    load = Workload(topics=("orders",), partitions=(0,), rate_per_s=10, count=20)
+    producer = Producer("shop", ledger, load)
+    driver.add_client(producer)
+    with driver.isolate("client sh*", "brokers"):
+        note = next(note for note in driver.notes if note.kind == "network_cut")
+        assert note.text == (
+            "nothing gets between {client shop} and {1, 2, 3};"
+            " sides: {1, 2, 3, controller} | {client shop}"
+        )
+        driver.run_for(2_000)
+        assert producer.acked == 0
+    driver.run_for(120_000)
+    assert producer.acked == 20
+    with pytest.raises(ClusterError, match="client shp: no such client; did you mean shop"):
+        driver.isolate("client shp")
+
+
+def test_limit_bandwidth__a_client_queues_behind_its_own_bytes() -> None:
+    driver = started()
+    load = Workload(topics=("orders",), partitions=(0,), rate_per_s=100, count=100)
+    producer = Producer("shop", Ledger(), load)
+    driver.add_client(producer)
+    fault = driver.limit_bandwidth("client shop", "brokers", bytes_per_s=600)
+    driver.run_for(2_000)
+    narrow = producer.acked
+    fault()
+    driver.run_for(20_000)
+    assert narrow < 60
+    assert producer.acked == 100
+
+
+def test_run__is_the_same_again_whatever_the_links_draw() -> None:
+    def run() -> str:
+        driver = started()
+        driver.slow_link("brokers", "controller", latency_ms=5, jitter_ms=20)
+        driver.lose(1, [2, 3], share=0.2)
+        driver.slow_link(2, 3, latency_ms=1, jitter_ms=9, distribution="exponential")
+        driver.run_for(30_000)
+        return driver.trace_hash()
+
+    assert run() == run()
