@@ -17,7 +17,7 @@ from cluster.checkers.history import Ledger
 from cluster.runtime.cluster import Cluster
 from cluster.runtime.verbs import ClusterError
 from cluster.scenario.live import LiveStage
-from cluster.scenario.loader import deed_of, parse_deed
+from cluster.scenario.loader import deed_of
 from cluster.scenario.model import Step
 
 _STAGES: WeakKeyDictionary[Cluster, LiveStage] = WeakKeyDictionary()
@@ -30,11 +30,6 @@ def do(
     undoes it.  ScenarioError for a deed that does not exist or wrong keys, ClusterError for one
     that cannot be done."""
     return perform(cluster, deed_of(verb, short, keys, undone_after))
-
-
-def do_text(cluster: Cluster, text: str) -> Callable[[], None]:
-    """The same from YAML: `isolate: leader(orders-0)`, or `heal`."""
-    return perform(cluster, parse_deed(text))
 
 
 def perform(cluster: Cluster, step: Step) -> Callable[[], None]:

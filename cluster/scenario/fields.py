@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final, Protocol, TypeVar, get_args, get_origi
 
 from msgspec import NODEFAULT, Struct, structs
 
-from cluster.config.problems import join, nearest, show, unknown
+from cluster.config.problems import join, show, unknown
 from cluster.config.reading import Reading, is_null, kind
 from cluster.config.tree import Items, Map, Node, Scalar
 
@@ -224,7 +224,7 @@ class Story(Struct, frozen=True):
 class ListOf(Struct, frozen=True):
     """A list as a tuple; one value alone counts as a list of one."""
 
-    item: Any
+    item: Kind
     wanted: str = "values"
     alone: bool = True
 
@@ -245,7 +245,7 @@ class ListOf(Struct, frozen=True):
 class MapOf(Struct, frozen=True):
     """A mapping from words to values of one kind; `keys` checks a key as Words.parse does."""
 
-    value: Any
+    value: Kind
     wanted: str = "names"
     keys: Callable[[str], Any] = str
 
@@ -269,34 +269,6 @@ class MapOf(Struct, frozen=True):
         return {"type": "object", "additionalProperties": self.value.schema()}
 
 
-class Either(Struct, frozen=True):
-    """A mapping is read by `mapping`, anything else by `other`."""
-
-    mapping: Any
-    other: Any
-
-    def read(self, reading: Reading, node: Node, path: str) -> Any:
-        return (self.mapping if isinstance(node, Map) else self.other).read(reading, node, path)
-
-    def schema(self) -> Schema:
-        return {"anyOf": [self.mapping.schema(), self.other.schema()]}
-
-
-class Nested(Struct, frozen=True):
-    """A Struct as a mapping of its keys.  `what`: `key of a producer`; `short`: the field that a
-    value which is no mapping stands for."""
-
-    struct: Any
-    what: str
-    short: str = ""
-
-    def read(self, reading: Reading, node: Node, path: str) -> Any:
-        return read_struct(reading, node, path, self.struct, self.what, self.short)
-
-    def schema(self) -> Schema:
-        return struct_schema(self.struct, self.short)
-
-
 # ------------------------------------------------------------------------------------ structs
 
 
@@ -305,7 +277,7 @@ class Field(Struct, frozen=True):
 
     name: str
     key: str
-    kind: Any
+    kind: Kind
     required: bool
 
 
@@ -378,9 +350,3 @@ def struct_schema(struct: type[Struct], short: str = "") -> Schema:
     if not any(field.required for field in known):
         others.append({"type": "null"})
     return {"anyOf": others}
-
-
-def suggestion(word: str, known: list[str]) -> str:
-    """`; did you mean x?`, or nothing."""
-    meant = nearest(word, known)
-    return f"; did you mean {meant}?" if meant else ""
