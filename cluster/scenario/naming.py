@@ -82,13 +82,18 @@ class Names:
                 yield f"there is no broker {named}; the brokers are {there}"
             case "rack" if named not in self.racks:
                 yield f"rack {named}: {unknown('rack', named, self.racks)}"
-            case "client" if named not in self.clients:
+            case "client" if not self._may_be_client(named):
                 yield f"client {named}: {unknown('client', named, self.clients)}"
             case "name" if named not in (*self.given, *self.clients):
                 known = (*self.given, *self.clients)
                 yield f"{named}: no step gives this name; {_there(named, known)}"
             case _ if target.partition is not None:
                 yield from filter(None, [self.partition_problem(*target.partition)])
+
+    def _may_be_client(self, name: str) -> bool:
+        """One of the workload's; or of those from outside, whose ids nobody knows beforehand: then
+        it is no slip of one of the workload's."""
+        return name in self.clients or "*" in name or nearest(name, self.clients) is None
 
     def condition_problems(self, condition: Condition) -> Iterator[str]:
         """What a condition names that cannot be there."""

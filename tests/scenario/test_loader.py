@@ -116,6 +116,14 @@ def test_scenario__all_problems_at_once_in_order() -> None:
     assert [problem.line for problem in error.value.problems] == [2, 3, 4]
 
 
+def test_scenario__clients_from_outside_may_be_named() -> None:
+    text = "workload: {producers: {topic: o, name: shop}}\nsteps: [{isolate: client %s}]"
+    Scenario.parse(text % "billing", "s.yaml")
+    Scenario.parse(text % "sho*", "s.yaml")
+    with pytest.raises(ScenarioError, match="did you mean shop?"):
+        Scenario.parse(text % "shpo", "s.yaml")
+
+
 def test_scenario__a_topic_that_is_not_there() -> None:
     text = "topology: {brokers: 1, topics: {orders: {}}}\nworkload: {producers: {topic: ordres}}"
     with pytest.raises(ScenarioError) as error:
