@@ -43,10 +43,15 @@ class Audit(Struct):
     summary: DataFrame
     totals: DataFrame
 
+    def close(self) -> None:
+        """Forget what is kept on disk of them."""
+        self.fates.unpersist()
+
 
 def audit(tables: Tables, late_ms: int = LATE_MS, contents: DataFrame | None = None) -> Audit:
     """The fate of every record of these runs.  `late_ms`: what takes longer until its ack is late;
     `contents`: what the topics hold, (run, topic, partition, offset, value), where known."""
+    from pyspark import StorageLevel
     from pyspark.sql import functions as F
 
     created = _created(tables["notes"])
@@ -63,6 +68,7 @@ def audit(tables: Tables, late_ms: int = LATE_MS, contents: DataFrame | None = N
     )
     fates = _fates(sends, places, starts, late_ms)
     fates = _with_causes(_with_epochs(fates, slots.where(~is_kept)), tables["notes"])
+    fates = fates.persist(StorageLevel.DISK_ONLY)  # sums and whoever wants rows use them
     return Audit(fates, summary_of(fates), totals_of(fates))
 
 

@@ -1,0 +1,48 @@
+"""`kcluster pipeline timeline RUN…`: what many runs have in common, as tables and one page.
+
+Owns: options, how bad input is told.  Never: the tables (spark/timeline.py), the page (charts.py).
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from cluster.cli.pipeline_audit import first_line, refuse, session
+
+
+@click.command("timeline", help="Windows, failovers, errors, ISR churn and latencies of many runs.")
+@click.argument("paths", metavar="RUN...", nargs=-1, required=True)
+@click.option("--out", metavar="DIR", default="timeline", show_default=True, help="Where to.")
+@click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
+def command(paths: tuple[str, ...], out: str, master: str) -> None:
+    """RUN: run directories, or directories that have some."""
+    from cluster.runs.directory import RunError
+    from cluster.spark.tables import find_runs
+
+    try:
+        runs, problems = find_runs(paths)
+    except RunError as error:
+        refuse(str(error))
+    spark = session(master)
+    from pyspark.errors import PySparkException
+
+    from cluster.spark.charts import write_page
+    from cluster.spark.tables import Tables
+    from cluster.spark.timeline import timeline, write
+
+    tables = Tables(spark, runs)
+    try:
+        found = timeline(tables)
+        for problem in (*problems, *tables.problems):
+            print(f"kcluster: {problem}; the rest is used", file=sys.stderr)
+        for place in write(found, out):
+            print(place)
+        print(write_page(found, out, len(runs)))
+    except PySparkException as error:
+        refuse(first_line(error))
+    except OSError as error:
+        refuse(f"{error.filename}: {error.strerror}")
+    finally:
+        tables.close()
