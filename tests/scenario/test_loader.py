@@ -120,7 +120,7 @@ def test_scenario__clients_from_outside_may_be_named() -> None:
     text = "workload: {producers: {topic: o, name: shop}}\nsteps: [{isolate: client %s}]"
     Scenario.parse(text % "billing", "s.yaml")
     Scenario.parse(text % "sho*", "s.yaml")
-    with pytest.raises(ScenarioError, match="did you mean shop?"):
+    with pytest.raises(ScenarioError, match=r"did you mean shop\?"):
         Scenario.parse(text % "shpo", "s.yaml")
 
 
