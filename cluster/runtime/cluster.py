@@ -19,6 +19,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+import gevent
 from gevent.event import Event as GeventEvent
 
 from cluster.config.topology import Topology
@@ -62,6 +63,8 @@ class Cluster(NetworkVerbs):
         self.seed = int.from_bytes(os.urandom(6)) if seed is None else seed
         self._ports = _reserve(topology)
         ports = {broker_id: port.port for broker_id, port in self._ports.items()}
+        self.belongings: dict[str, Any] = {}
+        """What others keep for as long as there is this cluster, by names of theirs."""
         self.plan: Plan = build(topology, self.seed, ports)
         self.driver = LiveDriver(self.plan, self._ports, log)
         self._verbs = Verbs(self.plan, self.driver.dispatcher)
@@ -122,7 +125,9 @@ class Cluster(NetworkVerbs):
                 if not ready.done():
                     ready.set_exception(ClusterError("the cluster did not start"))
 
-        self._thread = threading.Thread(target=serve, name="kcluster", daemon=True)
+        self._thread = threading.Thread(
+            target=_in_thread, args=([serve],), name="kcluster", daemon=True
+        )
         self._thread.start()
         try:
             ready.result()
@@ -338,6 +343,13 @@ class Cluster(NetworkVerbs):
 
     def _session_s(self) -> float:
         return self.topology.broker_config(self.broker_ids[0]).broker_session_timeout_ms / 1000
+
+
+def _in_thread(todo: list[Callable[[], None]]) -> None:
+    """A cluster's thread.  gevent keeps the frames that destroy a hub: they must not lead to the
+    cluster, or its logs stay in memory."""
+    todo.pop()()
+    gevent.get_hub().destroy(destroy_loop=True)
 
 
 def _reserve(topology: Topology) -> dict[int, ReservedPort]:

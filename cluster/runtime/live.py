@@ -89,7 +89,7 @@ class LiveDriver:
 
     def run(self, on_ready: Callable[[], None] | None = None) -> None:
         """Start every node, then serve until `stop`.  `on_ready` is called once clients may come.
-        In a thread other than the main one the hub made for it is destroyed at the end."""
+        Whoever made a thread for it destroys that thread's hub afterwards."""
         hub = self._hub = gevent.get_hub()
         hub.NOT_ERROR = (*hub.NOT_ERROR, ClusterError)
         report, hub.handle_error = hub.handle_error, self._on_error
@@ -127,8 +127,6 @@ class LiveDriver:
             hub.handle_error = report
             # What was to be called once more is called, and finds that all is closed.
             gevent.sleep(0)
-            if threading.current_thread() is not threading.main_thread():
-                hub.destroy(destroy_loop=True)
 
     def stop(self) -> None:
         """End `run`, from any thread: every socket closes, every node is dropped."""

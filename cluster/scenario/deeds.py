@@ -10,8 +10,7 @@ Owns: doing one deed by its name, now.  Never: knows what it does (actions/).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, Final
 
 from cluster.checkers.history import Ledger
 from cluster.runtime.cluster import Cluster
@@ -19,8 +18,9 @@ from cluster.runtime.verbs import ClusterError
 from cluster.scenario.live import LiveStage
 from cluster.scenario.loader import deed_of
 from cluster.scenario.model import Step
+from cluster.scenario.stage import StageBase
 
-_STAGES: WeakKeyDictionary[Cluster, LiveStage] = WeakKeyDictionary()
+_STAGE: Final = "stage"
 
 
 def do(
@@ -34,29 +34,29 @@ def do(
 
 def perform(cluster: Cluster, step: Step) -> Callable[[], None]:
     """Do the deed of a step now; returns what undoes it, which happens by itself after `for`."""
-
-    def act() -> Callable[[], None]:
-        stage = _stage(cluster)
-        problems = len(stage.problems)
-        if step.options.as_:
-            stage.remember(step.options.as_, step.action.affected(stage))
-        undo = step.action.do(stage)
-        if len(stage.problems) > problems:
-            raise ClusterError(stage.problems[-1])
-        undo = _once(undo) if undo is not None else _nothing
-        if step.options.for_ is not None:
-            stage.at(stage.now_ms + step.options.for_.low_ms, undo)
-        return undo
-
-    undo = cluster.call(act)
+    undo = cluster.call(lambda: perform_on(_stage(cluster), step))
     return lambda: cluster.call(undo)
+
+
+def perform_on(stage: StageBase, step: Step) -> Callable[[], None]:
+    """The same on either clock, between two dispatches."""
+    problems = len(stage.problems)
+    if step.options.as_:
+        stage.remember(step.options.as_, step.action.affected(stage))
+    undo = step.action.do(stage)
+    if len(stage.problems) > problems:
+        raise ClusterError(stage.problems[-1])
+    undo = _once(undo) if undo is not None else _nothing
+    if step.options.for_ is not None:
+        stage.at(stage.now_ms + step.options.for_.low_ms, undo)
+    return undo
 
 
 def _stage(cluster: Cluster) -> LiveStage:
     """One for each cluster, so that names and randomness go on; in the driver's thread."""
-    stage = _STAGES.get(cluster)
+    stage: LiveStage | None = cluster.belongings.get(_STAGE)
     if stage is None:
-        stage = _STAGES[cluster] = LiveStage(cluster, cluster.seed, Ledger())
+        stage = cluster.belongings[_STAGE] = LiveStage(cluster, cluster.seed, Ledger())
     return stage
 
 

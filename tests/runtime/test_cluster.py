@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +18,7 @@ from cluster.protocol.framing import encode_request_frame
 from cluster.runtime.cluster import Cluster, ClusterError
 from cluster.runtime.live import prepare_watcher
 from cluster.runtime.status import NoteEntry
+from cluster.scenario.deeds import do
 
 TOPICS = {"orders": {"partitions": 1, "replication_factor": 3, "assignment": [[1, 2, 3]]}}
 
@@ -208,3 +211,15 @@ def test_live__a_loop_without_prepare_watchers_serves_all_the_same():
         loop = Libuv()
 
     assert prepare_watcher(Hub()) is None
+
+
+@pytest.mark.parametrize("deed", ["nothing", "heal"])
+def test_close__what_was_in_the_cluster_does_not_stay_in_memory(deed: str) -> None:
+    cluster = Cluster(Topology.of(brokers=1, profile="fast"))
+    with cluster:
+        if deed != "nothing":
+            do(cluster, deed)
+    left = weakref.ref(cluster)
+    del cluster
+    gc.collect()
+    assert left() is None
