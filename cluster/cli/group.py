@@ -28,6 +28,7 @@ VERBS: Final = {
     "down": "Stop the running cluster.",
     "fault": "Do to the running cluster what a scenario's step can do.",
     "scenario": "Run scenario files, live or in virtual time; or check them.",
+    "pipeline": "Jobs on Spark over run directories: audit, timeline.",
     "schema": "Print the JSON Schema of topology or scenario files.",
     "explain": "Tell a run directory as a story: each change, its cause, the logs.",
     "decode": "Show each byte of a request or response with what it is.",

@@ -24,7 +24,8 @@ _QUIET: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.log.level": "ERROR",
+    "spark.log.level": "FATAL",
+    "spark.sql.shuffle.partitions": "8",
 }
 
 
