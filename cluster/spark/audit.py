@@ -72,9 +72,6 @@ def audit(tables: Tables, late_ms: int = LATE_MS, contents: DataFrame | None = N
     return Audit(fates, summary_of(fates), totals_of(fates))
 
 
-# ------------------------------------------------------------------------------ what is in the log
-
-
 def epoch_starts(notes: DataFrame) -> DataFrame:
     """(run, topic, partition, epoch, start, began_ms): each leader's log end as it began."""
     from pyspark.sql import functions as F
@@ -216,9 +213,6 @@ def deleted_below(tables: Tables) -> DataFrame:
     return tables.spark.createDataFrame(gone, schema)
 
 
-# -------------------------------------------------------------------------------------- the fates
-
-
 def _fates(sends: DataFrame, places: DataFrame, starts: DataFrame, late_ms: int) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -308,9 +302,6 @@ def _lost_by() -> Column:
     return F.coalesce(text, F.lit("no later leader is known"))
 
 
-# ------------------------------------------------------------------------------------------- sums
-
-
 def summary_of(fates: DataFrame) -> DataFrame:
     """(run, topic, partition, epoch, producer, fate, cause, records, first, last, example)."""
     from pyspark.sql import functions as F
@@ -359,9 +350,6 @@ def totals_of(fates: DataFrame) -> DataFrame:
         F.sum("duplicated").alias("duplicated"), F.count_if("reordered").alias("reordered"),
         F.count_if("late").alias("late"),
     ).orderBy(*PARTITION)  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------------ notes
 
 
 def partition_of_note() -> list[str | Column]:
