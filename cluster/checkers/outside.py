@@ -12,7 +12,7 @@ that was not acked, is the same records sent again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from cluster.checkers.ground import Append, Ground
 from cluster.checkers.history import Ledger
@@ -22,6 +22,8 @@ from cluster.protocol.apis import ApiKey
 from cluster.protocol.batches import CRC_AT, CRC_START, Batch
 from cluster.protocol.errors import ErrorCode, error_of
 
+FROM_THE_START: Final = -(1 << 62)
+
 Names = dict[Batch, list[bytes]]
 """By batch, what each of its records is known by."""
 
@@ -29,8 +31,12 @@ IsInside = Callable[[str | None], bool]
 """Whether a client id is of a client that keeps its own ledger."""
 
 
-def outside_ledger(recorder: Recorder, inside: Ledger, is_inside: IsInside) -> tuple[Ledger, Names]:
-    """The ledger of all clients that keep none, and the names of their records."""
+def outside_ledger(
+    recorder: Recorder, inside: Ledger, is_inside: IsInside,
+    commits_since_ms: int = FROM_THE_START,
+) -> tuple[Ledger, Names]:  # fmt: skip
+    """The ledger of all clients that keep none, and the names of their records.  Commits have no
+    time of their own there: those before `commits_since_ms` are left out."""
     ledger = Ledger()
     names: Names = {}
     if not _has_any(recorder, is_inside):
@@ -49,7 +55,7 @@ def outside_ledger(recorder: Recorder, inside: Ledger, is_inside: IsInside) -> t
         if answer.error_code:
             _add_told(ledger, answer, "Produce")
     _add_reads(recorder, ledger, is_inside)
-    _add_commits(recorder, ledger, is_inside)
+    _add_commits(recorder, ledger, is_inside, commits_since_ms)
     return ledger, names
 
 
@@ -164,10 +170,10 @@ def _add_told(ledger: Ledger, answer: PartitionAnswer, api: str) -> None:
     ledger.told.append(Told(answer.at_ms, answer.client, api, error, answer.partition))
 
 
-def _add_commits(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
-    for _, _, reply in recorder.answers:
+def _add_commits(recorder: Recorder, ledger: Ledger, is_inside: IsInside, since_ms: int) -> None:
+    for at_ms, _, reply in recorder.answers:
         request, body = reply.request, reply.body
-        if body is None or is_inside(request.client_id):
+        if at_ms < since_ms or body is None or is_inside(request.client_id):
             continue
         if request.api_key == ApiKey.OFFSET_COMMIT:
             _add_commit(recorder, ledger, request.body, body)

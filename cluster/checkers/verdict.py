@@ -21,7 +21,7 @@ from cluster.checkers.facts import Facts
 from cluster.checkers.finals import read_finals
 from cluster.checkers.history import Anomaly, Ledger, Link, shown
 from cluster.checkers.invariants import Violation
-from cluster.checkers.outside import outside_ledger
+from cluster.checkers.outside import FROM_THE_START, outside_ledger
 from cluster.checkers.recorder import Recorder, keeps_a_ledger
 from cluster.clients.ledger import Outcome, Partition
 
@@ -145,6 +145,7 @@ def judge(
     began_ms: int | None = None,
     clients: Mapping[str, int] | None = None,
     patience_ms: int | None = None,
+    since_ms: int = FROM_THE_START,
 ) -> Verdict:
     """The verdict of a run that is over.
 
@@ -152,6 +153,7 @@ def judge(
     had the time to read to the end.  `began_ms`: when the run began, for its lines; None: when the
     recorder was attached.  `clients`: their ids in the fabric by name.  `patience_ms`: an attempt
     that is unanswered for longer counts as failed for availability; None: PATIENCE_MS by profile.
+    `since_ms`: of a cluster that was used before, only what was sent, read and broken since then.
     """
     recorder.look()
     own = dict.fromkeys(_named(ledger))
@@ -163,17 +165,20 @@ def judge(
             inside = known[client_id] = client_id in own or keeps_a_ledger(client_id)
         return inside
 
-    outside, names = outside_ledger(recorder, ledger, is_inside)
+    outside, names = outside_ledger(recorder, ledger, is_inside, since_ms)
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)
     facts = Facts(recorder, whole, clients)
     standing = _of_present_topics(recorder, whole)
-    anomalies = chains_of(facts, find_anomalies(standing, finals.logs, drained))
+    found = find_anomalies(standing, finals.logs, drained)
+    anomalies = chains_of(facts, [x for x in found if x.at_ms < 0 or x.at_ms >= since_ms])
     violations = (*recorder.invariants.found, *finals.violations)
+    violations = tuple(x for x in violations if x.at_ms >= since_ms)
     if patience_ms is None:
         profile = recorder.plan.topology.profile
         patience_ms = PATIENCE_MS.get(profile, PATIENCE_MS["kafka"])
-    windows = find_windows(facts, patience_ms)
+    windows = [x for x in find_windows(facts, patience_ms) if x.from_ms >= since_ms]
+    whole = _since(whole, since_ms)
     outcome, reason = _outcome(whole, anomalies, violations, finals.offline, healed)
     outcomes = [send.outcome for send in whole.sends]
     return Verdict(
@@ -181,7 +186,7 @@ def judge(
         outcomes.count(Outcome.FAILED), outcomes.count(Outcome.UNKNOWN), len(whole.reads),
         recorder.began_ms if began_ms is None else began_ms, recorder.dispatcher.now_ms,
         tuple(anomalies), violations, tuple(windows), tuple(_errors(whole)),
-        (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder)),
+        (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder, since_ms)),
         tuple(finals.offline),
     )  # fmt: skip
 
@@ -205,6 +210,16 @@ def _joined(inside: Ledger, outside: Ledger) -> Ledger:
     return whole
 
 
+def _since(ledger: Ledger, since_ms: int) -> Ledger:
+    if since_ms == FROM_THE_START:
+        return ledger
+    later = Ledger()
+    later.sends = [send for send in ledger.sends if send.sent_ms >= since_ms]
+    later.reads = [read for read in ledger.reads if read.at_ms >= since_ms]
+    later.told = [told for told in ledger.told if told.at_ms >= since_ms]
+    return later
+
+
 def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
     """Without what was written to topics that have been deleted: one of the same name may be
     there, and does not owe anybody these records."""
@@ -224,13 +239,13 @@ def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
     return standing
 
 
-def _deleted_topics(recorder: Recorder) -> list[Deleted]:
+def _deleted_topics(recorder: Recorder, since_ms: int) -> list[Deleted]:
     return [
         Deleted(
             (ground.topic, ground.partition), 0, ground.appends[-1].last_offset, "with their topic"
         )
         for ground in recorder.grounds.values()
-        if ground.deleted_ms >= 0 and ground.appends
+        if ground.deleted_ms >= max(0, since_ms) and ground.appends
     ]
 
 

@@ -65,6 +65,25 @@ def test_verdict__a_cluster_that_was_not_mended_tells_nothing():
     assert (verdict.outcome, verdict.offline) == (UNKNOWN, ("orders-0",))
 
 
+def test_verdict__of_the_time_since_then_knows_nothing_of_what_was_before():
+    stage = Stage()
+    hand = stage.hand()
+    with_lone_leader(stage)
+    hand.produce(1, [b"a"], acks=1)
+    hand.produce(2, [b"refused"])
+    stage.run_for(100)
+    stage.driver.kill(1, "wipe")
+    assert mended(stage).counts() == {"lost-write": 1}
+    since_ms = stage.driver.now_ms
+    leader = stage.driver.verbs.leader("orders", 0)
+    assert stage.verdict(since_ms=since_ms).outcome == UNKNOWN
+    hand.produce(leader, [b"b"])
+    stage.run_for(100)
+    verdict = stage.verdict(since_ms=since_ms)
+    assert (verdict.outcome, verdict.sent, verdict.acked) == (VALID, 1, 1), verdict.lines()
+    assert [*verdict.windows, *verdict.errors] == []
+
+
 def test_lost__acked_by_a_leader_alone_that_died():
     stage = Stage()
     hand = stage.hand()
