@@ -42,7 +42,7 @@ def open_session(master: str = "local[*]", settings: dict[str, str] | None = Non
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise SessionError(PYSPARK_HELP) from None
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no types
+    from py4j.protocol import Py4JError
 
     builder = SparkSession.builder.appName("kcluster").master(master)
     if master.startswith("local"):
