@@ -37,16 +37,16 @@ LAYERS = {
     "checkers": "contract protocol trace partition controller broker runtime clients runs",
     "scenario": _ALL_BUT_PROGRAMS + " clients checkers runs",
     "testing": _ALL_BUT_PROGRAMS + " clients checkers runs scenario",
-    "spark": _ALL_BUT_PROGRAMS + " clients checkers runs scenario",
+    "pipeline": _ALL_BUT_PROGRAMS + " clients checkers runs scenario",
     "demo": _ALL_BUT_PROGRAMS,
-    "cli": _ALL_BUT_PROGRAMS + " clients checkers runs scenario testing spark demo",
+    "cli": _ALL_BUT_PROGRAMS + " clients checkers runs scenario testing pipeline demo",
 }
 """What each part of `cluster` may import besides itself; `controller` includes its metadata."""
 
 OUTSIDE_THE_CORE = (
     "cluster/network/listener.py", "cluster/network/connection.py", "cluster/runtime/live.py",
     "cluster/runtime/cluster.py", "cluster/runtime/live_clients.py", "cluster/scenario/live.py",
-    "cluster/runs/", "cluster/testing/", "cluster/spark/", "cluster/cli/", "cluster/demo/",
+    "cluster/runs/", "cluster/testing/", "cluster/pipeline/", "cluster/cli/", "cluster/demo/",
 )  # fmt: skip
 
 _DRIVER = "I/O is the driver's (runtime/live.py); return an effect"

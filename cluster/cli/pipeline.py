@@ -12,6 +12,8 @@ import click
 
 VERBS: Final = {
     "audit": "The fate of every record of many runs: lost, duplicated, reordered, late, and why.",
+    "sweep": "What durability settings cost: a grid of them, many seeds each.",
+    "replay": "A run of a sweep as a scenario file: its cell and its seed.",
     "timeline": "Many runs in numbers: unavailable windows, failover times, errors, ISR churn.",
 }
 """Verb -> its line in the overview; `cluster.cli.pipeline_<verb>` has its `command`."""

@@ -1,7 +1,7 @@
 """`kcluster pipeline audit RUN…`: what became of every record of these runs.
 
 Owns: options, how the sums are shown and written, how bad input is told.  Never: the audit itself
-(spark/audit.py).
+(pipeline/audit.py).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
 def command(paths: tuple[str, ...], out: str, table: str, late_ms: int, master: str) -> None:
     """RUN: run directories, or directories that have some."""
+    from cluster.pipeline.tables import find_runs
     from cluster.runs.directory import RunError
-    from cluster.spark.tables import find_runs
 
     try:
         runs, problems = find_runs(paths)
@@ -36,8 +36,8 @@ def command(paths: tuple[str, ...], out: str, table: str, late_ms: int, master: 
     spark = session(master)
     from pyspark.errors import PySparkException
 
-    from cluster.spark.audit import audit
-    from cluster.spark.tables import Tables
+    from cluster.pipeline.audit import audit
+    from cluster.pipeline.tables import Tables
 
     tables = Tables(spark, runs)
     try:
@@ -66,7 +66,7 @@ def refuse(text: str) -> NoReturn:
 
 def session(master: str) -> SparkSession:
     """A Spark session; one line and exit 2 where there can be none."""
-    from cluster.spark.opening import SessionError, open_session
+    from cluster.pipeline.session import SessionError, open_session
 
     try:
         return open_session(master)

@@ -1,6 +1,7 @@
 """`kcluster pipeline timeline RUN…`: what many runs have in common, as tables and one page.
 
-Owns: options, how bad input is told.  Never: the tables (spark/timeline.py), the page (charts.py).
+Owns: options, how bad input is told.  Never: the tables
+(pipeline/timeline.py), the page (pipeline/charts.py).
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from cluster.cli.pipeline_audit import first_line, refuse, session
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
 def command(paths: tuple[str, ...], out: str, master: str) -> None:
     """RUN: run directories, or directories that have some."""
+    from cluster.pipeline.tables import find_runs
     from cluster.runs.directory import RunError
-    from cluster.spark.tables import find_runs
 
     try:
         runs, problems = find_runs(paths)
@@ -28,9 +29,9 @@ def command(paths: tuple[str, ...], out: str, master: str) -> None:
     spark = session(master)
     from pyspark.errors import PySparkException
 
-    from cluster.spark.charts import write_page
-    from cluster.spark.tables import Tables
-    from cluster.spark.timeline import timeline, write
+    from cluster.pipeline.charts import write_page
+    from cluster.pipeline.tables import Tables
+    from cluster.pipeline.timeline import timeline, write
 
     tables = Tables(spark, runs)
     try:

@@ -7,13 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from cluster.cli import pipeline_audit, pipeline_timeline
+from cluster.pipeline.charts import write_page
+from cluster.pipeline.tables import Tables, find_runs
+from cluster.pipeline.timeline import timeline, write
 from cluster.runs.directory import write_run
 from cluster.scenario.model import Scenario
 from cluster.scenario.running import run_scenario
-from cluster.spark.charts import write_page
-from cluster.spark.tables import Tables, find_runs
-from cluster.spark.timeline import timeline, write
-from tests.spark.here import spark as spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from cluster.spark.audit import number, partition_of_note
-from cluster.spark.tables import Tables
+from cluster.pipeline.audit import number, partition_of_note
+from cluster.pipeline.tables import Tables
 from cluster.trace import kinds
 
 if TYPE_CHECKING:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cluster.pipeline.audit import ANOMALY_OF, audit
+from cluster.pipeline.tables import Tables, find_runs
 from cluster.runs.directory import RunError, write_run
 from cluster.scenario.model import Scenario
 from cluster.scenario.running import run_scenario
-from cluster.spark.audit import ANOMALY_OF, audit
-from cluster.spark.tables import Tables, find_runs
-from tests.spark.here import spark as spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

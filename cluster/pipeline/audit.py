@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from cluster.spark.tables import ORDER, Tables
+from cluster.pipeline.tables import ORDER, Tables
 from cluster.trace import kinds
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
-from cluster.spark.timeline import PERCENTS, Timeline
+from cluster.pipeline.timeline import PERCENTS, Timeline
 
 MAX_BARS: Final = 40
 """A plot has the highest so many; its Parquet has all."""

@@ -1,4 +1,4 @@
-"""The one Spark session of the tests of run directories: two cores, small.
+"""The one Spark session of the tests: two cores, small.
 
 Owns: its settings, skipping without Java.  Never: stops it (others may use the same one).
 """
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.spark.opening import has_java, open_session
+from cluster.pipeline.session import has_java, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,1 @@
+"""Thousands of failure schedules on Spark: a grid of settings, many seeds each, what they cost."""

@@ -1,0 +1,204 @@
+"""The runs of a grid on Spark, each (cell, seed) once, into a table that outlives its driver.
+
+Owns: tasks, the table of runs, what is left to do.  Never: plays a run (worker.py), estimates.
+Kafka: no counterpart.
+
+The table is `OUT/runs/<sweep>/*.parquet`: each start of a sweep has its own directory, each task
+commits one file by renaming it when it is done (FileOutputCommitter, algorithm 2).  So whatever
+dies, what is there is whole; what is missing is run at the next start; what was committed twice, by
+a task whose end was not heard of, is the same row twice and counts once.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from cluster.pipeline.session import ARCHIVE, is_local, why
+from cluster.pipeline.sweep import shipped
+from cluster.pipeline.sweep.grid import Cell, Grid
+from cluster.pipeline.sweep.runs import ERROR, FORMAT, SCHEMA
+from cluster.pipeline.sweep.worker import Play, is_set, set_bit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TASK_COST: Final = 4_000.0
+"""A task is about so many ms of work: a file now and then, nothing much to repeat."""
+MAX_TASKS: Final = 4_000
+TASKS_A_CORE: Final = 8
+"""At least: so that the last tasks leave no core idle for long."""
+_POLL_S: Final = 0.3
+
+Progress = Callable[[int, int], None]
+"""(runs that are done, runs in all)."""
+
+
+class SweepError(Exception):
+    """A sweep cannot go on; the text is one line."""
+
+
+class Swept(Struct):
+    """What a start of a sweep did: runs of the grid, those that an earlier start had done, those
+    that this one did, and its seconds."""
+
+    runs: int
+    found: int
+    played: int
+    wall_s: float
+
+
+def sweep(
+    spark: SparkSession, grid: Grid, out: str | os.PathLike[str],
+    progress: Progress = lambda done, all_: None, play: Play | None = None,
+) -> Swept:  # fmt: skip
+    """Run what is missing of the grid in `out`.  `play`: what runs one (cell, seed) instead of
+    runs.play; it must be importable at the workers."""
+    began_s = time.monotonic()
+    done = done_runs(spark, grid, out)
+    count = len(grid.cells) * len(grid.seeds)
+    found = sum(byte.bit_count() for byte in done)
+    if found < count:
+        _run(spark, grid, Path(out), done, found, progress, play)
+    progress(count, count)
+    return Swept(count, found, count - found, time.monotonic() - began_s)
+
+
+def _run(
+    spark: SparkSession, grid: Grid, out: Path, done: bytearray, found: int, progress: Progress,
+    play: Play | None,
+) -> None:  # fmt: skip
+    from py4j.protocol import Py4JError
+    from pyspark import cloudpickle
+    from pyspark.errors import PySparkException
+
+    context = spark.sparkContext
+    ranges = tasks_of(grid, done, context.defaultParallelism)
+    cloudpickle.register_pickle_by_value(shipped)  # type: ignore[no-untyped-call]  # it has no types
+    work = shipped.player(
+        "" if is_local(context.master or "") else ARCHIVE, context.broadcast(bytes(done)),
+        context.broadcast(msgspec.json.encode(grid.cells)), context.broadcast(grid.seeds), play,
+    )  # fmt: skip
+    rows = context.parallelize(ranges, len(ranges)).mapPartitions(work)
+    table = spark.createDataFrame(rows, SCHEMA, verifySchema=False)
+    place = out / "runs" / f"{time.time_ns():020}"
+    count = len(grid.cells) * len(grid.seeds)
+    with _watched(spark, count, found, progress):
+        try:
+            table.write.option("mapreduce.fileoutputcommitter.algorithm.version", "2").parquet(
+                str(place)
+            )
+        except (PySparkException, Py4JError) as error:
+            raise SweepError(why(error)) from None
+
+
+def tasks_of(grid: Grid, done: bytearray, cores: int) -> list[tuple[int, int]]:
+    """Ranges of run numbers [first, end) of about equal cost, none without work."""
+    costs = [cost_of(cell) for cell in grid.cells]
+    count = len(costs) * len(grid.seeds)
+    whole = sum(costs[at % len(costs)] for at in range(count) if not is_set(done, at))
+    wanted = min(MAX_TASKS, max(cores * TASKS_A_CORE, round(whole / TASK_COST)))
+    share = whole / wanted
+    ranges = []
+    first, sum_ = 0, 0.0
+    for at in range(count):
+        if not is_set(done, at):
+            sum_ += costs[at % len(costs)]
+            if sum_ >= share * 0.999:
+                ranges.append((first, at + 1))
+                first, sum_ = at + 1, 0.0
+    if sum_:
+        ranges.append((first, count))
+    return ranges
+
+
+def cost_of(cell: Cell) -> float:
+    """About how many ms a run takes; only how it compares with other cells' matters."""
+    records = cell.rate_per_s * cell.duration_ms / 1_000
+    idle = cell.duration_ms / 1_000 * (0.3 + 0.2 * cell.brokers)
+    return 15 + idle + records * (0.03 + 0.02 * cell.replication_factor + 0.01 * cell.consumers)
+
+
+# ---------------------------------------------------------------------------------- the table
+
+
+def has_runs(out: str | os.PathLike[str]) -> bool:
+    """Whether a sweep has left a table there, with a file in it."""
+    return any(Path(out).glob("runs/*/*.parquet"))
+
+
+def table_of(spark: SparkSession, out: str | os.PathLike[str]) -> DataFrame:
+    """All runs in `out`, each (cell, seed) once, without those that ended with an error.
+    SweepError for a table of another version."""
+    files = str(Path(out) / "runs" / "*" / "*.parquet")
+    held = spark.read.parquet(files)
+    wanted = [column.split()[0] for column in SCHEMA.split(", ")]
+    missing = [name for name in wanted if name not in held.columns]
+    if missing:
+        raise SweepError(f"{out}: a table of another version: it has no column {missing[0]}")
+    other = held.where(held["format"] != FORMAT).select("format").head()
+    if other is not None:
+        raise SweepError(f"{out}: a table of version {other[0]}; this reads version {FORMAT}")
+    return held.select(*wanted).dropDuplicates(["cell", "seed", "outcome"])
+
+
+def done_runs(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> bytearray:
+    """A bit for each run number of the grid that has a row."""
+    count = len(grid.cells) * len(grid.seeds)
+    done = bytearray((count + 7) // 8)
+    if has_runs(out):
+        cells = {cell.key: at for at, cell in enumerate(grid.cells)}
+        seeds = {seed: at for at, seed in enumerate(grid.seeds)}
+        rows = table_of(spark, out).where(f"outcome != '{ERROR}'").select("cell", "seed")
+        for key, seed in rows.toLocalIterator():
+            if key in cells and seed in seeds:
+                set_bit(done, seeds[seed] * len(grid.cells) + cells[key])
+    return done
+
+
+def errors_of(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> Iterator[Any]:
+    """(cell, seed, error) of runs that ended with an error, and not otherwise since."""
+    from pyspark.sql import functions as F
+
+    keys = [cell.key for cell in grid.cells]
+    table = table_of(spark, out).where(F.col("cell").isin(keys))
+    good = table.where(f"outcome != '{ERROR}'").select("cell", "seed")
+    bad = table.where(f"outcome = '{ERROR}'").join(good, ["cell", "seed"], "left_anti")
+    yield from bad.select("cell", "seed", "error").orderBy("seed", "cell").toLocalIterator()
+
+
+# -------------------------------------------------------------------------- progress, failures
+
+
+class _watched:
+    """While it is entered, tells the progress by what Spark knows of its tasks."""
+
+    def __init__(self, spark: SparkSession, count: int, found: int, progress: Progress) -> None:
+        self._tracker = spark.sparkContext.statusTracker()
+        self._count, self._found, self._progress = count, found, progress
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        self._progress(self._found, self._count)
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(_POLL_S):
+            for stage in self._tracker.getActiveStageIds():
+                info = self._tracker.getStageInfo(stage)
+                if info is not None and info.numTasks:
+                    share = info.numCompletedTasks / info.numTasks
+                    left = self._count - self._found
+                    self._progress(self._found + round(left * share), self._count)
