@@ -81,7 +81,7 @@ def _run(
 
     context = spark.sparkContext
     ranges = tasks_of(grid, done, context.defaultParallelism)
-    cloudpickle.register_pickle_by_value(shipped)  # type: ignore[no-untyped-call]  # it has no types
+    cloudpickle.register_pickle_by_value(shipped)  # type: ignore[no-untyped-call]  # has no types
     work = shipped.player(
         "" if is_local(context.master or "") else ARCHIVE, context.broadcast(bytes(done)),
         context.broadcast(msgspec.json.encode(grid.cells)), context.broadcast(grid.seeds), play,
