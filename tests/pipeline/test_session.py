@@ -1,0 +1,107 @@
+"""What stands in the way of a Spark session is told in one line, and everything else works."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster.pipeline.session import why
+from cluster.runs.directory import write_run
+from cluster.scenario.model import Scenario
+from cluster.scenario.running import run_scenario
+
+SCENARIO = """
+name: short
+duration: 1s
+topology: {brokers: 1, topics: {orders: {partitions: 1, replication_factor: 1}}}
+workload: {producers: [{topic: orders, rate: 10}]}
+"""
+
+WITHOUT_PYSPARK = "import sys; sys.modules['pyspark'] = None; "
+MAIN = "from cluster.cli.main import main; main()"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    result = run_scenario(Scenario.parse(SCENARIO, "short.yaml"), "virtual")
+    return write_run(tmp_path_factory.mktemp("runs"), result.record())
+
+
+def kcluster(*words: str, env: dict[str, str] | None = None, before: str = "") -> tuple[int, str]:
+    """(exit code, stderr) of a command in a process of its own."""
+    ended = subprocess.run(
+        [sys.executable, "-c", before + MAIN, *words],
+        capture_output=True, text=True, timeout=60, env=env,
+    )  # fmt: skip
+    return ended.returncode, ended.stderr
+
+
+def without_java(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    return {**kept, "PATH": "", **more}
+
+
+def fake_java(parent: Path, version: str) -> str:
+    """A JAVA_HOME whose java only says which it is, as one that is too old for Spark would."""
+    java = parent / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\nexit 1\n")
+    java.chmod(0o755)
+    return str(parent)
+
+
+def test_session__without_java_one_line_says_how_to_get_it(run: Path) -> None:
+    code, told = kcluster("pipeline", "audit", str(run), env=without_java())
+    assert code == 2
+    assert told.startswith("kcluster: no Java found: Spark needs Java 17 or newer, as of `apt-get")
+    assert told.count("\n") == 1
+
+
+def test_session__an_old_java_is_named(run: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="pip install 'kcluster[spark]'")
+    env = {**os.environ, "JAVA_HOME": fake_java(tmp_path / "jdk", "11.0.2")}
+    code, told = kcluster("pipeline", "audit", str(run), env=env)
+    assert code == 2
+    assert told.startswith("kcluster: Java 11 found: Spark needs Java 17 or newer")
+    assert told.count("\n") == 1
+
+
+def test_session__without_pyspark_one_line_says_how_to_get_it(run: Path) -> None:
+    code, told = kcluster("pipeline", "audit", str(run), before=WITHOUT_PYSPARK)
+    assert (code, told) == (2, "kcluster: no pyspark found: pip install 'kcluster[spark]'\n")
+
+
+def test_session__without_pyspark_everything_else_works(run: Path) -> None:
+    assert kcluster("explain", str(run), before=WITHOUT_PYSPARK)[0] == 0
+    assert kcluster("pipeline", "--help", before=WITHOUT_PYSPARK)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("master", "reason"),
+    [
+        ("spark://127.0.0.1:1", "no Spark at spark://127.0.0.1:1: 127.0.0.1:1: Connection refused"),
+        ("lokal[2]", "no Spark at lokal[2]: a master is local[2], local[*], spark://host:7077, "),
+        ("local[two]", "no Spark at local[two]: a master is local[2], local[*], "),
+        ("spark://somewhere", "no Spark at spark://somewhere: no host:port in it"),
+    ],
+)
+def test_session__a_master_that_is_none_is_told_before_spark_waits_for_it(
+    run: Path, master: str, reason: str
+) -> None:
+    pytest.importorskip("pyspark", reason="pip install 'kcluster[spark]'")
+    code, told = kcluster("pipeline", "audit", str(run), "--master", master)
+    assert (code, told.count("\n")) == (2, 1)
+    assert told.startswith(f"kcluster: {reason}")
+
+
+def test_session__of_javas_stack_around_a_python_error_the_error_is_told() -> None:
+    told = (
+        "An error occurred while calling o51.parquet.\n: org.apache.spark.SparkException: Job"
+        ' aborted\n\tat x.y\nTraceback (most recent call last):\n  File "worker.py", line 9\n'
+        "    raise ValueError(seed)\nValueError: seed 7\n\n\tat org.apache.spark.api.python.Runner"
+    )
+    assert why(RuntimeError(told)) == "ValueError: seed 7"
