@@ -3,6 +3,9 @@
 #   docker run --rm -p 9092-9094:9092-9094 kcluster
 # A topology of one's own:
 #   docker run --rm -p 19092:19092 -v "$PWD/topology.yaml:/etc/kcluster/topology.yaml:ro" kcluster
+# With Spark and Java, for `kcluster pipeline` (docs/pipeline.md); what /work has outlives it:
+#   docker build -t kcluster-spark --target spark .
+#   docker run --rm -v "$PWD:/work" kcluster-spark sweep grid.yaml --out sweep
 # Clients outside connect to what a broker advertises, so publish each port under its own number;
 # `host` in the topology must be 0.0.0.0 in here, with `advertised` naming the machine as they see it.
 
@@ -18,6 +21,22 @@ COPY cluster ./cluster
 RUN PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt HATCH_BUILD_HOOK_ENABLE_MYPYC=1 \
     /opt/kcluster/bin/pip install .
 
+FROM build AS build-spark
+RUN PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt HATCH_BUILD_HOOK_ENABLE_MYPYC=1 \
+    /opt/kcluster/bin/pip install '.[spark]'
+
+FROM python:3.11-slim AS spark
+RUN apt-get update && apt-get install --yes --no-install-recommends default-jre-headless procps \
+ && rm -rf /var/lib/apt/lists/*
+COPY --from=build-spark /opt/kcluster /opt/kcluster
+ENV PATH=/opt/kcluster/bin:$PATH \
+    PYTHONUNBUFFERED=1
+# As root: it writes into a directory of yours, and Spark does not start for a user without a name.
+WORKDIR /work
+ENTRYPOINT ["kcluster", "pipeline"]
+CMD ["--help"]
+
+# The last stage is what a build without --target makes.
 FROM python:3.11-slim
 RUN useradd --system --uid 10001 --user-group --create-home --home-dir /var/lib/kcluster kcluster \
  && mkdir -p /etc/kcluster
