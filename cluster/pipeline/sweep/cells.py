@@ -10,19 +10,29 @@ that differ in durability settings meet the same failures, so they can be compar
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
 
 import yaml
+from msgspec import Struct
 
 from cluster.config.tree import from_python
-from cluster.pipeline.sweep.grid import NONE, Cell, Faults
+from cluster.pipeline.sweep.columns import NONE, Cell, Faults
 from cluster.scenario.loader import read_scenario
 from cluster.scenario.model import Scenario
 
 TOPIC: Final = "orders"
 PRODUCER: Final = "shop"
 CONSUMER: Final = "reader"
+
+
+class Failure(Struct, frozen=True, order=True):
+    """These brokers go down together, and are back after a time, or not (None)."""
+
+    at_ms: int
+    brokers: tuple[int, ...]
+    repair_ms: int | None
 
 
 def scenario_of(cell: Cell, seed: int, name: str = "sweep") -> Scenario:
@@ -58,83 +68,100 @@ def values_of(cell: Cell, seed: int, name: str) -> dict[str, Any]:
 
 
 def _topology(cell: Cell) -> dict[str, Any]:
-    config = {
+    of_brokers = {"replica.lag.time.max.ms": str(cell.replica_lag_ms)}
+    of_topic = {
         "min.insync.replicas": str(cell.min_insync_replicas),
         "unclean.leader.election.enable": "true" if cell.unclean_election else "false",
     }
     if cell.flush_messages != NONE:
-        config["flush.messages"] = str(cell.flush_messages)
+        of_topic["flush.messages"] = str(cell.flush_messages)
     if cell.flush_interval_ms != NONE:
-        config["flush.ms"] = str(cell.flush_interval_ms)
+        of_topic["flush.ms"] = str(cell.flush_interval_ms)
+        # Brokers look for what is due so often, by default never (LogManager.flushDirtyLogs).
+        of_brokers["log.flush.scheduler.interval.ms"] = str(cell.flush_interval_ms)
     brokers: Any = cell.brokers
-    if cell.racks:
+    if cell.racks and cell.rack_aware:
         numbers = range(1, cell.brokers + 1)
-        brokers = [{"id": at, "rack": f"rack{(at - 1) % cell.racks + 1}"} for at in numbers]
+        brokers = [{"id": at, "rack": _rack_of(cell, at)} for at in numbers]
     topic = {
         "partitions": cell.partitions, "replication_factor": cell.replication_factor,
-        "config": config,
+        "config": of_topic,
     }  # fmt: skip
-    return {
-        "brokers": brokers,
-        "config": {"replica.lag.time.max.ms": str(cell.replica_lag_ms)},
-        "topics": {TOPIC: topic},
-    }
+    return {"brokers": brokers, "config": of_brokers, "topics": {TOPIC: topic}}
+
+
+def _rack_of(cell: Cell, broker: int) -> str:
+    return f"rack{(broker - 1) * cell.racks // cell.brokers + 1}"
 
 
 def _steps(cell: Cell, seed: int) -> list[dict[str, Any]]:
     if isinstance(cell.faults, Faults):
         at = f"{cell.first_failure_ms}ms"
         return [{"at": at, "faults": json.loads(cell.faults.profile)}]
-    steps = []
-    for at_ms, broker, repair_ms in failures_of(cell, seed):
-        step: dict[str, Any] = {"at": f"{at_ms}ms"}
-        if cell.failure == "pause":
-            step["pause"] = str(broker)
-        else:
-            step["kill"] = {"brokers": str(broker), "how": cell.failure}
-        if repair_ms is not None:
-            step["for"] = f"{repair_ms}ms"
-        steps.append(step)
-    return steps
+    return [_step(cell, failure) for failure in failures_of(cell, seed)]
 
 
-def failures_of(cell: Cell, seed: int) -> list[tuple[int, int, int | None]]:
-    """(at_ms, broker, repaired after ms or None), by time: a broker that is away cannot fail."""
+def _step(cell: Cell, failure: Failure) -> dict[str, Any]:
+    at, brokers = f"{failure.at_ms}ms", ", ".join(map(str, failure.brokers))
+    repair = None if failure.repair_ms is None else f"{failure.repair_ms}ms"
+    if cell.failure == "pause":
+        step: dict[str, Any] = {"at": at, "pause": brokers}
+    elif cell.failure == "clean" and repair is not None:
+        # Its time away is from when it is down: handing over what it leads may take long.
+        return {"at": at, "restart": {"brokers": brokers, "how": "clean", "down": repair}}
+    else:
+        step = {"at": at, "kill": {"brokers": brokers, "how": cell.failure}}
+    return step if repair is None else {**step, "for": repair}
+
+
+def domains_of(cell: Cell) -> dict[str, tuple[int, ...]]:
+    """What fails together, by name."""
+    brokers = range(1, cell.brokers + 1)
+    if cell.failure_domain == "all":
+        return {"all": tuple(brokers)}
+    domains: dict[str, tuple[int, ...]] = {}
+    for broker in brokers:
+        name = str(broker) if cell.failure_domain == "broker" else _rack_of(cell, broker)
+        domains[name] = (*domains.get(name, ()), broker)
+    return domains
+
+
+def failures_of(cell: Cell, seed: int) -> list[Failure]:
+    """By time; a domain that is away cannot fail."""
+    domains = domains_of(cell)
     if isinstance(cell.mtbf_ms, int):
         return sorted(
             failure
-            for broker in range(1, cell.brokers + 1)
-            for failure in _of_broker(cell, cell.mtbf_ms, broker, Random(f"{seed}:{broker}"))
+            for name, brokers in domains.items()
+            for failure in _of_domain(cell, cell.mtbf_ms, brokers, Random(f"{seed}:{name}"))
         )
     rng = Random(f"{seed}")
-    span_ms = max(0, cell.duration_ms - cell.first_failure_ms)
+    span_ms = cell.duration_ms - cell.first_failure_ms
     times = sorted(
         cell.first_failure_ms + int(rng.random() * span_ms) for _ in range(cell.failures)
     )
-    away_until: dict[int, float] = {}
+    away_until: dict[str, float] = {}
     found = []
     for at_ms in times:
-        shuffled = sorted(range(1, cell.brokers + 1), key=lambda _: rng.random())
+        shuffled = sorted(domains, key=lambda _: rng.random())
         repair_ms = _repair(cell, rng)
-        up = [broker for broker in shuffled if away_until.get(broker, -1) < at_ms]
+        up = [name for name in shuffled if away_until.get(name, -1) < at_ms]
         if up:
             away_until[up[0]] = float("inf") if repair_ms is None else at_ms + repair_ms
-            found.append((at_ms, up[0], repair_ms))
+            found.append(Failure(at_ms, domains[up[0]], repair_ms))
     return found
 
 
-def _of_broker(
-    cell: Cell, mtbf_ms: int, broker: int, rng: Random
-) -> list[tuple[int, int, int | None]]:
-    found: list[tuple[int, int, int | None]] = []
+def _of_domain(
+    cell: Cell, mtbf_ms: int, brokers: tuple[int, ...], rng: Random
+) -> Iterator[Failure]:
     at_ms = cell.first_failure_ms + rng.expovariate(1 / mtbf_ms)
     while at_ms < cell.duration_ms:
         repair_ms = _repair(cell, rng)
-        found.append((int(at_ms), broker, repair_ms))
+        yield Failure(int(at_ms), brokers, repair_ms)
         if repair_ms is None:
-            break
+            return
         at_ms += repair_ms + 1 + rng.expovariate(1 / mtbf_ms)
-    return found
 
 
 def _repair(cell: Cell, rng: Random) -> int | None:

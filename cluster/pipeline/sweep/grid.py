@@ -1,7 +1,7 @@
 """A sweep's grid: a YAML file of settings with one value or several each, as cells.
 
-Owns: the columns, their kinds and defaults, reading a grid with every problem at its place, which
-combinations are left out.  Never: runs anything, knows Spark.
+Owns: reading a grid with every problem at its place, which combinations are left out, choosing
+cells and seeds by words.  Never: what a column is (columns.py), runs anything, knows Spark.
 Kafka: no counterpart.
 
     seeds: 100
@@ -14,42 +14,34 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import itertools
-import json
+import math
 import os
-from collections.abc import Iterable, Iterator
-from hashlib import blake2b
-from typing import Annotated, Any, Final
+from collections.abc import Iterable
+from typing import Any, Final
 
-import msgspec
 from msgspec import Struct, structs
 
-from cluster.config.problems import Problem, join, show, unknown
+from cluster.config.problems import MAX_SHOWN, Problem, join, show, unknown
 from cluster.config.reading import Reading, is_null, kind
-from cluster.config.tree import Items, Map, Node, Scalar, from_yaml
-from cluster.scenario.actions.faults import Faults as FaultsAction
-from cluster.scenario.fields import (
-    Flag,
-    Kind,
-    OneOf,
-    Schema,
-    Story,
-    Whole,
-    duration,
-    fields_of,
-    rate,
-    size,
-    text,
+from cluster.config.tree import Items, Map, Node, from_yaml
+from cluster.pipeline.sweep.columns import (
+    FAILURES,
+    NONE,
+    OF_FAILURES,
+    Cell,
+    contradictions,
+    words_of,
 )
-from cluster.scenario.profiles import find_profile
+from cluster.scenario.fields import Story, Whole, fields_of, text
 
 MAX_CELLS: Final = 10_000
+MAX_RUNS: Final = 10_000_000
+"""Cells times seeds: the driver keeps a bit for each."""
 MAX_BYTES: Final = 512 * 1024
 DEFAULT_SEEDS: Final = 100
 _KEYS: Final = ("name", "story", "seeds", "grid")
-_SEEDS: Final = Whole(1, 10_000_000)
+_SEEDS: Final = Whole(1, MAX_RUNS)
 _SEED: Final = Whole(0, 2**63 - 1)
-NONE: Final = "none"
-_PROFILE: Final = fields_of(FaultsAction)[0].kind
 
 
 class GridError(ValueError):
@@ -57,91 +49,10 @@ class GridError(ValueError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda p: (p.line, p.column)))
-        super().__init__("\n".join(map(str, self.problems)))
-
-
-class OrNone(Struct, frozen=True):
-    """A kind, or the word `none`."""
-
-    inner: Kind
-
-    def read(self, reading: Reading, node: Node, path: str) -> Any:
-        if isinstance(node, Scalar) and node.text == NONE:
-            return NONE
-        return self.inner.read(reading, node, path)
-
-    def schema(self) -> Schema:
-        return {"anyOf": [{"const": NONE}, self.inner.schema()]}
-
-
-class Faults(Struct, frozen=True):
-    """A fault profile: its name, and all of it as JSON, so that a cell needs no other file."""
-
-    name: str
-    profile: str
-
-
-class FaultsKind(Struct, frozen=True):
-    """A profile of random faults, as in scenarios; kept as it was written."""
-
-    def read(self, reading: Reading, node: Node, path: str) -> Faults | None:
-        before = len(reading.problems)
-        _PROFILE.read(reading, node, path)
-        if len(reading.problems) > before:
-            return None
-        if isinstance(node, Scalar):
-            file = find_profile(node.text or "", os.path.dirname(reading.source))
-            assert file is not None  # it was just read
-            with open(file, encoding="utf-8") as opened:
-                found, _ = from_yaml(opened.read(), file)
-            assert found is not None
-            return Faults(node.text or "", json.dumps(_plain(found)))
-        return Faults("inline", json.dumps(_plain(node)))
-
-    def schema(self) -> Schema:
-        return _PROFILE.schema()
-
-
-class Cell(Struct, frozen=True):
-    """One combination of settings; each field is a column, its key the name without the unit."""
-
-    brokers: Annotated[int, Whole(1, 99)] = 3
-    racks: Annotated[int, Whole(0, 99)] = 0
-    """Brokers lie in so many racks in turn; 0: they have none."""
-    partitions: Annotated[int, Whole(1, 1_000)] = 1
-    replication_factor: Annotated[int, Whole(1, 99)] = 3
-    min_insync_replicas: Annotated[int, Whole(1, 99)] = 1
-    acks: Annotated[str, OneOf("acks", ("0", "1", "all"))] = "all"
-    idempotent: Annotated[str | bool, OrNone(Flag())] = NONE
-    """none: as the Java client does by its other settings."""
-    unclean_election: Annotated[bool, Flag()] = False
-    flush_messages: Annotated[str | int, OrNone(Whole(1))] = NONE
-    flush_interval_ms: Annotated[str | int, OrNone(duration(1))] = NONE
-    replica_lag_ms: Annotated[int, duration(1)] = 30_000
-    """replica.lag.time.max.ms."""
-    failures: Annotated[int, Whole(0, 1_000)] = 0
-    """Exactly so many in a run, of brokers that are up, at times drawn from it."""
-    mtbf_ms: Annotated[str | int, OrNone(duration(1))] = NONE
-    """Each broker, by itself, fails after a time of this mean, drawn exponentially."""
-    repair_ms: Annotated[str | int, OrNone(duration(1))] = 10_000
-    """Mean time until it is back, drawn exponentially; none: it stays away until the run's end."""
-    failure: Annotated[str, OneOf("failure", ("kill", "power", "wipe", "clean", "pause"))] = "power"
-    first_failure_ms: Annotated[int, duration()] = 1_000
-    """Before this time nothing fails."""
-    faults: Annotated[str | Faults, OrNone(FaultsKind())] = NONE
-    rate_per_s: Annotated[float, rate()] = 10.0
-    size_bytes: Annotated[int, size(1, 1 << 20)] = 100
-    consumers: Annotated[int, Whole(0, 100)] = 1
-    duration_ms: Annotated[int, duration(1_000)] = 60_000
-
-    @property
-    def key(self) -> str:
-        """Its identity, by all that it is; the same in every grid and process."""
-        return blake2b(msgspec.json.encode(self), digest_size=8).hexdigest()
-
-    def columns(self) -> dict[str, str]:
-        """Every column as words."""
-        return {f.key: _words(f.name, getattr(self, f.name)) for f in fields_of(Cell)}
+        lines = [str(problem) for problem in self.problems[:MAX_SHOWN]]
+        if len(self.problems) > MAX_SHOWN:
+            lines.append(f"... and {len(self.problems) - MAX_SHOWN} more problems")
+        super().__init__("\n".join(lines))
 
 
 class Grid(Struct, frozen=True):
@@ -156,6 +67,8 @@ class Grid(Struct, frozen=True):
     left_out: int = 0
     """Combinations that cannot be: more replicas than brokers, more in sync than replicas."""
     source: str = ""
+    whys: tuple[str, ...] = ()
+    """Why they cannot, each once."""
 
     def title(self, at: int) -> str:
         """`replication_factor=3 min_insync_replicas=1`."""
@@ -220,13 +133,17 @@ def parse_grid(yaml_text: str, source: str = "grid.yaml") -> Grid:
     story = Story().read(reading, top["story"], "story") if "story" in top else None
     seeds = _seeds(reading, top.get("seeds"))
     columns = _columns(reading, top.get("grid"), node)
-    cells, left_out = _combined(reading, columns, top.get("grid"))
+    cells, whys = _combined(reading, columns, top.get("grid"))
+    if cells and not reading.problems:
+        _check_size(reading, len(cells), len(seeds), top.get("seeds") or node)
+        _check_failures(reading, cells, top["grid"])
     if reading.problems:
         raise GridError(reading.problems)
     keys = {field.name: field.key for field in fields_of(Cell)}
     varied = tuple(keys[name] for name, values in columns.items() if len(values) > 1)
     named = name or os.path.basename(source).rpartition(".")[0] or "grid"
-    return Grid(named, story or "", cells, varied, seeds, left_out, source)
+    each = tuple(dict.fromkeys(whys))
+    return Grid(named, story or "", cells, varied, seeds, len(whys), source, each)
 
 
 def with_seeds(grid: Grid, words: str) -> Grid:
@@ -234,16 +151,22 @@ def with_seeds(grid: Grid, words: str) -> Grid:
     if words.isdecimal():
         words = f"1..{words}"
     seeds: dict[int, None] = {}
+    most = MAX_RUNS // len(grid.cells)
     for part in words.split(","):
         first, dots, last = part.strip().partition("..")
         if not first.isdecimal() or not (last.isdecimal() or not dots):
             raise ValueError(f"{show(part)} is no seed; write 100, or 1..50,77")
-        for seed in range(int(first), int(last or first) + 1):
+        some = range(int(first), int(last or first) + 1)
+        if not some:
+            raise ValueError(f"{show(part)}: no seeds, no runs")
+        if some[-1] > _SEED.high:
+            raise ValueError(f"{show(part)}: {_SEED.high} is the last seed")
+        if some[-1] - some[0] >= most - len(seeds):
+            raise ValueError(f"{show(words)}: {_too_many(len(grid.cells))}")
+        for seed in some:
             if seed in seeds:
                 raise ValueError(f"seed {seed} twice")
             seeds[seed] = None
-    if not seeds:
-        raise ValueError(f"{show(words)}: no seeds, no runs")
     return structs.replace(grid, seeds=tuple(seeds))
 
 
@@ -291,7 +214,7 @@ def _columns(reading: Reading, node: Node | None, root: Map) -> dict[str, list[A
             where = join(path, number) if isinstance(entry.value, Items) else path
             value = known[key].kind.read(reading, item, where)
             if value is not None and value in values:
-                reading.wrong(item, where, f"{_words(known[key].name, value)} twice")
+                reading.wrong(item, where, f"{words_of(known[key].name, value)} twice")
             elif value is not None:
                 values.append(value)
         columns[known[key].name] = values
@@ -300,63 +223,43 @@ def _columns(reading: Reading, node: Node | None, root: Map) -> dict[str, list[A
 
 def _combined(
     reading: Reading, columns: dict[str, list[Any]], at: Node | None
-) -> tuple[tuple[Cell, ...], int]:
-    """All combinations that can be, and how many cannot."""
-    count = 1
-    for values in columns.values():
-        count *= len(values)
+) -> tuple[tuple[Cell, ...], list[str]]:
+    """All combinations that can be, and of each that cannot why."""
     if reading.problems or at is None:
-        return (), 0
+        return (), []
+    count = math.prod(len(values) for values in columns.values())
     if count > MAX_CELLS:
         reading.wrong(at, "grid", f"{count:,} cells; {MAX_CELLS:,} are the most")
-        return (), 0
+        return (), []
     cells: list[Cell] = []
     whys: list[str] = []
     for combination in itertools.product(*columns.values()):
         cell = Cell(**dict(zip(columns, combination, strict=True)))
-        why = next(_contradictions(cell), None)
+        why = next(contradictions(cell), None)
         if why is None:
             cells.append(cell)
         else:
             whys.append(why)
     if not cells:
         reading.wrong(at, "grid", f"no cell is left: {whys[0]}")
-    return tuple(cells), len(whys)
+    return tuple(cells), whys
 
 
-def _contradictions(cell: Cell) -> Iterator[str]:
-    if cell.replication_factor > cell.brokers:
-        yield f"{cell.replication_factor} replicas need as many brokers, not {cell.brokers}"
-    if cell.min_insync_replicas > cell.replication_factor:
-        yield f"{cell.min_insync_replicas} in sync of {cell.replication_factor} replicas"
-    if cell.racks > cell.brokers:
-        yield f"{cell.racks} racks with {cell.brokers} brokers"
-    ways = [cell.failures > 0, cell.mtbf_ms != NONE, cell.faults != NONE]
-    if sum(ways) > 1:
-        yield "failures, mtbf and faults are three ways to say what fails; one of them is enough"
-    if cell.idempotent is True and cell.acks != "all":
-        yield "an idempotent producer needs acks=all"
+def _check_size(reading: Reading, cells: int, seeds: int, at: Node) -> None:
+    if cells * seeds > MAX_RUNS:
+        reading.wrong(at, "seeds", f"{seeds:,} of them: {_too_many(cells)}")
 
 
-def _plain(node: Node) -> Any:
-    """A tree as Python values, numbers and flags as such."""
-    if isinstance(node, Map):
-        return {key: _plain(entry.value) for key, entry in node.entries.items() if key != "story"}
-    if isinstance(node, Items):
-        return [_plain(item) for item in node.items]
-    if node.text is None or node.quoted:
-        return node.text
-    if node.text in ("true", "false"):
-        return node.text == "true"
-    return int(node.text) if node.text.isdecimal() else node.text
+def _too_many(cells: int) -> str:
+    return f"{MAX_RUNS:,} runs are the most, {MAX_RUNS // cells:,} seeds of {cells:,} cells"
 
 
-def _words(field: str, value: Any) -> str:
-    """As in a file: `10s`, `none`, `true`."""
-    if isinstance(value, Faults):
-        return value.name
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if field.endswith("_ms") and isinstance(value, int):
-        return f"{value // 1000}s" if value % 1000 == 0 else f"{value}ms"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _check_failures(reading: Reading, cells: tuple[Cell, ...], node: Node) -> None:
+    """Columns that say how brokers fail, where none does."""
+    assert isinstance(node, Map)  # columns were read from it
+    if any(cell.failures or cell.mtbf_ms != NONE for cell in cells):
+        return
+    for key, entry in node.entries.items():
+        if key in OF_FAILURES:
+            ways = " or ".join(FAILURES)
+            reading.wrong(entry, join("grid", key), f"nothing fails so: there is no {ways}")

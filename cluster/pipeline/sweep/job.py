@@ -23,7 +23,8 @@ from msgspec import Struct
 
 from cluster.pipeline.session import ARCHIVE, is_local, why
 from cluster.pipeline.sweep import shipped
-from cluster.pipeline.sweep.grid import Cell, Grid
+from cluster.pipeline.sweep.columns import Cell
+from cluster.pipeline.sweep.grid import Grid
 from cluster.pipeline.sweep.runs import ERROR, FORMAT, SCHEMA
 from cluster.pipeline.sweep.worker import Play, is_set, set_bit
 

@@ -7,6 +7,7 @@ Kafka: no counterpart.
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from typing import Final
 
 from msgspec import Struct
@@ -15,23 +16,19 @@ from cluster.checkers.verdict import Verdict
 from cluster.clients.ledger import Outcome, Partition, Send
 from cluster.contract import Note
 from cluster.pipeline.sweep.cells import PRODUCER, scenario_of
-from cluster.pipeline.sweep.grid import Cell
+from cluster.pipeline.sweep.columns import Cell
 from cluster.scenario.running import RunResult, run_scenario
 from cluster.trace import kinds
 
 ERROR: Final = "error"
 """The outcome of a run that ended with an error of the program itself."""
-_BUGS: Final = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError,
-    ValueError, OSError,
-)  # fmt: skip
-
 FORMAT: Final = 1
 SCHEMA: Final = (
     "format int, cell string, seed long, outcome string, error string, sent long, acked long,"
     " lost long, failed long, unknown long, duplicated long, failures long, ran_ms long,"
-    " writes_unavailable_ms double, reads_unavailable_ms double, elected_ms array<long>,"
-    " acked_ms array<long>, ack_p50_ms double, ack_p99_ms double, trace_hash string, wall_ms double"
+    " writes_unavailable_ms double, reads_unavailable_ms double, noticed_ms array<long>,"
+    " elected_ms array<long>, acked_ms array<long>, ack_p50_ms double, ack_p99_ms double,"
+    " trace_hash string, wall_ms double"
 )
 """Of the table, as Spark's DDL; the fields of RunRow in order."""
 
@@ -57,10 +54,12 @@ class RunRow(Struct):
     writes_unavailable_ms: float = 0
     """Mean of the partitions."""
     reads_unavailable_ms: float = 0
+    noticed_ms: list[int] = []
+    """Of each leader that went down or was paused: until the controller fenced its broker."""
     elected_ms: list[int] = []
-    """Of each leader that went down: until another was elected."""
+    """The same, until the partition had a leader again."""
     acked_ms: list[int] = []
-    """The same, until the first ack by the new one."""
+    """The same, until the first ack by that one."""
     ack_p50_ms: float | None = None
     ack_p99_ms: float | None = None
     trace_hash: str = ""
@@ -68,12 +67,9 @@ class RunRow(Struct):
 
 
 def play(cell: Cell, seed: int) -> RunRow:
-    """Run it.  An error of the program itself is a row too: it must not take other runs along."""
+    """Run it."""
     began_s = time.perf_counter()
-    try:
-        row = row_of(cell, seed, run_scenario(scenario_of(cell, seed), "virtual", seed))
-    except _BUGS as error:
-        row = RunRow(FORMAT, cell.key, seed, ERROR, f"{type(error).__name__}: {error}")
+    row = row_of(cell, seed, run_scenario(scenario_of(cell, seed), "virtual", seed))
     row.wall_ms = (time.perf_counter() - began_s) * 1_000
     return row
 
@@ -85,7 +81,7 @@ def row_of(cell: Cell, seed: int, result: RunResult) -> RunRow:
     latencies = sorted(
         send.ended_ms - send.sent_ms for send in sends if send.outcome is Outcome.ACKED
     )
-    elected, acked = failovers(notes, sends)
+    noticed, elected, acked = failovers(notes, sends)
     told = "; ".join(result.failures) if result.has_problems else ""
     lost = [x for x in verdict.anomalies if x.name == "lost-write" and x.client == PRODUCER]
     return RunRow(
@@ -95,48 +91,58 @@ def row_of(cell: Cell, seed: int, result: RunResult) -> RunRow:
         sum(note.kind in (kinds.BROKER_DOWN, kinds.BROKER_PAUSED) for note in notes),
         verdict.ended_ms - verdict.began_ms,
         _unavailable(verdict, "writes", cell), _unavailable(verdict, "reads", cell),
-        elected, acked, _quantile(latencies, 0.5), _quantile(latencies, 0.99), result.trace_hash,
+        noticed, elected, acked, _quantile(latencies, 0.5), _quantile(latencies, 0.99),
+        result.trace_hash,
     )  # fmt: skip
 
 
-def failovers(notes: list[Note], sends: list[Send]) -> tuple[list[int], list[int]]:
-    """In ms after a leader's broker went down: its successor's election; the first ack of a record
-    after that."""
+def failovers(notes: list[Note], sends: list[Send]) -> tuple[list[int], list[int], list[int]]:
+    """In ms after a leader's broker went down: the controller fences it (not where the broker was
+    back before); the election that ends it, of another or, where nobody else could be, of the same;
+    the first ack of a record after that."""
     down: dict[int, int] = {}
+    fenced: dict[int, int] = {}
+    offline: dict[Partition, int] = {}
     elections: list[tuple[Partition, int, int]] = []
+    noticed: list[int] = []
     for note in notes:
         data = note.data
-        if note.kind == kinds.BROKER_DOWN:
+        if note.kind in (kinds.BROKER_DOWN, kinds.BROKER_PAUSED):
             down[int(data["broker"])] = note.at_ms
+            fenced.pop(int(data["broker"]), None)
+        elif note.kind == kinds.BROKER_FENCED:
+            fenced.setdefault(int(data["broker"]), note.at_ms)
         elif note.kind == kinds.BROKER_UNFENCED:
             down.pop(int(data["broker"]), None)
-        elif note.kind == kinds.LEADER_ELECTED:
-            old, new = int(data["old"]), int(data["new"])
-            if old in down and new >= 0 and new != old and not note.subject.startswith("__"):
-                partition = (str(data["topic"]), int(data["partition"]))
-                elections.append((partition, down[old], note.at_ms))
-    first = [_first_ack(sends, partition, at_ms) for partition, _, at_ms in elections]
-    return (
-        [at_ms - down_ms for _, down_ms, at_ms in elections],
-        [
-            acked_ms - down_ms
-            for (_, down_ms, _), acked_ms in zip(elections, first, strict=True)
-            if acked_ms is not None
-        ],
-    )
+        elif note.kind in (kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE):
+            partition, old = (str(data["topic"]), int(data["partition"])), int(data["old"])
+            since_ms = offline.pop(partition, None) if old < 0 else down.get(old)
+            if since_ms is None or data["new"] == old or note.subject.startswith("__"):
+                continue
+            if old in fenced:
+                noticed.append(fenced[old] - since_ms)
+            if note.kind == kinds.PARTITION_OFFLINE:
+                offline[partition] = since_ms
+            else:
+                elections.append((partition, since_ms, note.at_ms))
+    acks = _acks_of(sends)
+    first = []
+    for partition, down_ms, at_ms in elections:
+        times = acks.get(partition, [])
+        at = bisect_left(times, at_ms)
+        first += [time_ms - down_ms for time_ms in times[at : at + 1]]
+    return noticed, [at_ms - down_ms for _, down_ms, at_ms in elections], first
 
 
-def _first_ack(sends: list[Send], partition: Partition, from_ms: int) -> int | None:
-    return min(
-        (
-            send.ended_ms
-            for send in sends
-            if send.ended_ms >= from_ms
-            and send.partition == partition
-            and send.outcome is Outcome.ACKED
-        ),
-        default=None,
-    )
+def _acks_of(sends: list[Send]) -> dict[Partition, list[int]]:
+    """When records were acked, by partition, in order."""
+    acks: dict[Partition, list[int]] = {}
+    for send in sends:
+        if send.outcome is Outcome.ACKED and send.partition is not None:
+            acks.setdefault(send.partition, []).append(send.ended_ms)
+    for times in acks.values():
+        times.sort()
+    return acks
 
 
 def _unavailable(verdict: Verdict, kind: str, cell: Cell) -> float:
