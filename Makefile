@@ -29,6 +29,7 @@ COMPILED := build/compiled
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/runtime tests/network \
   tests/drivers tests/checkers tests/property tests/clients tests/cli tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
+CONNECTOR_JARS := build/connector-jars
 TOOLS_TESTS := tests/compat/kafka_tools
 BUILD ?= compiled
 MEASURED = $(if $(filter pure,$(BUILD)),.,$(COMPILED):.)
@@ -83,16 +84,24 @@ compare: $(VENV)/.dev
 tools: $(VENV)/.dev $(KAFKA_LIBS)
 	@$(BIN)/python -m pytest $(TOOLS_TESTS) $(ARGS)
 
-# Where Java is at hand pytest tries Kafka's tools; where it is not, or the jars do not come, that is
-# said, and is no failure.
+# Where Java is at hand pytest tries Kafka's tools and Spark's connector; where it is not, or the jars
+# do not come, that is said, and is no failure.
 jars:
 	@if ! command -v java >/dev/null 2>&1 || ! command -v mvn >/dev/null 2>&1; then \
-	  echo "make: no Java or no Maven here: Kafka's own tools are not tried"; \
-	elif ! $(MAKE) --no-print-directory $(KAFKA_LIBS); then \
-	  echo "make: the jars of Kafka's tools could not be fetched: they are not tried"; fi
+	  echo "make: no Java or no Maven here: Kafka's own tools and connector are not tried"; \
+	else \
+	  $(MAKE) --no-print-directory $(KAFKA_LIBS) || \
+	    echo "make: the jars of Kafka's tools could not be fetched: they are not tried"; \
+	  $(MAKE) --no-print-directory $(CONNECTOR_JARS) || \
+	    echo "make: the jars of Spark's Kafka connector could not be fetched: it is not tried"; fi
 
 $(KAFKA_LIBS): tests/compat/kafka_tools/pom.xml
 	@echo "Fetching Kafka's tools (55 MB); this once." >&2
+	@mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
+	@touch $@
+
+$(CONNECTOR_JARS): tests/pipeline/connector/pom.xml
+	@echo "Fetching Spark's Kafka connector (10 MB); this once." >&2
 	@mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
 	@touch $@
 
