@@ -47,7 +47,7 @@ _SETTINGS: Final = {
 _LOCAL: Final = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
 _STANDALONE: Final = re.compile(r"([^:,/]+):(\d+)")
 _CONNECT_S: Final = 5
-_KNOWN: Final = ("local", "spark://", "yarn", "k8s://")
+_KNOWN: Final = ("local", "local-cluster[", "spark://", "yarn", "k8s://")
 
 
 class SessionError(Exception):

@@ -6,20 +6,23 @@ Kafka: no counterpart.
 The table is `OUT/runs/<sweep>/*.parquet`: each start of a sweep has its own directory, each task
 commits one file by renaming it when it is done (FileOutputCommitter, algorithm 2).  So whatever
 dies, what is there is whole; what is missing is run at the next start; what was committed twice, by
-a task whose end was not heard of, is the same row twice and counts once.
+a task whose end was not heard of, is the same row twice and counts once.  OUT must be a directory
+that the driver and all executors see.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from cluster.pipeline.session import ARCHIVE, is_local, why
 from cluster.pipeline.sweep import shipped
@@ -37,6 +40,9 @@ MAX_TASKS: Final = 4_000
 TASKS_A_CORE: Final = 8
 """At least: so that the last tasks leave no core idle for long."""
 _POLL_S: Final = 0.3
+_MAGIC: Final = b"PAR1"
+"""A Parquet file begins and ends with it."""
+_GLOB: Final = re.compile(r"([\\{}\[\]*?])")
 
 Progress = Callable[[int, int], None]
 """(runs that are done, runs in all)."""
@@ -54,6 +60,8 @@ class Swept(Struct):
     found: int
     played: int
     wall_s: float
+    problems: list[str] = field(default_factory=list)
+    """Files that could not be used, a line each."""
 
 
 def sweep(
@@ -61,24 +69,26 @@ def sweep(
     progress: Progress = lambda done, all_: None, play: Play | None = None,
 ) -> Swept:  # fmt: skip
     """Run what is missing of the grid in `out`.  `play`: what runs one (cell, seed) instead of
-    runs.play; it must be importable at the workers."""
+    runs.play; it must be importable at the workers.  SweepError."""
     began_s = time.monotonic()
-    done = done_runs(spark, grid, out)
-    count = len(grid.cells) * len(grid.seeds)
-    found = sum(byte.bit_count() for byte in done)
-    if found < count:
-        _run(spark, grid, Path(out), done, found, progress, play)
+    problems = _set_aside(Path(out))
+    with in_one_line():
+        done = done_runs(spark, grid, out)
+        count = len(grid.cells) * len(grid.seeds)
+        found = sum(byte.bit_count() for byte in done)
+        if found < count:
+            _run(spark, grid, Path(out), done, found, progress, play)
+    if not has_runs(out):
+        raise SweepError(f"{out}: the workers' files are not here: it must be seen by all of them")
     progress(count, count)
-    return Swept(count, found, count - found, time.monotonic() - began_s)
+    return Swept(count, found, count - found, time.monotonic() - began_s, problems)
 
 
 def _run(
     spark: SparkSession, grid: Grid, out: Path, done: bytearray, found: int, progress: Progress,
     play: Play | None,
 ) -> None:  # fmt: skip
-    from py4j.protocol import Py4JError
     from pyspark import cloudpickle
-    from pyspark.errors import PySparkException
 
     context = spark.sparkContext
     ranges = tasks_of(grid, done, context.defaultParallelism)
@@ -91,33 +101,34 @@ def _run(
     table = spark.createDataFrame(rows, SCHEMA, verifySchema=False)
     place = out / "runs" / f"{time.time_ns():020}"
     count = len(grid.cells) * len(grid.seeds)
+    committer = ("mapreduce.fileoutputcommitter.algorithm.version", "2")
     with _watched(spark, count, found, progress):
-        try:
-            table.write.option("mapreduce.fileoutputcommitter.algorithm.version", "2").parquet(
-                str(place)
-            )
-        except (PySparkException, Py4JError) as error:
-            raise SweepError(why(error)) from None
+        table.write.option(*committer).parquet(str(place))
 
 
 def tasks_of(grid: Grid, done: bytearray, cores: int) -> list[tuple[int, int]]:
-    """Ranges of run numbers [first, end) of about equal cost, none without work."""
+    """Ranges of run numbers [first, end) of about equal cost, none without work; those with a run
+    that costs more by itself come first, so that none of them is the last one still going on."""
     costs = [cost_of(cell) for cell in grid.cells]
     count = len(costs) * len(grid.seeds)
     whole = sum(costs[at % len(costs)] for at in range(count) if not is_set(done, at))
     wanted = min(MAX_TASKS, max(cores * TASKS_A_CORE, round(whole / TASK_COST)))
     share = whole / wanted
-    ranges = []
+    ranges: list[tuple[int, int]] = []
+    weights: list[float] = []
     first, sum_ = 0, 0.0
     for at in range(count):
         if not is_set(done, at):
             sum_ += costs[at % len(costs)]
             if sum_ >= share * 0.999:
                 ranges.append((first, at + 1))
+                weights.append(sum_)
                 first, sum_ = at + 1, 0.0
     if sum_:
         ranges.append((first, count))
-    return ranges
+        weights.append(sum_)
+    order = sorted(range(len(ranges)), key=lambda at: weights[at] < 2 * share)
+    return [ranges[at] for at in order]
 
 
 def cost_of(cell: Cell) -> float:
@@ -138,7 +149,7 @@ def has_runs(out: str | os.PathLike[str]) -> bool:
 def table_of(spark: SparkSession, out: str | os.PathLike[str]) -> DataFrame:
     """All runs in `out`, each (cell, seed) once, without those that ended with an error.
     SweepError for a table of another version."""
-    files = str(Path(out) / "runs" / "*" / "*.parquet")
+    files = str(Path(_GLOB.sub(r"\\\1", os.fspath(out))) / "runs" / "*" / "*.parquet")
     held = spark.read.parquet(files)
     wanted = [column.split()[0] for column in SCHEMA.split(", ")]
     missing = [name for name in wanted if name not in held.columns]
@@ -148,6 +159,21 @@ def table_of(spark: SparkSession, out: str | os.PathLike[str]) -> DataFrame:
     if other is not None:
         raise SweepError(f"{out}: a table of version {other[0]}; this reads version {FORMAT}")
     return held.select(*wanted).dropDuplicates(["cell", "seed", "outcome"])
+
+
+def _set_aside(out: Path) -> list[str]:
+    """Rename files that are cut short, as by a full disk: Spark would read none for one of them."""
+    problems = []
+    for file in sorted(out.glob("runs/*/*.parquet")):
+        with open(file, "rb") as opened:
+            is_whole = opened.read(len(_MAGIC)) == _MAGIC
+            is_whole &= opened.seek(0, os.SEEK_END) >= 3 * len(_MAGIC)
+            opened.seek(-min(len(_MAGIC), opened.tell()), os.SEEK_END)
+            is_whole &= opened.read() == _MAGIC
+        if not is_whole:
+            file.rename(f"{file}.broken")
+            problems.append(f"{file}: no whole Parquet file, now *.broken; its runs are run again")
+    return problems
 
 
 def done_runs(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> bytearray:
@@ -165,17 +191,31 @@ def done_runs(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> b
 
 
 def errors_of(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> Iterator[Any]:
-    """(cell, seed, error) of runs that ended with an error, and not otherwise since."""
+    """(cell, seed, error) of the grid's runs that ended with an error, and not otherwise since."""
     from pyspark.sql import functions as F
 
     keys = [cell.key for cell in grid.cells]
+    seeds = frozenset(grid.seeds)
     table = table_of(spark, out).where(F.col("cell").isin(keys))
     good = table.where(f"outcome != '{ERROR}'").select("cell", "seed")
     bad = table.where(f"outcome = '{ERROR}'").join(good, ["cell", "seed"], "left_anti")
-    yield from bad.select("cell", "seed", "error").orderBy("seed", "cell").toLocalIterator()
+    rows = bad.select("cell", "seed", "error").orderBy("seed", "cell").toLocalIterator()
+    yield from (row for row in rows if row["seed"] in seeds)
 
 
 # -------------------------------------------------------------------------- progress, failures
+
+
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """What Spark raises in here as a SweepError."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise SweepError(why(error)) from None
 
 
 class _watched:
