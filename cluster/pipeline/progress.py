@@ -1,0 +1,120 @@
+"""How far a job on Spark is, as one bar on a terminal; nothing where nobody looks.
+
+Owns: the bar, asking Spark how many of its tasks are done.  Never: starts or ends a job, prints a
+line that stays.
+Kafka: no counterpart.
+
+    with Progress("sends.jsonl", spark) as progress:  # tasks of whatever runs
+        ...
+        progress.part("traces")
+    with Progress("runs", spark, done=found, total=count):  # tasks stand for what is missing
+    with Progress("records") as progress:  # by hand
+        progress.update(done, total)
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+POLL_S: Final = 0.3
+
+
+class Progress:
+    """A bar while it is entered.  `spark`: whose tasks are watched, None for none; `done`, `total`:
+    what its tasks stand for, None for the tasks themselves; `unit`: the word behind the counts;
+    `console`: where to, None for stderr, and then only if that is a terminal."""
+
+    def __init__(
+        self, what: str, spark: SparkSession | None = None, *, done: int = 0,
+        total: int | None = None, unit: str = "", console: Console | None = None,
+    ) -> None:  # fmt: skip
+        self._what = what
+        self._spark = spark
+        self._found = self._done = done
+        self._wanted = self._total = total
+        self._unit = unit or ("tasks" if total is None and spark is not None else "")
+        self._console = console
+        self._bar: Bar | None = None
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Progress:
+        if self._console is None and not sys.stderr.isatty():
+            return self
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[counts]}"),
+            TimeElapsedColumn(), console=self._console or Console(stderr=True), transient=True,
+        )  # fmt: skip
+        self._task = self._bar.add_task(self._what, total=None, counts="")
+        self._bar.start()
+        self._show()
+        if self._spark is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        if self._bar is None:
+            return
+        self._is_over.set()
+        if self._spark is not None:
+            self._thread.join()
+        self._bar.stop()
+        self._bar = None
+
+    def part(self, what: str) -> None:
+        """The job's next part, by its name."""
+        self._what = what
+        self._done, self._total = self._found, self._wanted
+        self._show()
+
+    def update(self, done: int, total: int | None = None) -> None:
+        """So much is done, as the caller knows it; `total`: None where nobody knows."""
+        self._done, self._total = done, total
+        self._show()
+
+    def _show(self) -> None:
+        if self._bar is None:
+            return
+        of = "" if self._total is None else f" of {self._total:,}"
+        counts = f"{self._done:,}{of} {self._unit}".rstrip() if self._done or of else ""
+        self._bar.update(
+            self._task, description=self._what, completed=self._done, total=self._total,
+            counts=counts, refresh=True,
+        )  # fmt: skip
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(POLL_S):
+            assert self._spark is not None
+            done, all_ = tasks_of(self._spark)
+            if all_ and self._wanted is None:
+                self.update(done, all_)
+            elif all_ and self._wanted is not None:
+                share = (self._wanted - self._found) * done // all_
+                self.update(max(self._done, self._found + share), self._wanted)
+
+
+def tasks_of(spark: SparkSession) -> tuple[int, int]:
+    """(done, all) of the stages that run now; (0, 0) between them.  All jobs of the session."""
+    done = all_ = 0
+    tracker = spark.sparkContext.statusTracker()
+    for stage in tracker.getActiveStageIds():
+        info = tracker.getStageInfo(stage)
+        if info is not None:
+            done += info.numCompletedTasks
+            all_ += info.numTasks
+    return done, all_

@@ -1,0 +1,44 @@
+"""A bar on a terminal tells how far a job is; elsewhere there is none."""
+
+from __future__ import annotations
+
+from io import StringIO
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from cluster.pipeline.progress import Progress, tasks_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_progress__a_terminal_is_told_and_nothing_stays(spark: SparkSession) -> None:
+    out = StringIO()
+    console = Console(file=out, force_terminal=True, width=100)
+    with Progress("runs", spark, done=2, total=10, unit="runs", console=console) as progress:
+        progress.part("last runs")
+        progress.update(9, 10)
+    told = out.getvalue()
+    assert "2 of 10 runs" in told
+    assert "9 of 10 runs" in told
+    assert "last runs" in told
+    assert told.endswith("\x1b[2K")  # the line is erased
+
+
+def test_progress__no_terminal_is_told_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress("runs", total=10) as progress:
+        progress.update(3, 10)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress__tasks_are_counted_while_they_run(spark: SparkSession) -> None:
+    job = Thread(target=spark.range(60_000_000, numPartitions=7).selectExpr("max(id)").collect)
+    job.start()
+    seen = set()
+    while job.is_alive():
+        seen.add(tasks_of(spark))
+    assert any(tasks == 7 and done < 7 for done, tasks in seen)
+    assert tasks_of(spark) == (0, 0)
