@@ -87,7 +87,10 @@ def _topology(cell: Cell) -> dict[str, Any]:
         "partitions": cell.partitions, "replication_factor": cell.replication_factor,
         "config": of_topic,
     }  # fmt: skip
-    return {"brokers": brokers, "config": of_brokers, "topics": {TOPIC: topic}}
+    return {
+        "brokers": brokers, "config": of_brokers, "topics": {TOPIC: topic},
+        "network": {"default_latency_ms": cell.latency_ms},
+    }  # fmt: skip
 
 
 def _rack_of(cell: Cell, broker: int) -> str:

@@ -1,6 +1,6 @@
 """A sweep's table as one row for each cell, and as two cells beside each other.
 
-Owns: the sums over runs, done by Spark.  Never: the formulas (estimates.py), words (sweep_report).
+Owns: the sums over runs, done by Spark.  Never: the formulas (estimates.py), words (report.py).
 Kafka: no counterpart.
 """
 
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from cluster.pipeline.sweep.estimates import (
+    BILLION,
     Interval,
+    a_year,
     clopper_pearson,
     exact_sign_test,
     per_billion,
     ratio_error,
-    seconds_a_year,
     wilson,
 )
 from cluster.pipeline.sweep.grid import Grid
@@ -59,8 +60,10 @@ class Summed(Struct):
     """Median of the runs' medians."""
     ack_p99_ms: float | None = None
     """Median of the runs' 99th percentiles."""
+    noticed: tuple[float, ...] = ()
+    """From a leader's going down to its broker's fencing, where it was not back before."""
     elected: tuple[float, ...] = ()
-    """From a leader's going down to its successor's election."""
+    """The same, to its successor's election."""
     first_ack: tuple[float, ...] = ()
     """The same, to the first ack by the successor."""
 
@@ -87,16 +90,23 @@ class Summed(Struct):
         error = ratio_error(
             self.runs, self.lost, self.acked, self.lost_lost, self.lost_acked, self.acked_acked
         )
-        return error * 1_000_000_000
+        return error * BILLION
 
-    def a_year(self, kind: str) -> float:
-        """Unavailable seconds of a year, of `writes` or `reads`."""
-        return seconds_a_year(self.writes_ms if kind == "writes" else self.reads_ms, self.ran_ms)
+    def unavailable_s(self, kind: str) -> float:
+        """Of all runs, of `writes` or `reads`."""
+        return (self.writes_ms if kind == "writes" else self.reads_ms) / 1_000
 
-    def a_failure(self, kind: str) -> float:
-        """Unavailable seconds for each failure."""
-        whole_ms = self.writes_ms if kind == "writes" else self.reads_ms
-        return whole_ms / 1_000 / self.failures if self.failures else 0.0
+    def a_failure_s(self, kind: str) -> float:
+        """Unavailable seconds for each failure of a broker."""
+        return self.unavailable_s(kind) / self.failures if self.failures else 0.0
+
+    def a_year_s(self, kind: str, brokers: int, mtbf_ms: float) -> float:
+        """Unavailable seconds of a year with so many brokers, each failing once in `mtbf_ms`."""
+        return a_year(self.unavailable_s(kind), self.failures, brokers, mtbf_ms)
+
+    def losses_a_year(self, brokers: int, mtbf_ms: float) -> float:
+        """How often a year something is lost; a run with a loss counts as one."""
+        return a_year(self.losses, self.failures, brokers, mtbf_ms)
 
 
 class Pair(Struct, frozen=True):
@@ -117,11 +127,11 @@ def summarize(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> l
     """Each cell of the grid, in its order; those without a run too."""
     runs = good_runs(spark, grid, out)
     found = {row["cell"]: row.asDict() for row in _sums(runs).toLocalIterator()}
-    elected = _percentiles_of(runs, "elected_ms")
-    first_ack = _percentiles_of(runs, "acked_ms")
+    steps = ("noticed_ms", "elected_ms", "acked_ms")
+    noticed, elected, first_ack = (_percentiles_of(runs, step) for step in steps)
     return [
         Summed(
-            **found.get(cell.key, {"cell": cell.key}),
+            **found.get(cell.key, {"cell": cell.key}), noticed=noticed.get(cell.key, ()),
             elected=elected.get(cell.key, ()), first_ack=first_ack.get(cell.key, ()),
         )
         for cell in grid.cells
