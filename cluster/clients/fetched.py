@@ -91,7 +91,7 @@ def open_records(data: Any, offset: int, read_committed: bool, check_crcs: bool)
     """
     records = data.records
     batches: list[Batch] = records if isinstance(records, list) else _parsed(records, check_crcs)
-    aborted = _Aborted(data.aborted_transactions) if read_committed else None
+    aborted = Aborted(data.aborted_transactions) if read_committed else None
     segments: list[Segment] = []
     for batch in batches:
         if batch.last_offset < offset:
@@ -120,7 +120,7 @@ def _parsed(records: Any, check_crcs: bool) -> list[Batch]:
     return batches
 
 
-class _Aborted:
+class Aborted:
     """Which producers' transactions are aborted, from batch to batch."""
 
     def __init__(self, transactions: list[Any] | None) -> None:

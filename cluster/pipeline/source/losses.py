@@ -93,7 +93,7 @@ def decide(wanted: Wanted, log: LogNow | None) -> Decision:
         lost.append(_lost(wanted, log.epoch_end, start - 1, why))
         start = max(log.epoch_end, log.start)
     elif start > log.end:
-        why = f"the log was cut off, it ends at {log.end} now"
+        why = f"the log ends at {log.end} now"
         last = start - 1 if wanted.until is None else max(wanted.until, start) - 1
         return Decision(log.end, (_lost(wanted, log.end, last, why),))
     elif start < log.start:
@@ -104,7 +104,7 @@ def decide(wanted: Wanted, log: LogNow | None) -> Decision:
         start = log.start
     if wanted.until is not None and wanted.until > max(log.end, start):
         first = max(log.end, start)
-        why = f"the log was cut off, it ends at {log.end} now"
+        why = f"the log ends at {log.end} now"
         lost.append(_lost(wanted, first, wanted.until - 1, why))
     return Decision(start, tuple(lost))
 
