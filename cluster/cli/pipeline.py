@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 VERBS: Final = {
+    "ingest": "Topics of a running cluster to a table, each record exactly once.",
     "audit": "The fate of every record of many runs: lost, duplicated, reordered, late, and why.",
     "sweep": "What durability settings cost: a grid of them, many seeds each.",
     "replay": "A run of a sweep as a scenario file: its cell and its seed.",

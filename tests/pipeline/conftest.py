@@ -5,10 +5,12 @@ Owns: its settings, skipping without Java.  Never: stops it (others may use the 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster.pipeline.ingest.jars import jar_settings
 from cluster.pipeline.session import has_java, open_session
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
 }
+JARS = Path(__file__).parents[2] / "build/connector-jars"
+"""Of the official Kafka connector: `make jars`."""
 
 
 @pytest.fixture(scope="session")
@@ -26,4 +30,5 @@ def spark() -> SparkSession:
     pytest.importorskip("pyspark", reason="pip install 'kcluster[spark]'")
     if not has_java():
         pytest.skip("Spark needs Java 17 or newer")
-    return open_session("local[2]", SETTINGS)
+    jars = jar_settings(str(JARS)) if JARS.is_dir() else {}
+    return open_session("local[2]", {**SETTINGS, **jars})
