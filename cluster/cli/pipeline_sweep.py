@@ -2,17 +2,20 @@
 
 Owns: options, progress, files of the report, how bad input is told.  Never: runs
 (pipeline/sweep/job.py).
-Exit: 0 done, 1 some runs ended with an error, 2 bad input.
+Exit: 0 done, 1 some runs ended with an error, 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import logging
 import shlex
+import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
@@ -25,7 +28,11 @@ if TYPE_CHECKING:
     from cluster.pipeline.sweep.summary import Summed
 
 
-@click.command("sweep", help="What durability settings cost: a grid of them, many seeds each.")
+_SHOWN_ERRORS: Final = 20
+_INTERRUPTED: Final = 130
+
+
+@click.command("sweep")
 @click.argument("file", metavar="GRID.yaml")
 @click.option("--seeds", metavar="N", help="So many seeds, or some: 1..50,77; else the grid's.")
 @click.option("--out", metavar="DIR", default="sweep", show_default=True, help="Where to.")
@@ -33,16 +40,40 @@ if TYPE_CHECKING:
 @click.option(
     "--compare", nargs=2, metavar="A B", help="Two cells: by number, or acks=all,brokers=3."
 )
+@click.option(
+    "--mtbf-days", metavar="DAYS", type=click.FloatRange(min=0, min_open=True), default=365.25,
+    show_default=True, help="Of a broker, in life: for losses and unavailable seconds a year.",
+)  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Spark's own warnings too.")
 def command(
     file: str, seeds: str | None, out: str, master: str, compare: tuple[str, str] | None,
-    verbose: bool,
+    mtbf_days: float, verbose: bool,
 ) -> None:  # fmt: skip
-    """What DIR already has is not run again."""
+    r"""What durability settings cost: a grid of them, many seeds each.
+
+    \b
+    seeds: 100
+    grid:
+      replication_factor: 3
+      min_insync_replicas: [1, 2]
+      failures: 2
+      failure_domain: [broker, all]
+
+    Each combination is a cell, each (cell, seed) one run in virtual time. Columns: brokers, racks,
+    rack_aware, partitions, replication_factor, min_insync_replicas, acks, idempotent,
+    unclean_election, flush_messages, flush_interval, replica_lag; failures (so many a run), mtbf
+    or faults (a profile), failure (kill, power, wipe, clean, pause), failure_domain (broker, rack,
+    all), repair, first_failure; rate, size, consumers, duration.
+
+    DIR keeps the runs as they end, and the report. Whatever ends this command, the same one goes
+    on: what DIR already has is not run again, but for runs that ended with an error.
+    """
     from cluster.pipeline.session import SessionError, open_session
-    from cluster.pipeline.sweep.job import SweepError
+    from cluster.pipeline.sweep.job import SweepError, in_one_line
 
     grid = read_grid(file, seeds)
+    if grid.left_out:
+        print(f"left out, as they cannot be: {grid.left_out} combinations: {grid.whys[0]}")
     try:
         pair = None if compare is None else (grid.find(compare[0]), grid.find(compare[1]))
         Path(out).mkdir(parents=True, exist_ok=True)
@@ -51,10 +82,21 @@ def command(
         refuse(str(error))
     except OSError as error:
         refuse(f"{error.filename}: {error.strerror}")
+    signal.signal(signal.SIGINT, _interrupt)
     try:
-        _sweep(spark, grid, out, pair)
+        with in_one_line():
+            _sweep(spark, grid, out, pair, mtbf_days * 86_400_000)
     except SweepError as error:
         refuse(str(error))
+    except KeyboardInterrupt:
+        print(f"kcluster: interrupted; the same command goes on from {out}", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
+
+
+def _interrupt(signum: int, frame: object) -> NoReturn:
+    """Instead of pyspark's handler, which talks to Java in the midst of an answer from it."""
+    logging.disable()  # py4j logs whatever ends a call
+    raise KeyboardInterrupt
 
 
 def read_grid(file: str, seeds: str | None = None) -> Grid:
@@ -71,13 +113,17 @@ def read_grid(file: str, seeds: str | None = None) -> Grid:
         refuse(f"--seeds: {error}")
 
 
-def _sweep(spark: SparkSession, grid: Grid, out: str, pair: tuple[int, int] | None) -> None:
+def _sweep(
+    spark: SparkSession, grid: Grid, out: str, pair: tuple[int, int] | None, mtbf_ms: float
+) -> None:
     from cluster.pipeline.sweep.job import errors_of, sweep
     from cluster.pipeline.sweep.report import comparison, durability
     from cluster.pipeline.sweep.summary import pair_of, summarize
 
     with _progress() as progress:
         swept = sweep(spark, grid, out, progress)
+    for problem in swept.problems:
+        print(f"kcluster: {problem}", file=sys.stderr)
     if swept.played:
         rate = f"{swept.played / swept.wall_s:,.1f} runs/s"
         print(
@@ -87,42 +133,36 @@ def _sweep(spark: SparkSession, grid: Grid, out: str, pair: tuple[int, int] | No
         print(f"all {swept.found:,} runs were there")
     sums = summarize(spark, grid, out)
     for at, row in enumerate(durability(grid, sums)[1]):
-        print(f"cell {at + 1}: {row[1]}: P(loss) {row[4]} ({row[5]}), {row[7]} lost of a billion")
+        print(f"cell {at + 1}: {row[1]}: P(loss) {row[4]} ({row[5]}), {row[6]} lost of a billion")
     if pair is not None:
-        lines = comparison(grid, sums, *pair, pair_of(spark, grid, out, *pair))
+        lines = comparison(grid, sums, *pair, pair_of(spark, grid, out, *pair), mtbf_ms)
         (Path(out) / "compare.md").write_text("\n".join(lines) + "\n", "utf-8")
         print("\n".join(["", *lines]))
-    for place in _write(spark, grid, out, sums):
+    for place in _write(spark, grid, out, sums, mtbf_ms):
         print(place)
     failed = 0
     cells = {cell.key: at for at, cell in enumerate(grid.cells)}
     for failed, (key, seed, error) in enumerate(errors_of(spark, grid, out), 1):
-        if failed <= 20:
+        if failed <= _SHOWN_ERRORS:
             print(f"kcluster: cell {cells[key] + 1}, seed {seed}: {error}", file=sys.stderr)
     if failed:
-        print(f"kcluster: {failed} runs ended with an error; the rest is used", file=sys.stderr)
+        print(f"kcluster: {failed:,} runs ended with an error; the rest is used", file=sys.stderr)
         sys.exit(1)
 
 
-def _write(spark: SparkSession, grid: Grid, out: str, sums: list[Summed]) -> list[Path]:
+def _write(
+    spark: SparkSession, grid: Grid, out: str, sums: list[Summed], mtbf_ms: float
+) -> list[Path]:
     """The report's files."""
-    from cluster.pipeline.sweep.plots import PLOTS_HELP, can_draw, write_plots
-    from cluster.pipeline.sweep.report import page, report, write_losses
+    from cluster.pipeline.sweep.plots import PLOTS_HELP, can_draw
+    from cluster.pipeline.sweep.report import write_report
     from cluster.pipeline.sweep.summary import losses_of
 
     words = [word for word in sys.argv[1:] if word not in ("-v", "--verbose")]
-    ran = "kcluster " + shlex.join(words)
-    losses = write_losses(grid, losses_of(spark, grid, out), out)
-    plots: list[Path] = []
-    if can_draw():
-        plots = write_plots(grid, sums, out)
-    else:
+    if not can_draw():
         print(f"kcluster: {PLOTS_HELP}", file=sys.stderr)
-    lines = report(grid, sums, ran, losses, [plot.name for plot in plots])
-    told, shown = Path(out) / "report.md", Path(out) / "report.html"
-    told.write_text("\n".join(lines) + "\n", "utf-8")
-    shown.write_text(page(grid, sums, ran, losses, plots), "utf-8")
-    return [told, shown]
+    losses = losses_of(spark, grid, out)
+    return write_report(grid, sums, losses, "kcluster " + shlex.join(words), out, mtbf_ms)
 
 
 @contextmanager
@@ -132,9 +172,22 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, all_: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns: tuple[Any, ...] = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, transient=True, console=Console(stderr=True)) as bar:
-        task = bar.add_task("runs")
-        yield lambda done, all_: bar.update(task, completed=done, total=all_)
+    counts = TextColumn("{task.completed:,.0f} of {task.total:,.0f} runs, {task.fields[rate]}")
+    left = TextColumn("left:")
+    bar = Progress(BarColumn(), counts, left, TimeRemainingColumn(), console=Console(stderr=True),
+                   transient=True)  # fmt: skip
+    began_s, found = time.monotonic(), -1
+    task = bar.add_task("runs", start=False, total=1, rate="")
+
+    def told(done: int, all_: int) -> None:
+        nonlocal began_s, found
+        if found < 0:
+            began_s, found = time.monotonic(), done
+            bar.reset(task, total=all_, completed=done)
+        rate = (done - found) / max(time.monotonic() - began_s, 0.001)
+        bar.update(task, completed=done, total=all_, rate=f"{rate:,.1f} runs/s")
+
+    with bar:
+        yield told
