@@ -95,7 +95,7 @@ def why(error: Exception) -> str:
     """Of what Spark raised, the line that says what was wrong: a worker's Python error where there
     is one, not Java's stack around it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    traces = [at for at, line in enumerate(lines) if line.startswith("Traceback (most recent")]
+    traces = [at for at, line in enumerate(lines) if "Traceback (most recent" in line]
     if traces:
         for line in lines[traces[-1] + 1 :]:
             if not line.startswith(("File ", "^", "~")) and ": " in line.split(" ")[0] + " ":
