@@ -12,8 +12,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -82,7 +81,7 @@ def command(
         refuse(str(error))
     except OSError as error:
         refuse(f"{error.filename}: {error.strerror}")
-    signal.signal(signal.SIGINT, _interrupt)
+    before = signal.signal(signal.SIGINT, _interrupt)
     try:
         with in_one_line():
             _sweep(spark, grid, out, pair, mtbf_days * 86_400_000)
@@ -91,6 +90,8 @@ def command(
     except KeyboardInterrupt:
         print(f"kcluster: interrupted; the same command goes on from {out}", file=sys.stderr)
         sys.exit(_INTERRUPTED)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _interrupt(signum: int, frame: object) -> NoReturn:
@@ -116,11 +117,19 @@ def read_grid(file: str, seeds: str | None = None) -> Grid:
 def _sweep(
     spark: SparkSession, grid: Grid, out: str, pair: tuple[int, int] | None, mtbf_ms: float
 ) -> None:
-    from cluster.pipeline.sweep.job import errors_of, sweep
+    from cluster.pipeline.progress import Progress
+    from cluster.pipeline.sweep.job import sweep
     from cluster.pipeline.sweep.report import comparison, durability
     from cluster.pipeline.sweep.summary import pair_of, summarize
 
-    with _progress() as progress:
+    began_s, found = time.monotonic(), -1
+    with Progress("runs") as bar:
+
+        def progress(done: int, all_: int) -> None:
+            nonlocal found
+            found = done if found < 0 else found
+            bar.update(done, all_, _rate(done - found, time.monotonic() - began_s, all_ - done))
+
         swept = sweep(spark, grid, out, progress)
     for problem in swept.problems:
         print(f"kcluster: {problem}", file=sys.stderr)
@@ -140,6 +149,14 @@ def _sweep(
         print("\n".join(["", *lines]))
     for place in _write(spark, grid, out, sums, mtbf_ms):
         print(place)
+    if tell_errors(spark, grid, out):
+        sys.exit(1)
+
+
+def tell_errors(spark: SparkSession, grid: Grid, out: str) -> int:
+    """How many runs of the grid ended with an error; the first of them on stderr, a line each."""
+    from cluster.pipeline.sweep.job import errors_of
+
     failed = 0
     cells = {cell.key: at for at, cell in enumerate(grid.cells)}
     for failed, (key, seed, error) in enumerate(errors_of(spark, grid, out), 1):
@@ -147,7 +164,7 @@ def _sweep(
             print(f"kcluster: cell {cells[key] + 1}, seed {seed}: {error}", file=sys.stderr)
     if failed:
         print(f"kcluster: {failed:,} runs ended with an error; the rest is used", file=sys.stderr)
-        sys.exit(1)
+    return failed
 
 
 def _write(
@@ -165,29 +182,8 @@ def _write(
     return write_report(grid, sums, losses, "kcluster " + shlex.join(words), out, mtbf_ms)
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A progress bar of runs, on a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda done, all_: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    counts = TextColumn("{task.completed:,.0f} of {task.total:,.0f} runs, {task.fields[rate]}")
-    left = TextColumn("left:")
-    bar = Progress(BarColumn(), counts, left, TimeRemainingColumn(), console=Console(stderr=True),
-                   transient=True)  # fmt: skip
-    began_s, found = time.monotonic(), -1
-    task = bar.add_task("runs", start=False, total=1, rate="")
-
-    def told(done: int, all_: int) -> None:
-        nonlocal began_s, found
-        if found < 0:
-            began_s, found = time.monotonic(), done
-            bar.reset(task, total=all_, completed=done)
-        rate = (done - found) / max(time.monotonic() - began_s, 0.001)
-        bar.update(task, completed=done, total=all_, rate=f"{rate:,.1f} runs/s")
-
-    with bar:
-        yield told
+def _rate(done: int, played_s: float, left: int) -> str:
+    """`12.3 runs/s, 0:04:10 left`, of runs that were played in this time."""
+    if not done:
+        return ""
+    return f"{done / played_s:,.1f} runs/s, {timedelta(seconds=round(left * played_s / done))} left"

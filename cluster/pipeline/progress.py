@@ -82,16 +82,18 @@ class Progress:
         self._done, self._total = self._found, self._wanted
         self._show()
 
-    def update(self, done: int, total: int | None = None) -> None:
-        """So much is done, as the caller knows it; `total`: None where nobody knows."""
+    def update(self, done: int, total: int | None = None, more: str = "") -> None:
+        """So much is done, as the caller knows it; `total`: None where nobody knows; `more`: what
+        else is known, behind the counts."""
         self._done, self._total = done, total
-        self._show()
+        self._show(more)
 
-    def _show(self) -> None:
+    def _show(self, more: str = "") -> None:
         if self._bar is None:
             return
         of = "" if self._total is None else f" of {self._total:,}"
         counts = f"{self._done:,}{of} {self._unit}".rstrip() if self._done or of else ""
+        counts += f", {more}" if more else ""
         self._bar.update(
             self._task, description=self._what, completed=self._done, total=self._total,
             counts=counts, refresh=True,

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct, field
 
+from cluster.pipeline.progress import POLL_S
+from cluster.pipeline.progress import tasks_of as tasks_of_spark
 from cluster.pipeline.session import ARCHIVE, is_local, why
 from cluster.pipeline.sweep import shipped
 from cluster.pipeline.sweep.columns import Cell
@@ -39,7 +41,6 @@ TASK_COST: Final = 4_000.0
 MAX_TASKS: Final = 4_000
 TASKS_A_CORE: Final = 8
 """At least: so that the last tasks leave no core idle for long."""
-_POLL_S: Final = 0.3
 _MAGIC: Final = b"PAR1"
 """A Parquet file begins and ends with it."""
 _GLOB: Final = re.compile(r"([\\{}\[\]*?])")
@@ -222,7 +223,7 @@ class _watched:
     """While it is entered, tells the progress by what Spark knows of its tasks."""
 
     def __init__(self, spark: SparkSession, count: int, found: int, progress: Progress) -> None:
-        self._tracker = spark.sparkContext.statusTracker()
+        self._spark = spark
         self._count, self._found, self._progress = count, found, progress
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -236,10 +237,8 @@ class _watched:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._is_over.wait(_POLL_S):
-            for stage in self._tracker.getActiveStageIds():
-                info = self._tracker.getStageInfo(stage)
-                if info is not None and info.numTasks:
-                    share = info.numCompletedTasks / info.numTasks
-                    left = self._count - self._found
-                    self._progress(self._found + round(left * share), self._count)
+        while not self._is_over.wait(POLL_S):
+            done, all_ = tasks_of_spark(self._spark)
+            if all_:
+                left = self._count - self._found
+                self._progress(self._found + left * done // all_, self._count)
