@@ -86,7 +86,9 @@ def _read(
         if batch in names
         for entry, name in zip(contents.of(batch), names[batch], strict=True)
     }
-    finals.logs[partition] = FinalLog(start, records, log.first_dirty_offset, named)
+    finals.logs[partition] = FinalLog(
+        start, records, log.first_dirty_offset, named, log.log_end_offset, log.epochs.entries
+    )
 
 
 def _log_that_counts(registration: PartitionRegistration, logs: Mapping[int, Log]) -> Log | None:

@@ -111,13 +111,15 @@ class FinalLog(Struct, frozen=True):
 
     `start_offset`: what lies below was deleted on purpose; `clean_offset`: what lies below may
     have been compacted away.  `names`: by offset, what the send of a record is known by, where
-    that is not its value.
+    that is not its value.  `epochs`: (leader epoch, first offset), oldest first.
     """
 
     start_offset: int
     records: Sequence[tuple[int, bytes | None]]
     clean_offset: int = 0
     names: Mapping[int, bytes] = {}
+    end_offset: int = 0
+    epochs: Sequence[tuple[int, int]] = ()
 
 
 class Ledger:

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from cluster.checkers.history import Ledger
-from cluster.checkers.recorder import Recorder
+from cluster.checkers.holding import content_rows, log_rows, numbers_of
+from cluster.checkers.recorder import Judged, Recorder
 from cluster.checkers.verdict import Verdict
 from cluster.contract import Note
 from cluster.runs.record import (
@@ -29,7 +30,11 @@ from cluster.trace.render import plain
 
 
 def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdict) -> RunRecord:
-    """All of a run.  `info.outcome` and its topology are filled in here."""
+    """All of a run that was judged.  `info.outcome` and its topology are filled in here; `ledger`:
+    of clients that keep one, where nobody has judged the run."""
+    judged = recorder.judged or Judged(ledger, {}, {})
+    ledger = judged.ledger
+    numbers, by_value = numbers_of(ledger)
     info.outcome = verdict.outcome
     info.topology = plain(msgspec.to_builtins(_without_places(recorder.plan.topology)))
     record = RunRecord(info, notes=note_rows(recorder.notes))
@@ -38,8 +43,9 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
         SendRow(
             send.producer, *send.partition, _text(send.value) or "", send.acks, send.idempotent,
             str(send.outcome), send.offset, send.sent_ms, send.ended_ms, send.attempts, send.error,
+            number,
         )
-        for send in ledger.sends
+        for send, number in zip(ledger.sends, numbers, strict=True)
     ]  # fmt: skip
     record.reads = [
         ReadRow(
@@ -56,6 +62,8 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
         for told in ledger.told
     ]  # fmt: skip
     _add_grounds(record, recorder)
+    record.logs = log_rows(judged)
+    record.contents = content_rows(judged, recorder, by_value)
     return record
 
 

@@ -8,13 +8,14 @@ Kafka: no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from cluster.checkers.contents import Contents
 from cluster.checkers.ground import Ground, PartitionKey
+from cluster.checkers.history import FinalLog, Ledger
 from cluster.checkers.invariants import Invariants
 from cluster.checkers.watch import Watch
 from cluster.clients.ledger import Partition
@@ -53,6 +54,15 @@ class PartitionAnswer(Struct, frozen=True, gc=False):
         return self.reply.request.arrived_ms
 
 
+class Judged(Struct):
+    """What a verdict was made of: everybody's ledger, also that of clients from outside, the logs
+    at the end, and what the records of outside clients are known by, by batch."""
+
+    ledger: Ledger
+    logs: Mapping[Partition, FinalLog]
+    names: Mapping[Batch, list[bytes]]
+
+
 class Recorder(Watch):
     """Attach it before the cluster starts; at the end give it to `judge`.
 
@@ -65,6 +75,8 @@ class Recorder(Watch):
         self.answers: list[Answer] = []
         self.notes: list[Note] = []
         self.contents = Contents()
+        self.judged: Judged | None = None
+        """What the last verdict was made of."""
         self.began_ms = dispatcher.now_ms
         super().__init__(dispatcher, Invariants())
         dispatcher.note_sinks = (*dispatcher.note_sinks, self.notes.append)

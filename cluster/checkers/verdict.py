@@ -22,7 +22,7 @@ from cluster.checkers.finals import read_finals
 from cluster.checkers.history import Anomaly, Ledger, Link, shown
 from cluster.checkers.invariants import Violation
 from cluster.checkers.outside import FROM_THE_START, outside_ledger
-from cluster.checkers.recorder import Recorder, keeps_a_ledger
+from cluster.checkers.recorder import Judged, Recorder, keeps_a_ledger
 from cluster.clients.ledger import Outcome, Partition
 
 VALID: Final = "valid"
@@ -179,6 +179,7 @@ def judge(
         patience_ms = PATIENCE_MS.get(profile, PATIENCE_MS["kafka"])
     windows = [x for x in find_windows(facts, patience_ms) if x.from_ms >= since_ms]
     whole = _since(whole, since_ms)
+    recorder.judged = Judged(whole, finals.logs, names)
     outcome, reason = _outcome(whole, anomalies, violations, finals.offline, healed)
     outcomes = [send.outcome for send in whole.sends]
     return Verdict(

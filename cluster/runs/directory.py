@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from cluster.runs.page import page_of
-from cluster.runs.record import FORMAT, TABLES, RunInfo, RunRecord
+from cluster.runs.record import FORMAT, SINCE, TABLES, RunInfo, RunRecord
 
 LATEST: Final = "latest"
 INFO: Final = "run.json"
@@ -78,7 +78,8 @@ def _link(parent: Path, path: Path) -> None:
 
 
 def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
-    """A run, and what is wrong with its files: `file:line: why`.  RunError if there is no run."""
+    """A run, and what is wrong with its files: `file:line: why`.  RunError if there is no run.
+    What an older format has not is empty."""
     path = find_run(path)
     record = RunRecord(_info(path / INFO))
     problems: list[str] = []
@@ -89,6 +90,8 @@ def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
     if (path / SCENARIO).exists():
         record.scenario = (path / SCENARIO).read_text(errors="replace")
     for field, (file, row_type) in TABLES.items():
+        if record.info.format < SINCE.get(field, 1):
+            continue
         setattr(record, field, _rows(path / file, row_type, problems))
     return record, problems
 

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-FORMAT: Final = 1
-"""Of the directory; one that is newer is refused."""
+FORMAT: Final = 2
+"""Of the directory; one that is newer is refused.  2: with the logs at the end (logs.jsonl,
+contents.jsonl), a number in each send, and the sends of clients from outside."""
 
 
 class RunInfo(Struct):
@@ -65,6 +66,8 @@ class SendRow(Struct, gc=False):
     ended_ms: int
     attempts: int
     error: str
+    number: int = 0
+    """Which of its producer's sends to this partition, from 1; 0: not known (format 1)."""
 
 
 class ReadRow(Struct, gc=False):
@@ -128,6 +131,37 @@ class LeaderRow(Struct, gc=False):
     replicas: tuple[int, ...]
 
 
+class LogRow(Struct, gc=False):
+    """`logs.jsonl`: a partition's log at the end: the leader's.  Below `start_offset` records were
+    deleted, below `clean_offset` compacted, on purpose."""
+
+    topic: str
+    partition: int
+    start_offset: int
+    clean_offset: int
+    end_offset: int
+
+
+class ContentRow(Struct, gc=False):
+    """`contents.jsonl`: `count` sends of a producer, from `number` on, at `offset` and on.
+
+    `state`: held in the log at the end; cut: appended in this epoch, and not in the log at the end,
+    a row for each append; deleted: appended to a topic that has been deleted since.  `copy`: 0
+    where a send is so for the first time (held: at its lowest offset), 1 for the second.  `at_ms`:
+    of the append, -1 of what is held."""
+
+    topic: str
+    partition: int
+    state: str
+    epoch: int
+    at_ms: int
+    offset: int
+    producer: str
+    number: int
+    count: int
+    copy: int
+
+
 class RunRecord(Struct):
     """A whole run.  `verdict`: as `Verdict.to_json` gives it."""
 
@@ -139,6 +173,8 @@ class RunRecord(Struct):
     appends: list[AppendRow] = field(default_factory=list)
     moves: list[MoveRow] = field(default_factory=list)
     leaders: list[LeaderRow] = field(default_factory=list)
+    logs: list[LogRow] = field(default_factory=list)
+    contents: list[ContentRow] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=dict)
     scenario: str = ""
     """The scenario's own text, where there is one."""
@@ -152,5 +188,14 @@ TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
     "appends": ("appends.jsonl", AppendRow),
     "moves": ("replicas.jsonl", MoveRow),
     "leaders": ("partitions.jsonl", LeaderRow),
+    "logs": ("logs.jsonl", LogRow),
+    "contents": ("contents.jsonl", ContentRow),
 }
 """Field of RunRecord -> its file and the type of its rows."""
+
+HELD: Final = "held"
+CUT: Final = "cut"
+DELETED: Final = "deleted"
+
+SINCE: Final = {"logs": 2, "contents": 2}
+"""Field of RunRecord -> the format that has it first; 1 for the others."""

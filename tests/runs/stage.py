@@ -9,7 +9,9 @@ from typing import Any
 
 from cluster.runs.record import (
     AppendRow,
+    ContentRow,
     LeaderRow,
+    LogRow,
     MoveRow,
     NoteRow,
     ReadRow,
@@ -68,6 +70,8 @@ def unclean_run(name: str = "unclean", topic: str = "orders") -> RunRecord:
     ]
     record.reads = [ReadRow("reader", topic, 0, 0, "a", False, 1_700)]
     record.told = [ToldRow("writer", "Produce", "NOT_LEADER_OR_FOLLOWER", topic, 0, 6_100)]
+    record.logs = [LogRow(topic, 0, 0, 0, 6)]
+    record.contents = [ContentRow(topic, 0, "held", 0, -1, 0, "writer", 1, 1, 0)]
     record.verdict = verdict(topic)
     return record
 

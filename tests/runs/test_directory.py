@@ -66,6 +66,19 @@ def test_directory__one_that_a_newer_kcluster_wrote_is_refused(tmp_path: Path) -
         read_run(path)
 
 
+def test_directory__one_of_an_older_format_has_what_it_has(tmp_path: Path) -> None:
+    record = unclean_run()
+    path = write_run(tmp_path, record)
+    for file in ("logs.jsonl", "contents.jsonl"):
+        (path / file).unlink()
+    info = (path / "run.json").read_text()
+    (path / "run.json").write_text(info.replace(f'"format": {FORMAT}', '"format": 1'))
+    again, problems = read_run(path)
+    assert problems == []
+    assert (again.logs, again.contents) == ([], [])
+    assert again.sends == record.sends
+
+
 def test_directory__one_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="nowhere: no such directory"):
         read_run(tmp_path / "nowhere")
