@@ -100,7 +100,7 @@ def _rack_of(cell: Cell, broker: int) -> str:
 def _steps(cell: Cell, seed: int) -> list[dict[str, Any]]:
     if isinstance(cell.faults, Faults):
         at = f"{cell.first_failure_ms}ms"
-        return [{"at": at, "faults": json.loads(cell.faults.profile)}]
+        return [{"at": at, "faults": {"profile": json.loads(cell.faults.profile)}}]
     return [_step(cell, failure) for failure in failures_of(cell, seed)]
 
 

@@ -1,0 +1,199 @@
+"""A cell and a seed are one run, the same everywhere; every column of a cell does something."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+
+from cluster.pipeline.sweep.cells import Failure, failures_of, scenario_of, text_of
+from cluster.pipeline.sweep.columns import Cell, Faults
+from cluster.pipeline.sweep.grid import parse_grid
+from cluster.pipeline.sweep.runs import RunRow, play
+from cluster.scenario.model import Scenario
+from cluster.scenario.running import run_scenario
+
+SHORT = {"duration_ms": 6_000, "failures": 1, "repair_ms": 1_000, "consumers": 0}
+KILLS = '{"every": "1s..2s", "kinds": [{"kill": "any broker"}]}'
+
+AGAIN = """
+import sys, msgspec
+from cluster.pipeline.sweep.columns import Cell
+from cluster.pipeline.sweep.runs import play
+row = play(msgspec.json.decode(sys.argv[1], type=Cell), 7)
+print(msgspec.json.encode(msgspec.structs.replace(row, wall_ms=0.0)).decode())
+"""
+
+
+def cell(**columns: Any) -> Cell:
+    return Cell(**{**SHORT, **columns})
+
+
+def rows(given: Cell, seeds: range = range(1, 4)) -> list[RunRow]:
+    found = [play(given, seed) for seed in seeds]
+    assert not any(row.error for row in found), [row.error for row in found]
+    return found
+
+
+def lost(given: Cell) -> int:
+    return sum(row.lost for row in rows(given))
+
+
+def test_cells__a_run_is_the_same_in_another_process_with_other_hashes() -> None:
+    given = cell(partitions=3, racks=3, consumers=1, mtbf_ms=3_000, failures=0)
+    here = msgspec.structs.replace(play(given, 7), wall_ms=0.0)
+    assert here.failures and here.trace_hash and not here.error
+    there = subprocess.run(
+        [sys.executable, "-c", AGAIN, msgspec.json.encode(given)], text=True, timeout=60,
+        capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": "12345"},
+    )  # fmt: skip
+    assert msgspec.json.decode(there.stdout, type=RunRow) == here
+
+
+def test_cells__a_replay_is_the_run_event_by_event() -> None:
+    given = cell(failures=2, acks="1", flush_interval_ms=500, racks=3)
+    told = text_of(given, 5, "again", "why")
+    result = run_scenario(Scenario.parse(told, "again.yaml"), "virtual", 5)
+    assert (result.trace_hash, result.scenario.seed) == (play(given, 5).trace_hash, 5)
+
+
+@pytest.mark.parametrize("how", ["failures", "mtbf"])
+def test_cells__cells_that_differ_in_durability_meet_the_same_failures(how: str) -> None:
+    often = "failures: 3" if how == "failures" else "mtbf: 20s"
+    grid = parse_grid(
+        "grid: {replication_factor: [1, 3], min_insync_replicas: [1, 2], acks: ['0', 1, all],"
+        " unclean_election: [true, false], flush_messages: [none, 1], replica_lag: [1s, 30s],"
+        f" {often}}}"
+    )
+    assert len(grid.cells) == 3 * 2**3 * 3
+    for seed in range(1, 20):
+        first = failures_of(grid.cells[0], seed)
+        assert all(failures_of(other, seed) == first for other in grid.cells)
+    assert failures_of(grid.cells[0], 1) != failures_of(grid.cells[0], 2)
+
+
+def test_cells__a_repair_time_scales_the_same_draws() -> None:
+    quick, slow, never = (cell(failures=1, repair_ms=x) for x in (1_000, 10_000, "none"))
+    for seed in range(1, 20):
+        (a,), (b,), (c,) = (failures_of(given, seed) for given in (quick, slow, never))
+        assert (a.at_ms, a.brokers) == (b.at_ms, b.brokers) == (c.at_ms, c.brokers)
+        assert c.repair_ms is None and a.repair_ms is not None and b.repair_ms is not None
+        assert abs(b.repair_ms - 10 * a.repair_ms) <= 10
+
+
+@pytest.mark.parametrize("domain", ["broker", "rack", "all"])
+def test_cells__what_fails_together_and_what_is_away_fails_not(domain: str) -> None:
+    together = {
+        "broker": [(1,), (2,), (3,), (4,), (5,)], "rack": [(1, 2, 3), (4, 5)],
+        "all": [(1, 2, 3, 4, 5)],
+    }  # fmt: skip
+    for how in ({"failures": 50}, {"mtbf_ms": 5_000}):
+        given = Cell(brokers=5, racks=2, failure_domain=domain, repair_ms=4_000, **how)
+        found = [failure for seed in range(1, 9) for failure in failures_of(given, seed)]
+        assert sorted({failure.brokers for failure in found}) == together[domain]
+        for seed in range(1, 9):
+            back: dict[tuple[int, ...], int] = {}
+            for failure in failures_of(given, seed):
+                assert given.first_failure_ms <= failure.at_ms < given.duration_ms
+                assert failure.at_ms > back.get(failure.brokers, 0)
+                back[failure.brokers] = failure.at_ms + (failure.repair_ms or 0)
+
+
+def test_cells__failures_come_as_often_as_the_grid_says() -> None:
+    given = Cell(mtbf_ms=10_000, repair_ms=1, first_failure_ms=0, duration_ms=100_000, brokers=3)
+    count = sum(len(failures_of(given, seed)) for seed in range(1, 201))
+    # 3 brokers, 10 each in a run, 200 runs: 6,000 of a Poisson process, within four deviations
+    assert abs(count - 6_000) < 4 * 6_000**0.5
+    exact = Cell(failures=2, repair_ms=1)
+    assert {len(failures_of(exact, seed)) for seed in range(1, 100)} == {2}
+    assert failures_of(Cell(), 1) == []
+    gone = Cell(failures=9, repair_ms="none")
+    assert sorted(x.brokers for x in failures_of(gone, 1)) == [(1,), (2,), (3,)]
+
+
+def test_cells__power_takes_what_was_not_flushed() -> None:
+    all_at_once = {"failure": "power", "failure_domain": "all"}
+    never, each, tenth, often, seldom = (
+        lost(cell(**all_at_once, **flush))
+        for flush in (
+            {}, {"flush_messages": 1}, {"flush_messages": 10},
+            {"flush_interval_ms": 100}, {"flush_interval_ms": 1_500},
+        )
+    )  # fmt: skip
+    assert each == 0 and 0 < tenth < never
+    assert 0 < often < seldom < never
+    assert lost(cell(**{**all_at_once, "failure": "kill"})) == 0
+    assert lost(cell(failure="power")) == 0  # one broker: the others have it
+    assert lost(cell(**{**all_at_once, "failure": "wipe"}, flush_messages=1)) > 0
+
+
+def test_cells__a_rack_that_brokers_know_of_takes_no_partition_along() -> None:
+    rack = {"brokers": 4, "racks": 2, "replication_factor": 2, "failure_domain": "rack"}
+    told, untold = (
+        sum(row.lost for row in rows(cell(**rack, rack_aware=aware), range(1, 13)))
+        for aware in (True, False)
+    )
+    assert told == 0 < untold
+
+
+def test_cells__acks_and_in_sync_replicas_and_unclean_election_decide_what_is_lost() -> None:
+    # Both brokers of a partition go for good, one after the other.
+    hard = {
+        "replication_factor": 2, "brokers": 2, "failures": 2, "failure": "kill", "rate_per_s": 20,
+        "repair_ms": "none", "duration_ms": 20_000,
+    }  # fmt: skip
+    by_acks = {
+        acks: sum(row.failed + row.unknown + row.lost for row in rows(cell(**hard, acks=acks)))
+        for acks in ("0", "1", "all")
+    }
+    assert by_acks["0"] >= by_acks["1"] and by_acks["0"] > 0
+    unavailable = {
+        least: sum(
+            row.writes_unavailable_ms
+            for row in rows(cell(**{**hard, "failures": 1}, min_insync_replicas=least))
+        )
+        for least in (1, 2)
+    }
+    assert unavailable[1] < unavailable[2]
+    behind = {**hard, "replication_factor": 3, "brokers": 3, "failures": 4, "repair_ms": 20_000}
+    unclean, clean = (
+        sum(row.lost for row in rows(cell(**behind, acks="1", unclean_election=flag), range(1, 7)))
+        for flag in (True, False)
+    )
+    assert clean == 0 < unclean
+
+
+def test_cells__the_lag_time_bounds_how_long_a_slow_replica_holds_writes() -> None:
+    slow = {"failure": "pause", "repair_ms": 60_000, "duration_ms": 20_000}
+    quick, patient = (
+        sum(row.writes_unavailable_ms for row in rows(cell(**slow, replica_lag_ms=lag_ms)))
+        for lag_ms in (1_000, 30_000)
+    )
+    assert quick < patient
+
+
+@pytest.mark.parametrize("how", ["kill", "power", "wipe", "clean", "pause"])
+def test_cells__a_broker_is_back_however_it_went_and_however_soon(how: str) -> None:
+    for repair_ms in (1, 2_000):
+        given = cell(failure=how, failures=12, repair_ms=repair_ms, failure_domain="all")
+        assert all(row.failures >= 3 for row in rows(given))
+
+
+def test_cells__the_rest_of_the_columns_reaches_the_run() -> None:
+    given = cell(
+        brokers=4, partitions=2, idempotent=False, rate_per_s=20.0, size_bytes=50, consumers=2,
+        duration_ms=3_000, failures=0,
+    )  # fmt: skip
+    scenario = scenario_of(given, 1)
+    assert scenario.topology.brokers[-1].id == 4
+    assert (scenario.workload.producers[0].idempotent, scenario.duration_ms) == (False, 3_000)
+    (row,) = rows(given, range(1, 2))
+    assert abs(row.sent - 60) <= 1 and row.acked == row.sent and row.failures == 0
+    (failure,) = failures_of(cell(failures=1, first_failure_ms=5_999), 1)
+    assert failure == Failure(5_999, (1,), 346)  # a change of the draw changes every table
+    (faulty,) = rows(cell(failures=0, faults=Faults("kills", KILLS)), range(1, 2))
+    assert faulty.failures > 0

@@ -1,0 +1,85 @@
+"""What a sweep keeps of a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.pipeline.sweep.columns import Cell
+from cluster.pipeline.sweep.runs import ERROR, FORMAT, SCHEMA, RunRow, play
+from cluster.pipeline.sweep.worker import is_set, row_of, rows_of, set_bit
+
+
+def test_runs__a_row_has_the_columns_of_the_table() -> None:
+    assert [column.split()[0] for column in SCHEMA.split(", ")] == list(RunRow.__struct_fields__)
+
+
+def test_runs__a_quiet_run_has_all_of_its_records_and_no_failover() -> None:
+    row = play(Cell(duration_ms=5_000), 1)
+    assert (row.format, row.outcome, row.error) == (FORMAT, "valid", "")
+    assert (row.sent, row.acked, row.lost, row.failures) == (51, 51, 0, 0)
+    assert (row.noticed_ms, row.elected_ms, row.acked_ms) == ([], [], [])
+    assert (row.writes_unavailable_ms, row.reads_unavailable_ms) == (0, 0)
+    assert row.ack_p50_ms is not None and 0 < row.ack_p50_ms <= (row.ack_p99_ms or 0) < 100
+
+
+def test_runs__a_leader_that_goes_is_followed_by_a_failover() -> None:
+    given = Cell(failures=1, repair_ms="none", failure="kill", duration_ms=20_000)
+    rows = [play(given, seed) for seed in range(12, 16)]
+    led = [row for row in rows if row.elected_ms]
+    assert 0 < len(led) < len(rows)  # a follower's end is none
+    for row in led:
+        ((noticed,), (elected,), (acked,)) = (row.noticed_ms, row.elected_ms, row.acked_ms)
+        # broker.session.timeout.ms is 9 s, a heartbeat was at most 2 s old
+        assert 7_000 <= noticed <= 9_500 and noticed <= elected < acked
+        assert abs(row.writes_unavailable_ms - acked) < 500
+
+
+def test_runs__without_another_replica_it_lasts_until_the_leader_is_back() -> None:
+    given = Cell(
+        brokers=1, replication_factor=1, failures=1, repair_ms=30_000, failure="kill",
+        duration_ms=120_000, rate_per_s=1,
+    )  # fmt: skip
+    rows = [play(given, seed) for seed in range(1, 6)]
+    led = [row for row in rows if row.acked_ms]
+    assert led and all(row.elected_ms for row in led)
+    for row in led:
+        assert row.noticed_ms[0] < row.elected_ms[0] < row.acked_ms[0]
+        assert abs(row.writes_unavailable_ms - row.acked_ms[0]) < 2_000
+
+
+def test_runs__one_that_raises_is_told_in_a_line_and_the_others_are_played() -> None:
+    class Odd(Exception):
+        """Of no family that anybody would think of."""
+
+    def odd(cell: Cell, seed: int) -> RunRow:
+        if seed == 2:
+            raise Odd("two\n  lines")
+        return RunRow(FORMAT, cell.key, seed, "valid")
+
+    rows = [row_of(odd, Cell(), seed) for seed in (1, 2, 3)]
+    assert [row.outcome for row in rows] == ["valid", ERROR, "valid"]
+    assert rows[1].error.startswith("Odd: two lines (test_runs.py:")
+
+    def stops(cell: Cell, seed: int) -> RunRow:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        row_of(stops, Cell(), 1)
+
+
+def test_runs__a_worker_plays_the_numbers_that_are_not_done() -> None:
+    import msgspec
+
+    cells = [Cell(), Cell(acks="1")]
+    done = bytearray(2)
+    for number in (3, 9):
+        set_bit(done, number)
+    assert [number for number in range(16) if is_set(done, number)] == [3, 9]
+    rows = rows_of(
+        1, 10, bytes(done), msgspec.json.encode(cells), [10, 20, 30, 40, 50],
+        lambda cell, seed: RunRow(FORMAT, cell.key, seed, "valid"),
+    )  # fmt: skip
+    a, b = (cell.key for cell in cells)
+    assert [(row[1], row[2]) for row in rows] == [
+        (b, 10), (a, 20), (a, 30), (b, 30), (a, 40), (b, 40), (a, 50),
+    ]  # fmt: skip
