@@ -1,0 +1,78 @@
+"""A run that kills who plays it, and a driver to be killed: `dying.py GRID OUT LOG MASTER`.
+
+Owns: plays that note each run in a file, one line each, before it is played.  Never: asserts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cluster.pipeline.sweep.columns import Cell
+    from cluster.pipeline.sweep.runs import RunRow
+
+    Play = Callable[[Cell, int], RunRow]
+
+
+def noting(log: str, kills: dict[int, str], driver: int = 0) -> Play:
+    """Plays, and at a seed of `kills` once kills: `worker` its own process, `executor` the Java
+    process above it, `driver` that one as soon as the killed executor's run was played again."""
+
+    def play(cell: Cell, seed: int) -> RunRow:
+        # Travels by value, so everything that it needs is imported here.
+        import os
+        import signal
+        import threading
+        from pathlib import Path
+
+        import cluster
+        from cluster.pipeline.sweep.runs import play as real
+
+        with open(log, "a", encoding="utf-8") as opened:
+            opened.write(f"{seed} {cell.key} {os.getpid()} {cluster.__file__}\n")
+        whom, mark = kills.get(seed, ""), Path(f"{log}.{seed}")
+        if whom and not mark.exists():
+            mark.touch()
+            if whom == "worker":
+                os.kill(os.getpid(), signal.SIGKILL)
+            elif whom == "executor":
+                status = Path(f"/proc/{os.getppid()}/status").read_text()
+                parent = next(line for line in status.splitlines() if line.startswith("PPid:"))
+                os.kill(int(parent.split()[1]), signal.SIGKILL)
+            else:
+                ends = threading.Event()
+                first = [other for other, what in kills.items() if what == "executor"]
+                for _ in range(600):
+                    words = [line.split()[0] for line in open(log, encoding="utf-8")]
+                    if all(words.count(str(other)) > 1 for other in first) or ends.wait(0.05):
+                        break
+                os.kill(driver, signal.SIGKILL)
+                ends.wait(30)  # its task must not be committed; this process goes with the driver
+        return real(cell, seed)
+
+    return play
+
+
+def main(grid: str, out: str, log: str, master: str, kills: str) -> None:
+    """A driver that is killed in the midst of its sweep."""
+    from cluster.pipeline.session import open_session
+    from cluster.pipeline.sweep.grid import load_grid
+    from cluster.pipeline.sweep.job import sweep
+
+    small = {
+        "spark.driver.memory": "512m", "spark.executor.memory": "512m",
+        "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+    }  # fmt: skip
+    chosen = {int(seed): whom for seed, whom in json.loads(kills).items()}
+    spark = open_session(master, small)
+    sweep(spark, load_grid(grid), out, play=noting(log, chosen, os.getpid()))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[3]))
+    main(*sys.argv[1:])
