@@ -9,8 +9,6 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -20,7 +18,6 @@ from cluster.cli.pipeline_audit import refuse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from cluster.pipeline.ingest.job import Counts, Told
     from cluster.pipeline.ingest.options import IngestOptions
     from cluster.pipeline.source.losses import Lost
 
@@ -112,16 +109,17 @@ def _session(
 def _ingest(spark: SparkSession, options: IngestOptions) -> None:
     from cluster.pipeline.ingest.job import ingest
     from cluster.pipeline.ingest.options import BadTable, DataLoss, IngestError
+    from cluster.pipeline.progress import Progress
 
     def tell(lost: Lost) -> None:
         print(f"kcluster: {lost}", file=sys.stderr, flush=True)
 
     try:
-        with _counter() as counter:
-            done = ingest(spark, options, counter, tell)
+        with Progress("ingest", unit="records") as progress:
+            done = ingest(spark, options, lambda counts: progress.update(counts.rows), tell)
     except DataLoss:
         sys.exit(1)  # each range was told
-    except BadTable as error:
+    except (BadTable, OSError) as error:
         refuse(str(error))
     except IngestError as error:
         print(f"kcluster: {error}", file=sys.stderr)
@@ -135,20 +133,3 @@ def _ingest(spark: SparkSession, options: IngestOptions) -> None:
         f"{done.rows:,} records in {done.batches:,} batches, {done.seconds:,.1f} s"
         f" ({rate:,.0f}/s) to {options.out}{lost}"
     )
-
-
-@contextmanager
-def _counter() -> Iterator[Told | None]:
-    """A counter of rows, on a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("waiting for records") as status:
-
-        def show(counts: Counts) -> None:
-            rate = counts.rows / counts.seconds if counts.seconds else 0.0
-            status.update(f"{counts.rows:,} records, {counts.batches:,} batches, {rate:,.0f}/s")
-
-        yield show

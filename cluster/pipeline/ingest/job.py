@@ -224,15 +224,14 @@ class _Job:
         self._own(batch)
         ends = self._ends(batch)
         before = self.cluster.look(self.known)
-        staged = table.stage(shaped(frame, run, batch), run, batch)
+        rows = table.stage(shaped(frame, run, batch), run, batch)
         after = self.cluster.look(self.known)
         span = Batch(self.positions, ends, before, after)
-        lost = self.source.losses(span, self.known, lambda *at: gaps(staged, *at))
+        lost = self.source.losses(span, self.known, lambda *at: gaps(table.staged(run), *at))
         self._lose(tuple(lost), batch, "of")
         learn(self.known, after, self.options.places)
         self.rests = 0
         self._keep_known(batch)
-        rows = staged.count()
         table.commit(run, batch)
         self.source.committed()
         self.last, self.positions = batch, ends

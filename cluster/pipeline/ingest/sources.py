@@ -26,8 +26,10 @@ from cluster.pipeline.ingest.ranges import (
     losses_at_rest,
 )
 from cluster.pipeline.ingest.storage import Storage
+from cluster.pipeline.source.errors import OptionError
 from cluster.pipeline.source.losses import Lost
 from cluster.pipeline.source.offsets import from_json
+from cluster.pipeline.source.options import read_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -139,6 +141,11 @@ def _opened(
     }
     if options.max_offsets is not None:
         chosen["maxOffsetsPerTrigger"] = str(options.max_offsets)
+    if format_ == "kcluster":
+        try:
+            read_settings(chosen, True)  # in a worker its words would get lost
+        except OptionError as error:
+            raise IngestError(str(error)) from None
     return spark.readStream.format(format_).options(**chosen).load()
 
 

@@ -96,13 +96,23 @@ class Table:
         """How many batches the table has of a run."""
         return len(self.storage.names(f"{RECORDS}/run={run}"))
 
-    def stage(self, records: DataFrame, run: str, batch: int) -> DataFrame:
-        """Write a batch where nobody looks; returns what was written, as RECORD has it."""
+    def stage(self, records: DataFrame, run: str, batch: int) -> int:
+        """Write a batch, in columns as in RECORD, where nobody looks; returns how many rows."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        path = f"staging/{run}/{self.batch_path(RECORDS, run, batch)}"
         self.storage.delete(f"staging/{run}/{RECORDS}")
-        url = self.storage.url(f"staging/{run}/{self.batch_path(RECORDS, run, batch)}")
-        self.storage.make(f"staging/{run}/{self.batch_path(RECORDS, run, batch)}")
-        writer = records.drop("run", "batch").write.mode("overwrite").partitionBy("topic", "date")
-        writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(url)
+        self.storage.make(path)
+        seen = Observation()
+        watched = records.drop("run", "batch").observe(seen, F.count(F.lit(1)).alias("rows"))
+        writer = watched.write.mode("overwrite").partitionBy("topic", "date")
+        writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+        writer.parquet(self.storage.url(path))
+        return int(seen.get["rows"])
+
+    def staged(self, run: str) -> DataFrame:
+        """What was staged last."""
         return self.spark.read.schema(RECORD).parquet(self.storage.url(f"staging/{run}/{RECORDS}"))
 
     def commit(self, run: str, batch: int) -> None:

@@ -18,7 +18,7 @@ from cluster.pipeline.source.lookups import Lookups
 from cluster.pipeline.source.losses import NO_EPOCH, Wanted
 from cluster.pipeline.source.options import ReadSettings, read_settings
 
-_FIRST_MS: Final = 5_000
+_FIRST_MS: Final = 2_000
 """So long somebody may take to answer at first; later it is default.api.timeout.ms."""
 
 
