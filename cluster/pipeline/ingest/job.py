@@ -61,6 +61,7 @@ class Counts(Struct, frozen=True):
 
 
 Told = Callable[[Counts], None]
+IsEnough = Callable[[Counts], bool]
 ToldLoss = Callable[[Lost], None]
 
 
@@ -69,14 +70,16 @@ def ingest(
     options: IngestOptions,
     on_counts: Told | None = None,
     on_loss: ToldLoss | None = None,
+    is_enough: IsEnough | None = None,
 ) -> Ingested:
-    """Read topics into a table until `options.until`.  `on_loss` hears of each lost range.
+    """Read topics into a table until `options.until`, or until it `is_enough`, which is asked some
+    times a second.  `on_loss` hears of each lost range.
 
     DataLoss: something is lost and options.fail_on_data_loss; what came before is in the table.
     IngestError: anything else that ends it.  Either can be begun again with the same options.
     """
     options.check()
-    job = _Job(spark, options, on_counts, on_loss)
+    job = _Job(spark, options, on_counts, on_loss, is_enough)
     try:
         return job.run()
     finally:
@@ -86,10 +89,10 @@ def ingest(
 class _Job:
     def __init__(
         self, spark: SparkSession, options: IngestOptions, on_counts: Told | None,
-        on_loss: ToldLoss | None,
+        on_loss: ToldLoss | None, is_enough: IsEnough | None,
     ) -> None:  # fmt: skip
         self.spark, self.options = spark, options
-        self.on_counts, self.on_loss = on_counts, on_loss
+        self.on_counts, self.on_loss, self.is_enough = on_counts, on_loss, is_enough
         self.cluster = Cluster(options.bootstrap, options.places)
         self.table = Table(spark, options.out, options.format)
         self.source: Source = source_of(spark, options, self.table.storage)
@@ -301,12 +304,17 @@ class _Job:
         options = self.options
         if options.for_ms is not None and (now - self.began) * 1000 >= options.for_ms:
             return True
+        if self.is_enough is not None and self.is_enough(self._counts(now)):
+            return True
         is_idle = options.until == "idle" and (now - self.moved) * 1000 >= options.idle_ms
         return is_idle and not query.status["isDataAvailable"] and query.lastProgress is not None
 
     def _count(self) -> None:
         if self.on_counts is not None:
-            self.on_counts(Counts(self.rows, self.batches, time.monotonic() - self.began))
+            self.on_counts(self._counts(time.monotonic()))
+
+    def _counts(self, now: float) -> Counts:
+        return Counts(self.rows, self.batches, now - self.began)
 
     def _raise(self, query: Any) -> None:
         if self.failure is not None:
