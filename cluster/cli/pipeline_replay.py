@@ -5,6 +5,8 @@ Owns: options, what is printed.  Never: needs Spark.
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from cluster.cli.pipeline_audit import refuse
@@ -39,4 +41,6 @@ def command(file: str, cell: str, seed: int, out: str | None, scenario: bool) ->
         from cluster.runs.directory import write_run
 
         print(f"run directory: {write_run(out, result.record())}")
-    print("\n".join(result_lines(result, with_timeline=True)))
+    lines = result_lines(result, with_timeline=True)
+    print("\n".join(line for line in lines if not line.startswith("  replay: ")))
+    print(f"  replay: {shlex.join(['kcluster', 'pipeline', 'replay', file, cell, str(seed)])}")

@@ -62,7 +62,7 @@ def command(
     rack_aware, partitions, replication_factor, min_insync_replicas, acks, idempotent,
     unclean_election, flush_messages, flush_interval, replica_lag; failures (so many a run), mtbf
     or faults (a profile), failure (kill, power, wipe, clean, pause), failure_domain (broker, rack,
-    all), repair, first_failure; rate, size, consumers, duration.
+    all), repair, first_failure; latency, rate, size, consumers, duration.
 
     DIR keeps the runs as they end, and the report. Whatever ends this command, the same one goes
     on: what DIR already has is not run again, but for runs that ended with an error.
@@ -71,8 +71,6 @@ def command(
     from cluster.pipeline.sweep.job import SweepError, in_one_line
 
     grid = read_grid(file, seeds)
-    if grid.left_out:
-        print(f"left out, as they cannot be: {grid.left_out} combinations: {grid.whys[0]}")
     try:
         pair = None if compare is None else (grid.find(compare[0]), grid.find(compare[1]))
         Path(out).mkdir(parents=True, exist_ok=True)
@@ -122,6 +120,8 @@ def _sweep(
     from cluster.pipeline.sweep.report import comparison, durability
     from cluster.pipeline.sweep.summary import pair_of, summarize
 
+    if grid.left_out:
+        print(f"left out, as they cannot be: {grid.left_out} combinations: {grid.whys[0]}")
     began_s, found = time.monotonic(), -1
     with Progress("runs") as bar:
 

@@ -146,8 +146,10 @@ def _acks_of(sends: list[Send]) -> dict[Partition, list[int]]:
 
 
 def _unavailable(verdict: Verdict, kind: str, cell: Cell) -> float:
-    whole = sum(window.duration_ms for window in verdict.windows if window.kind == kind)
-    return whole / cell.partitions
+    """Mean of the partitions; records that no partition was known for have windows of their own,
+    of partition -1, which others' cover."""
+    windows = (x for x in verdict.windows if x.kind == kind and x.partition[1] >= 0)
+    return sum(window.duration_ms for window in windows) / cell.partitions
 
 
 def _quantile(ordered: list[int], share: float) -> float | None:

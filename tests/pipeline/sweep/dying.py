@@ -48,7 +48,7 @@ def noting(log: str, kills: dict[int, str], driver: int = 0) -> Play:
                 ends = threading.Event()
                 first = [other for other, what in kills.items() if what == "executor"]
                 for _ in range(600):
-                    words = [line.split()[0] for line in open(log, encoding="utf-8")]
+                    words = [line.split()[0] for line in Path(log).read_text().splitlines()]
                     if all(words.count(str(other)) > 1 for other in first) or ends.wait(0.05):
                         break
                 os.kill(driver, signal.SIGKILL)

@@ -46,7 +46,9 @@ def lost(given: Cell) -> int:
 def test_cells__a_run_is_the_same_in_another_process_with_other_hashes() -> None:
     given = cell(partitions=3, racks=3, consumers=1, mtbf_ms=3_000, failures=0)
     here = msgspec.structs.replace(play(given, 7), wall_ms=0.0)
-    assert here.failures and here.trace_hash and not here.error
+    assert here.failures
+    assert here.trace_hash
+    assert not here.error
     there = subprocess.run(
         [sys.executable, "-c", AGAIN, msgspec.json.encode(given)], text=True, timeout=60,
         capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": "12345"},
@@ -81,7 +83,9 @@ def test_cells__a_repair_time_scales_the_same_draws() -> None:
     for seed in range(1, 20):
         (a,), (b,), (c,) = (failures_of(given, seed) for given in (quick, slow, never))
         assert (a.at_ms, a.brokers) == (b.at_ms, b.brokers) == (c.at_ms, c.brokers)
-        assert c.repair_ms is None and a.repair_ms is not None and b.repair_ms is not None
+        assert c.repair_ms is None
+        assert a.repair_ms is not None
+        assert b.repair_ms is not None
         assert abs(b.repair_ms - 10 * a.repair_ms) <= 10
 
 
@@ -124,7 +128,8 @@ def test_cells__power_takes_what_was_not_flushed() -> None:
             {"flush_interval_ms": 100}, {"flush_interval_ms": 1_500},
         )
     )  # fmt: skip
-    assert each == 0 and 0 < tenth < never
+    assert each == 0
+    assert 0 < tenth < never
     assert 0 < often < seldom < never
     assert lost(cell(**{**all_at_once, "failure": "kill"})) == 0
     assert lost(cell(failure="power")) == 0  # one broker: the others have it
@@ -150,7 +155,8 @@ def test_cells__acks_and_in_sync_replicas_and_unclean_election_decide_what_is_lo
         acks: sum(row.failed + row.unknown + row.lost for row in rows(cell(**hard, acks=acks)))
         for acks in ("0", "1", "all")
     }
-    assert by_acks["0"] >= by_acks["1"] and by_acks["0"] > 0
+    assert by_acks["0"] >= by_acks["1"]
+    assert by_acks["0"] > 0
     unavailable = {
         least: sum(
             row.writes_unavailable_ms
@@ -192,7 +198,9 @@ def test_cells__the_rest_of_the_columns_reaches_the_run() -> None:
     assert scenario.topology.brokers[-1].id == 4
     assert (scenario.workload.producers[0].idempotent, scenario.duration_ms) == (False, 3_000)
     (row,) = rows(given, range(1, 2))
-    assert abs(row.sent - 60) <= 1 and row.acked == row.sent and row.failures == 0
+    assert abs(row.sent - 60) <= 1
+    assert row.acked == row.sent
+    assert row.failures == 0
     (failure,) = failures_of(cell(failures=1, first_failure_ms=5_999), 1)
     assert failure == Failure(5_999, (1,), 346)  # a change of the draw changes every table
     (faulty,) = rows(cell(failures=0, faults=Faults("kills", KILLS)), range(1, 2))

@@ -36,7 +36,8 @@ WRONG = {
     "grid: {repair: 1s}": "g.yaml:1:8 grid.repair: nothing fails so: there is no failures or mtbf",
     "grid: {repair: soon, mtbf: 1m}": "g.yaml:1:16 grid.repair: soon is not a time like 250ms,"
     " 5s or 2m",
-    "grid: {brokers: 2}": "g.yaml:1:7 grid: no cell is left: 3 replicas need as many brokers, not 2",
+    "grid: {brokers: 2}": "g.yaml:1:7 grid: no cell is left: 3 replicas need as many brokers,"
+    " not 2",
     "grid: {min_insync_replicas: 4}": "g.yaml:1:7 grid: no cell is left: 4 in sync of 3 replicas",
     "grid: {failures: 1, mtbf: 1m}": "g.yaml:1:7 grid: no cell is left: failures, mtbf and faults"
     " are three ways to say what fails; one of them is enough",
@@ -113,7 +114,8 @@ def test_grid__a_profile_of_faults_is_part_of_its_cell(tmp_path: Path) -> None:
     )
     grid = load_grid(tmp_path / "g.yaml")
     names = [cell.columns()["faults"] for cell in grid.cells]
-    assert names[:2] == ["none", "kills"] and names[2].startswith("inline ")
+    assert names[:2] == ["none", "kills"]
+    assert names[2].startswith("inline ")
     (tmp_path / "kills.yaml").write_text(profile.replace("2s", "3s"))
     changed = load_grid(tmp_path / "g.yaml")
     assert [a.key == b.key for a, b in zip(grid.cells, changed.cells, strict=True)] == [
@@ -145,7 +147,7 @@ def test_grid__seeds_by_words() -> None:
     assert with_seeds(grid, "7, 9..11,0").seeds == (7, 9, 10, 11, 0)
     wrong = {
         "0": "1..0: no seeds, no runs", "1..3,2": "seed 2 twice", "": "'' is no seed;",
-        "many": "many is no seed; write 100, or 1..50,77", "5..": "5.. is no seed", "-1": "-1 is no",
+        "many": "many is no seed; write 100, or 1..50,77", "5..": "5.. is no seed", "-1": "-1 is",
         "1..99999999999": "1..99999999999: 10,000,000 runs are the most, 5,000,000 seeds of 2",
         str(2**63) + "..": "is no seed", f"{2**63}..{2**63}": "is the last seed",
     }  # fmt: skip

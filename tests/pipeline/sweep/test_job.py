@@ -21,7 +21,15 @@ from cluster.cli.pipeline_sweep import tell_errors
 from cluster.pipeline.session import ARCHIVE
 from cluster.pipeline.sweep.columns import Cell
 from cluster.pipeline.sweep.grid import Grid, parse_grid, with_seeds
-from cluster.pipeline.sweep.job import SweepError, cost_of, done_runs, sweep, table_of, tasks_of
+from cluster.pipeline.sweep.job import (
+    SweepError,
+    cost_of,
+    done_runs,
+    in_one_line,
+    sweep,
+    table_of,
+    tasks_of,
+)
 from cluster.pipeline.sweep.runs import RunRow, play
 from cluster.pipeline.sweep.summary import summarize
 from tests.pipeline.sweep import dying
@@ -65,7 +73,9 @@ def test_job__a_sweep_is_each_run_once_and_goes_on_with_what_is_missing(
     told: list[tuple[int, int]] = []
     first = sweep(spark, with_seeds(grid, "10"), tmp_path, lambda *counts: told.append(counts))
     assert (first.runs, first.found, first.played, first.problems) == (20, 0, 20, [])
-    assert told[0] == (0, 20) and told[-1] == (20, 20) and told == sorted(told)
+    assert told[0] == (0, 20)
+    assert told[-1] == (20, 20)
+    assert told == sorted(told)
     second = sweep(spark, grid, tmp_path)
     assert (second.runs, second.found, second.played) == (80, 20, 60)
     third = sweep(spark, grid, tmp_path)
@@ -103,7 +113,9 @@ def test_job__a_worker_that_is_killed_is_no_end_of_the_sweep(
     assert set(counts) == set(grid.seeds)
     # Only what the killed worker's task had begun is played again.
     repeated = sorted(seed for seed, count in counts.items() if count > 1)
-    assert 9 in repeated and len(repeated) <= 4 and max(counts.values()) == 2
+    assert 9 in repeated
+    assert len(repeated) <= 4
+    assert max(counts.values()) == 2
     assert len(rows_in(spark, grid, tmp_path / "out")) == 60
 
 
@@ -139,7 +151,10 @@ def test_job__an_executor_and_then_the_driver_are_killed_and_nothing_is_lost_or_
 
     grid = parse_grid(ONE_CELL)
     kept = {seed for _, seed in rows_in(spark, grid, out)}
-    assert kept and kept < set(grid.seeds) and 20 in kept and 45 not in kept
+    assert kept
+    assert kept < set(grid.seeds)
+    assert 20 in kept
+    assert 45 not in kept
     assert all(before[seed] == 1 for seed in kept if not 15 < seed < 26)
     log.write_text("")
     swept = sweep(spark, grid, out, play=dying.noting(str(log), {}))
@@ -152,7 +167,8 @@ def test_job__an_executor_and_then_the_driver_are_killed_and_nothing_is_lost_or_
         [msgspec.structs.replace(x, wall_ms=0.0) for x in summarize(spark, grid, place)]
         for place in (out, tmp_path / "undisturbed")
     )
-    assert disturbed == quiet and disturbed[0].runs == 60
+    assert disturbed == quiet
+    assert disturbed[0].runs == 60
 
 
 def test_job__a_run_that_raises_is_told_by_cell_and_seed_and_run_again_next_time(
@@ -169,10 +185,8 @@ def test_job__a_run_that_raises_is_told_by_cell_and_seed_and_run_again_next_time
     assert tell_errors(spark, grid, str(tmp_path)) == 4
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 5
-    assert (
-        lines[0].startswith("kcluster: cell ")
-        and ", seed 3: ArithmeticError: seed 3 at" in (lines[0])
-    )
+    assert lines[0].startswith("kcluster: cell ")
+    assert ", seed 3: ArithmeticError: seed 3 at" in (lines[0])
     assert lines[-1] == "kcluster: 4 runs ended with an error; the rest is used"
     assert summarize(spark, grid, tmp_path)[0].runs == 6
     again = sweep(spark, grid, tmp_path)
@@ -195,7 +209,8 @@ def test_job__a_file_cut_short_is_set_aside_and_its_runs_are_run_again(
         f"{file}: no whole Parquet file, now *.broken; its runs are run again" for file in files
     ]
     assert swept.problems == whys[:2]
-    assert 0 < swept.played < swept.runs and len(rows_in(spark, grid, out)) == 16
+    assert 0 < swept.played < swept.runs
+    assert len(rows_in(spark, grid, out)) == 16
 
 
 @pytest.mark.parametrize(
@@ -211,8 +226,11 @@ def test_job__a_table_of_another_version_is_refused(
     import pyarrow
     from pyarrow import parquet
 
-    row = {**msgspec.to_builtins(RunRow(1, "a", 1, "valid", noticed_ms=[1], elected_ms=[1],
-                                        acked_ms=[1], ack_p50_ms=1.0, ack_p99_ms=1.0)), **change}  # fmt: skip
+    whole = RunRow(
+        1, "a", 1, "valid", noticed_ms=[1], elected_ms=[1], acked_ms=[1], ack_p50_ms=1,
+        ack_p99_ms=1,
+    )  # fmt: skip
+    row = {**msgspec.to_builtins(whole), **change}
     place = tmp_path / "runs" / "1"
     place.mkdir(parents=True)
     kept = {name: [value] for name, value in row.items() if value is not None}
@@ -226,13 +244,7 @@ def test_job__an_error_of_spark_itself_is_one_line(spark: SparkSession, tmp_path
     place = tmp_path / "runs" / "1"
     place.mkdir(parents=True)
     (place / "part-0.parquet").write_bytes(b"PAR1" + b"nonsense" * 9 + b"PAR1")
-    with pytest.raises(SweepError) as caught:
-        done_runs_told(spark, tmp_path)
-    assert "\n" not in str(caught.value) and "part-0.parquet" in str(caught.value)
-
-
-def done_runs_told(spark: SparkSession, out: Path) -> None:
-    from cluster.pipeline.sweep.job import in_one_line
-
-    with in_one_line():
-        done_runs(spark, parse_grid(ONE_CELL), out)
+    with pytest.raises(SweepError) as caught, in_one_line():
+        done_runs(spark, parse_grid(ONE_CELL), tmp_path)
+    assert "\n" not in str(caught.value)
+    assert "part-0.parquet" in str(caught.value)
