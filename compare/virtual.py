@@ -107,7 +107,7 @@ class _Client:
         self.is_closed = self._channel is None
         wire = system.driver.add_client(self)
         if not self.is_closed:
-            self._connection = system.driver.connect(wire.client_id, broker)
+            self._connection = system.driver.time.connect(wire.client_id, broker)
 
     def has_news(self) -> bool:
         return self.is_closed or bool(self.heard)
@@ -127,7 +127,7 @@ class _Client:
         if isinstance(received, Request):
             self._asked.append(received)
             self._connection.unanswered += 1
-            driver.transmit(self._connection, received)
+            driver.time.transmit(self._connection, received)
             driver.run_for(0)
         else:
             self.heard.append(b"".join(received)[4:])
@@ -135,7 +135,7 @@ class _Client:
     def close(self) -> None:
         self.is_closed = True
         if self._connection is not None and self._connection.is_open:
-            self._system.driver.hang_up(self._connection)
+            self._system.driver.time.hang_up(self._connection)
             self._system.driver.run_for(0)
 
     # ------------------------------------------------------------- as a Client

@@ -59,7 +59,8 @@ def registration_violations(new: PartitionRegistration, old: PartitionRegistrati
     if old is None or new.replicas == old.replicas:
         # Replicas that a reassignment took away stay in the ELR as long as that is not changed.
         before = () if old is None else old.elr
-        outside += [broker for broker in new.elr if broker not in (*new.replicas, *before)]
+        may_be = (*new.replicas, *before)
+        outside += [broker for broker in new.elr if broker not in may_be]
     if outside:
         yield "isr-not-replicas", f"{outside} are not among {list(new.replicas)}"
     if new.leader != NO_LEADER and new.leader not in new.isr:
@@ -77,7 +78,8 @@ def registration_violations(new: PartitionRegistration, old: PartitionRegistrati
     # Who joins the ISR may lead at once where that ends a reassignment; and one may be given up
     # uncleanly, which Kafka does not call recovering.
     asked_for = new.recovering or (is_reassigning(old) and not is_reassigning(new))
-    if new.leader not in (NO_LEADER, old.leader, *in_sync) and not asked_for:
+    may_lead = (NO_LEADER, old.leader, *in_sync)
+    if new.leader not in may_lead and not asked_for:
         yield "unclean-unasked", f"leader {new.leader}, ISR and ELR were {list(in_sync)}"
 
 

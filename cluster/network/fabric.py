@@ -26,13 +26,13 @@ class Fabric:
     links that jitter or lose; they need one.  `node_ids`: brokers and the controller, sorted;
     `clients`: names by node id.
 
-    `is_plain`: no link is cut or slow: whoever delivers need not ask further.  `changes`: how often
-    a link was changed.
+    `is_plain`: no link is cut or slow: whoever delivers need not ask further; nor, unless
+    `has_cuts`, whether one is cut.  `changes`: how often a link was changed.
     """
 
     __slots__ = (
         "_cuts", "_default_us", "_latencies_us", "_layers", "_rng", "changes", "clients",
-        "is_plain", "node_ids",
+        "has_cuts", "is_plain", "node_ids",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +46,7 @@ class Fabric:
         self._latencies_us: dict[Link, int] = {}
         self._cuts: dict[Link, None] = {}
         self.is_plain = True
+        self.has_cuts = False
         self.changes = 0
         self._look()
 
@@ -152,6 +153,7 @@ class Fabric:
 
     def _look(self) -> None:
         self.changes += 1
+        self.has_cuts = bool(self._cuts)
         self.is_plain = not (
             self._cuts or self._layers or self._default_us or any(self._latencies_us.values())
         )

@@ -1,7 +1,7 @@
 """The wires of simulated clients in virtual time.
 
 Owns: the wire of a client, its connections.  Never: what a client does (clients/), time
-(virtual.py).  Kafka: NetworkClient, without the bytes.
+(virtual_time.py).  Kafka: NetworkClient, without the bytes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ FIRST_OUTSIDE_ID: Final = 1_000_000
 
 
 class Carrier(Protocol):
-    """The part of the virtual driver that wires use."""
+    """The part of virtual_time.py that wires use."""
 
-    @property
-    def now_ms(self) -> int: ...
     def connect(self, client_id: int, broker_id: int) -> ClientConnection: ...
     def transmit(self, connection: ClientConnection, request: Request) -> None: ...
     def hang_up(self, connection: ClientConnection) -> None: ...
@@ -33,8 +31,8 @@ class ClientConnection:
     """One connection of a simulated client; its requests are served one after the other."""
 
     __slots__ = (
-        "broker_id", "client_id", "connection_id", "hung_up", "in_broker", "is_broken", "is_open",
-        "last_arrival_us", "life", "name", "unanswered", "waiting",
+        "at_broker_us", "at_client_us", "broker_id", "client_id", "connection_id", "hung_up",
+        "in_broker", "is_broken", "is_open", "life", "name", "unanswered", "waiting",
     )  # fmt: skip
 
     def __init__(self, connection_id: int, client_id: int, broker_id: int, life: int) -> None:
@@ -48,8 +46,8 @@ class ClientConnection:
         self.is_open = True
         self.is_broken = False
         """Something was lost in a cut: when the link is whole again, both ends will hear."""
-        self.last_arrival_us: dict[tuple[int, int], int] = {}
-        """By way: nothing arrives before what was sent before it."""
+        self.at_broker_us = self.at_client_us = 0
+        """When the last message arrives there: nothing arrives before what was sent before it."""
         self.hung_up = False
         """By the client, which wants to hear no more of it."""
         self.waiting: deque[Request] = deque()
@@ -96,6 +94,7 @@ class ClientWire:
         self._carrier = carrier
         self._connections: dict[int, ClientConnection] = {}
         self._correlation_id = 0
+        self._name = f"client-{client_id}"
 
     def send(
         self, broker_id: int, api_key: int, api_version: int, body: Any, *, answered: bool = True
@@ -110,7 +109,7 @@ class ClientWire:
         connection.unanswered += answered
         request = Request(
             connection.connection_id, api_key, api_version, self._correlation_id,
-            f"client-{self.client_id}", body, arrived_ms=self._carrier.now_ms,
+            self._name, body,
         )  # fmt: skip
         self._carrier.transmit(connection, request)
         return self._correlation_id

@@ -103,7 +103,8 @@ class Dispatcher:
         for process in self.processes.values():
             if process.deadline_ms is not None and process.deadline_ms * 1000 < due_us:
                 due_us = process.deadline_ms * 1000
-        return min(due_us, *self._shutdown_limits_us.values(), NEVER_US)
+        limits_us = self._shutdown_limits_us
+        return min(due_us, *limits_us.values()) if limits_us else due_us
 
     def at(self, now_us: int) -> None:
         """It is `now_us` now.  What was due since the last time happens first, each at its own time
@@ -114,8 +115,7 @@ class Dispatcher:
             self.advance(self.quiet_until_us)
             idle = 0 if self.now_us > before_us else idle + 1
             assert idle < MAX_IDLE, f"time stands still; due at {self.quiet_until_us} us for ever"
-        if now_us > self.now_us:
-            self.now_us = now_us
+        self.now_us = max(self.now_us, now_us)
 
     def advance(self, now_us: int) -> None:
         """It is `now_us` now: deliver what has arrived, give Ticks that are due, run."""
@@ -124,15 +124,15 @@ class Dispatcher:
             heappop(self._deeds)[2]()
         self._collect_arrivals()
         self._run()
-        now_ms = self.now_ms
+        now_ms = self.now_us // 1000
         for process in self.processes.values():
             if process.deadline_ms is not None and process.deadline_ms <= now_ms:
                 self._pending.append((process, process.life, Tick()))
-        self._run()
-        if self._shutdown_limits_us:
-            for node_id, limit_us in tuple(self._shutdown_limits_us.items()):
-                if limit_us <= self.now_us:
-                    self.take_down(node_id, DeathKind.KILL)
+        if self._pending:
+            self._run()
+        for node_id, limit_us in tuple(self._shutdown_limits_us.items()):
+            if limit_us <= self.now_us:
+                self.take_down(node_id, DeathKind.KILL)
         self.quiet_until_us = self.next_due_us()
 
     def deliver(self, node_id: int, event: Event) -> None:
@@ -170,10 +170,10 @@ class Dispatcher:
             sink(node_id, reply, self.now_us // 1000)
 
     def _collect_arrivals(self) -> None:
-        in_flight = self._in_flight
+        in_flight, fabric = self._in_flight, self.fabric
         while in_flight and in_flight[0][0] <= self.now_us:
             _, _, source, process, life, event = heappop(in_flight)
-            if not self.fabric.is_cut(source, process.node_id):
+            if not fabric.has_cuts or not fabric.is_cut(source, process.node_id):
                 self._pending.append((process, life, event))
 
     # ---------------------------------------------------------------------------- the loop

@@ -4,9 +4,9 @@ Owns: the sockets of simulated clients, their deadlines, what is on its way betw
 brokers while a link is slow.  Never: what a client does (clients/), when a broker answers.
 Kafka: NetworkClient's Selector.
 
-The same as in virtual time (virtual.py), but with bytes: the fabric's latency, loss and cuts hold
-between a client's id and a broker.  TCP itself runs over loopback and is always there: what the
-fabric holds back is not written, and what came is not handed over.
+The same as in virtual time (virtual_time.py), but with bytes: the fabric's latency, loss and cuts
+hold between a client's id and a broker.  TCP itself runs over loopback and is always there: what
+the fabric holds back is not written, and what came is not handed over.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class VirtualCluster(VirtualDriver, _Recorded):
     def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
         """Any deed of scenario files by its name; returns what undoes it."""
         undo = deed_of(verb, short, keys).action.do(self._stage)
-        self._settle()
+        self.time.settle()
         if self._stage.problems:
             raise ClusterError(self._stage.problems.pop())
         return undo or (lambda: None)
@@ -199,7 +199,7 @@ class VirtualCluster(VirtualDriver, _Recorded):
     def mend(self, limit_ms: int = 120_000) -> None:
         """Undo every fault, and let time pass until all replicas are in sync."""
         problems = mend(self.verbs, self.plan, self.dispatcher)
-        self._settle()
+        self.time.settle()
         if problems or not self.run_until_condition(self._stage.is_whole, limit_ms):
             raise ClusterError("; ".join(problems) or "the cluster did not come together again")
 
