@@ -110,14 +110,7 @@ def _finder(archive: str) -> Callable[[], None]:
 
 
 def _readers(find: Callable[[], None]) -> tuple[Any, Any]:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-    from pyspark.sql.streaming.datasource import (
-        ReadAllAvailable,
-        ReadLimit,
-        ReadMaxRows,
-        ReadMinRows,
-        SupportsTriggerAvailableNow,
-    )
+    from pyspark.sql.datasource import DataSourceReader, InputPartition
 
     def decoded(settings: bytes) -> Any:
         import msgspec
@@ -155,6 +148,24 @@ def _readers(find: Callable[[], None]) -> tuple[Any, Any]:
 
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
             return load(self.settings, partition)
+
+    return BatchReader, _stream_reader(find, decoded, tasks, load)
+
+
+def _stream_reader(
+    find: Callable[[], None],
+    decoded: Callable[[bytes], Any],
+    tasks: Callable[[Any], list[InputPartition]],
+    load: Callable[[bytes, InputPartition], Iterator[pa.RecordBatch]],
+) -> Any:
+    from pyspark.sql.datasource import DataSourceStreamReader
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        ReadMinRows,
+        SupportsTriggerAvailableNow,
+    )
 
     class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         def __init__(self, settings: bytes) -> None:
@@ -207,7 +218,7 @@ def _readers(find: Callable[[], None]) -> tuple[Any, Any]:
             if self.plans is not None:
                 self.plans.close()
 
-    return BatchReader, StreamReader
+    return StreamReader
 
 
 def _writers(find: Callable[[], None]) -> tuple[Any, Any]:
