@@ -1,6 +1,7 @@
 # Every target sets up .venv by itself; from the second time on it starts at once.
 #
-#   make demo          a cluster of three brokers, real clients, a leader that dies; nothing lost
+#   make demo          a cluster of three brokers, real clients, a leader that dies; nothing lost,
+#                      and Spark, which read along, finds the same
 #   make test          ruff, mypy, pytest, pure and compiled: what .ci/run runs
 #   make test-pure     the same without the compiled half: a minute less
 #   make lint          ruff and mypy alone
@@ -42,8 +43,9 @@ help:
 
 # ------------------------------------------------------------------------------ what is run
 
-demo: $(VENV)/.clients
-	@$(BIN)/kcluster demo $(ARGS)
+# Its end is on Spark, which is large: it is fetched where there is a Java to run it.
+demo: $(if $(shell command -v java),$(VENV)/.spark,$(VENV)/.clients)
+	@$(BIN)/kcluster demo --spark $(ARGS)
 
 # What is left out is said before pytest, whose closing line is the last.
 test: jars can-compile test-pure test-compiled
@@ -134,9 +136,14 @@ $(BIN)/python:
 	"$$found" -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "make: $$found -m venv failed; on Debian or Ubuntu install python3-venv" >&2; exit 1; }
 
-# What .dev installs has all of .clients, so it stamps both.
+# What .dev installs has all of the others, so it stamps them too.
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP_INSTALL) -e '.[dev]'
+	@touch $(VENV)/.clients $(VENV)/.spark $@
+
+$(VENV)/.spark: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Fetching Spark and what plots need (a gigabyte); this once." >&2
+	@$(PIP_INSTALL) -e '.[clients,spark]'
 	@touch $(VENV)/.clients $@
 
 $(VENV)/.clients: pyproject.toml constraints.txt | $(BIN)/python

@@ -38,7 +38,7 @@ LAYERS = {
     "scenario": _ALL_BUT_PROGRAMS + " clients checkers runs",
     "testing": _ALL_BUT_PROGRAMS + " clients checkers runs scenario",
     "pipeline": _ALL_BUT_PROGRAMS + " clients checkers runs scenario",
-    "demo": _ALL_BUT_PROGRAMS,
+    "demo": _ALL_BUT_PROGRAMS + " clients checkers runs scenario pipeline",
     "cli": _ALL_BUT_PROGRAMS + " clients checkers runs scenario testing pipeline demo",
 }
 """What each part of `cluster` may import besides itself; `controller` includes its metadata."""

@@ -12,9 +12,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster.cli.control import ControlError
@@ -30,6 +33,10 @@ from cluster.demo.load import (
     wait_until_complete,
 )
 from cluster.demo.orders import lines_of, orders
+
+if TYPE_CHECKING:
+    from cluster.demo.spark import Audited, SparkPart
+    from cluster.runtime.cluster import Cluster
 
 LOAD_S: Final = 3.0
 """The text is sent in about so long, plus what the story waits for."""
@@ -48,13 +55,16 @@ MIN_LINES: Final = 8
     show_default=True,
     help="fast: Kafka's time constants 100 times shorter. kafka: the real ones, about 20 s.",
 )
+@click.option("--spark", is_flag=True, help="Spark ingests the topic meanwhile, and audits it.")
 @click.option("--json", "as_json", is_flag=True, help="Timeline and count as one JSON object.")
-def command(file: str | None, topology: str | None, profile: str, as_json: bool) -> None:
+def command(
+    file: str | None, topology: str | None, profile: str, spark: bool, as_json: bool
+) -> None:
     from cluster.config.problems import TopologyError
     from cluster.runtime.live import ClusterError
 
     try:
-        count = run(file, topology, profile, as_json)
+        nothing_was_lost = run(file, topology, profile, spark, as_json)
     except TopologyError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
@@ -62,23 +72,40 @@ def command(file: str | None, topology: str | None, profile: str, as_json: bool)
         fail(ControlError(str(error)), as_json)
     except ControlError as error:
         fail(error, as_json)
-    sys.exit(0 if count.nothing_acked_was_lost else 1)
+    sys.exit(0 if nothing_was_lost else 1)
 
 
-def run(file: str | None, topology_file: str | None, profile: str, as_json: bool) -> Count:
-    """The whole demo; returns the count."""
+class Shown(Struct):
+    """What became of the demo.  `audited`: by Spark, if that was asked for; `no_spark`: or why it
+    could not."""
+
+    count: Count
+    moments: list[Any]
+    audited: Audited | None
+    no_spark: str
+
+    @property
+    def nothing_was_lost(self) -> bool:
+        return self.count.nothing_acked_was_lost and not (self.audited and self.audited.lost)
+
+
+def run(
+    file: str | None, topology_file: str | None, profile: str, with_spark: bool, as_json: bool
+) -> bool:
+    """The whole demo; returns whether nothing was lost."""
     version = require_clients().__version__
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what it would say, the timeline shows
     lines = read_lines(file)
-    from cluster.demo.story import Story
-    from cluster.demo.watch import Watch
     from cluster.runtime.cluster import Cluster
-    from cluster.trace.timeline import timeline_lines
 
     topology, topic = set_the_stage(topology_file, profile)
     say = (lambda text: None) if as_json else print
+    part, no_spark = start_spark(say) if with_spark else (None, "")
     began = time.monotonic()
-    with Cluster(topology) as cluster:
+    cluster = Cluster(topology)
+    if part is not None:
+        part.attach(cluster)
+    with cluster:
         took_s = time.monotonic() - began
         say(f"{len(cluster.broker_ids)} brokers up in {took_s:.2f} s: {cluster.bootstrap}")
         say(f"time constants: {profile}" + (
@@ -89,28 +116,75 @@ def run(file: str | None, topology_file: str | None, profile: str, as_json: bool
         partitions = len(spec.assignment) if spec.assignment is not None else spec.partitions
         say(f"kafka-python {version} sends {len(lines):,} lines to {topic} ({partitions} "
             f"partitions), acks=all, idempotent; group {GROUP} reads them")  # fmt: skip
-        ledger, watch = Ledger(lines), Watch(topic)
-        cluster.subscribe(lambda entry: watch.on_note(entry.note))
-        cluster.driver.dispatcher.reply_sinks += (watch.on_reply,)
-        consuming = Consuming(cluster.bootstrap, topic, ledger)
-        burst = max(1, round(len(lines) * PACE_S / LOAD_S))
-        producing = Producing(cluster.bootstrap, topic, ledger, burst)
-        try:
-            with progress(ledger, quiet=as_json) as stage:
-                told = Story(cluster, watch, ledger, producing, consuming, stage).tell()
-                wait_until_complete(ledger, (producing, consuming))
-        finally:
-            producing.close()
-            consuming.close()
-        count = ledger.count()
+        before_kill = None
+        if part is not None:
+            part.start(topic)
+            before_kill = part.wait_for_rows
+        count, moments = tell_the_story(cluster, topic, lines, before_kill, quiet=as_json)
+        audited = None if part is None else part.finish(count.acked, lines)
+    shown = Shown(count, moments, audited, no_spark)
+    show(shown, as_json)
+    return shown.nothing_was_lost
+
+
+def start_spark(say: Callable[[str], None]) -> tuple[SparkPart | None, str]:
+    """Spark's part; or why there is none: the demo is worth seeing without."""
+    from cluster.demo.spark import SparkPart
+    from cluster.pipeline.session import SessionError
+
+    try:
+        part = SparkPart(Path(mkdtemp(prefix="kcluster-demo-")))
+    except SessionError as error:
+        return None, str(error)
+    say(f"Spark {part.spark.version} is up, and will ingest what is sent")
+    return part, ""
+
+
+def tell_the_story(
+    cluster: Cluster,
+    topic: str,
+    lines: list[str],
+    before_kill: Callable[[], None] | None,
+    quiet: bool,
+) -> tuple[Count, list[Any]]:
+    """Load, failover, and what came out; with what happened when."""
+    from cluster.demo.story import Story
+    from cluster.demo.watch import Watch
+
+    ledger, watch = Ledger(lines), Watch(topic)
+    cluster.subscribe(lambda entry: watch.on_note(entry.note))
+    cluster.driver.dispatcher.reply_sinks += (watch.on_reply,)
+    consuming = Consuming(cluster.bootstrap, topic, ledger)
+    burst = max(1, round(len(lines) * PACE_S / LOAD_S))
+    producing = Producing(cluster.bootstrap, topic, ledger, burst)
+    try:
+        with progress(ledger, quiet=quiet) as stage:
+            story = Story(cluster, watch, ledger, producing, consuming, stage, before_kill)
+            told = story.tell()
+            wait_until_complete(ledger, (producing, consuming))
+    finally:
+        producing.close()
+        consuming.close()
+    return ledger.count(), told.moments
+
+
+def show(shown: Shown, as_json: bool) -> None:
+    """All of it, as lines or as one JSON object."""
     if as_json:
-        print_result(count, told.moments)
-        return count
-    say("")
-    for line in (*timeline_lines(told.moments), "", *count_lines(count)):
-        say(line)
-    say("nothing acked was lost" if count.nothing_acked_was_lost else "ACKED RECORDS WERE LOST")
-    return count
+        print_result(shown)
+        return
+    from cluster.trace.timeline import timeline_lines
+
+    for line in ("", *timeline_lines(shown.moments), "", *count_lines(shown.count)):
+        print(line)
+    if shown.audited is not None:
+        from cluster.demo.spark import audited_lines
+
+        for line in ("", *audited_lines(shown.audited), ""):
+            print(line)
+    print("nothing acked was lost" if shown.nothing_was_lost else "ACKED RECORDS WERE LOST")
+    if shown.no_spark:
+        print(f"without its end on Spark: {shown.no_spark}")
 
 
 def read_lines(file: str | None) -> list[str]:
@@ -186,16 +260,17 @@ def progress(ledger: Ledger, quiet: bool) -> Iterator[Callable[[str], None]]:
             thread.join()
 
 
-def print_result(count: Count, moments: list[Any]) -> None:
-    """`{"timeline": […], "count": {…}, "producer": …}` on one line."""
+def print_result(shown: Shown) -> None:
+    """`{"timeline": […], "count": {…}, "spark": {…}, "producer": …}` on one line."""
     import json
 
     from cluster.trace.render import plain
 
     result = {
         "producer": PRODUCER_ID,
-        "timeline": plain(moments),
-        "count": plain(count),
-        "nothing_acked_was_lost": count.nothing_acked_was_lost,
+        "timeline": plain(shown.moments),
+        "count": plain(shown.count),
+        "spark": plain(shown.audited) if shown.audited is not None else shown.no_spark or None,
+        "nothing_acked_was_lost": shown.nothing_was_lost,
     }
     print(json.dumps(result, ensure_ascii=False))

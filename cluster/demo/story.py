@@ -40,7 +40,8 @@ class Told(Struct, frozen=True):
 
 
 class Story:
-    """One run.  `stage` is told what is going on, for the progress bar."""
+    """One run.  `stage` is told what is going on, for the progress bar; `before_kill` returns when
+    whoever is to see it is there."""
 
     def __init__(
         self,
@@ -50,9 +51,11 @@ class Story:
         producing: Producing,
         consuming: Consuming,
         stage: Callable[[str], None],
+        before_kill: Callable[[], None] | None = None,
     ) -> None:
         self._cluster, self._watch, self._ledger = cluster, watch, ledger
         self._producing, self._consuming, self._stage = producing, consuming, stage
+        self._before_kill = before_kill
         self._topic = watch.topic
 
     def tell(self) -> Told:
@@ -67,6 +70,8 @@ class Story:
         self._producing.start()
         self._until(lambda: self._ledger.sent >= total // 2 and bool(self._ledger.acked))
 
+        if self._before_kill is not None:
+            self._before_kill()
         partition = self._ledger.busiest_partition()
         leader = self._cluster.leader(self._topic, partition)
         self._watch.arm(partition)

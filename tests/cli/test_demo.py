@@ -21,12 +21,12 @@ Verb = Callable[..., tuple[int, str, str]]
 pytestmark = pytest.mark.filterwarnings("ignore:.*Use files:DeprecationWarning")
 
 
-def demo(directory: Path, *arguments: str) -> tuple[int, str]:
+def demo(directory: Path, *arguments: str, **environment: str) -> tuple[int, str]:
     """Run the demo in a process of its own; exit code and all that it printed."""
     ended = subprocess.run(
         [sys.executable, "-m", "cluster.cli.main", "demo", *arguments],
         cwd=directory,
-        env={**os.environ, "PYTHONPATH": CODE},
+        env={**os.environ, "PYTHONPATH": CODE, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -68,6 +68,19 @@ def test_demo__json_has_timeline_and_count(tmp_path: Path, text: str) -> None:
     assert result["nothing_acked_was_lost"] is True
     assert result["count"]["acked"] == 3_000
     assert result["timeline"][0]["label"] == "killed"
+
+
+@pytest.mark.clients
+@pytest.mark.slow
+@pytest.mark.timeout_s(60)
+def test_demo__without_java_it_ends_without_spark_and_says_how_to_get_it(
+    tmp_path: Path, text: str
+) -> None:
+    code, out = demo(tmp_path, text, "--spark", PATH="", JAVA_HOME="")
+    assert code == 0, out
+    assert out.endswith("set JAVA_HOME if it is elsewhere\n")
+    assert out.splitlines()[-2] == "nothing acked was lost"
+    assert out.splitlines()[-1].startswith("without its end on Spark: no Java found: ")
 
 
 @pytest.mark.clients

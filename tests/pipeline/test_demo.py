@@ -1,0 +1,36 @@
+"""The demo's end: what Spark read while the leader died, audited."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.cli.demo import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# kafka-python reads its schemas in a way that Python 3.11 warns about, in importlib's name.
+pytestmark = [
+    pytest.mark.clients,
+    pytest.mark.timeout_s(250),
+    pytest.mark.filterwarnings("ignore:.*Use files:DeprecationWarning"),
+]
+
+
+def test_demo__spark_ingests_while_the_leader_dies_and_its_audit_finds_the_same_zero(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text.txt"
+    # Some lines are equal: the audit tells them apart as the run does.
+    text.write_text("".join(f"line {number % 900} of the text\n" for number in range(1_000)))
+    assert run(str(text), None, "fast", with_spark=True, as_json=True)
+    shown = json.loads(capsys.readouterr().out)
+    assert "killed" in [moment["label"] for moment in shown["timeline"]]
+    found = shown["spark"]
+    assert found["rows"] == found["sent"] == found["acked"] == 1_000
+    assert (found["lost"], found["duplicated"], found["reordered"]) == (0, 0, 0)
+    assert found["batches"] >= 2  # one before the leader was killed
