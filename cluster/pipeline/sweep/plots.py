@@ -28,6 +28,11 @@ _DPI: Final = 110
 _COLOURS: Final = "cividis"
 _NEAR_PX: Final = 13
 """Dots nearer than this share one label."""
+_CHAR_PT: Final = 5.2
+"""How wide a digit of a label is, about."""
+_LINE_PX: Final = 14
+_RISES_PT: Final = (5.0, -14.0, 19.0, -28.0, 33.0, -42.0, 47.0)
+"""How far above its dot a label may stand, what is tried first first."""
 
 
 def can_draw() -> bool:
@@ -97,13 +102,14 @@ def trade_off(grid: Grid, sums: Sequence[Summed]) -> Figure:
     without a loss is an arrow that hangs from the end of its interval."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+    from matplotlib.ticker import LogLocator
 
     shown = [(at, cell) for at, cell in enumerate(sums, 1) if cell.runs]
     names = [f"{at}  {grid.title(at - 1)}" for at, _ in shown]
     is_named = len(shown) <= MAX_NAMED
     width = 6.6 + (0.072 * max(map(len, names), default=0) if is_named else 0)
     height = max(4.6, 0.2 * len(names) * is_named + 1)
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
     axes = figure.add_subplot()
     lost = [(at, cell) for at, cell in shown if cell.losses]
     kept = [(at, cell) for at, cell in shown if not cell.losses]
@@ -123,13 +129,15 @@ def trade_off(grid: Grid, sums: Sequence[Summed]) -> Figure:
     axes.scatter(
         kept_xs, ends, c=[cell.ack_p50_ms or 0 for _, cell in kept], marker="v", **look
     )  # fmt: skip
-    axes.set_yscale("log")
-    if xs or kept_xs:
+    if xs or kept_xs:  # a scale of logarithms needs something on it
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.set_xlim(0, max(*xs, *kept_xs, 0.1) * 1.12)
         axes.set_ylim(min([*ys, *ends]) / 2.5, 1.6 * max([*ys, *ends]))
     axes.set_xlabel("availability: seconds without writes, a failure of a broker")
     axes.set_ylabel("durability: P(a run loses an acked record)\n▼ none: it is below this (95 %)")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share * 100:g} %")
+    axes.yaxis.set_minor_formatter("")
     axes.grid(color="#eee", zorder=0)
     axes.set_axisbelow(True)
     figure.colorbar(dots, ax=axes, label="latency: ack, p50, ms", pad=0.01)
@@ -146,7 +154,7 @@ def trade_off(grid: Grid, sums: Sequence[Summed]) -> Figure:
 
 
 def _label(figure: Figure, axes: Any, points: list[tuple[int, float, float]]) -> None:
-    """The numbers of the dots, those of dots that lie on each other as one."""
+    """The numbers of the dots, those of dots that lie on each other as one, where there is room."""
     figure.draw_without_rendering()  # from here on the axes are where they will be
     groups: list[tuple[float, float, list[int]]] = []
     for at, x, y in sorted(points):
@@ -157,12 +165,44 @@ def _label(figure: Figure, axes: Any, points: list[tuple[int, float, float]]) ->
                 break
         else:
             groups.append((px, py, [at]))
+    point_px = figure.dpi / 72
+    taken = [_box(px, py, 0, 0, 0) for px, py, _ in groups]
     for px, py, numbers in groups:
-        place = axes.transData.inverted().transform((px, py))
+        words = in_words(numbers)
+        width = _CHAR_PT * len(words)
+        offsets = [(dx, dy) for dy in _RISES_PT for dx in (8.0, -8.0 - width)]
+        boxes = [_box(px, py, dx * point_px, dy * point_px, width * point_px) for dx, dy in offsets]
+        free = [at for at, box in enumerate(boxes) if not any(_meet(box, x) for x in taken)]
+        at = free[0] if free else 0
+        taken.append(boxes[at])
         axes.annotate(
-            ", ".join(map(str, numbers)), place, xytext=(7, 5), textcoords="offset points",
-            fontsize=9, zorder=3,
+            words, axes.transData.inverted().transform((px, py)), xytext=offsets[at],
+            textcoords="offset points", fontsize=9, zorder=3,
+            arrowprops={"arrowstyle": "-", "color": "#999", "lw": 0.6, "shrinkB": 4},
         )  # fmt: skip
+
+
+def in_words(numbers: Sequence[int]) -> str:
+    """`1-4, 7` of 1, 2, 3, 4, 7."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    told = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+    return ", ".join(told)
+
+
+def _box(px: float, py: float, dx: float, dy: float, width: float) -> tuple[float, ...]:
+    """Left, bottom, right, top in pixels: of a label, or of a dot where it has no width."""
+    if not width:
+        return px - _NEAR_PX / 2, py - _NEAR_PX / 2, px + _NEAR_PX / 2, py + _NEAR_PX / 2
+    return px + dx, py + dy - 2, px + dx + width, py + dy + _LINE_PX
+
+
+def _meet(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def _places(grid: Grid) -> tuple[list[str], list[str], list[tuple[int, int]]]:
