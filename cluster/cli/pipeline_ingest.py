@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -75,7 +76,9 @@ def command(
     )  # fmt: skip
     try:
         options.check()
-        Cluster(options.bootstrap, options.places).check()
+        # Topics of a run that goes on may be gone by now; the job tells what that means.
+        goes_on = "://" in options.out or (Path(options.out) / f"runs/{options.run}").exists()
+        Cluster(options.bootstrap, options.places).check(may_be_gone=goes_on)
     except IngestError as error:
         refuse(str(error))
     _ingest(_session(options, jars, packages, master, verbose), options)
@@ -108,7 +111,7 @@ def _session(
 
 def _ingest(spark: SparkSession, options: IngestOptions) -> None:
     from cluster.pipeline.ingest.job import ingest
-    from cluster.pipeline.ingest.options import BadTable, DataLoss, IngestError
+    from cluster.pipeline.ingest.options import BadInput, DataLoss, IngestError
     from cluster.pipeline.progress import Progress
 
     def tell(lost: Lost) -> None:
@@ -119,7 +122,7 @@ def _ingest(spark: SparkSession, options: IngestOptions) -> None:
             done = ingest(spark, options, lambda counts: progress.update(counts.rows), tell)
     except DataLoss:
         sys.exit(1)  # each range was told
-    except (BadTable, OSError) as error:
+    except (BadInput, OSError) as error:
         refuse(str(error))
     except IngestError as error:
         print(f"kcluster: {error}", file=sys.stderr)

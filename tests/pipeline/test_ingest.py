@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from cluster.cli.pipeline_ingest import command
 from cluster.pipeline.ingest.job import Counts, ingest
-from cluster.pipeline.ingest.options import BadTable, DataLoss, IngestError, IngestOptions
+from cluster.pipeline.ingest.options import BadInput, DataLoss, IngestError, IngestOptions
 from cluster.pipeline.ingest.table import read_losses, read_records
 from tests.clients.conftest import _sockets_that_clients_forget  # noqa: F401  # a fixture
 from tests.clients.real_clients import python_admin, python_producer, python_read, until
@@ -309,10 +309,10 @@ def test_ingest__what_cannot_be_is_said_in_a_line(
         with pytest.raises(IngestError, match=re.escape(text)):
             ingest(spark, chosen)
     (out / "ingest.json").write_text('{"version": 2, "format": "parquet"}')
-    with pytest.raises(BadTable, match="a table of version 2; this kcluster writes version 1"):
+    with pytest.raises(BadInput, match="a table of version 2; this kcluster writes version 1"):
         ingest(spark, good)
     (out / "ingest.json").unlink()
-    with pytest.raises(BadTable, match="no table of ours"):
+    with pytest.raises(BadInput, match="no table of ours"):
         ingest(spark, good)
 
 

@@ -7,9 +7,10 @@ Kafka: spark-sql-kafka-0-10, which is made with kafka-clients 3.9.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from cluster.pipeline.ingest.options import IngestError
+from cluster.pipeline.ingest.options import BadInput
+from cluster.pipeline.ingest.storage import has_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,14 +35,14 @@ HELP: Final = (
 
 
 def find_jars(directory: str) -> list[Path]:
-    """The jars of the connector in a directory.  IngestError names what is missing."""
+    """The jars of the connector in a directory.  BadInput names what is missing."""
     place = Path(directory)
     if not place.is_dir():
-        raise IngestError(f"{directory}: no such directory of jars")
+        raise BadInput(f"{directory}: no such directory of jars")
     found = sorted(place.glob("*.jar"))
     for name in NEEDED:
         if not any(jar.name.startswith(name) for jar in found):
-            raise IngestError(f"{directory}: no {name}*.jar in it")
+            raise BadInput(f"{directory}: no {name}*.jar in it")
     return [jar for jar in found if jar.name.startswith(NEEDED)]
 
 
@@ -54,7 +55,7 @@ def session_settings(
     source: str, format_: str, directory: str | None, packages: str | None
 ) -> dict[str, str]:
     """Settings for a session that has what an ingest needs: the connector's jars of a directory,
-    or of the package that Spark resolves by itself (network), and `packages`.  IngestError."""
+    or of the package that Spark resolves by itself (network), and `packages`.  BadInput."""
     wanted = [each.strip() for each in (packages or "").split(",") if each.strip()]
     settings = dict(EXTENSIONS.get(format_, {}))
     if source == "kafka" and directory is not None:
@@ -68,12 +69,4 @@ def session_settings(
 
 def has_connector(spark: SparkSession) -> bool:
     """Whether `format("kafka")` is there."""
-    from py4j.protocol import Py4JJavaError
-
-    jvm: Any = spark._jvm
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    try:
-        jvm.java.lang.Class.forName(_PROVIDER, False, loader)
-    except Py4JJavaError:
-        return False
-    return True
+    return has_class(spark, _PROVIDER)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from cluster.pipeline.ingest.options import BadTable, DataLoss, IngestError, IngestOptions
+from cluster.pipeline.ingest.options import BadInput, DataLoss, IngestError, IngestOptions
 from cluster.pipeline.ingest.ranges import (
     Batch,
     Known,
@@ -75,8 +75,9 @@ def ingest(
     """Read topics into a table until `options.until`, or until it `is_enough`, which is asked some
     times a second.  `on_loss` hears of each lost range.
 
-    DataLoss: something is lost and options.fail_on_data_loss; what came before is in the table.
-    IngestError: anything else that ends it.  Either can be begun again with the same options.
+    BadInput: it cannot begin.  DataLoss: something is lost and options.fail_on_data_loss; what came
+    before is in the table.  IngestError: anything else that ends it.  After these two it can begin
+    again with the same options.
     """
     options.check()
     job = _Job(spark, options, on_counts, on_loss, is_enough)
@@ -149,7 +150,7 @@ class _Job:
         if kept is None:
             if query:
                 text = f"{self.checkpoint.root}: a checkpoint that is not of run {options.run}"
-                raise BadTable(f"{text} in {options.out}")
+                raise BadInput(f"{text} in {options.out}")
             self.cluster.check()
             now = self.cluster.look()
             is_first = options.starting == "earliest"
@@ -163,10 +164,10 @@ class _Job:
             return starts
         if kept.query != query and (kept.query or table.batches(options.run)):
             text = f"run {options.run} was made with another checkpoint than {self.checkpoint.root}"
-            raise BadTable(f"{options.out}: {text}; name another --run, or that --checkpoint")
+            raise BadInput(f"{options.out}: {text}; name another --run, or that --checkpoint")
         if kept.source != options.source:
             text = f"run {options.run} was begun with --source {kept.source}"
-            raise BadTable(f"{options.out}: {text}, whose offsets are not {options.source}'s")
+            raise BadInput(f"{options.out}: {text}, whose offsets are not {options.source}'s")
         self._find_last()
         self._rest()
         self._raise(None)
@@ -235,7 +236,7 @@ class _Job:
         learn(self.known, after, self.options.places)
         self.rests = 0
         self._keep_known(batch)
-        table.commit(run, batch)
+        table.commit(run, batch, rows)
         self.source.committed()
         self.last, self.positions = batch, ends
         self.rows, self.batches = self.rows + rows, self.batches + 1

@@ -27,8 +27,8 @@ class IngestError(Exception):
     """An ingest cannot begin, or cannot go on; the text says why, in one line."""
 
 
-class BadTable(IngestError):
-    """What is at `out` or `checkpoint` is something else than this ingest's."""
+class BadInput(IngestError):
+    """It cannot begin: an option, a topic, a table, jars are not what they must be."""
 
 
 class DataLoss(IngestError):
@@ -68,23 +68,23 @@ class IngestOptions(Struct, frozen=True):
     """More options of the source, such as kafka.isolation.level."""
 
     def check(self) -> None:
-        """IngestError for the first value that cannot be."""
+        """BadInput for the first value that cannot be."""
         self._check_words()
         if not self.topics:
-            raise IngestError("no topics")
+            raise BadInput("no topics")
         for topic in self.topics:
             if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-                raise IngestError(f"topic {topic!r}: a name has letters, digits, '.', '_', '-'")
+                raise BadInput(f"topic {topic!r}: a name has letters, digits, '.', '_', '-'")
         if not _NAME.fullmatch(self.run):
-            raise IngestError(f"run {self.run!r}: a name has letters, digits, '.', '_', '-'")
+            raise BadInput(f"run {self.run!r}: a name has letters, digits, '.', '_', '-'")
         for broker in self.bootstrap.split(","):
             match = _BROKER.fullmatch(broker.strip())
             if match is None or not 0 < int(match[1]) < 65_536:
-                raise IngestError(f"bootstrap {broker!r}: it is host:port, or several with commas")
+                raise BadInput(f"bootstrap {broker!r}: it is host:port, or several with commas")
         if not self.out:
-            raise IngestError("no place to write to")
+            raise BadInput("no place to write to")
         if self.max_offsets is not None and self.max_offsets < 1:
-            raise IngestError(f"max-offsets-per-trigger {self.max_offsets}: at least 1")
+            raise BadInput(f"max-offsets-per-trigger {self.max_offsets}: at least 1")
 
     def _check_words(self) -> None:
         for name, value, known in (
@@ -94,7 +94,7 @@ class IngestOptions(Struct, frozen=True):
             ("until", self.until, UNTIL),
         ):
             if value not in known:
-                raise IngestError(f"{name} {value!r}: {unknown(name, value, known)}")
+                raise BadInput(f"{name} {value!r}: {unknown(name, value, known)}")
 
     @property
     def places(self) -> tuple[str, ...]:

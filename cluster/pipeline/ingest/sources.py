@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from cluster.pipeline.ingest.jars import HELP, has_connector
-from cluster.pipeline.ingest.options import IngestError, IngestOptions
+from cluster.pipeline.ingest.options import BadInput, IngestOptions
 from cluster.pipeline.ingest.ranges import (
     Batch,
     Gaps,
@@ -109,11 +109,11 @@ class KclusterSource:
 
 
 def source_of(spark: SparkSession, options: IngestOptions, storage: Storage) -> Source:
-    """The source by its name; `storage`: of the table.  IngestError if this session has not what
+    """The source by its name; `storage`: of the table.  BadInput if this session has not what
     it needs."""
     if options.source == "kafka":
         if not has_connector(spark):
-            raise IngestError(HELP)
+            raise BadInput(HELP)
         return KafkaSource()
     url = storage.url(f"staging/{options.run}/lost")
     is_local = url.startswith("file:")
@@ -145,7 +145,7 @@ def _opened(
         try:
             read_settings(chosen, True)  # in a worker its words would get lost
         except OptionError as error:
-            raise IngestError(str(error)) from None
+            raise BadInput(str(error)) from None
     return spark.readStream.format(format_).options(**chosen).load()
 
 

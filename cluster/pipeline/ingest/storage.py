@@ -26,6 +26,19 @@ def jvm_of(spark: SparkSession) -> Any:
     return spark._jvm
 
 
+def has_class(spark: SparkSession, name: str) -> bool:
+    """Whether a session's jars have a class."""
+    from py4j.protocol import Py4JJavaError
+
+    jvm = jvm_of(spark)
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        jvm.java.lang.Class.forName(name, False, loader)
+    except Py4JJavaError:
+        return False
+    return True
+
+
 def _told(deed: _Deed) -> _Deed:
     """Let it raise OSError for what Java raises."""
 

@@ -12,7 +12,8 @@ A batch is written to staging/ and comes into the table by one rename of its dir
 number.  A job that was killed makes the batch again that it had not ended, from the same offsets,
 and skips one that is there.  So every Parquet reader sees whole batches, each once: Spark's own
 file sink leaves files of broken attempts in place, which only readers of its _spark_metadata know
-to leave out, and which nobody may move.
+to leave out, and which nobody may move.  In a Delta or Iceberg table the last step is a commit of
+theirs that names the batch (formats.py).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from cluster.pipeline.ingest.options import BadTable
+from cluster.pipeline.ingest.formats import append, check_format, read
+from cluster.pipeline.ingest.options import BadInput
 from cluster.pipeline.ingest.storage import Storage
 from cluster.pipeline.source.losses import Lost
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 VERSION: Final = 1
+PARQUET: Final = "parquet"
 INFO: Final = "ingest.json"
 RECORDS: Final = "records"
 LOSSES: Final = "losses"
@@ -64,25 +67,23 @@ class RunState(msgspec.Struct):
 
 
 class Table:
-    """The directory of an ingested table.  BadTable if it is something else."""
+    """The directory of an ingested table.  BadInput if it is something else."""
 
     def __init__(self, spark: SparkSession, out: str, format_: str) -> None:
         self.spark = spark
         self.format = format_
+        check_format(spark, format_)
         self.storage = Storage(spark, out)
         text = self.storage.read(INFO)
         if text is None and self.storage.exists() and not self.storage.is_directory():
-            raise BadTable(f"{out}: a file; a table is a directory")
+            raise BadInput(f"{out}: a file; a table is a directory")
         if text is None and self.storage.names():
-            raise BadTable(f"{out}: it has other things in it, and no {INFO}: no table of ours")
+            raise BadInput(f"{out}: it has other things in it, and no {INFO}: no table of ours")
         if text is not None:
             _check(out, text, format_)
             return
         self.storage.make("")
         self.storage.write(INFO, msgspec.json.encode(TableInfo(VERSION, format_)).decode())
-
-    def records_url(self) -> str:
-        return self.storage.url(RECORDS)
 
     def batch_path(self, kind: str, run: str, batch: int | str) -> str:
         """Where a batch of a run is, or will be."""
@@ -90,11 +91,17 @@ class Table:
 
     def has(self, run: str, batch: int) -> bool:
         """Whether a batch is in the table, as a whole."""
-        return self.storage.exists(self.batch_path(RECORDS, run, batch))
+        return self.storage.exists(self._mark(run, batch))
 
     def batches(self, run: str) -> int:
         """How many batches the table has of a run."""
-        return len(self.storage.names(f"{RECORDS}/run={run}"))
+        return len(self.storage.names(self._mark(run, 0).rpartition("/")[0]))
+
+    def _mark(self, run: str, batch: int) -> str:
+        """What is there when a batch is in the table."""
+        if self.format == PARQUET:
+            return self.batch_path(RECORDS, run, batch)
+        return f"runs/{run}/done/{batch}"
 
     def stage(self, records: DataFrame, run: str, batch: int) -> int:
         """Write a batch, in columns as in RECORD, where nobody looks; returns how many rows."""
@@ -115,10 +122,15 @@ class Table:
         """What was staged last."""
         return self.spark.read.schema(RECORD).parquet(self.storage.url(f"staging/{run}/{RECORDS}"))
 
-    def commit(self, run: str, batch: int) -> None:
+    def commit(self, run: str, batch: int, rows: int) -> None:
         """Let what was staged be in the table."""
         path = self.batch_path(RECORDS, run, batch)
-        self.storage.rename(f"staging/{run}/{path}", path)
+        if self.format == PARQUET:
+            self.storage.rename(f"staging/{run}/{path}", path)
+            return
+        if rows:
+            append(self.spark, self.format, self.storage, self.staged(run), (run, batch))
+        self.storage.write(self._mark(run, batch), "")
 
     def keep_losses(
         self, run: str, batch: int, part: str, lost: tuple[Lost, ...], seen_ms: int
@@ -162,22 +174,24 @@ def _check(out: str, text: str, format_: str) -> None:
     try:
         info = msgspec.json.decode(text, type=TableInfo)
     except msgspec.DecodeError as error:
-        raise BadTable(f"{out}/{INFO}: {error}") from None
+        raise BadInput(f"{out}/{INFO}: {error}") from None
     if info.version != VERSION:
         text = f"a table of version {info.version}; this kcluster writes version {VERSION}"
-        raise BadTable(f"{out}: {text}")
+        raise BadInput(f"{out}: {text}")
     if info.format != format_:
-        raise BadTable(f"{out}: a {info.format} table, not {format_}")
+        raise BadInput(f"{out}: a {info.format} table, not {format_}")
 
 
 def read_records(spark: SparkSession, out: str) -> DataFrame:
-    """The records of a table, of all its runs: columns as in RECORD.  BadTable."""
+    """The records of a table, of all its runs: columns as in RECORD.  BadInput."""
     storage = Storage(spark, out)
     text = storage.read(INFO)
     if text is None:
-        raise BadTable(f"{out}: no table of `kcluster pipeline ingest`: it has no {INFO}")
+        raise BadInput(f"{out}: no table of `kcluster pipeline ingest`: it has no {INFO}")
     info = msgspec.json.decode(text, type=TableInfo)
     _check(out, text, info.format)
+    if info.format != PARQUET:
+        return read(spark, info.format, storage)
     storage.make(RECORDS)
     return spark.read.schema(RECORD).parquet(storage.url(RECORDS))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from cluster.config.problems import unknown
-from cluster.pipeline.ingest.options import IngestError
+from cluster.pipeline.ingest.options import BadInput, IngestError
 from cluster.pipeline.ingest.ranges import Known, PartitionNow, TopicNow, View
 from cluster.pipeline.source.client import Client
 from cluster.pipeline.source.errors import SourceError, Unreachable
@@ -30,19 +30,19 @@ class Cluster:
         self._settings = self._read()
         self._lookups = Lookups(Client(self._settings.client), self._settings)
 
-    def check(self) -> None:
-        """IngestError, with the nearest name, for a topic that is not there; or nobody is."""
+    def check(self, may_be_gone: bool = False) -> None:
+        """BadInput if nobody is there; with the nearest name, for a topic that is not there."""
         client = Client(self._read(_FIRST_MS).client)
         try:
             client.refresh(None)
         except Unreachable as error:
-            raise IngestError(f"nobody at {self.bootstrap}: {error}") from None
+            raise BadInput(f"nobody at {self.bootstrap}: {error}") from None
         finally:
             client.close()
         there = sorted(name for name, topic in client.topics.items() if not topic.is_internal)
         for topic in self.topics:
-            if topic not in client.topics:
-                raise IngestError(f"topic {topic}: {unknown('topic', topic, there)}")
+            if topic not in client.topics and not may_be_gone:
+                raise BadInput(f"topic {topic}: {unknown('topic', topic, there)}")
 
     def look(self, known: Known | None = None) -> View:
         """The topics as they are now; `known`: whose epochs to ask for.  One that is not there is
