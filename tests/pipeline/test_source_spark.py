@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +17,11 @@ pytest.importorskip("pyarrow", reason="pip install 'kcluster[spark]'")
 import pyarrow as pa
 
 from cluster.clients.partitioning import partition_of_key
-from cluster.pipeline.session import why
+from cluster.pipeline.session import ARCHIVE, why
 from cluster.pipeline.source.columns import arrow_schema, spark_schema
 from cluster.pipeline.source.errors import OptionError, SourceError, Unreachable
 from cluster.pipeline.source.options import write_settings
-from cluster.pipeline.source.register import register
+from cluster.pipeline.source.register import register, source_class
 from cluster.pipeline.source.writer import check_columns, write
 from tests.clients.conftest import _sockets_that_clients_forget  # noqa: F401  # a fixture
 from tests.clients.real_clients import python_producer, python_read
@@ -156,6 +158,21 @@ def test_source__a_stream_goes_through_a_leaders_death_and_its_own_restart_exact
     sink = sink.option("kafka.bootstrap.servers", cluster.bootstrap)
     sink.option("checkpointLocation", str(tmp_path / "s")).start().awaitTermination()
     assert contents(read_of(cluster.bootstrap, copy)) == contents(expected)
+
+
+def test_source__travels_to_workers_that_have_not_found_the_package_yet(tmp_path: Path) -> None:
+    from pyspark import cloudpickle
+
+    (tmp_path / "source").write_bytes(cloudpickle.dumps(source_class(ARCHIVE)))
+    opens = (
+        "import pickle, sys; sys.modules['cluster'] = None;"
+        f"source = pickle.load(open({str(tmp_path / 'source')!r}, 'rb'));"
+        "print(source.name(), 'schema' in vars(source))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", opens], capture_output=True, text=True, timeout=60
+    )  # fmt: skip
+    assert (ended.stdout, ended.stderr) == ("kcluster True\n", "")
 
 
 # ----------------------------------------------------------------------------- writer, no Spark
