@@ -1,0 +1,33 @@
+"""One sweep for the tests of what is made of it: reference.yaml, 4 cells of 20 seeds.
+
+Owns: the sweep, done once.  Never: what it should have found (reference.json).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from cluster.pipeline.sweep.grid import Grid, load_grid
+from cluster.pipeline.sweep.job import sweep
+from cluster.pipeline.sweep.summary import Summed, summarize
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GRID = Path(__file__).with_name("reference.yaml")
+
+
+class Swept(NamedTuple):
+    grid: Grid
+    out: Path
+    sums: list[Summed]
+
+
+@pytest.fixture(scope="session")
+def swept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Swept:
+    grid, out = load_grid(GRID), tmp_path_factory.mktemp("swept")
+    sweep(spark, grid, out)
+    return Swept(grid, out, summarize(spark, grid, out))

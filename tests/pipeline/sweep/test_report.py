@@ -1,0 +1,101 @@
+"""The files of a report: words, figures as tables, every loss with what plays it again."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from cluster.cli.pipeline import command as pipeline
+from cluster.pipeline.sweep.estimates import MS_A_YEAR
+from cluster.pipeline.sweep.figures import figures_of
+from cluster.pipeline.sweep.report import comparison, span, write_report
+from cluster.pipeline.sweep.summary import losses_of, pair_of
+from cluster.scenario.model import Scenario
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.pipeline.sweep.conftest import Swept
+
+pytestmark = pytest.mark.timeout_s(240)
+COMMAND = "kcluster pipeline sweep reference.yaml"
+
+
+@pytest.fixture(scope="module")
+def written(spark: SparkSession, swept: Swept, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("report")
+    losses = list(losses_of(spark, swept.grid, swept.out))
+    places = write_report(swept.grid, swept.sums, losses, COMMAND, out)
+    assert [place.name for place in places] == [
+        "cells.csv", "cells.parquet", "losses.csv", "heat_map.png", "trade_off.png", "report.md",
+        "report.html",
+    ]  # fmt: skip
+    return out
+
+
+def test_report__figures_as_csv_and_parquet(
+    spark: SparkSession, swept: Swept, written: Path
+) -> None:
+    wanted = figures_of(swept.grid, swept.sums, MS_A_YEAR)
+    held = [row.asDict() for row in spark.read.parquet(str(written / "cells.parquet")).collect()]
+    assert held == wanted
+    with open(written / "cells.csv", encoding="utf-8", newline="") as file:
+        told = list(csv.DictReader(file))
+    assert [row["losses"] for row in told] == [str(cell.losses) for cell in swept.sums]
+    assert [row["acks"] for row in told] == ["1", "1", "all", "all"]
+    assert list(told[0]) == list(wanted[0])
+
+
+def test_report__every_loss_can_be_played_again(swept: Swept, written: Path) -> None:
+    with open(written / "losses.csv", encoding="utf-8", newline="") as file:
+        losses = list(csv.DictReader(file))
+    assert len(losses) == sum(cell.losses for cell in swept.sums)
+    assert sum(int(row["lost"]) for row in losses) == sum(cell.lost for cell in swept.sums)
+    first = losses[0]
+    words = first["replay"].removeprefix("kcluster pipeline ").split()
+    told = CliRunner().invoke(pipeline, words).output
+    assert re.search(rf"lost-write.*\b{first['lost']}\b", told), told
+    kept = sorted((written / "losses").glob("*.yaml"))
+    assert len(kept) == sum(min(5, cell.losses) for cell in swept.sums)
+    assert Scenario.load(kept[0]).name == kept[0].stem
+
+
+def test_report__markdown_has_every_cell_and_says_what_a_year_is(written: Path) -> None:
+    told = (written / "report.md").read_text("utf-8")
+    for line in (
+        "# reference", f"    {COMMAND}", "4 cells, 80 runs.", "![heat_map](heat_map.png)",
+        "![trade_off](trade_off.png)",
+    ):  # fmt: skip
+        assert line in told.splitlines()
+    assert told.count("acks=all min_insync_replicas=2") >= 2
+    assert "a year of brokers that each fail once in 365.25 days" in told
+    rows = [line.count("|") for line in told.splitlines() if line.startswith("| ")]
+    assert set(rows) == {10, 13, 6}  # durability, availability, losses
+
+
+def test_report__the_page_needs_no_other_file(written: Path) -> None:
+    page = (written / "report.html").read_text("utf-8")
+    sources = re.findall(r'(?:src|href)="([^"]{0,30})', page)
+    assert len(sources) == 2
+    assert all(source.startswith("data:image/png;base64,") for source in sources)
+    assert page.count("<tr>") == page.count("</tr>")
+    assert "kcluster pipeline replay" in page
+
+
+def test_report__two_settings_beside_each_other(spark: SparkSession, swept: Swept) -> None:
+    pair = pair_of(spark, swept.grid, swept.out, 0, 2)
+    lines = comparison(swept.grid, swept.sums, 0, 2, pair)
+    first = "## acks=1 min_insync_replicas=1 against acks=all min_insync_replicas=1"
+    assert lines[0] == first
+    assert f"| with a loss | {swept.sums[0].losses} | {swept.sums[2].losses} |" in lines
+    assert lines[-1].startswith(f"Of 20 seeds, {pair.both} lose with both, {pair.only_a} only")
+
+
+def test_report__an_interval_from_nothing_is_told_as_below() -> None:
+    assert span((0.0, 0.00368)) == "below 0.37 %"
+    assert span((0.0009, 0.1776)) == "0.09 to 17.8 %"
