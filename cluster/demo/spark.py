@@ -35,7 +35,6 @@ SPARK_ID: Final = "demo-spark"
 BEGIN_TIMEOUT_S: Final = 60.0
 END_TIMEOUT_S: Final = 60.0
 _COUNTED: Final = ("sent", "acked", "lost", "duplicated", "reordered")
-_SETTINGS: Final = {"spark.sql.shuffle.partitions": "2"}
 
 
 class Audited(Struct, frozen=True):
@@ -58,9 +57,9 @@ class SparkPart:
     SessionError, in one line, without Java or pyspark."""
 
     def __init__(self, place: Path) -> None:
-        from cluster.pipeline.session import open_session
+        from cluster.pipeline.session import SMALL, open_session
 
-        self.spark = open_session("local[2]", _SETTINGS)
+        self.spark = open_session("local[2]", SMALL)
         self._place = place
 
     def attach(self, cluster: Cluster) -> None:

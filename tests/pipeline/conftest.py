@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.pipeline.ingest.jars import jar_settings
-from cluster.pipeline.session import has_java, open_session
+from cluster.pipeline.session import SMALL, has_java, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTINGS = {
+    **SMALL,
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
