@@ -7,6 +7,8 @@ Owns: options, how the sums are shown and written, how bad input is told.  Never
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -22,9 +24,15 @@ if TYPE_CHECKING:
 @click.argument("paths", metavar="RUN...", nargs=-1, required=True)
 @click.option("--out", metavar="DIR", default="", help="Write fates, summary and totals: Parquet.")
 @click.option("--table", metavar="DIR", default="", help="What the topics hold, as ingested.")
-@click.option("--late-ms", default=1_000, show_default=True, help="A later ack is late.")
+@click.option(
+    "--late-ms", default=1_000, show_default=True, type=click.IntRange(min=0),
+    help="A later ack is late.",
+)  # fmt: skip
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
-def command(paths: tuple[str, ...], out: str, table: str, late_ms: int, master: str) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Spark's own warnings too.")
+def command(
+    paths: tuple[str, ...], out: str, table: str, late_ms: int, master: str, verbose: bool
+) -> None:
     """RUN: run directories, or directories that have some."""
     from cluster.pipeline.tables import find_runs
     from cluster.runs.directory import RunError
@@ -33,29 +41,39 @@ def command(paths: tuple[str, ...], out: str, table: str, late_ms: int, master: 
         runs, problems = find_runs(paths)
     except RunError as error:
         refuse(str(error))
-    spark = session(master)
+    spark = session(master, verbose)
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     from cluster.pipeline.audit import audit
+    from cluster.pipeline.progress import Progress
     from cluster.pipeline.tables import Tables
 
     tables = Tables(spark, runs)
     try:
-        contents = _contents(spark, table) if table else None
-        found = audit(tables, late_ms, contents)
-        for problem in (*problems, *tables.problems):
-            print(f"kcluster: {problem}; the rest is used", file=sys.stderr)
-        if out:
-            for name in ("fates", "summary", "totals"):
-                getattr(found, name).write.mode("overwrite").parquet(f"{out}/{name}")
-        for row in found.totals.toLocalIterator():
-            print(_total(row))
+        with Progress("reading the ledger", spark) as progress:
+            contents = _contents(spark, table, [run.name for run in runs]) if table else None
+            found = audit(tables, late_ms, contents)
+            lines = [_total(row) for row in found.totals.collect()]
+            if out:
+                progress.part("writing the fates")
+                for name in ("fates", "summary", "totals"):
+                    getattr(found, name).write.mode("overwrite").parquet(f"{out}/{name}")
+        tell((*problems, *tables.problems))
+        for line in lines:
+            print(line)
         for row in found.summary.toLocalIterator():
             print(_finding(row))
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         refuse(first_line(error))
     finally:
         tables.close()
+
+
+def tell(problems: Iterable[str]) -> None:
+    """What cannot be read, on stderr."""
+    for problem in problems:
+        print(f"kcluster: {problem}; the rest is used", file=sys.stderr)
 
 
 def refuse(text: str) -> NoReturn:
@@ -64,23 +82,42 @@ def refuse(text: str) -> NoReturn:
     raise AssertionError("fail leaves")
 
 
-def session(master: str) -> SparkSession:
+def session(master: str, verbose: bool = False) -> SparkSession:
     """A Spark session; one line and exit 2 where there can be none."""
     from cluster.pipeline.session import SessionError, open_session
 
     try:
-        return open_session(master)
+        return open_session(master, verbose=verbose)
     except SessionError as error:
         refuse(str(error))
 
 
 def first_line(error: Exception) -> str:
-    """Of Spark's words, the first line."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    """Of Spark's words, the line that says what was wrong."""
+    from cluster.pipeline.session import why
+
+    return why(error)
 
 
-def _contents(spark: SparkSession, path: str) -> DataFrame:
-    held = spark.read.parquet(path)
+def _contents(spark: SparkSession, path: str, runs: list[str]) -> DataFrame:
+    """A table of what topics hold: one of `kcluster pipeline ingest`, or any Parquet.  Where it
+    does not say of which run it is, it is of the only one."""
+    from pyspark.sql import functions as F
+
+    from cluster.pipeline.ingest.options import BadInput
+    from cluster.pipeline.ingest.table import INFO, read_records
+
+    if not Path(path).is_dir():
+        refuse(f"{path}: no such directory")
+    is_ingested = (Path(path) / INFO).exists()
+    try:
+        held = read_records(spark, path) if is_ingested else spark.read.parquet(path)
+    except BadInput as error:
+        refuse(str(error))
+    if is_ingested or "run" not in held.columns:  # its runs are starts of the ingest
+        if len(runs) != 1:
+            refuse(f"{path}: of one run, and there are {len(runs)}")
+        held = held.withColumn("run", F.lit(runs[0]))
     wanted = ("run", "topic", "partition", "offset", "value")
     missing = [name for name in wanted if name not in held.columns]
     if missing:
@@ -97,9 +134,13 @@ def _total(row: Any) -> str:
 
 
 def _finding(row: Any) -> str:
-    where = f"{row['topic']}-{row['partition']}, epoch {row['epoch']}"
-    span = f"offsets {row['first']} to {row['last']}"
+    where = f"{row['topic']}-{row['partition']}"
+    if row["epoch"] is not None:
+        where += f", epoch {row['epoch']}"
+    if row["first"] is not None:
+        where += f", offsets {row['first']} to {row['last']}"
+    allowed = f" ({row['allowed']})" if row["allowed"] else ""
     return (
-        f"  {row['fate']} {row['records']:,} of {row['producer']} in {row['run']}: {where},"
-        f" {span}: {row['cause']}"
+        f"  {row['fate']} {row['records']:,} of {row['producer']} in {row['run']}: {where}:"
+        f" {row['cause']}{allowed}"
     )

@@ -6,18 +6,17 @@ Owns: options, how bad input is told.  Never: the tables
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from cluster.cli.pipeline_audit import first_line, refuse, session
+from cluster.cli.pipeline_audit import first_line, refuse, session, tell
 
 
 @click.command("timeline", help="Windows, failovers, errors, ISR churn and latencies of many runs.")
 @click.argument("paths", metavar="RUN...", nargs=-1, required=True)
 @click.option("--out", metavar="DIR", default="timeline", show_default=True, help="Where to.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
-def command(paths: tuple[str, ...], out: str, master: str) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Spark's own warnings too.")
+def command(paths: tuple[str, ...], out: str, master: str, verbose: bool) -> None:
     """RUN: run directories, or directories that have some."""
     from cluster.pipeline.tables import find_runs
     from cluster.runs.directory import RunError
@@ -26,22 +25,25 @@ def command(paths: tuple[str, ...], out: str, master: str) -> None:
         runs, problems = find_runs(paths)
     except RunError as error:
         refuse(str(error))
-    spark = session(master)
+    spark = session(master, verbose)
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     from cluster.pipeline.charts import write_page
+    from cluster.pipeline.progress import Progress
     from cluster.pipeline.tables import Tables
     from cluster.pipeline.timeline import timeline, write
 
     tables = Tables(spark, runs)
     try:
-        found = timeline(tables)
-        for problem in (*problems, *tables.problems):
-            print(f"kcluster: {problem}; the rest is used", file=sys.stderr)
-        for place in write(found, out):
+        with Progress("reading runs", spark) as progress:
+            found = timeline(tables)
+            progress.part("writing tables")
+            places = [*write(found, out), write_page(found, out, len(runs))]
+        tell((*problems, *tables.problems))
+        for place in places:
             print(place)
-        print(write_page(found, out, len(runs)))
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         refuse(first_line(error))
     except OSError as error:
         refuse(f"{error.filename}: {error.strerror}")

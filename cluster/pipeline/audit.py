@@ -1,14 +1,14 @@
 """The fate of every record of many runs: lost, duplicated, reordered, late, and why; set-based.
 
-Owns: what a run directory alone tells of each send, as DataFrames.  Never: knows more than a run
-directory or a table of the topic holds; nothing is collected but sums.
-Kafka: no counterpart; epochs cut logs as LeaderEpochFileCache has it (KIP-101).
+Owns: what a run directory tells of each send, as DataFrames.  Never: reads verdict.json; collects
+anything but sums.
+Kafka: no counterpart; the words are Jepsen's.
 
-Where a record is: a leader's append of epoch e at an offset outlives the run unless a leader of a
-later epoch began at or below that offset.  What an offset holds is told by the ack that named it,
-else by who read it there, else by the batches of a producer that nobody claims: those hold, in
-order, what it had in flight at that moment.  A table of (run, topic, partition, offset, value),
-such as an ingested one, says it for certain, and is believed instead.
+A run directory has the logs at the end (contents.jsonl, by the numbers of sends), so a record is
+lost if it was acked, or read, and the log does not hold it.  A table of what topics hold, such as
+an ingested one, is believed instead of the logs where it is given.
+
+One pass over sends and one over reads: all else is small, and sent to every core (places.py).
 """
 
 from __future__ import annotations
@@ -17,13 +17,31 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from cluster.pipeline.tables import ORDER, Tables
-from cluster.trace import kinds
+from cluster.checkers.anomalies import NOT_IDEMPOTENT
+from cluster.pipeline.causes import (
+    election_within,
+    elections_of,
+    loss_columns,
+    takers_of,
+    with_disks,
+)
+from cluster.pipeline.places import (
+    KEYS,
+    PARTITION,
+    SMALL_ROWS,
+    bucket_of,
+    copies_of,
+    first_held,
+    first_of,
+    held_by_table,
+    with_rows,
+)
+from cluster.pipeline.tables import IS_BAD, Tables
+from cluster.runs.record import CUT, DELETED, HELD
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-PARTITION: Final = ("run", "topic", "partition")
 LATE_MS: Final = 1_000
 """An ack that takes longer is late."""
 FATES: Final = ("lost", "duplicated", "reordered", "late")
@@ -33,360 +51,297 @@ ANOMALY_OF: Final = {
     "reordered": "nonmonotonic-send",
 }
 """A fate, and what the simulator's own verdict calls it."""
+_NO_ERROR: Final = "no error was told"
+_OUTCOMES: Final = ("acked", "failed", "unknown")
+
+
+class Shape(Struct):
+    """How many rows of contents.jsonl there are of each kind, how many of what is held have
+    overtaken others, notes of disks that lost something, records read where something was cut:
+    what there is none of is not joined."""
+
+    held: int = 0
+    more: int = 0
+    cut: int = 0
+    deleted: int = 0
+    overtaking: int = 0
+    takers: int = 0
+    reads: int = 0
+
+    @property
+    def is_small(self) -> bool:
+        """Whether each core can have all of them."""
+        return max(self.held, self.more, self.cut, self.deleted) <= SMALL_ROWS
 
 
 class Audit(Struct):
-    """`fates`: a row for each send.  `summary`: a row for each run, partition, epoch, producer,
-    fate and cause, with counts.  `totals`: one for each run, topic and partition."""
+    """`fates`: a row for each send, computed when it is asked for.  `summary`: a row for each run,
+    partition, epoch, producer, fate, cause and setting that allows it, with counts.  `totals`: one
+    for each run, topic and partition."""
 
     fates: DataFrame
     summary: DataFrame
     totals: DataFrame
+    _kept: list[DataFrame]
 
     def close(self) -> None:
-        """Forget what is kept on disk of them."""
-        self.fates.unpersist()
+        """Forget what is kept of them."""
+        for table in self._kept:
+            table.unpersist()
 
 
 def audit(tables: Tables, late_ms: int = LATE_MS, contents: DataFrame | None = None) -> Audit:
-    """The fate of every record of these runs.  `late_ms`: what takes longer until its ack is late;
-    `contents`: what the topics hold, (run, topic, partition, offset, value), where known."""
-    from pyspark import StorageLevel
+    """The fate of every record of these runs; reads the ledger once.  `late_ms`: what takes longer
+    until its ack is late; `contents`: what the topics hold, (run, topic, partition, offset, value),
+    where known.  Problems of the files are in `tables.problems` when it returns."""
     from pyspark.sql import functions as F
 
-    created = _created(tables["notes"])
-    sends = with_clients(_standing(tables["sends"], created, "sent_ms"), tables["appends"])
-    slots = appended(tables["appends"], tables["notes"])
-    is_kept = F.col("cut").isNull() | (F.col("offset") < F.col("cut"))
-    if contents is None:
-        contents = contents_of(sends, tables["reads"], slots.where(is_kept))
-    starts = deleted_below(tables)
-    places = (
-        contents.where(F.col("value").isNotNull())
-        .groupBy(*PARTITION, "value")
-        .agg(F.min("offset").alias("at"), F.count("*").alias("copies"))
+    tables.load("notes", "logs", "contents", "leaders")
+    shape = shape_of(tables["contents"], tables["notes"])
+    read = lost_reads(tables, shape).persist()
+    shape.reads = _report(tables, "reads", read)
+    fates = _fates(tables, shape, read, late_ms, contents)
+    counts = _counts(fates).persist()
+    _report(tables, "sends", counts)
+    known = counts.where(F.col("topic").isNotNull())
+    fates = fates.where(~F.col(IS_BAD)).drop(IS_BAD)
+    return Audit(fates, summary_of(known), totals_of(known), [counts, read])
+
+
+def _report(tables: Tables, field: str, found: DataFrame) -> int:
+    """Tell the bad lines of a table's runs, which are null there; the count of the other rows."""
+    from pyspark.sql import functions as F
+
+    is_bad = F.col("topic").isNull()
+    rows = found.groupBy(F.when(is_bad, F.col("run")).alias("run")).count().collect()
+    tables.report(field, (row["run"] for row in rows if row["run"] is not None))
+    return sum(row["count"] for row in rows if row["run"] is None)
+
+
+def shape_of(contents: DataFrame, notes: DataFrame) -> Shape:
+    """Counts of small tables."""
+    from pyspark.sql import functions as F
+
+    first = F.col("copy") == 0
+    held = F.when(first, "held").otherwise("more")
+    kind = F.when(F.col("state") == HELD, held).when(first, F.col("state"))
+    overtaking = first_held(contents).where(F.col("ahead.offset") > F.col("offset"))
+    each = (
+        contents.select(kind.alias("kind"))
+        .unionAll(overtaking.select(F.lit("overtaking")))
+        .unionAll(takers_of(notes).select(F.lit("takers")))
     )
-    fates = _fates(sends, places, starts, late_ms)
-    fates = _with_causes(_with_epochs(fates, slots.where(~is_kept)), tables["notes"])
-    fates = fates.persist(StorageLevel.DISK_ONLY)  # sums and whoever wants rows use them
-    return Audit(fates, summary_of(fates), totals_of(fates))
+    rows = each.where("kind is not null").groupBy("kind").count().collect()
+    return Shape(**{row["kind"]: row["count"] for row in rows})
 
 
-def epoch_starts(notes: DataFrame) -> DataFrame:
-    """(run, topic, partition, epoch, start, began_ms): each leader's log end as it began."""
+def lost_reads(tables: Tables, shape: Shape) -> DataFrame:
+    """(run, topic, partition, value, read_by) of what was read where something was cut off: who
+    was first; for a run whose reads have bad lines, one that is null but for `run`."""
     from pyspark.sql import functions as F
 
-    return _of_last_topic(notes).where(F.col("kind") == kinds.BECAME_LEADER).select(
-        *partition_of_note(), number("epoch").alias("epoch"), number("offset").alias("start"),
-        F.col("at_ms").alias("began_ms"),
+    cut = tables["contents"].where(F.col("state") == CUT)
+    begin, end = F.col("offset"), F.col("offset") + F.col("count") - 1
+    spans = cut.select(
+        *(F.col(name).alias(f"cut_{name}") for name in PARTITION),
+        begin.alias("cut_first"), end.alias("cut_last"),
+        F.explode(F.sequence(bucket_of(begin), bucket_of(end))).alias("cut_bucket"),
     )  # fmt: skip
+    is_there = F.col("offset").between(F.col("cut_first"), F.col("cut_last"))
+    is_there = is_there & (bucket_of(F.col("offset")) == F.col("cut_bucket"))
+    for name in PARTITION:
+        is_there = is_there & (F.col(name) == F.col(f"cut_{name}"))
+    met = tables.whole("reads")
+    if shape.cut:
+        right = F.broadcast(spans) if shape.is_small else spans
+        met = met.join(right, is_there, "left")
+        logs = F.broadcast(_partitions(tables, with_elections=False))
+        met = met.join(logs, list(PARTITION), "left")
+        is_one = F.col("cut_first").isNotNull() & (F.col("offset") >= F.col("kept_from"))
+        met = met.where(F.col(IS_BAD) | is_one)
+    else:
+        met = met.where(IS_BAD)
+    return met.groupBy(*PARTITION, "value").agg(F.min_by("consumer", "at_ms").alias("read_by"))
 
 
-def appended(appends: DataFrame, notes: DataFrame) -> DataFrame:
-    """All that leaders appended, a row for each offset: (run, topic, partition, offset,
-    base_offset, epoch, append_ms, client, cut); `cut` is where a later leader began, or null: the
-    record is in the log at the end if it is below that."""
+def _partitions(tables: Tables, with_elections: bool) -> DataFrame:
+    """(run, topic, partition, kept_from, elections): below `kept_from` records were deleted on
+    purpose."""
     from pyspark.sql import functions as F
 
-    starts = epoch_starts(notes).select(
-        *PARTITION, F.col("epoch").alias("later"), F.col("start").alias("cut")
-    )
-    own = _standing(appends, _created(notes), "at_ms")
-    epochs = own.select(*PARTITION, "epoch").distinct()
-    cuts = (
-        epochs.join(F.broadcast(starts), list(PARTITION))
-        .where(F.col("later") > F.col("epoch"))
-        .groupBy(*PARTITION, "epoch")
-        .agg(F.min("cut").alias("cut"))
-    )
-    return own.join(F.broadcast(cuts), [*PARTITION, "epoch"], "left").select(
-        *PARTITION, F.explode(F.sequence("base_offset", "last_offset")).alias("offset"),
-        "base_offset", "epoch", F.col("at_ms").alias("append_ms"), "client", "cut",
-    )  # fmt: skip
+    kept_from = F.greatest("start_offset", "clean_offset").alias("kept_from")
+    logs = tables["logs"].select(*PARTITION, kept_from)
+    if not with_elections:
+        return logs
+    return logs.join(F.broadcast(elections_of(tables["notes"])), list(PARTITION), "left")
 
 
-def with_clients(sends: DataFrame, appends: DataFrame) -> DataFrame:
-    """With `client`, the client.id that a producer's requests carry: the one whose batches begin,
-    while its sends wait, where they are acked, most often."""
+def _fates(
+    tables: Tables, shape: Shape, read: DataFrame, late_ms: int, table: DataFrame | None
+) -> DataFrame:
+    """A row for each send, and for each line that is none (`is_bad`)."""
     from pyspark.sql import functions as F
 
-    acks = sends.where((F.col("outcome") == "acked") & (F.col("offset") >= 0))
-    begun = appends.where(F.col("client") != "").select(
-        *PARTITION, F.col("base_offset").alias("offset"), F.col("at_ms").alias("append_ms"),
-        "client",
-    )  # fmt: skip
-    owners = (
-        acks.join(begun, [*PARTITION, "offset"])
-        .where(F.col("append_ms").between(F.col("sent_ms"), F.col("ended_ms")))
-        .groupBy("run", "producer", "client")
-        .count()
-        .groupBy("run", "producer")
-        .agg(F.max_by("client", F.struct("count", "client")).alias("client"))
-    )
-    return sends.join(F.broadcast(owners), ["run", "producer"], "left")
+    contents = tables["contents"]
+    sends = tables.whole("sends")
+    held = first_held(contents)
+    held = _with_errors(held, sends) if shape.overtaking else held.withColumn("error", F.lit(""))
+    placed = with_rows(sends, held, "held", shape.is_small)
+    if table is None:
+        rows = copies_of(contents) if shape.more else None
+        placed = with_rows(placed, rows, "more", shape.is_small, "copies int")
+        shift = F.col("number") - F.col("held_number")
+        placed = placed.withColumns({
+            "at": F.col("held_offset") + shift,
+            "copies": F.coalesce("more_copies", F.lit(0)),
+            "ahead": F.struct("held_ahead.offset", F.col("held_error").alias("error")),
+        })  # fmt: skip
+    else:
+        placed = held_by_table(placed, table)
+    cut = None
+    if shape.cut:
+        cut = first_of(contents, CUT)
+        cut = with_disks(cut, tables) if shape.takers else cut.withColumn("disk", F.lit(None))
+    columns = "number bigint, epoch bigint, offset bigint, disk string"
+    placed = with_rows(placed, cut, "cut", shape.is_small, columns)
+    deleted = first_of(contents, DELETED) if shape.deleted else None
+    placed = with_rows(placed, deleted, "deleted", shape.is_small, "number bigint")
+    partitions = _partitions(tables, with_elections=True)
+    placed = placed.join(F.broadcast(partitions), list(PARTITION), "left")
+    if shape.reads:
+        known = read.where(F.col("topic").isNotNull())
+        known = F.broadcast(known) if shape.reads <= SMALL_ROWS else known
+        placed = placed.join(known, [*PARTITION, "value"], "left")
+    else:
+        placed = placed.withColumn("read_by", F.lit(None).cast("string"))
+    return _judged(placed, late_ms)
 
 
-def contents_of(sends: DataFrame, reads: DataFrame, slots: DataFrame) -> DataFrame:
-    """(run, topic, partition, offset, value, told_by) of each offset in the log at the end; value
-    is null where nobody knows it."""
+def _with_errors(held: DataFrame, sends: DataFrame) -> DataFrame:
+    """Rows of what is held with `error`: what the record met that they have overtaken."""
     from pyspark.sql import functions as F
 
-    keys = [*PARTITION, "offset"]
-    told = slots.join(_acks(sends), *_acked_there()).drop(*_ACK_KEYS)
-    newest = reads.groupBy(*keys).agg(
-        F.max_by("value", F.struct("at_ms", *ORDER)).alias("read"), F.max("at_ms").alias("read_ms")
+    overtaking = held.where(F.col("ahead.offset") > F.col("offset"))
+    wanted = overtaking.select(*KEYS, F.col("ahead.number").alias("number")).distinct()
+    errors = sends.join(F.broadcast(wanted), [*KEYS, "number"]).select(
+        *KEYS, F.col("number").alias("ahead_number"), "error"
     )
-    told = told.join(newest, keys, "left").withColumn(
-        "read", F.when(F.col("read_ms") >= F.col("append_ms"), F.col("read"))
-    )
-    told = told.select(
-        *keys, "base_offset", "append_ms", "client", F.coalesce("acked", "read").alias("value"),
-        F.when(F.col("acked").isNotNull(), "ack").when(F.col("read").isNotNull(), "read")
-        .alias("told_by"),
-    )  # fmt: skip
-    guessed = _unclaimed(told, sends)
-    known = told.select(*keys, "value", "told_by")
-    return known.where(F.col("value").isNotNull()).unionByName(guessed)
+    named = held.withColumn("ahead_number", F.col("ahead.number"))
+    return named.join(F.broadcast(errors), [*KEYS, "ahead_number"], "left").drop("ahead_number")
 
 
-_ACK_KEYS: Final = tuple(f"ack_{name}" for name in (*PARTITION, "offset", "client"))
-
-
-def _acks(sends: DataFrame) -> DataFrame:
+def _judged(placed: DataFrame, late_ms: int) -> DataFrame:
     from pyspark.sql import functions as F
 
-    named = sends.where((F.col("outcome") == "acked") & (F.col("offset") >= 0))
-    keys = (*PARTITION, "offset", "client")
-    renamed = (F.col(name).alias(f"ack_{name}") for name in keys)
-    return named.select(*renamed, "sent_ms", "ended_ms", F.col("value").alias("acked"))
-
-
-def _acked_there(how: str = "left") -> tuple[Column, str]:
-    """How to join slots with acks: by place and client, appended between send and ack."""
-    from pyspark.sql import functions as F
-
-    is_one = F.col("append_ms").between(F.col("sent_ms"), F.col("ended_ms"))
-    for name in (*PARTITION, "offset", "client"):
-        is_one = is_one & (F.col(name) == F.col(f"ack_{name}"))
-    return is_one, how
-
-
-def _unclaimed(told: DataFrame, sends: DataFrame) -> DataFrame:
-    """Batches that no ack and no read names: they hold, in order, what their producer had in flight
-    and knows no outcome of, or sent more than once without idempotence."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    batch = [*PARTITION, "client", "base_offset", "append_ms"]
-    free = told.where(F.col("value").isNull() & (F.col("client") != ""))
-    sizes = free.groupBy(*batch).agg(F.min("offset").alias("first"), F.count("*").alias("size"))
-    # What an idempotent producer got acked is there once: a broker knows it when it comes again.
-    is_again = (F.col("outcome") == "acked") & (F.col("attempts") > 1) & ~F.col("idempotent")
-    doubtful = sends.where(is_again | (F.col("outcome") == "unknown")).select(
-        *PARTITION, "client", "value", "sent_ms", "ended_ms", *ORDER
-    )
-    open_then = (F.col("sent_ms") <= F.col("append_ms")) & (
-        (F.col("ended_ms") < 0) | (F.col("ended_ms") >= F.col("append_ms"))
-    )
-    in_order = Window.partitionBy(*batch).orderBy(*(F.col(name) for name in ORDER))
-    ranked = (
-        doubtful.join(F.broadcast(sizes), [*PARTITION, "client"])
-        .where(open_then)
-        .withColumn("rank", F.row_number().over(in_order) - 1)
-    )
-    return ranked.where(F.col("rank") < F.col("size")).select(
-        *PARTITION, (F.col("first") + F.col("rank")).alias("offset"), "value",
-        F.lit("order").alias("told_by"),
-    )  # fmt: skip
-
-
-def deleted_below(tables: Tables) -> DataFrame:
-    """(run, topic, partition, kept_from): below it the broker deleted on purpose, as the logs'
-    starts in verdict.json have it."""
-    gone = [
-        (run.name, each["partition"][0], each["partition"][1], each["last"] + 1)
-        for run in tables.runs
-        for each in run.verdict.get("deleted", ())
-        if each["how"] != "with their topic"
-    ]
-    schema = "run string, topic string, partition bigint, kept_from bigint"
-    return tables.spark.createDataFrame(gone, schema)
-
-
-def _fates(sends: DataFrame, places: DataFrame, starts: DataFrame, late_ms: int) -> DataFrame:
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    placed = (
-        sends.join(places, [*PARTITION, "value"], "left")
-        .join(F.broadcast(starts), list(PARTITION), "left")
-        .withColumn("copies", F.coalesce("copies", F.lit(0)))
-    )
-    own = Window.partitionBy(*PARTITION, "producer").orderBy(*(F.col(name) for name in ORDER))
-    before = own.rowsBetween(Window.unboundedPreceding, -1)
-    furthest = F.max(F.when(F.col("at").isNotNull(), F.struct("at", "error"))).over(before)
     is_acked = F.col("outcome") == "acked"
-    was_deleted = F.col("offset").between(0, F.coalesce(F.col("kept_from"), F.lit(0)) - 1)
+    # Nobody is owed what went with its topic, or what was written to one that is no more.
+    is_owed = F.col("kept_from").isNotNull() & F.col("deleted_number").isNull()
+    was_deleted = is_acked & F.col("offset").between(0, F.col("kept_from") - 1)
+    is_gone = F.col("at").isNull() & (is_acked | F.col("read_by").isNotNull())
     took_ms = F.when(F.col("ended_ms") >= 0, F.col("ended_ms") - F.col("sent_ms"))
-    return (
-        placed.withColumn("overtaken", furthest)
-        .withColumn("lost", is_acked & (F.col("copies") == 0) & ~was_deleted)
-        .withColumn("duplicated", F.greatest(F.col("copies") - 1, F.lit(0)))
-        .withColumn("reordered", F.coalesce(F.col("at") < F.col("overtaken.at"), F.lit(False)))
-        .withColumn("took_ms", took_ms)
-        .withColumn("late", F.coalesce(is_acked & (took_ms > late_ms), F.lit(False)))
-        .withColumn("overtaken_error", F.col("overtaken.error"))
-        .drop("overtaken", "kept_from")
-    )
-
-
-def _with_epochs(fates: DataFrame, gone: DataFrame) -> DataFrame:
-    """With the epoch of the append that was acked: of what is lost, the one that was cut off; of
-    what is there, the newest that had begun by the ack, and not behind the offset."""
-    from pyspark.sql import functions as F
-
-    acks = _acks(fates.where("lost"))
-    epochs = gone.join(acks, *_acked_there("inner")).select(
-        *PARTITION, F.col("acked").alias("value"), F.col("epoch").alias("lost_epoch")
-    )
-    epochs = epochs.groupBy(*PARTITION, "value").agg(F.max("lost_epoch").alias("lost_epoch"))
-    return fates.join(epochs, [*PARTITION, "value"], "left")
-
-
-def _with_causes(fates: DataFrame, notes: DataFrame) -> DataFrame:
-    """With `epoch`, and `lost_by`: the election of the leader that had less."""
-    from pyspark.sql import functions as F
-
-    spans = epoch_starts(notes).groupBy(*PARTITION).agg(
-        F.sort_array(F.collect_list(F.struct("epoch", "start", "began_ms"))).alias("spans")
+    is_here = F.col("at").isNotNull() & is_owed
+    is_behind = F.col("at") < F.col("ahead.offset")
+    judged = placed.select(
+        *KEYS, "number", "value", "acks", "outcome", "offset", "sent_ms", "ended_ms", "attempts",
+        "error", "at", F.coalesce("held_epoch", "cut_epoch").alias("epoch"),
+        took_ms.alias("took_ms"),
+        F.when(is_here, F.col("copies")).otherwise(0).alias("duplicated"),
+        F.coalesce(is_here & is_behind, F.lit(False)).alias("reordered"),
+        F.coalesce(is_acked & (took_ms > late_ms), F.lit(False)).alias("late"),
+        F.coalesce(is_gone & is_owed & ~was_deleted, F.lit(False)).alias("lost"),
+        F.when(~is_acked, F.col("read_by")).alias("read_by"),
+        "idempotent", "ahead", "elections", "cut_epoch", "cut_disk",
+        (F.col("cut_offset") + F.col("number") - F.col("cut_number")).alias("cut_at"),
+        F.col("held_epoch").isNotNull().alias("in_log"), IS_BAD,
     )  # fmt: skip
-    elections = _of_last_topic(notes).where(F.col("kind") == kinds.LEADER_ELECTED).select(
-        *partition_of_note(), F.struct(number("epoch").alias("epoch"), "text").alias("election"),
-    ).groupBy(*PARTITION).agg(F.collect_list("election").alias("elections"))  # fmt: skip
-    joined = fates.join(F.broadcast(spans), list(PARTITION), "left").join(
-        F.broadcast(elections), list(PARTITION), "left"
-    )
-    return (
-        joined.withColumn("epoch", F.coalesce("lost_epoch", _epoch_then()))
-        .withColumn("cutter", _cutter())
-        .withColumn("lost_by", F.when(F.col("lost"), _lost_by()))
-        .drop("spans", "elections", "cutter", "lost_epoch")
-    )
+    columns = _causes()
+    spare = ("idempotent", "ahead", "elections", "cut_epoch", "cut_disk", "cut_at", "in_log")
+    return judged.withColumns(columns).drop(*spare)
 
 
-def _epoch_then() -> Column:
+def _causes() -> dict[str, Column]:
+    """For each fate, `fate_by`: what led to it; lost_let: the setting that allows it; null for a
+    record that does not share it."""
     from pyspark.sql import functions as F
 
-    moment = F.when(F.col("ended_ms") >= 0, F.col("ended_ms")).otherwise(F.col("sent_ms"))
-    where = F.when(F.col("offset") >= 0, F.col("offset")).otherwise(F.lit(2**62))
-    began = F.filter("spans", lambda span: (span["began_ms"] <= moment) & (span["start"] <= where))
-    return F.get(F.reverse(F.transform(began, lambda span: span["epoch"])), F.lit(0))
+    by, let = loss_columns(F.col("cut_epoch"), F.col("cut_at"), F.col("cut_disk"))
+    missing = F.lit("the log holds it, the table does not")
+    acks = F.when(
+        (F.col("outcome") == "acked") & (F.col("acks") != -1),
+        F.concat(F.lit("acks="), F.col("acks").cast("string")),
+    )
+    error = F.when(F.col("error") != "", F.col("error"))
+    refused = F.when(F.col("ahead.error") != "", F.col("ahead.error"))
+    none = F.lit(_NO_ERROR)
+    retried = F.when(F.col("idempotent"), "").otherwise(NOT_IDEMPOTENT)
+    is_doubled = F.col("duplicated") > 0
+    return {
+        "lost_by": F.when(F.col("lost"), F.when(F.col("in_log"), missing).otherwise(by)),
+        "lost_let": F.when(
+            F.col("lost"), F.when(F.col("in_log"), "").otherwise(F.coalesce(acks, let))
+        ),
+        "duplicated_by": F.when(is_doubled, F.coalesce(error, none)),
+        "duplicated_let": F.when(is_doubled, retried),
+        "reordered_by": F.when(F.col("reordered"), F.coalesce(refused, error, none)),
+        "reordered_let": F.when(F.col("reordered"), retried),
+        "late_by": F.when(F.col("late"), F.coalesce(election_within(), error, none)),
+    }
 
 
-def _cutter() -> Column:
-    """The first later epoch that began at or below the record's offset."""
+_GROUPS: Final = (
+    *PARTITION, "epoch", "producer", "outcome", "lost_by", "lost_let", "duplicated_by",
+    "duplicated_let", "reordered_by", "reordered_let", "late_by",
+)  # fmt: skip
+
+
+def _counts(fates: DataFrame) -> DataFrame:
+    """Sends that share everything, counted: the one pass over sends ends here, in a few rows."""
     from pyspark.sql import functions as F
 
-    cutting = F.filter(
-        "spans",
-        lambda span: (span["epoch"] > F.col("epoch")) & (span["start"] <= F.col("offset")),
-    )
-    return F.get(F.transform(cutting, lambda span: span["epoch"]), F.lit(0))
-
-
-def _lost_by() -> Column:
-    from pyspark.sql import functions as F
-
-    found = F.filter("elections", lambda each: each["epoch"] == F.col("cutter"))
-    text = F.get(F.transform(found, lambda each: each["text"]), F.lit(0))
-    return F.coalesce(text, F.lit("no later leader is known"))
-
-
-def summary_of(fates: DataFrame) -> DataFrame:
-    """(run, topic, partition, epoch, producer, fate, cause, records, first, last, example)."""
-    from pyspark.sql import functions as F
-
-    error = F.when(F.col("error") == "", F.lit(None)).otherwise(F.col("error"))
-    refused = F.when(F.col("overtaken_error") == "", F.lit(None)).otherwise(
-        F.col("overtaken_error")
-    )
-    each = F.array(
-        _fate("lost", F.col("lost").cast("bigint"), F.col("lost_by")),
-        _fate("duplicated", F.col("duplicated"), error),
-        _fate("reordered", F.col("reordered").cast("bigint"), F.coalesce(refused, error)),
-        _fate("late", F.col("late").cast("bigint"), error),
-    )
     place = F.coalesce(F.when(F.col("offset") >= 0, F.col("offset")), F.col("at"))
+    return fates.groupBy(*_GROUPS).agg(
+        F.count("*").alias("sent"), F.sum("duplicated").alias("more"),
+        F.min(place).alias("first"), F.max(place).alias("last"),
+    )  # fmt: skip
+
+
+def summary_of(counts: DataFrame) -> DataFrame:
+    """(run, topic, partition, epoch, producer, fate, cause, allowed, records, first, last): `epoch`
+    of the append, null where there was none; `allowed`: the setting that lets it happen, as in the
+    verdict."""
+    from pyspark.sql import functions as F
+
+    def fate(name: str) -> Column:
+        records = F.col("more") if name == "duplicated" else F.col("sent")
+        let = F.lit("") if name == "late" else F.col(f"{name}_let")
+        return F.struct(
+            F.lit(name).alias("fate"), F.col(f"{name}_by").alias("cause"), let.alias("allowed"),
+            records.alias("records"),
+        )  # fmt: skip
+
+    each = F.explode(F.array(*map(fate, FATES))).alias("each")
     return (
-        fates.where(
-            F.col("lost") | (F.col("duplicated") > 0) | F.col("reordered") | F.col("late")
-        )
-        .select(*PARTITION, "epoch", "producer", "value", place.alias("place"),
-                F.explode(each).alias("each"))
-        .where(F.col("each.records") > 0)
-        .groupBy(*PARTITION, "epoch", "producer", "each.fate", "each.cause")
-        .agg(F.sum("each.records").alias("records"), F.min("place").alias("first"),
-             F.max("place").alias("last"), F.min_by("value", "place").alias("example"))
+        counts.select(*PARTITION, "epoch", "producer", "first", "last", each)
+        .where(F.col("each.cause").isNotNull())
+        .groupBy(*PARTITION, "epoch", "producer", "each.fate", "each.cause", "each.allowed")
+        .agg(F.sum("each.records").alias("records"), F.min("first").alias("first"),
+             F.max("last").alias("last"))
         .orderBy(*PARTITION, "first", "fate")
     )  # fmt: skip
 
 
-def _fate(name: str, records: Column, cause: Column) -> Column:
-    from pyspark.sql import functions as F
-
-    cause = F.coalesce(cause, F.lit("no error was told"))
-    return F.struct(F.lit(name).alias("fate"), records.alias("records"), cause.alias("cause"))
-
-
-def totals_of(fates: DataFrame) -> DataFrame:
+def totals_of(counts: DataFrame) -> DataFrame:
     """(run, topic, partition, sent, acked, failed, unknown, lost, duplicated, reordered, late)."""
     from pyspark.sql import functions as F
 
-    outcomes = [
-        F.count_if(F.col("outcome") == name).alias(name) for name in ("acked", "failed", "unknown")
+    def where(condition: Column) -> Column:
+        return F.sum(F.when(condition, F.col("sent")).otherwise(0))
+
+    outcomes = [where(F.col("outcome") == name).alias(name) for name in _OUTCOMES]
+    flagged = [
+        where(F.col(f"{name}_by").isNotNull()).alias(name) for name in FATES if name != "duplicated"
     ]
-    return fates.groupBy(*PARTITION).agg(
-        F.count("*").alias("sent"), *outcomes, F.count_if("lost").alias("lost"),
-        F.sum("duplicated").alias("duplicated"), F.count_if("reordered").alias("reordered"),
-        F.count_if("late").alias("late"),
-    ).orderBy(*PARTITION)  # fmt: skip
-
-
-def partition_of_note() -> list[str | Column]:
-    """Columns: `run`, and the partition that a note is about."""
-    from pyspark.sql import functions as F
-
-    topic = F.get_json_object("data", "$.topic").alias("topic")
-    return ["run", topic, number("partition").alias("partition")]
-
-
-def number(name: str) -> Column:
-    """A whole number of a note's data."""
-    from pyspark.sql import functions as F
-
-    return F.get_json_object("data", f"$.{name}").cast("bigint")
-
-
-def _created(notes: DataFrame) -> DataFrame:
-    """(run, topic, since_ms): topics that were deleted, and when last."""
-    from pyspark.sql import functions as F
-
-    return notes.where(F.col("kind") == kinds.TOPIC_DELETED).groupBy(
-        "run", F.col("subject").alias("topic")
-    ).agg(F.max("at_ms").alias("since_ms"))  # fmt: skip
-
-
-def _standing(rows: DataFrame, created: DataFrame, at: str) -> DataFrame:
-    """Without what was done to a topic before it was deleted."""
-    from pyspark.sql import functions as F
-
-    return rows.join(F.broadcast(created), ["run", "topic"], "left").where(
-        F.col("since_ms").isNull() | (F.col(at) >= F.col("since_ms"))
-    ).drop("since_ms")  # fmt: skip
-
-
-def _of_last_topic(notes: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    about = notes.withColumn("topic", F.get_json_object("data", "$.topic"))
-    return _standing(about, _created(notes), "at_ms").drop("topic")
+    found = counts.groupBy(*PARTITION).agg(
+        F.sum("sent").alias("sent"), *outcomes, F.sum("more").alias("duplicated"), *flagged
+    )
+    return found.select(*PARTITION, "sent", *_OUTCOMES, *FATES).orderBy(*PARTITION)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from cluster.pipeline.audit import number, partition_of_note
+from cluster.pipeline.causes import number_of, partition_of_note
 from cluster.pipeline.tables import Tables
 from cluster.trace import kinds
 
@@ -64,13 +64,12 @@ def windows_of(tables: Tables) -> DataFrame:
     as verdict.json has them; `cause` is what began each."""
     rows = [
         (
-            run.name, each["partition"][0], each["partition"][1], each["kind"],
-            each["from_ms"] - run.info.began_ms, each["to_ms"] - run.info.began_ms,
-            each["to_ms"] - each["from_ms"], each["is_over"], each["clients"], each["errors"],
-            each["reasons"][0]["text"] if each["reasons"] else "unknown",
+            run.name, *each.partition, each.kind, each.from_ms - run.info.began_ms,
+            each.to_ms - run.info.began_ms, each.to_ms - each.from_ms, each.is_over, each.clients,
+            each.errors, each.reasons[0]["text"] if each.reasons else "unknown",
         )
         for run in tables.runs
-        for each in run.verdict.get("windows", ())
+        for each in run.windows
     ]  # fmt: skip
     schema = (
         "run string, topic string, partition bigint, kind string, from_ms bigint, to_ms bigint,"
@@ -88,8 +87,8 @@ def failovers_of(notes: DataFrame, sends: DataFrame) -> DataFrame:
 
     place = ["run", "topic", "partition"]
     elected = notes.where(F.col("kind") == kinds.LEADER_ELECTED).select(
-        *partition_of_note(), number("old").alias("old"), number("new").alias("new"),
-        number("epoch").alias("epoch"), F.get_json_object("data", "$.clean").alias("clean"),
+        *partition_of_note(), number_of("old").alias("old"), number_of("new").alias("new"),
+        number_of("epoch").alias("epoch"), F.get_json_object("data", "$.clean").alias("clean"),
         F.col("at_ms").alias("at"),
     )  # fmt: skip
     down = _of_broker(notes, kinds.BROKER_DOWN, "down_at")
@@ -127,7 +126,7 @@ def _of_broker(notes: DataFrame, kind: str, name: str) -> DataFrame:
     from pyspark.sql import functions as F
 
     return notes.where(F.col("kind") == kind).select(
-        "run", number("broker").alias("old"), F.col("at_ms").alias(name)
+        "run", number_of("broker").alias("old"), F.col("at_ms").alias(name)
     )
 
 

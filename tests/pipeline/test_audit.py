@@ -1,8 +1,13 @@
+"""The audit of run directories says what the simulator's own verdict says, of every scenario."""
+
 from __future__ import annotations
 
 import json
+import re
+import shutil
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -15,88 +20,208 @@ from cluster.scenario.running import run_scenario
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-INCIDENTS = sorted((Path(__file__).parents[2] / "scenarios/incidents").glob("*.yaml"))
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+INCIDENTS = sorted((SCENARIOS / "incidents").glob("*.yaml"))
+SAFE_SEEDS = (1, 2, 3)
+LIVE = ("acks_one_crash", "duplicate_by_lost_ack")
+LOSSY = "acks_one_planned_move"
+
+WEAK = """
+name: weak ACKS
+topology:
+  brokers: 3
+  profile: fast
+  config: {unclean.leader.election.enable: true}
+  topics: {orders: {partitions: 2, replication_factor: 3, config: {min.insync.replicas: 1}}}
+workload:
+  producers:
+    - {topic: orders, name: shop, rate: 100/s, acks: ACKS, config: {enable.idempotence: false}}
+    - {topic: orders, name: store, rate: 50/s, acks: all}
+  consumers: {topics: orders, name: reader, group: readers}
+duration: 8s
+steps:
+  - at: 500ms
+    faults:
+      profile:
+        every: 50ms..500ms
+        repair: 50ms..1500ms
+        at_once: 2
+        kinds:
+          - {kill: any broker}
+          - {kill: {brokers: any broker, how: power}}
+          - {kill: {brokers: any broker, how: wipe}}
+          - {isolate: any broker}
+          - {isolate: {nodes: any broker, others: controller}}
+"""
+ANEW = "  - {at: 6s, recreate_topic: orders}\n"
+"""Everything that may go wrong does; in some runs the topic is made anew too."""
 
 pytestmark = pytest.mark.timeout_s(250)
 
-LOSSY = "acks_one_planned_move"
+
+class Audited(NamedTuple):
+    """One audit of all runs.  `verdicts`: by run, as verdict.json has them."""
+
+    parent: Path
+    verdicts: dict[str, dict[str, Any]]
+    totals: list[Any]
+    summary: list[Any]
+    problems: list[str]
+    damaged: Path
 
 
 @pytest.fixture(scope="module")
-def incidents(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    parent = tmp_path_factory.mktemp("incidents")
-    for path in INCIDENTS:
-        write_run(parent, run_scenario(Scenario.load(path), "virtual").record())
-    return parent
+def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    parent = tmp_path_factory.mktemp("all runs [1], {2}")  # a path is no pattern
+    plays: list[tuple[Scenario, str, int | None]] = []
+    plays += [(Scenario.load(path), "virtual", None) for path in INCIDENTS]
+    plays += [(Scenario.load(path), "live", None) for path in INCIDENTS if path.stem in LIVE]
+    safe = Scenario.load(SCENARIOS / "safe_settings.yaml")
+    plays += [(safe, "virtual", seed) for seed in SAFE_SEEDS]
+    weak = [WEAK.replace("ACKS", acks) for acks in ("0", "1", "all")]
+    weak.append(weak[1].replace("name: weak", "name: anew") + ANEW)
+    plays += [
+        (Scenario.parse(text, "weak.yaml"), "virtual", seed) for text in weak for seed in (1, 2)
+    ]
+    for scenario, clock, seed in plays:
+        write_run(parent, run_scenario(scenario, clock, seed).record())
+    (parent / "latest").unlink()
+    verdicts = {path.name: json.loads((path / "verdict.json").read_text())
+                for path in parent.iterdir()}  # fmt: skip
+    damaged = damage(one(parent, LOSSY), parent / "damaged")
+    runs, problems = find_runs([parent])
+    tables = Tables(spark, runs)
+    found = audit(tables)
+    totals, summary = found.totals.collect(), found.summary.collect()
+    found.close()
+    tables.close()
+    return Audited(parent, verdicts, totals, summary, problems + tables.problems, damaged)
 
 
 def one(parent: Path, name: str) -> Path:
     return next(path for path in parent.glob(f"{name}-virtual-*") if not path.is_symlink())
 
 
-def told_by(verdict: dict[str, Any]) -> dict[tuple[str, int, str], int]:
-    """Counts of the verdict's anomalies by partition and name."""
-    counts: dict[tuple[str, int, str], int] = {}
-    for each in verdict["anomalies"]:
-        if each["name"] in ANOMALY_OF.values():
-            key = (*each["partition"], each["name"])
-            counts[key] = counts.get(key, 0) + each["count"]
-    return counts
-
-
-def test_audit__agrees_with_the_verdict_of_every_incident(
-    spark: SparkSession, incidents: Path
-) -> None:
-    runs, problems = find_runs([incidents])
-    assert len(runs) == len(INCIDENTS) > 0
-    assert problems == []
-    tables = Tables(spark, runs)
-    found = audit(tables)
-    counted: dict[str, dict[tuple[str, int, str], int]] = {run.name: {} for run in runs}
-    sums = {run.name: [0, 0, 0, 0] for run in runs}
-    for row in found.totals.collect():
-        for fate, name in ANOMALY_OF.items():
-            if row[fate]:
-                counted[row["run"]][row["topic"], row["partition"], name] = row[fate]
-        for at, column in enumerate(("sent", "acked", "failed", "unknown")):
-            sums[row["run"]][at] += row[column]
-    assert counted == {run.name: told_by(run.verdict) for run in runs}
-    assert sums == {
-        run.name: [run.verdict[name] for name in ("sent", "acked", "failed", "unknown")]
-        for run in runs
-    }
-    assert tables.problems == []
-    lost = [row for row in found.summary.collect() if row["fate"] == "lost"]
-    assert all(row["cause"].startswith("leader ") and row["epoch"] == 0 for row in lost)
-    assert sum("UNCLEAN" in row["cause"] for row in lost) == 2
-    tables.close()
-
-
-def test_audit__a_line_cut_short_is_told_with_its_place_and_the_rest_is_used(
-    spark: SparkSession, incidents: Path, tmp_path: Path
-) -> None:
-    source = one(incidents, LOSSY)
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for file in source.iterdir():
-        (copy / file.name).write_bytes(file.read_bytes())
+def damage(source: Path, copy: Path) -> Path:
+    """A copy with a line that is no send, one cut short, and without its reads and verdict."""
+    shutil.copytree(source, copy)
     sends = (copy / "sends.jsonl").read_bytes().splitlines(keepends=True)
     sends[2] = b'{"producer": 7}\n'
     sends[-1] = sends[-1][:40]
     (copy / "sends.jsonl").write_bytes(b"".join(sends))
+    with open(copy / "trace.jsonl", "ab") as trace:
+        trace.write(b"\xff\x00 no JSON\n")
     (copy / "reads.jsonl").unlink()
-    tables = Tables(spark, find_runs([copy])[0])
-    (total,) = audit(tables).totals.collect()
-    assert total["sent"] == len(sends) - 2
+    (copy / "verdict.json").unlink()
+    return copy
+
+
+FATE_OF = {name: fate for fate, name in ANOMALY_OF.items()}
+
+
+def told(audited: Audited) -> dict[str, Counter[tuple[Any, ...]]]:
+    """Of each run's verdict (topic, partition, fate, setting) -> how many records."""
+    counts: dict[str, Counter[tuple[Any, ...]]] = {run: Counter() for run in audited.verdicts}
+    for run, verdict in audited.verdicts.items():
+        for each in verdict["anomalies"]:
+            if each["name"] in FATE_OF:
+                key = (*each["partition"], FATE_OF[each["name"]], each["allowed"])
+                counts[run][key] += each["count"]
+    return counts
+
+
+def test_audit__agrees_with_the_verdict_of_every_run(audited: Audited) -> None:
+    counted: dict[str, Counter[tuple[Any, ...]]] = {run: Counter() for run in audited.verdicts}
+    for row in audited.summary:
+        if row["run"] in counted and row["fate"] != "late":
+            key = (row["topic"], row["partition"], row["fate"], row["allowed"])
+            counted[row["run"]][key] += row["records"]
+    assert len(counted) == len(INCIDENTS) + len(LIVE) + len(SAFE_SEEDS) + 8
+    assert counted == told(audited)
+    settings = {key[2:] for counts in counted.values() for key in counts}
+    assert settings >= {
+        ("lost", "acks=0"), ("lost", "acks=1"), ("lost", "unclean.leader.election.enable=true"),
+        ("duplicated", "enable.idempotence=false"), ("reordered", "enable.idempotence=false"),
+    }  # fmt: skip
+
+
+def test_audit__totals_are_those_of_the_verdict(audited: Audited) -> None:
+    columns = ("sent", "acked", "failed", "unknown")
+    sums = {run: [0, 0, 0, 0] for run in audited.verdicts}
+    fates: dict[str, Counter[tuple[Any, ...]]] = {run: Counter() for run in audited.verdicts}
+    for row in audited.totals:
+        if row["run"] != audited.damaged.name:
+            for at, column in enumerate(columns):
+                sums[row["run"]][at] += row[column]
+            for fate in ANOMALY_OF:
+                fates[row["run"]][row["topic"], row["partition"], fate] += row[fate]
+    verdicts = audited.verdicts.items()
+    assert sums == {run: [verdict[name] for name in columns] for run, verdict in verdicts}
+    for run, counts in told(audited).items():
+        wanted: Counter[tuple[Any, ...]] = Counter()
+        for (*where, _), count in counts.items():
+            wanted[tuple(where)] += count
+        assert +fates[run] == wanted, run
+
+
+def test_audit__epoch_producer_and_cause_are_those_of_the_verdicts_chains(
+    audited: Audited,
+) -> None:
+    rows: dict[tuple[Any, ...], list[Any]] = {}
+    for row in audited.summary:
+        key = (row["run"], row["topic"], row["partition"], row["fate"], row["allowed"])
+        rows.setdefault(key, []).append(row)
+    compared = 0
+    for run, verdict in audited.verdicts.items():
+        for each in verdict["anomalies"]:
+            if each["name"] not in FATE_OF:
+                continue
+            fate = FATE_OF[each["name"]]
+            found = rows[run, *each["partition"], fate, each["allowed"]]
+            is_readers = f"read by {each['client']}" in each["text"]
+            chain = "\n".join(link["text"] for link in each["chain"])
+            epochs = set(map(int, re.findall(r"leader in epoch (\d+)", chain))) or {None}
+            if fate == "reordered":  # its chain names no epochs
+                epochs = {row["epoch"] for row in found}
+            assert any(
+                (is_readers or row["producer"] == each["client"])
+                and row["epoch"] in epochs
+                and is_told(row["cause"], chain, fate)
+                for row in found
+            ), (run, each["text"], chain, found)
+            compared += 1
+    assert compared > 20
+
+
+def is_told(cause: str, chain: str, fate: str) -> bool:
+    """Whether the chain has the audit's cause."""
+    if fate != "lost":
+        return cause in chain or cause == "no error was told"
+    if cause == "no broker has appended it":
+        return "no broker has appended it" in chain
+    epoch = re.search(r"epoch (\d+)", cause)
+    return epoch is None or f"in epoch {epoch[1]}" in chain
+
+
+def test_audit__what_cannot_be_read_is_told_with_its_place_and_the_rest_is_used(
+    audited: Audited,
+) -> None:
+    (total,) = [row for row in audited.totals if row["run"] == audited.damaged.name]
+    lines = (audited.damaged / "sends.jsonl").read_bytes().count(b"\n") + 1
+    notes = (audited.damaged / "trace.jsonl").read_bytes().count(b"\n")
+    assert total["sent"] == lines - 2
     assert total["lost"] == 27
-    places = [problem.split(": ")[0] for problem in tables.problems]
-    assert places == [f"{copy}/sends.jsonl:3", f"{copy}/sends.jsonl:{len(sends)}",
-                      f"{copy}/reads.jsonl"]  # fmt: skip
-    tables.close()
+    places = [problem.split(": ")[0] for problem in audited.problems]
+    assert sorted(places) == sorted(
+        f"{audited.damaged}/{place}"
+        for place in ("verdict.json", "reads.jsonl", f"trace.jsonl:{notes}", "sends.jsonl:3",
+                      f"sends.jsonl:{lines}")
+    )  # fmt: skip
+    assert all(problem.partition(": ")[2] for problem in audited.problems)
 
 
-def test_audit__what_a_topic_holds_is_believed(spark: SparkSession, incidents: Path) -> None:
-    run = one(incidents, "min_insync_two")
+def test_audit__what_a_topic_holds_is_believed(spark: SparkSession, audited: Audited) -> None:
+    run = one(audited.parent, "min_insync_two")
     sent = [json.loads(line) for line in (run / "sends.jsonl").read_text().splitlines()]
     held = [
         (run.name, each["topic"], each["partition"], each["offset"], each["value"])
@@ -106,18 +231,24 @@ def test_audit__what_a_topic_holds_is_believed(spark: SparkSession, incidents: P
     held[5] = (*held[5][:4], held[6][4])
     schema = "run string, topic string, partition bigint, offset bigint, value string"
     tables = Tables(spark, find_runs([run])[0])
-    (total,) = audit(tables, contents=spark.createDataFrame(held, schema)).totals.collect()
-    assert (total["lost"], total["duplicated"]) == (1, 1)
+    found = audit(tables, contents=spark.createDataFrame(held, schema))
+    (total,) = found.totals.collect()
+    assert (total["lost"], total["duplicated"], total["reordered"]) == (1, 1, 0)
+    (lost,) = [row for row in found.summary.collect() if row["fate"] == "lost"]
+    assert lost["cause"] == "the log holds it, the table does not"
+    found.close()
     tables.close()
 
 
-def test_audit__runs_that_cannot_be_used(incidents: Path, tmp_path: Path) -> None:
+def test_audit__runs_that_cannot_be_used(audited: Audited, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no such directory"):
         find_runs([tmp_path / "nowhere"])
     with pytest.raises(RunError, match=r"no run: it has no run\.json"):
         find_runs([tmp_path])
-    (tmp_path / "new").mkdir()
-    text = (one(incidents, LOSSY) / "run.json").read_text()
-    (tmp_path / "new" / "run.json").write_text(text.replace('"format": 1', '"format": 9'))
-    with pytest.raises(RunError, match=r"run\.json: a run directory of format 9"):
+    text = (one(audited.parent, LOSSY) / "run.json").read_text()
+    (tmp_path / "run.json").write_text(text.replace('"format": 2', '"format": 9'))
+    with pytest.raises(RunError, match=r"run\.json: a run directory of format 9; .*reads format 2"):
+        find_runs([tmp_path])
+    (tmp_path / "run.json").write_text(text.replace('"format": 2', '"format": 1'))
+    with pytest.raises(RunError, match=r"of format 1; .*; run it again: kcluster scenario run"):
         find_runs([tmp_path])

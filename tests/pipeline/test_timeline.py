@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,8 @@ def test_timeline__tables_hold_what_the_runs_do(
     tables = Tables(spark, found)
     made = timeline(tables)
     windows = made.windows.collect()
-    wanted = [each for run in found for each in run.verdict["windows"]]
+    verdicts = [json.loads((run.path / "verdict.json").read_text()) for run in found]
+    wanted = [each for verdict in verdicts for each in verdict["windows"]]
     assert [row["duration_ms"] for row in windows] == [w["to_ms"] - w["from_ms"] for w in wanted]
     (failover,) = [row for row in made.failovers.collect() if row["topic"] == "orders"]
     assert (failover["old"], failover["new"], failover["clean"]) == (1, 2, True)
@@ -49,15 +51,15 @@ def test_timeline__tables_hold_what_the_runs_do(
         (row["client"], row["api"], row["error"]): row["times"] for row in made.errors.collect()
     }
     counted: dict[tuple[str, str, str], int] = {}
-    for run in found:
-        for each in run.verdict["errors"]:
+    for verdict in verdicts:
+        for each in verdict["errors"]:
             key = (each["client"], each["api"], each["error"])
             counted[key] = counted.get(key, 0) + each["count"]
     assert errors == counted
     thrashing = [r for r in made.isr.collect() if r["run"].startswith("isr_thrashing")]
     assert sum(row["shrinks"] for row in thrashing) > 1
     acked = sum(row["acked"] for row in made.latencies.collect())
-    assert acked == sum(run.verdict["acked"] for run in found)
+    assert acked == sum(verdict["acked"] for verdict in verdicts)
     for place in write(made, tmp_path):
         assert spark.read.parquet(str(place)).count() >= 1
     page = write_page(made, tmp_path, len(found)).read_text()

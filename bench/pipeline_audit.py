@@ -1,0 +1,260 @@
+"""`python -m bench.pipeline_audit RECORDS DIR`: how long the audit of a run so large takes.
+
+Owns: a made-up run directory with known losses, duplicates and reordering; time, heap and memory.
+Never: measures a cluster.
+
+Six partitions, two producers that take turns by batches of 100; half-way a leader without the last
+1,000 records takes over; now and then a batch is appended twice, or two change places.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import resource
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from cluster.pipeline.audit import audit
+from cluster.pipeline.session import open_session
+from cluster.pipeline.tables import Tables, find_runs
+from cluster.runs.record import (
+    CUT,
+    HELD,
+    TABLES,
+    AppendRow,
+    ContentRow,
+    LeaderRow,
+    LogRow,
+    MoveRow,
+    NoteRow,
+    ReadRow,
+    RunInfo,
+    SendRow,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TOPIC: Final = "orders"
+PARTITIONS: Final = 6
+BATCH: Final = 100
+TAIL: Final = 10
+"""Batches that the next leader has not."""
+EVERY: Final = 1_000
+"""Of so many batches, one is there twice, and two change places."""
+BATCH_MS: Final = 10
+BROKERS: Final = (1, 2, 3)
+
+
+class Plan(NamedTuple):
+    """A partition's batches in the order of their appends: (batch, epoch, offset, is_held)."""
+
+    partition: int
+    appends: list[tuple[int, int, int, bool]]
+
+
+def plan_of(partition: int, batches: int) -> Plan:
+    """As the module says."""
+    order = list(range(batches))
+    for at in range(13, batches - 2, EVERY):
+        order[at], order[at + 2] = order[at + 2], order[at]
+    for at in range(batches - batches % EVERY + 7, 7, -EVERY):
+        if at < batches:
+            order.insert(at, order[at])
+    half = len(order) // 2
+    appends = []
+    for at, batch in enumerate(order):
+        epoch = int(at >= half)
+        offset = (at - TAIL * epoch) * BATCH
+        appends.append((batch, epoch, offset, not half - TAIL <= at < half))
+    return Plan(partition, appends)
+
+
+def write(path: Path, records: int) -> None:
+    """The run directory."""
+    path.mkdir(parents=True)
+    plans = [plan_of(number, records // PARTITIONS // BATCH) for number in range(PARTITIONS)]
+    encode = msgspec.json.Encoder().encode
+    info = RunInfo(path.name, "virtual", 1, 0, len(plans[0].appends) * BATCH_MS)
+    (path / "run.json").write_bytes(encode(info))
+    (path / "verdict.json").write_bytes(b"{}")
+    made: dict[str, Iterator[Any]] = {
+        "notes": notes(plans), "sends": sends(plans), "reads": reads(plans), "told": iter(()),
+        "appends": appends(plans), "moves": moves(plans), "leaders": leaders(),
+        "logs": logs(plans), "contents": contents(plans),
+    }  # fmt: skip
+    for field, rows in made.items():
+        with open(path / TABLES[field][0], "wb") as out:
+            out.writelines(encode(row) + b"\n" for row in rows)
+
+
+def producer_of(batch: int) -> str:
+    """They take turns."""
+    return f"shop-{batch % 2}"
+
+
+def number_of(batch: int) -> int:
+    """Of a batch's first record among its producer's in that partition."""
+    return batch // 2 * BATCH + 1
+
+
+def sends(plans: list[Plan]) -> Iterator[Any]:
+    """A row for each record of each batch."""
+    for plan in plans:
+        first: dict[int, tuple[int, int]] = {}
+        for at, (batch, _, offset, _) in enumerate(plan.appends):
+            first.setdefault(batch, (at, offset))
+        for batch in sorted(first):
+            at, offset = first[batch]
+            for index in range(BATCH):
+                yield SendRow(
+                    producer_of(batch), TOPIC, plan.partition,
+                    f"{plan.partition}:{batch}:{index}", 1, False, "acked", offset + index,
+                    at * BATCH_MS, at * BATCH_MS + 5, 1, "", number_of(batch) + index,
+                )  # fmt: skip
+
+
+def reads(plans: list[Plan]) -> Iterator[Any]:
+    """One consumer reads what is in the log at the end."""
+    for plan in plans:
+        for at, (batch, _, offset, is_held) in enumerate(plan.appends):
+            for index in range(BATCH if is_held else 0):
+                value = f"{plan.partition}:{batch}:{index}"
+                yield ReadRow(
+                    "reader", TOPIC, plan.partition, offset + index, value, False,
+                    at * BATCH_MS + 7,
+                )  # fmt: skip
+
+
+def appends(plans: list[Plan]) -> Iterator[Any]:
+    """A row for each batch."""
+    for plan in plans:
+        for at, (_, epoch, offset, _) in enumerate(plan.appends):
+            yield AppendRow(
+                TOPIC, plan.partition, at * BATCH_MS + 1, epoch + 1, epoch, offset,
+                offset + BATCH - 1, "client-100000", BROKERS,
+            )  # fmt: skip
+
+
+def moves(plans: list[Plan]) -> Iterator[Any]:
+    """Each replica moves with each batch."""
+    for plan in plans:
+        for at, (_, _, offset, _) in enumerate(plan.appends):
+            for broker in BROKERS:
+                end = offset + BATCH
+                yield MoveRow(TOPIC, plan.partition, at * BATCH_MS + broker, broker, end, end)
+
+
+def contents(plans: list[Plan]) -> Iterator[Any]:
+    """A row for each batch: its neighbours are of the other producer."""
+    for plan in plans:
+        copies: dict[tuple[int, bool], int] = {}
+        for at, (batch, epoch, offset, is_held) in enumerate(plan.appends):
+            copy = copies.get((batch, is_held), 0)
+            copies[batch, is_held] = copy + 1
+            yield ContentRow(
+                TOPIC, plan.partition, HELD if is_held else CUT, epoch,
+                -1 if is_held else at * BATCH_MS + 1, offset, producer_of(batch),
+                number_of(batch), BATCH, copy,
+            )  # fmt: skip
+
+
+def logs(plans: list[Plan]) -> Iterator[Any]:
+    """Where they end."""
+    for plan in plans:
+        yield LogRow(TOPIC, plan.partition, 0, 0, plan.appends[-1][2] + BATCH)
+
+
+def leaders() -> Iterator[Any]:
+    """One row each: only the replicas matter."""
+    for number in range(PARTITIONS):
+        yield LeaderRow(TOPIC, number, 0, 1, 0, BROKERS, (), BROKERS)
+
+
+def notes(plans: list[Plan]) -> Iterator[Any]:
+    """Leaders begin, and the one change of each."""
+    numbers = count()
+    for plan in plans:
+        half = len(plan.appends) // 2
+        for epoch, at in enumerate((0, half)):
+            about = {"topic": TOPIC, "partition": plan.partition, "epoch": epoch}
+            subject = f"{TOPIC}-{plan.partition}"
+            data = {**about, "old": epoch, "new": epoch + 1, "clean": True}
+            text = f"leader {epoch} -> {epoch + 1}, epoch {epoch}"
+            yield NoteRow((0, next(numbers)), at * BATCH_MS, "leader_elected", subject, text,
+                          data=data)  # fmt: skip
+            began = {**about, "offset": plan.appends[at][2]}
+            yield NoteRow((epoch + 1, next(numbers)), at * BATCH_MS, "became_leader", subject, "",
+                          data=began)  # fmt: skip
+
+
+def expected(records: int) -> tuple[int, int, int]:
+    """(lost, duplicated, reordered) of the run, by trying every batch."""
+    lost = duplicated = reordered = 0
+    for number in range(PARTITIONS):
+        plan = plan_of(number, records // PARTITIONS // BATCH)
+        held: dict[int, list[int]] = {}
+        for batch, _, offset, is_held in plan.appends:
+            held.setdefault(batch, [])
+            if is_held:
+                held[batch].append(offset)
+        ahead: dict[str, int] = {}
+        for batch in sorted(held):
+            places, producer = held[batch], producer_of(batch)
+            lost += not places
+            duplicated += max(len(places) - 1, 0)
+            if places:
+                reordered += places[0] < ahead.get(producer, 0)
+                ahead[producer] = max(places[0], ahead.get(producer, 0))
+    return lost * BATCH, duplicated * BATCH, reordered * BATCH
+
+
+def main() -> None:
+    """Write it unless it is there, audit it, print the seconds and the memory."""
+    parser = argparse.ArgumentParser("python -m bench.pipeline_audit", description=__doc__)
+    parser.add_argument("records", type=int)
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--heap", default="2g", help="of Spark's driver (2g)")
+    options = parser.parse_args()
+    if not options.path.exists():
+        write(options.path, options.records)
+    spark = open_session("local[2]", {"spark.driver.memory": options.heap})
+    began_s = time.monotonic()
+    tables = Tables(spark, find_runs([options.path])[0])
+    found = audit(tables)
+    rows = found.totals.collect()
+    took_s = time.monotonic() - began_s
+    names = ("lost", "duplicated", "reordered")
+    counted = tuple(sum(row[name] for row in rows) for name in names)
+    sent = sum(row["sent"] for row in rows)
+    assert counted == expected(options.records), (counted, expected(options.records))
+    assert tables.problems == []
+    cpu_s, peak_mb = used_by_java(spark)
+    spark.stop()
+    own_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{sent:,} sends: {took_s:.1f} s ({cpu_s:.1f} s of CPU with Spark's start), heap"
+        f" {options.heap}, peak {peak_mb:,.0f} MB (Java) + {own_mb:,.0f} MB (Python);"
+        f" lost, duplicated, reordered: {counted}"
+    )
+
+
+def used_by_java(spark: SparkSession) -> tuple[float, float]:
+    """(seconds of CPU, peak of resident memory in MB) of Spark's process so far; Linux only."""
+    jvm: Any = spark.sparkContext._jvm
+    process = Path("/proc") / str(jvm.java.lang.ProcessHandle.current().pid())
+    ticks = process.joinpath("stat").read_text().rpartition(")")[2].split()[11:13]
+    peak = re.search(r"VmHWM:\s+(\d+) kB", process.joinpath("status").read_text())
+    assert peak is not None
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"), int(peak[1]) / 1024
+
+
+if __name__ == "__main__":
+    main()
