@@ -17,6 +17,7 @@ from cluster.checkers.ground import Append, Ground
 from cluster.checkers.history import Anomaly, Link, shown
 from cluster.clients.ledger import Outcome, Partition, Send
 from cluster.contract import Note
+from cluster.controller.elections import LAST_KNOWN
 from cluster.protocol.errors import error_of
 from cluster.trace import kinds
 
@@ -159,7 +160,7 @@ def _elections(
     facts: Facts, ground: Ground, append: Append, offset: int
 ) -> tuple[list[Link], bool]:
     """The elections from the append's epoch on up to the leader that began without the record,
-    with why; and whether one of them was unclean."""
+    with why; and whether unclean.leader.election.enable allowed one of them."""
     partition = (ground.topic, ground.partition)
     starts = {
         (note.data["epoch"], note.note_id[0]): note.data["offset"]
@@ -176,7 +177,7 @@ def _elections(
         end = starts.get((note.data["epoch"], note.data["new"]))
         if note.kind == kinds.PARTITION_OFFLINE or end is None:
             links.append(link(note))
-            unclean |= not note.data["clean"]
+            unclean |= _is_by_setting(note)
             continue
         how = "elected unclean" if not note.data["clean"] else "elected"
         why = note.text.partition(": ")[2]
@@ -188,10 +189,16 @@ def _elections(
                 note.note_id,
             )
         )  # fmt: skip
-        unclean |= not note.data["clean"]
+        unclean |= _is_by_setting(note)
         if end <= offset:
             break
     return links, unclean
+
+
+def _is_by_setting(note: Note) -> bool:
+    """Whether only unclean.leader.election.enable allows it: the last known leader is elected
+    without."""
+    return not note.data["clean"] and LAST_KNOWN not in note.text
 
 
 def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:

@@ -19,12 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster.controller.metadata import NO_LEADER, PartitionRegistration
 from cluster.controller.reassigning import Assignment, assignment_of, completed
+
+LAST_KNOWN: Final = "the last known leader, as ISR and ELR are empty"
+"""Why one who may lack records is elected, unclean.leader.election.enable or not (KIP-966)."""
 
 
 class ElectionMode(Enum):
@@ -212,7 +216,7 @@ def _choose(
         and is_active(last_known[0])
         and last_known[0] in replicas  # DIFFERS: Kafka would have it lead, a replica or not.
     ):
-        return _Choice(last_known[0], "the last known leader, as ISR and ELR are empty", False)
+        return _Choice(last_known[0], LAST_KNOWN, False)
     if mode is ElectionMode.UNCLEAN:
         for broker in replicas:
             if is_active(broker):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.checkers.causes_of_losses import DISK_LOST, UNCLEAN, UNFLUSHED
+from cluster.controller.elections import LAST_KNOWN
 from cluster.pipeline.places import KEYS, PARTITION
 from cluster.pipeline.tables import Tables
 from cluster.trace import kinds
@@ -132,8 +133,11 @@ def loss_columns(epoch: Column, offset: Column, disk: Column) -> tuple[Column, C
     last = F.coalesce(cutter["epoch"], F.lit(2**62))
     is_unclean = F.exists(
         "elections",
-        lambda each: (each["epoch"] > epoch) & (each["epoch"] <= last) & ~each["clean"],
-    )
+        lambda each: (
+            (each["epoch"] > epoch) & (each["epoch"] <= last)
+            & ~each["clean"] & ~each["text"].contains(LAST_KNOWN)
+        ),
+    )  # fmt: skip
     text = F.coalesce(cutter["text"], F.lit("no later leader is known"))
     by = F.when(epoch.isNull(), F.lit("no broker has appended it")).otherwise(text)
     let = F.when(F.coalesce(is_unclean, F.lit(False)), UNCLEAN).otherwise(

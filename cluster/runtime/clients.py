@@ -59,7 +59,7 @@ class ClientConnection:
     @property
     def is_busy(self) -> bool:
         """Whether the client waits for something here."""
-        return self.is_open and self.unanswered > 0
+        return self.is_open and not self.hung_up and self.unanswered > 0
 
     def next_request(self) -> Request | None:
         """The request that the broker takes now, if it may take one."""

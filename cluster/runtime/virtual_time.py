@@ -156,9 +156,7 @@ class VirtualTime:
         self._send(connection, request, to_broker=True)
 
     def hang_up(self, connection: ClientConnection) -> None:
-        """A client closes its connection."""
-        self._connections.pop(connection.connection_id, None)
-        connection.is_open = False
+        """A client closes its connection: what it has sent arrives, and then the end."""
         connection.hung_up = True
         self._send(connection, ConnectionClosed(connection.connection_id), to_broker=True)
 
@@ -201,6 +199,8 @@ class VirtualTime:
             if isinstance(message, Request):
                 self._refuse(connection)
         elif isinstance(message, ConnectionClosed):
+            connection.is_open = False
+            self._connections.pop(connection.connection_id, None)
             self.dispatcher.deliver(connection.broker_id, message)
         elif connection.is_open:
             message.arrived_ms = self.now_ms

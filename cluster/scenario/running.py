@@ -36,6 +36,8 @@ CALM_LIMIT_MS: Final = 300_000
 """In virtual time, for what is under way to come to its end; live, in profile fast, a hundredth."""
 _SETTLED: Final = condition("settled")
 
+ARRIVAL_MS: Final = 1_000
+"""What was sent with acks=0 has arrived by then: nobody tells when."""
 PROGRESS_SLICES: Final = 20
 LEAVE_LIMIT_MS: Final = 60_000
 
@@ -107,6 +109,7 @@ class Run:
         self._producers: list[Sending] = []
         self._consumers: list[Reading] = []
         self._began_ms = self._first_note = 0
+        self._arrived_ms: int | None = None
 
     def begin(self) -> None:
         """Clients begin, and the first step."""
@@ -129,11 +132,20 @@ class Run:
 
     def is_quiet(self) -> bool:
         """All sends have their outcome, consumers have read all, replicas are in sync."""
-        if not all(producer.is_done for producer in self._producers):
+        if not self._are_sends_over():
             return False
         if self.scenario.heal and not self.stage.holds(_SETTLED):
             return False
         return all(self._has_caught_up(consumer) for consumer in self._consumers)
+
+    def _are_sends_over(self) -> bool:
+        if not all(producer.is_done for producer in self._producers):
+            return False
+        if self._arrived_ms is None:
+            sends = self.stage.ledger.sends
+            last_ms = max((send.ended_ms for send in sends if send.acks == 0), default=None)
+            self._arrived_ms = 0 if last_ms is None else last_ms + ARRIVAL_MS
+        return self.stage.dispatcher.now_ms >= self._arrived_ms
 
     def _has_caught_up(self, consumer: Reading) -> bool:
         """It has read all that is committed of its partitions, or it has ended."""

@@ -223,6 +223,24 @@ def test_lost__the_disk_of_the_only_member_of_the_isr():
     assert verdict.anomalies[0].allowed
 
 
+def test_lost__the_last_known_leader_needs_no_setting_to_be_elected_without_its_tail():
+    stage = Stage(**{"min.insync.replicas": 1})
+    hand = stage.hand()
+    with_lone_leader(stage)
+    hand.produce(1, [b"a"])
+    stage.run_for(100)
+    stage.driver.kill(1, "power")
+    stage.run_for(15_000)
+    verdict = mended(stage)
+    (lost,) = verdict.anomalies
+    assert lost.allowed == "power lost before a flush"
+    told(
+        verdict,
+        "offset 0 was acked by broker 1 alone (acks=all, ISR [1])",
+        "elected unclean in epoch",
+    )
+
+
 def test_lost__the_tail_that_was_not_flushed_when_the_power_went():
     stage = Stage(**{"min.insync.replicas": 1})
     hand = stage.hand()

@@ -115,3 +115,14 @@ checks: {acked: 100, read: ">= 100"}
         result = run_scenario(Scenario.parse(text), clock)
         assert result.passed, (clock, result.failures)
         assert result.verdict.outcome == "valid"
+
+
+def test_run__the_last_record_of_acks_0_has_the_time_to_arrive() -> None:
+    text = """\
+topology: {brokers: 3, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload: {producers: {topic: orders, rate: 10/s, acks: 0}}
+duration: 5s
+checks: {acked: 51}
+"""
+    result = run_scenario(Scenario.parse(text), "virtual")
+    assert result.verdict.outcome == "valid"
