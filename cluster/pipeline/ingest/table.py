@@ -72,7 +72,6 @@ class Table:
     def __init__(self, spark: SparkSession, out: str, format_: str) -> None:
         self.spark = spark
         self.format = format_
-        check_format(spark, format_)
         self.storage = Storage(spark, out)
         text = self.storage.read(INFO)
         if text is None and self.storage.exists() and not self.storage.is_directory():
@@ -81,6 +80,8 @@ class Table:
             raise BadInput(f"{out}: it has other things in it, and no {INFO}: no table of ours")
         if text is not None:
             _check(out, text, format_)
+        check_format(spark, format_)
+        if text is not None:
             return
         self.storage.make("")
         self.storage.write(INFO, msgspec.json.encode(TableInfo(VERSION, format_)).decode())
