@@ -89,6 +89,7 @@ def write(path: Path, records: int) -> None:
         "notes": notes(plans), "sends": sends(plans), "reads": reads(plans), "told": iter(()),
         "appends": appends(plans), "moves": moves(plans), "leaders": leaders(),
         "logs": logs(plans), "contents": contents(plans),
+        "requests": iter(()),
     }  # fmt: skip
     for field, rows in made.items():
         with open(path / TABLES[field][0], "wb") as out:

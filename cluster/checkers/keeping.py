@@ -5,6 +5,7 @@ Owns: from recorder, ledger and verdict to runs.record.  Never: writes files (ru
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,12 +22,13 @@ from cluster.runs.record import (
     MoveRow,
     NoteRow,
     ReadRow,
+    RequestRow,
     RunInfo,
     RunRecord,
     SendRow,
     ToldRow,
 )
-from cluster.trace.render import plain
+from cluster.trace.render import api_name, plain
 
 
 def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdict) -> RunRecord:
@@ -64,6 +66,7 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
     _add_grounds(record, recorder)
     record.logs = log_rows(judged)
     record.contents = content_rows(judged, recorder, by_value)
+    record.requests = request_rows(recorder)
     return record
 
 
@@ -76,6 +79,19 @@ def note_rows(notes: Iterable[Note]) -> list[NoteRow]:
         )
         for note in notes
     ]  # fmt: skip
+
+
+def request_rows(recorder: Recorder) -> list[RequestRow]:
+    """How long brokers took to answer: a row for each API, client, broker and time."""
+    times = Counter(
+        (reply.request.api_key, reply.request.client_id or "", broker,
+         at_ms - reply.request.arrived_ms)
+        for at_ms, broker, reply in recorder.answers
+    )  # fmt: skip
+    return [
+        RequestRow(api_name(api), client, broker, took_ms, count)
+        for (api, client, broker, took_ms), count in sorted(times.items())
+    ]
 
 
 def _add_grounds(record: RunRecord, recorder: Recorder) -> None:

@@ -32,14 +32,15 @@ def command(paths: tuple[str, ...], out: str, master: str, verbose: bool) -> Non
     from cluster.pipeline.charts import write_page
     from cluster.pipeline.progress import Progress
     from cluster.pipeline.tables import Tables
-    from cluster.pipeline.timeline import timeline, write
+    from cluster.pipeline.timeline import read, timeline, write
 
     tables = Tables(spark, runs)
     try:
         with Progress("reading runs", spark) as progress:
             found = timeline(tables)
             progress.part("writing tables")
-            places = [*write(found, out), write_page(found, out, len(runs))]
+            places = write(found, out)
+            places.append(write_page(read(spark, out), out, len(runs)))
         tell((*problems, *tables.problems))
         for place in places:
             print(place)

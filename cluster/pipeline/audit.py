@@ -185,7 +185,10 @@ def _fates(
     contents = tables["contents"]
     sends = tables.whole("sends")
     held = first_held(contents)
-    held = _with_errors(held, sends) if shape.overtaking else held.withColumn("error", F.lit(""))
+    if shape.overtaking:
+        held = _with_errors(held, tables.narrow("sends", *KEYS[1:], "number", "error"))
+    else:
+        held = held.withColumn("error", F.lit(""))
     placed = with_rows(sends, held, "held", shape.is_small)
     if table is None:
         rows = copies_of(contents) if shape.more else None

@@ -1,6 +1,6 @@
 """What many runs have in common: windows, failovers, errors, ISR churn, latencies, as tables.
 
-Owns: the five tables, their columns, and that they are written.  Never: draws (charts.py), judges a
+Owns: the tables, their columns, and that they are written.  Never: draws (charts.py), judges a
 run (its verdict.json has).
 Kafka: no counterpart; what dashboards of its metrics show (IsrShrinksPerSec).
 
@@ -15,18 +15,21 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from cluster.contract import CONTROLLER_ID
 from cluster.pipeline.causes import number_of, partition_of_note
+from cluster.pipeline.places import PARTITION
 from cluster.pipeline.tables import Tables
 from cluster.trace import kinds
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 PERCENTS: Final = (50, 95, 99)
 
 
 class Timeline(Struct):
-    """`windows`, `failovers`, `isr`: a row each; `failover_times`, `errors`, `latencies`: sums."""
+    """`windows`, `failovers`, `isr`: a row each; `failover_times`, `errors`, `latencies`,
+    `requests`: sums."""
 
     windows: DataFrame
     failovers: DataFrame
@@ -34,6 +37,7 @@ class Timeline(Struct):
     errors: DataFrame
     isr: DataFrame
     latencies: DataFrame
+    requests: DataFrame
 
     def tables(self) -> dict[str, DataFrame]:
         """All of them by name."""
@@ -42,10 +46,12 @@ class Timeline(Struct):
 
 def timeline(tables: Tables) -> Timeline:
     """The tables of these runs."""
+    tables.load("notes", "told", "requests", "sends")
     failovers = failovers_of(tables["notes"], tables["sends"])
     return Timeline(
         windows_of(tables), failovers, failover_times(failovers), errors_of(tables),
         isr_churn(tables["notes"]), latencies_of(tables["sends"]),
+        requests_of(tables["requests"]),
     )  # fmt: skip
 
 
@@ -57,6 +63,12 @@ def write(found: Timeline, out: str | os.PathLike[str]) -> list[Path]:
         table.write.mode("overwrite").parquet(str(place))
         places.append(place)
     return places
+
+
+def read(spark: SparkSession, out: str | os.PathLike[str]) -> Timeline:
+    """What `write` has left in `out`."""
+    names = Timeline.__struct_fields__
+    return Timeline(*(spark.read.parquet(str(Path(out) / name)) for name in names))
 
 
 def windows_of(tables: Tables) -> DataFrame:
@@ -81,53 +93,77 @@ def windows_of(tables: Tables) -> DataFrame:
 
 def failovers_of(notes: DataFrame, sends: DataFrame) -> DataFrame:
     """(run, topic, partition, epoch, old, new, clean, down_ms, noticed_ms, elected_ms, acked_ms):
-    elections after a leader went down.  `down_ms` is in the cluster's clock, the others are how
-    long after it; `acked_ms` is null where nobody wrote there any more."""
+    elections of another leader, or of any after there was none, since a broker that led was not to
+    be heard: killed, paused, or cut off from the controller.  `down_ms` is in the cluster's clock,
+    the others are how long after it; `noticed_ms` (fenced) is null where the broker was back
+    before, `acked_ms` where nobody wrote there any more.  Not of Kafka's own topics."""
     from pyspark.sql import functions as F
 
-    place = ["run", "topic", "partition"]
-    elected = notes.where(F.col("kind") == kinds.LEADER_ELECTED).select(
-        *partition_of_note(), number_of("old").alias("old"), number_of("new").alias("new"),
-        number_of("epoch").alias("epoch"), F.get_json_object("data", "$.clean").alias("clean"),
-        F.col("at_ms").alias("at"),
-    )  # fmt: skip
-    down = _of_broker(notes, kinds.BROKER_DOWN, "down_at")
-    fenced = _of_broker(notes, kinds.BROKER_FENCED, "fenced_at")
-    keys = [*place, "epoch", "old", "new", "clean", "at"]
-    timed = (
-        elected.where("old >= 0 and new >= 0 and old != new")
-        .join(down, ["run", "old"])
-        .where(F.col("down_at") <= F.col("at"))
-        .groupBy(*keys)
-        .agg(F.max("down_at").alias("down_at"))
+    timed = _changes_of_leader(notes).join(F.broadcast(_absences(notes)), ["run", "old"])
+    since = F.array_max(F.filter("back", lambda at: at <= F.col("left_ms")))
+    begun = F.filter("gone", lambda at: (at < F.col("left_ms")) & (since.isNull() | (at >= since)))
+    timed = timed.withColumn("down_ms", F.array_min(begun)).where(
+        (F.col("new") >= 0) & F.col("down_ms").isNotNull()
     )
-    noticed = (
-        timed.join(fenced, ["run", "old"])
-        .where(F.col("fenced_at").between(F.col("down_at"), F.col("at")))
-        .groupBy(*keys, "down_at")
-        .agg(F.min("fenced_at").alias("fenced_at"))
-    )
-    acks = sends.where("outcome = 'acked'").select(*place, "ended_ms", "sent_ms")
+    seen = F.filter("fenced", lambda at: at.between(F.col("down_ms"), F.col("left_ms")))
+    keys = [*PARTITION, "epoch", "at_ms"]
+    acks = sends.where("outcome = 'acked'").select(*PARTITION, "ended_ms")
     first = (
-        acks.join(F.broadcast(noticed.select(*place, "epoch", "at")), place)
-        .where(F.col("ended_ms") >= F.col("at"))
-        .groupBy(*place, "epoch", "at")
-        .agg(F.min("ended_ms").alias("first_ack"))
+        acks.join(F.broadcast(timed.select(*keys)), list(PARTITION))
+        .where(F.col("ended_ms") >= F.col("at_ms"))
+        .groupBy(*keys)
+        .agg(F.min("ended_ms").alias("first_ms"))
     )
-    after = {"noticed_ms": "fenced_at", "elected_ms": "at", "acked_ms": "first_ack"}
-    return noticed.join(first, [*place, "epoch", "at"], "left").select(
-        *place, "epoch", "old", "new", (F.col("clean") == "true").alias("clean"),
-        F.col("down_at").alias("down_ms"),
-        *((F.col(at) - F.col("down_at")).alias(name) for name, at in after.items()),
-    ).orderBy(*place, "epoch")  # fmt: skip
+    return timed.join(first, keys, "left").select(
+        *PARTITION, "epoch", "old", "new", "clean", "down_ms",
+        (F.array_min(seen) - F.col("down_ms")).alias("noticed_ms"),
+        (F.col("at_ms") - F.col("down_ms")).alias("elected_ms"),
+        (F.col("first_ms") - F.col("down_ms")).alias("acked_ms"),
+    ).orderBy(*PARTITION, "epoch")  # fmt: skip
 
 
-def _of_broker(notes: DataFrame, kind: str, name: str) -> DataFrame:
+def _changes_of_leader(notes: DataFrame) -> DataFrame:
+    """(run, topic, partition, epoch, old, new, clean, at_ms, left_ms): `old` led last, until
+    `left_ms`, when the controller took the lead from it."""
+    from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    return notes.where(F.col("kind") == kind).select(
-        "run", number_of("broker").alias("old"), F.col("at_ms").alias(name)
-    )
+    changes = notes.where(F.col("kind").isin(kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE))
+    told = changes.select(
+        *partition_of_note(), number_of("epoch").alias("epoch"), number_of("old").alias("old"),
+        number_of("new").alias("new"), "at_ms",
+        (F.get_json_object("data", "$.clean") == "true").alias("clean"),
+    ).where(~F.col("topic").startswith("__") & (F.col("old") != F.col("new")))  # fmt: skip
+    before = Window.partitionBy(*PARTITION).orderBy("at_ms", "epoch")
+    had_none = F.col("old") < 0
+    return told.select(
+        *PARTITION, "epoch", "new", "clean", "at_ms",
+        F.when(had_none, F.lag("old").over(before)).otherwise(F.col("old")).alias("old"),
+        F.when(had_none, F.lag("at_ms").over(before)).otherwise(F.col("at_ms")).alias("left_ms"),
+    )  # fmt: skip
+
+
+def _absences(notes: DataFrame) -> DataFrame:
+    """(run, old, gone, back, fenced): of each broker when it could not be heard any more, when it
+    could again, and when the controller found out; arrays of ms.  One that was killed and is
+    started again is back when the controller lets it in."""
+    from pyspark.sql import functions as F
+
+    kind = F.col("kind")
+    link = F.when(number_of("to") == CONTROLLER_ID, number_of("source"))
+    is_link = kind.isin(kinds.LINK_CUT, kinds.LINK_HEALED)
+    gone = kind.isin(kinds.BROKER_DOWN, kinds.BROKER_PAUSED, kinds.LINK_CUT)
+    back = kind.isin(kinds.BROKER_UNFENCED, kinds.BROKER_RESUMED, kinds.LINK_HEALED)
+    fenced = kind == kinds.BROKER_FENCED
+    broker = F.when(is_link, link).otherwise(number_of("broker"))
+    about = notes.where(gone | back | fenced).withColumn("old", broker)
+    when = {"gone": gone, "back": back, "fenced": fenced}
+    return (
+        about.where(F.col("old").isNotNull())
+        .groupBy("run", "old")
+        .agg(*(F.collect_list(F.when(is_one, F.col("at_ms"))).alias(name)
+               for name, is_one in when.items()))
+    )  # fmt: skip
 
 
 def failover_times(failovers: DataFrame) -> DataFrame:
@@ -174,8 +210,21 @@ def latencies_of(sends: DataFrame) -> DataFrame:
     )
 
 
-def _percentiles(name: str) -> list[Column]:
+def requests_of(requests: DataFrame) -> DataFrame:
+    """(api, client, requests, runs, p50, p95, p99, max): from a request's arrival at a broker to
+    its answer; `client`: its client.id.  Of a Fetch also the time there was nothing to read."""
     from pyspark.sql import functions as F
 
-    found = [F.percentile(name, percent / 100).alias(f"p{percent}") for percent in PERCENTS]
+    return requests.groupBy("api", "client").agg(
+        F.sum("count").alias("requests"), F.count_distinct("run").alias("runs"),
+        *_percentiles("took_ms", "count"),
+    ).orderBy("api", "client")  # fmt: skip
+
+
+def _percentiles(name: str, count: str | None = None) -> list[Column]:
+    """`count`: the column that has how often each value is there."""
+    from pyspark.sql import functions as F
+
+    often = F.lit(1) if count is None else F.col(count)
+    found = [F.percentile(name, each / 100, often).alias(f"p{each}") for each in PERCENTS]
     return [*found, F.max(name).alias("max")]

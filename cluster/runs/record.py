@@ -14,7 +14,8 @@ from msgspec import Struct, field
 
 FORMAT: Final = 2
 """Of the directory; one that is newer is refused.  2: with the logs at the end (logs.jsonl,
-contents.jsonl), a number in each send, and the sends of clients from outside."""
+contents.jsonl), request times (requests.jsonl), a number in each send, and the sends of clients
+from outside."""
 
 
 class RunInfo(Struct):
@@ -162,6 +163,17 @@ class ContentRow(Struct, gc=False):
     copy: int
 
 
+class RequestRow(Struct, gc=False):
+    """`requests.jsonl`: `count` requests of an API and a client that a broker answered `took_ms`
+    after they arrived.  Of a Fetch that is also the time in which there was nothing to read."""
+
+    api: str
+    client: str
+    broker: int
+    took_ms: int
+    count: int
+
+
 class RunRecord(Struct):
     """A whole run.  `verdict`: as `Verdict.to_json` gives it."""
 
@@ -175,6 +187,7 @@ class RunRecord(Struct):
     leaders: list[LeaderRow] = field(default_factory=list)
     logs: list[LogRow] = field(default_factory=list)
     contents: list[ContentRow] = field(default_factory=list)
+    requests: list[RequestRow] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=dict)
     scenario: str = ""
     """The scenario's own text, where there is one."""
@@ -190,6 +203,7 @@ TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
     "leaders": ("partitions.jsonl", LeaderRow),
     "logs": ("logs.jsonl", LogRow),
     "contents": ("contents.jsonl", ContentRow),
+    "requests": ("requests.jsonl", RequestRow),
 }
 """Field of RunRecord -> its file and the type of its rows."""
 
@@ -197,5 +211,5 @@ HELD: Final = "held"
 CUT: Final = "cut"
 DELETED: Final = "deleted"
 
-SINCE: Final = {"logs": 2, "contents": 2}
+SINCE: Final = {"logs": 2, "contents": 2, "requests": 2}
 """Field of RunRecord -> the format that has it first; 1 for the others."""

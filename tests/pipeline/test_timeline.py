@@ -1,8 +1,10 @@
+"""What many runs have in common, against a run that is known by hand and against verdicts."""
+
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -10,8 +12,9 @@ from click.testing import CliRunner
 from cluster.cli import pipeline_audit, pipeline_timeline
 from cluster.pipeline.charts import write_page
 from cluster.pipeline.tables import Tables, find_runs
-from cluster.pipeline.timeline import timeline, write
+from cluster.pipeline.timeline import read, timeline, write
 from cluster.runs.directory import write_run
+from cluster.runs.record import NoteRow, RequestRow, RunInfo, RunRecord, SendRow, ToldRow
 from cluster.scenario.model import Scenario
 from cluster.scenario.running import run_scenario
 
@@ -23,50 +26,124 @@ INCIDENTS = Path(__file__).parents[2] / "scenarios/incidents"
 pytestmark = pytest.mark.timeout_s(200)
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    parent = tmp_path_factory.mktemp("runs")
-    for name in ("acks_one_crash", "isr_thrashing"):
-        scenario = Scenario.load(INCIDENTS / f"{name}.yaml")
-        write_run(parent, run_scenario(scenario, "virtual").record())
-    return parent
+def by_hand() -> RunRecord:
+    """Ten seconds: broker 1 is killed at 1,000 and fenced at 2,000: orders-0 goes to broker 2,
+    orders-1 to nobody; its new process is let in at 5,000 and leads both again, orders-0
+    because an operator wants it.  At 6,000 it is cut off, for the second time: the first did not
+    matter; broker 2 leads at 7,500.  Kafka's own topic counts for its ISR alone."""
+    record = RunRecord(RunInfo("by hand", "virtual", 1, 0, 10_000))
+    cut, healed = {"source": 1, "to": 3000}, {"source": 1, "to": 3000}
+    record.notes = [
+        note(500, "link_cut", **cut),
+        note(600, "link_healed", **healed),
+        note(1_000, "broker_down", broker=1, how="kill"),
+        note(1_200, "broker_started", broker=1),
+        note(2_000, "broker_fenced", broker=1),
+        change(2_000, 0, 1, 2, 1),
+        change(2_000, 1, 1, -1, 1),
+        change(2_000, 0, 1, 2, 1, topic="__consumer_offsets"),
+        *(note(2_000, "isr_shrunk", topic="orders", partition=0) for _ in range(2)),
+        note(2_000, "isr_shrunk", topic="__consumer_offsets", partition=0),
+        note(5_000, "broker_unfenced", broker=1),
+        change(5_000, 1, -1, 1, 2),
+        note(5_500, "isr_expanded", topic="orders", partition=0),
+        change(5_600, 0, 2, 1, 2),
+        note(6_000, "link_cut", **cut),
+        note(7_500, "broker_fenced", broker=1),
+        change(7_500, 0, 1, 2, 3, clean=False),
+    ]
+    acks = ((0, 900, 910), (0, 1_500, 2_050), (0, 7_400, 7_700), (1, 1_100, 5_200))
+    record.sends = [
+        SendRow("shop", "orders", partition, f"v{at}", -1, True, "acked", at, sent, ended, 1, "")
+        for at, (partition, sent, ended) in enumerate(acks)
+    ]
+    told = (("shop", "Produce"), ("shop", "Produce"), ("reader", "Fetch"))
+    record.told = [
+        ToldRow(client, api, "NOT_LEADER_OR_FOLLOWER", "orders", 0, 2_000) for client, api in told
+    ]
+    record.requests = [
+        RequestRow("Produce", "client-1", 1, 2, 98),
+        RequestRow("Produce", "client-1", 2, 300, 2),
+    ]
+    window = {
+        "kind": "writes", "partition": ["orders", 0], "from_ms": 1_000, "to_ms": 2_050,
+        "is_over": True, "clients": ["shop"], "errors": ["NOT_LEADER_OR_FOLLOWER"],
+        "reasons": [{"at_ms": 1_000, "text": "broker 1 was killed", "note_id": None}],
+    }  # fmt: skip
+    record.verdict = {"windows": [window], "acked": 4, "errors": []}
+    return record
 
 
-def test_timeline__tables_hold_what_the_runs_do(
-    spark: SparkSession, runs: Path, tmp_path: Path
-) -> None:
-    found, _ = find_runs([runs])
+def note(at_ms: int, kind: str, **data: Any) -> NoteRow:
+    return NoteRow((0, 0), at_ms, kind, "", "", None, data)
+
+
+def change(
+    at_ms: int, partition: int, old: int, new: int, epoch: int, clean: bool = True,
+    topic: str = "orders",
+) -> NoteRow:  # fmt: skip
+    kind = "leader_elected" if new >= 0 else "partition_offline"
+    return note(
+        at_ms, kind, topic=topic, partition=partition, old=old, new=new, epoch=epoch, clean=clean
+    )
+
+
+def test_timeline__tables_hold_what_the_runs_do(spark: SparkSession, tmp_path: Path) -> None:
+    scenario = Scenario.load(INCIDENTS / "isr_thrashing.yaml")
+    played = write_run(tmp_path / "runs", run_scenario(scenario, "virtual").record())
+    hand = write_run(tmp_path / "runs", by_hand()).name
+    found, _ = find_runs([tmp_path / "runs"])
     tables = Tables(spark, found)
     made = timeline(tables)
-    windows = made.windows.collect()
-    verdicts = [json.loads((run.path / "verdict.json").read_text()) for run in found]
-    wanted = [each for verdict in verdicts for each in verdict["windows"]]
-    assert [row["duration_ms"] for row in windows] == [w["to_ms"] - w["from_ms"] for w in wanted]
-    (failover,) = [row for row in made.failovers.collect() if row["topic"] == "orders"]
-    assert (failover["old"], failover["new"], failover["clean"]) == (1, 2, True)
-    assert 0 < failover["noticed_ms"] <= failover["elected_ms"] <= failover["acked_ms"] < 1_000
-    times = {row["step"]: row for row in made.failover_times.collect()}
-    assert sorted(times) == ["acked", "elected", "noticed"]
-    errors = {
-        (row["client"], row["api"], row["error"]): row["times"] for row in made.errors.collect()
-    }
-    counted: dict[tuple[str, str, str], int] = {}
-    for verdict in verdicts:
-        for each in verdict["errors"]:
-            key = (each["client"], each["api"], each["error"])
-            counted[key] = counted.get(key, 0) + each["count"]
-    assert errors == counted
-    thrashing = [r for r in made.isr.collect() if r["run"].startswith("isr_thrashing")]
-    assert sum(row["shrinks"] for row in thrashing) > 1
-    acked = sum(row["acked"] for row in made.latencies.collect())
-    assert acked == sum(verdict["acked"] for verdict in verdicts)
-    for place in write(made, tmp_path):
-        assert spark.read.parquet(str(place)).count() >= 1
-    page = write_page(made, tmp_path, len(found)).read_text()
-    assert page.count("<svg") == 5
+    places = write(made, tmp_path)
+    held = {place.name: spark.read.parquet(str(place)).collect() for place in places}
+    page = write_page(read(spark, tmp_path), tmp_path, len(found)).read_text()
+    assert tables.problems == []
+    tables.close()
+
+    verdict = json.loads((played / "verdict.json").read_text())
+    assert [
+        (row["run"], row["from_ms"], row["duration_ms"], row["cause"])
+        for row in held["windows"] if row["run"] == hand
+    ] == [(hand, 1_000, 1_050, "broker 1 was killed")]  # fmt: skip
+    assert sorted(row["duration_ms"] for row in held["windows"] if row["run"] != hand) == sorted(
+        window["to_ms"] - window["from_ms"] for window in verdict["windows"]
+    )
+    columns = ("partition", "epoch", "old", "new", "clean", "down_ms", "noticed_ms", "elected_ms",
+               "acked_ms")  # fmt: skip
+    rows = [tuple(row[name] for name in columns) for row in held["failovers"] if row["run"] == hand]
+    assert sorted(rows) == [
+        (0, 1, 1, 2, True, 1_000, 1_000, 1_000, 1_050),
+        (0, 3, 1, 2, False, 6_000, 1_500, 1_500, 1_700),
+        (1, 2, 1, 1, True, 1_000, 1_000, 4_000, 4_200),
+    ]
+    assert {(row["step"], row["failovers"], row["p50"], row["max"])
+            for row in held["failover_times"]} == {
+        ("noticed", 3, 1_000, 1_500), ("elected", 3, 1_500, 4_000), ("acked", 3, 1_700, 4_200),
+    }  # fmt: skip
+    seconds = sum(run.info.ended_ms - run.info.began_ms for run in found) / 1_000
+    errors = {(row["client"], row["api"], row["error"]): row for row in held["errors"]}
+    counted = {("reader", "Fetch", "NOT_LEADER_OR_FOLLOWER"): 1,
+               ("shop", "Produce", "NOT_LEADER_OR_FOLLOWER"): 2}  # fmt: skip
+    for each in verdict["errors"]:
+        key = (each["client"], each["api"], each["error"])
+        counted[key] = counted.get(key, 0) + each["count"]
+    assert {key: row["times"] for key, row in errors.items()} == counted
+    for row in errors.values():
+        assert row["per_second"] == pytest.approx(row["times"] / seconds)
+    churn = {row["topic"]: (row["shrinks"], row["expands"])
+             for row in held["isr"] if row["run"] == hand}  # fmt: skip
+    assert churn == {"orders": (2, 1), "__consumer_offsets": (1, 0)}
+    assert sum(row["shrinks"] for row in held["isr"] if row["run"] != hand) > 1
+    (latency,) = [row for row in held["latencies"] if row["run"] == hand]
+    assert (latency["acked"], latency["p50"], latency["max"]) == (4, 425, 4_100)
+    assert sum(row["acked"] for row in held["latencies"]) == 4 + verdict["acked"]
+    (produce,) = [row for row in held["requests"] if row["client"] == "client-1"]
+    assert (produce["api"], produce["requests"], produce["runs"]) == ("Produce", 100, 1)
+    assert (produce["p50"], produce["p95"], produce["p99"], produce["max"]) == (2, 2, 300, 300)
+    assert page.count("<svg") == 6
     assert "2 runs" in page
     assert "REQUEST_TIMED_OUT" in page
-    tables.close()
 
 
 def test_pipeline__what_cannot_be_read_is_one_line_and_exit_2(tmp_path: Path) -> None:
@@ -75,3 +152,18 @@ def test_pipeline__what_cannot_be_read_is_one_line_and_exit_2(tmp_path: Path) ->
         assert result.exit_code == 2
         assert result.stderr.endswith("nowhere: no such directory\n")
         assert result.stderr.count("\n") == 1
+
+
+def test_pipeline__a_table_that_is_none_is_one_line_and_exit_2(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run = write_run(tmp_path / "runs", by_hand())
+    spark.range(3).write.parquet(str(tmp_path / "wrong"))
+    for table, reason in (
+        ("wrong", "wrong: no column topic; it has id, run"),
+        ("nowhere", "nowhere: no such directory"),
+    ):
+        words = [str(run), "--table", str(tmp_path / table), "--master", "local[2]"]
+        result = CliRunner().invoke(pipeline_audit.command, words)
+        assert result.exit_code == 2
+        assert result.stderr == f"kcluster: {tmp_path}/{reason}\n"

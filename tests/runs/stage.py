@@ -15,6 +15,7 @@ from cluster.runs.record import (
     MoveRow,
     NoteRow,
     ReadRow,
+    RequestRow,
     RunInfo,
     RunRecord,
     SendRow,
@@ -72,6 +73,7 @@ def unclean_run(name: str = "unclean", topic: str = "orders") -> RunRecord:
     record.told = [ToldRow("writer", "Produce", "NOT_LEADER_OR_FOLLOWER", topic, 0, 6_100)]
     record.logs = [LogRow(topic, 0, 0, 0, 6)]
     record.contents = [ContentRow(topic, 0, "held", 0, -1, 0, "writer", 1, 1, 0)]
+    record.requests = [RequestRow("Produce", "client-100000", 1, 3, 2)]
     record.verdict = verdict(topic)
     return record
 

@@ -69,13 +69,13 @@ def test_directory__one_that_a_newer_kcluster_wrote_is_refused(tmp_path: Path) -
 def test_directory__one_of_an_older_format_has_what_it_has(tmp_path: Path) -> None:
     record = unclean_run()
     path = write_run(tmp_path, record)
-    for file in ("logs.jsonl", "contents.jsonl"):
+    for file in ("logs.jsonl", "contents.jsonl", "requests.jsonl"):
         (path / file).unlink()
     info = (path / "run.json").read_text()
     (path / "run.json").write_text(info.replace(f'"format": {FORMAT}', '"format": 1'))
     again, problems = read_run(path)
     assert problems == []
-    assert (again.logs, again.contents) == ([], [])
+    assert (again.logs, again.contents, again.requests) == ([], [], [])
     assert again.sends == record.sends
 
 
