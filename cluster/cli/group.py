@@ -28,7 +28,7 @@ VERBS: Final = {
     "down": "Stop the running cluster.",
     "fault": "Do to the running cluster what a scenario's step can do.",
     "scenario": "Run scenario files, live or in virtual time; or check them.",
-    "pipeline": "Jobs on Spark over run directories: audit, timeline.",
+    "pipeline": "Jobs on Spark: ingest, audit, timeline, sweep.",
     "schema": "Print the JSON Schema of topology or scenario files.",
     "explain": "Tell a run directory as a story: each change, its cause, the logs.",
     "decode": "Show each byte of a request or response with what it is.",
@@ -40,24 +40,28 @@ VERBS: Final = {
 class VerbGroup(click.Group):
     """Imports a verb's module when it is called, not before."""
 
+    verbs: dict[str, str] = VERBS
+    home = "cluster.cli."
+    """Before a verb, its module's name."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(self.verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        if cmd_name not in self.verbs:
             return None
-        command: click.Command = import_module(f"cluster.cli.{cmd_name}").command
+        command: click.Command = import_module(f"{self.home}{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl(list(self.verbs.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
-            ctx.fail(f"No verb {args[0]!r}.{did_you_mean(args[0], list(VERBS))}")
+        if args and args[0] not in self.verbs and not args[0].startswith("-"):
+            ctx.fail(f"No verb {args[0]!r}.{did_you_mean(args[0], list(self.verbs))}")
         return super().resolve_command(ctx, args)
 
 

@@ -5,10 +5,11 @@ Owns: the table of its verbs.  Never: a verb's work, nor imports pyspark.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Final
 
 import click
+
+from cluster.cli.group import VerbGroup
 
 VERBS: Final = {
     "ingest": "Topics of a running cluster to a table, each record exactly once.",
@@ -20,23 +21,13 @@ VERBS: Final = {
 """Verb -> its line in the overview; `cluster.cli.pipeline_<verb>` has its `command`."""
 
 
-class PipelineGroup(click.Group):
-    """Imports a verb's module when it is called, not before."""
+class PipelineGroup(VerbGroup):
+    """The same, for these verbs."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        found: click.Command = import_module(f"cluster.cli.pipeline_{cmd_name}").command
-        return found
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+    verbs = VERBS
+    home = "cluster.cli.pipeline_"
 
 
 @click.group("pipeline", cls=PipelineGroup)
 def command() -> None:
-    """Jobs on Spark (pip install 'kcluster[spark]', Java 17 or newer) over run directories."""
+    """Jobs on Spark: pip install 'kcluster[spark]', and Java 17 or newer."""

@@ -48,7 +48,7 @@ def command(
     file: str, seeds: str | None, out: str, master: str, compare: tuple[str, str] | None,
     mtbf_days: float, verbose: bool,
 ) -> None:  # fmt: skip
-    r"""What durability settings cost: a grid of them, many seeds each.
+    """What durability settings cost: a grid of them, many seeds each.
 
     \b
     seeds: 100
@@ -66,7 +66,7 @@ def command(
 
     DIR keeps the runs as they end, and the report. Whatever ends this command, the same one goes
     on: what DIR already has is not run again, but for runs that ended with an error.
-    """
+    """  # noqa: D301  # click's mark of a paragraph to be left as it is
     from cluster.pipeline.session import SessionError, open_session
     from cluster.pipeline.sweep.job import SweepError, in_one_line
 
