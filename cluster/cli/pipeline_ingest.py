@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import re
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -117,9 +119,13 @@ def _ingest(spark: SparkSession, options: IngestOptions) -> None:
     def tell(lost: Lost) -> None:
         print(f"kcluster: {lost}", file=sys.stderr, flush=True)
 
+    stopping = _stops()
     try:
         with Progress("ingest", unit="records") as progress:
-            done = ingest(spark, options, lambda counts: progress.update(counts.rows), tell)
+            done = ingest(
+                spark, options, lambda counts: progress.update(counts.rows), tell,
+                lambda counts: stopping.is_set(),
+            )  # fmt: skip
     except DataLoss:
         sys.exit(1)  # each range was told
     except (BadInput, OSError) as error:
@@ -127,12 +133,23 @@ def _ingest(spark: SparkSession, options: IngestOptions) -> None:
     except IngestError as error:
         print(f"kcluster: {error}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("kcluster: stopped; the next start goes on from here", file=sys.stderr)
-        return
     rate = done.rows / done.seconds if done.seconds else 0.0
-    lost = f"; {len(done.losses)} ranges lost" if done.losses else ""
+    ranges = "range" if len(done.losses) == 1 else "ranges"
+    lost = f"; {len(done.losses)} {ranges} lost" if done.losses else ""
     print(
         f"{done.rows:,} records in {done.batches:,} batches, {done.seconds:,.1f} s"
         f" ({rate:,.0f}/s) to {options.out}{lost}"
     )
+
+
+def _stops() -> threading.Event:
+    """Set by Ctrl-C or SIGTERM, once: Spark's own handler would break off its talk with Java."""
+    stopping = threading.Event()
+
+    def stop(number: int, frame: object) -> None:
+        stopping.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
+    return stopping
