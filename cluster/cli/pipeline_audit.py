@@ -19,6 +19,8 @@ from cluster.cli.group import fail
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from cluster.pipeline.tables import Run
+
 
 @click.command("audit", help="What became of every record of runs: lost, doubled, reordered, late.")
 @click.argument("paths", metavar="RUN...", nargs=-1, required=True)
@@ -41,7 +43,7 @@ def command(
         runs, problems = find_runs(paths)
     except RunError as error:
         refuse(str(error))
-    spark = session(master, verbose)
+    spark = session(master, verbose, runs)
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -82,12 +84,13 @@ def refuse(text: str) -> NoReturn:
     raise AssertionError("fail leaves")
 
 
-def session(master: str, verbose: bool = False) -> SparkSession:
-    """A Spark session; one line and exit 2 where there can be none."""
-    from cluster.pipeline.session import SessionError, open_session
+def session(master: str, verbose: bool, runs: Iterable[Run]) -> SparkSession:
+    """A Spark session, as small as these runs; one line and exit 2 where there can be none."""
+    from cluster.pipeline.session import SMALL, SMALL_BYTES, SessionError, open_session
 
+    size_bytes = sum(file.stat().st_size for run in runs for file in run.path.glob("*.jsonl"))
     try:
-        return open_session(master, verbose=verbose)
+        return open_session(master, SMALL if size_bytes <= SMALL_BYTES else None, verbose)
     except SessionError as error:
         refuse(str(error))
 

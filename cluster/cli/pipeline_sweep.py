@@ -67,14 +67,14 @@ def command(
     DIR keeps the runs as they end, and the report. Whatever ends this command, the same one goes
     on: what DIR already has is not run again, but for runs that ended with an error.
     """  # noqa: D301  # click's mark of a paragraph to be left as it is
-    from cluster.pipeline.session import SessionError, open_session
+    from cluster.pipeline.session import SMALL, SessionError, open_session
     from cluster.pipeline.sweep.job import SweepError, in_one_line
 
     grid = read_grid(file, seeds)
     try:
         pair = None if compare is None else (grid.find(compare[0]), grid.find(compare[1]))
         Path(out).mkdir(parents=True, exist_ok=True)
-        spark = open_session(master, verbose=verbose)
+        spark = open_session(master, SMALL, verbose)
     except (ValueError, SessionError) as error:
         refuse(str(error))
     except OSError as error:

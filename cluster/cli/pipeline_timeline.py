@@ -25,7 +25,7 @@ def command(paths: tuple[str, ...], out: str, master: str, verbose: bool) -> Non
         runs, problems = find_runs(paths)
     except RunError as error:
         refuse(str(error))
-    spark = session(master, verbose)
+    spark = session(master, verbose, runs)
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -51,8 +51,10 @@ SMALL: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-"""Settings for a few thousand rows: a plan begins sooner than it could be compiled.  The demo takes
-28 s instead of 46 with them."""
+"""Settings for little data: a plan begins sooner than it could be compiled.  The demo takes 28 s
+instead of 46 with them."""
+SMALL_BYTES: Final = 32 << 20
+"""So much is little."""
 _LOCAL: Final = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
 _STANDALONE: Final = re.compile(r"([^:,/]+):(\d+)")
 _CONNECT_S: Final = 5
