@@ -35,10 +35,11 @@ def test_progress__no_terminal_is_told_nothing(capsys: pytest.CaptureFixture[str
 
 
 def test_progress__tasks_are_counted_while_they_run(spark: SparkSession) -> None:
-    job = Thread(target=spark.range(60_000_000, numPartitions=7).selectExpr("max(id)").collect)
+    job = Thread(target=spark.range(5_000_000, numPartitions=7).selectExpr("max(id)").collect)
     job.start()
     seen = set()
     while job.is_alive():
         seen.add(tasks_of(spark))
+        job.join(0.01)
     assert any(tasks == 7 and done < 7 for done, tasks in seen)
     assert tasks_of(spark) == (0, 0)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout_s(240)
 
 TINY = "brokers: 1, replication_factor: 1, rate: 5, consumers: 0, duration: 1s"
-GRID = f"seeds: 40\ngrid: {{{TINY}, failures: 1, first_failure: 100ms, acks: [1, all]}}\n"
+GRID = f"seeds: 16\ngrid: {{{TINY}, failures: 1, first_failure: 100ms, acks: [1, all]}}\n"
 ONE_CELL = f"seeds: 60\ngrid: {{{TINY}}}\n"
 
 
@@ -71,15 +71,15 @@ def test_job__a_sweep_is_each_run_once_and_goes_on_with_what_is_missing(
 ) -> None:
     grid = parse_grid(GRID)
     told: list[tuple[int, int]] = []
-    first = sweep(spark, with_seeds(grid, "10"), tmp_path, lambda *counts: told.append(counts))
-    assert (first.runs, first.found, first.played, first.problems) == (20, 0, 20, [])
-    assert told[0] == (0, 20)
-    assert told[-1] == (20, 20)
+    first = sweep(spark, with_seeds(grid, "4"), tmp_path, lambda *counts: told.append(counts))
+    assert (first.runs, first.found, first.played, first.problems) == (8, 0, 8, [])
+    assert told[0] == (0, 8)
+    assert told[-1] == (8, 8)
     assert told == sorted(told)
     second = sweep(spark, grid, tmp_path)
-    assert (second.runs, second.found, second.played) == (80, 20, 60)
+    assert (second.runs, second.found, second.played) == (32, 8, 24)
     third = sweep(spark, grid, tmp_path)
-    assert (third.found, third.played) == (80, 0)
+    assert (third.found, third.played) == (32, 0)
     assert rows_in(spark, grid, tmp_path) == expected(grid)
 
 
