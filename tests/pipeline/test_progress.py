@@ -35,7 +35,7 @@ def test_progress__no_terminal_is_told_nothing(capsys: pytest.CaptureFixture[str
 
 
 def test_progress__tasks_are_counted_while_they_run(spark: SparkSession) -> None:
-    job = Thread(target=spark.range(5_000_000, numPartitions=7).selectExpr("max(id)").collect)
+    job = Thread(target=spark.range(400_000, numPartitions=7).selectExpr("max(id)").collect)
     job.start()
     seen = set()
     while job.is_alive():
