@@ -158,8 +158,11 @@ class Consumer:
         elif self._free_at_us > now_ms * 1000:
             due_ms = min(due_ms, -(-self._free_at_us // 1000))
         else:
-            due_ms = min(due_ms, self._poll(now_ms))
-            error = self._error()
+            # A heartbeat's failure is raised before poll() does anything (pollHeartbeat).
+            error = "" if group is None else group.heartbeats.fatal
+            if not error:
+                due_ms = min(due_ms, self._poll(now_ms))
+                error = self._error()
             if error:
                 self.failed = error
                 self._begin_to_close(now_ms)
