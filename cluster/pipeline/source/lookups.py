@@ -146,8 +146,17 @@ class Lookups:
             if not left:
                 return found
             deadline.wait(self.settings.client.retry_backoff_ms, why or _nobody(left))
-            self.client.refresh({topic for topic, _ in asked})
+            self._refresh({topic for topic, _ in asked})
             left = {key: at for key, at in left.items() if self._exists(key)}
+
+    def _refresh(self, topics: set[str]) -> None:
+        """What is known of topics, anew.  One that a broker does not know is asked of others,
+        fetchOffset.numRetries times more: a broker that has just started may know none yet."""
+        for tries_left in range(self.settings.retries, -1, -1):
+            self.client.refresh(topics)
+            if topics <= self.client.topics.keys() or not tries_left:
+                return
+            Deadline(self.settings.client.api_timeout_ms).wait(_GONE_RETRY_MS, "")
 
     def _exists(self, key: Key) -> bool:
         topic = self.client.topics.get(key[0])
@@ -195,12 +204,7 @@ class Lookups:
 
     def logs_now(self, wanted: list[Wanted]) -> list[LogNow | None]:
         """The same for many, with few requests."""
-        topics = {one.topic for one in wanted}
-        for _ in range(self.settings.retries + 1):
-            self.client.refresh(topics)
-            if topics <= self.client.topics.keys():
-                break
-            Deadline(self.settings.client.api_timeout_ms).wait(_GONE_RETRY_MS, "")
+        self._refresh({one.topic for one in wanted})
         there = [one for one in wanted if self._exists((one.topic, one.partition))]
         keys = [(one.topic, one.partition) for one in there]
         starts = self.list_offsets(dict.fromkeys(keys, EARLIEST), uncommitted=True)
@@ -237,7 +241,7 @@ class Lookups:
                 else:
                     why = f"{key[0]}-{key[1]}: {_check_retriable(told.error_code, key).name}"
             deadline.wait(self.settings.client.retry_backoff_ms, why)
-            self.client.refresh([key[0]])
+            self._refresh({key[0]})
             if not self._exists(key):
                 return NO_OFFSET
 
