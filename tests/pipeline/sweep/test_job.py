@@ -119,6 +119,18 @@ def test_job__a_worker_that_is_killed_is_no_end_of_the_sweep(
     assert len(rows_in(spark, grid, tmp_path / "out")) == 60
 
 
+def spark_home(tmp_path: Path) -> str:
+    """Of links to the real one: executors' directories are made in it, and stay."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    home = tmp_path / "spark"
+    home.mkdir()
+    for found in Path(_find_spark_home()).iterdir():
+        if found.name != "work":
+            (home / found.name).symlink_to(found)
+    return str(home)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks for processes in /proc")
 def test_job__an_executor_and_then_the_driver_are_killed_and_nothing_is_lost_or_repeated(
@@ -136,7 +148,7 @@ def test_job__an_executor_and_then_the_driver_are_killed_and_nothing_is_lost_or_
     python.chmod(0o755)
     env = {
         **os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_WORKER_DIR": str(tmp_path / "work"),
+        "SPARK_HOME": spark_home(tmp_path),
     }  # fmt: skip
     kills = json.dumps({20: "executor", 45: "driver"})
     driver = [sys.executable, dying.__file__, str(file), str(out), str(log)]
