@@ -96,7 +96,8 @@ def failovers_of(notes: DataFrame, sends: DataFrame) -> DataFrame:
     elections of another leader, or of any after there was none, since a broker that led was not to
     be heard: killed, paused, or cut off from the controller.  `down_ms` is in the cluster's clock,
     the others are how long after it; `noticed_ms` (fenced) is null where the broker was back
-    before, `acked_ms` where nobody wrote there any more.  Not of Kafka's own topics."""
+    before; `acked_ms`, of the first record that waited for the new leader, where none did: when
+    somebody happens to write there next is no failover time.  Not of Kafka's own topics."""
     from pyspark.sql import functions as F
 
     timed = _changes_of_leader(notes).join(F.broadcast(_absences(notes)), ["run", "old"])
@@ -107,10 +108,10 @@ def failovers_of(notes: DataFrame, sends: DataFrame) -> DataFrame:
     )
     seen = F.filter("fenced", lambda at: at.between(F.col("down_ms"), F.col("left_ms")))
     keys = [*PARTITION, "epoch", "at_ms"]
-    acks = sends.where("outcome = 'acked'").select(*PARTITION, "ended_ms")
+    acks = sends.where("outcome = 'acked'").select(*PARTITION, "sent_ms", "ended_ms")
     first = (
         acks.join(F.broadcast(timed.select(*keys)), list(PARTITION))
-        .where(F.col("ended_ms") >= F.col("at_ms"))
+        .where(F.col("at_ms").between(F.col("sent_ms"), F.col("ended_ms")))
         .groupBy(*keys)
         .agg(F.min("ended_ms").alias("first_ms"))
     )
