@@ -37,8 +37,8 @@ class Problem(Struct, frozen=True):
         return f"{head}: {self.text}" if head else self.text
 
 
-class TopologyError(ValueError):
-    """A topology cannot be used; str() has one line for each problem, in order of place."""
+class ProblemsError(ValueError):
+    """A user's file cannot be used; str() has one line for each problem, in order of place."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda p: (p.line, p.column)))
@@ -46,6 +46,10 @@ class TopologyError(ValueError):
         if len(self.problems) > MAX_SHOWN:
             lines.append(f"... and {len(self.problems) - MAX_SHOWN} more problems")
         super().__init__("\n".join(lines))
+
+
+class TopologyError(ProblemsError):
+    """A topology cannot be used."""
 
 
 def show(value: object) -> str:

@@ -16,12 +16,11 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from cluster.config.problems import MAX_SHOWN, Problem, join, show, unknown
+from cluster.config.problems import Problem, ProblemsError, join, show, unknown
 from cluster.config.reading import Reading, is_null, kind
 from cluster.config.tree import Items, Map, Node, from_yaml
 from cluster.pipeline.sweep.columns import (
@@ -44,15 +43,8 @@ _SEEDS: Final = Whole(1, MAX_RUNS)
 _SEED: Final = Whole(0, 2**63 - 1)
 
 
-class GridError(ValueError):
-    """A grid cannot be used; str() has one line for each problem, in order of place."""
-
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(sorted(problems, key=lambda p: (p.line, p.column)))
-        lines = [str(problem) for problem in self.problems[:MAX_SHOWN]]
-        if len(self.problems) > MAX_SHOWN:
-            lines.append(f"... and {len(self.problems) - MAX_SHOWN} more problems")
-        super().__init__("\n".join(lines))
+class GridError(ProblemsError):
+    """A grid cannot be used."""
 
 
 class Grid(Struct, frozen=True):
