@@ -28,7 +28,7 @@ CC ?= cc
 VENV := .venv
 COMPILED := build/compiled
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/runtime tests/network \
-  tests/drivers tests/checkers tests/property tests/clients tests/cli tests/test_build.py scenarios
+  tests/drivers tests/checkers tests/property tests/foreign_clients tests/cli tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
 CONNECTOR_JARS := build/connector-jars
 TOOLS_TESTS := tests/compat/kafka_tools

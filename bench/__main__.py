@@ -20,7 +20,7 @@ from bench.ours import visit_ours
 from bench.processes import ROOT, allow_many_files, command_output, end_on_sigterm, machine
 from bench.systems import System, all_systems
 from bench.visit import FULL, QUICK, Log, Progress, Sizes, visit
-from cluster import __version__, build
+from kcluster import __version__, build
 
 QUICK_RUNS = 1
 FULL_RUNS = 5

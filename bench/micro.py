@@ -23,7 +23,7 @@ from bench import report
 from bench.micro_cases import CALLS, Call, all_cases
 from bench.processes import ROOT
 from bench.results import DOCUMENT
-from cluster import build
+from kcluster import build
 
 COMMITTED: Final = ROOT / "bench" / "results" / "micro.json"
 SLOWER: Final = 1.15

@@ -12,23 +12,23 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from bench.wire import ACKS_ALL, batch_of
-from cluster.broker.channel import Channel
-from cluster.config.definitions import BrokerConfig, TopicConfig
-from cluster.config.topology import Topology
-from cluster.contract import Reply, Request
-from cluster.partition.log import Log
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey, codec
-from cluster.protocol.batches import check_crc, parse_batches
-from cluster.protocol.framing import (
+from kcluster.broker.channel import Channel
+from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
+from kcluster.config.topology.model import Topology
+from kcluster.contract import Reply, Request
+from kcluster.partition.log.log import Log
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey, codec
+from kcluster.protocol.framing import (
     FrameReader,
     decode_request_header,
     encode_request_frame,
     encode_response_frame,
 )
-from cluster.runtime.build import build
-from cluster.runtime.dispatch import Dispatcher
-from cluster.runtime.process import Process, ProcessState
+from kcluster.protocol.records.batches import check_crc, parse_batches
+from kcluster.runtime.build import build
+from kcluster.runtime.dispatch import Dispatcher
+from kcluster.runtime.process import Process, ProcessState
 
 Call = Callable[[], object]
 Case = Callable[[], Call]

@@ -25,8 +25,8 @@ from bench.visit import (
     new_log,
 )
 from bench.wire import Wire, address_of
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 
 GROWTH_RECORDS: Final = 100
 GROWTH_PARTITIONS: Final = 100

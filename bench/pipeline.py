@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.wire import Wire, address_of, batch_of, produce_body
-from cluster.config.topology import Topology
-from cluster.pipeline.ingest.jars import jar_settings
-from cluster.pipeline.session import open_session
-from cluster.pipeline.source.register import register
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.records import Record, build_batch
-from cluster.runtime.cluster import Cluster
+from kcluster.config.topology.model import Topology
+from kcluster.handle.cluster import Cluster
+from kcluster.pipeline.ingest.jars import jar_settings
+from kcluster.pipeline.session import open_session
+from kcluster.pipeline.source.register import register
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.records.records import Record, build_batch
 
 TOPIC: Final = "bench-pipeline"
 ONE: Final = "bench-pipeline-one"

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from cluster.pipeline.audit import audit
-from cluster.pipeline.session import open_session
-from cluster.pipeline.tables import Tables, find_runs
-from cluster.runs.record import (
+from kcluster.pipeline.audit import audit
+from kcluster.pipeline.session import open_session
+from kcluster.pipeline.tables import Tables, find_runs
+from kcluster.runs.record import (
     CUT,
     HELD,
     TABLES,

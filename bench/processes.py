@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import cluster
+import kcluster
 
 ROOT: Final = Path(__file__).parents[1]
-CODE_PATH: Final = os.pathsep.join((str(Path(cluster.__file__).parents[1]), str(ROOT)))
+CODE_PATH: Final = os.pathsep.join((str(Path(kcluster.__file__).parents[1]), str(ROOT)))
 """PYTHONPATH of what is started: the same build of this cluster as here, and the bench itself."""
 POLL_S: Final = 0.002
 END_S: Final = 20.0

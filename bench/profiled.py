@@ -25,8 +25,8 @@ import yaml
 
 from bench.processes import END_S, client, end_on_sigterm, free_ports, spawn
 from bench.wire import brokers_named
-from cluster.config.topology import Topology
-from cluster.runtime.cluster import Cluster
+from kcluster.config.topology.model import Topology
+from kcluster.handle.cluster import Cluster
 
 BROKERS: Final = 3
 ROWS: Final = 40

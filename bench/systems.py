@@ -36,7 +36,7 @@ from bench.processes import (
     spawn,
 )
 from bench.wire import address_of, brokers_named
-from cluster import __version__, build
+from kcluster import __version__, build
 
 BROKERS: Final = 3
 START_TIMEOUT_S: Final = 90.0
@@ -181,7 +181,7 @@ class Kcluster(System):
 def kcluster_command() -> list[str]:
     """The console script beside this Python, or the module that it calls."""
     script = Path(sys.executable).with_name("kcluster")
-    return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "cluster.cli.main"]
+    return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "kcluster.cli.main"]
 
 
 # -------------------------------------------------------------------------------------- peers

@@ -11,11 +11,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from bench.wire import ACKS_ALL, batch_of
-from cluster.config.topology import Topology
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.runtime.clients import ClientWire
-from cluster.runtime.virtual import VirtualDriver
+from kcluster.config.topology.model import Topology
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.drivers.wires.virtual import ClientWire
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 
 TOPIC: Final = "orders"
 PARTITIONS: Final = 6

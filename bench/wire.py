@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from struct import Struct as Layout
 from typing import Any, Final
 
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.framing import decode_response_frame, encode_request_frame
-from cluster.protocol.records import Record, build_batch
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.framing import decode_response_frame, encode_request_frame
+from kcluster.protocol.records.records import Record, build_batch
 
 LENGTH: Final = Layout(">i")
 METADATA_VERSION: Final = 4

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.records import Record, build_batch
 from compare.case import COORDINATOR, Ask, Pass, Step
 from compare.filling import Values
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.records.records import Record, build_batch
 
 MakesBytes = Callable[[Values], bytes]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from cluster.protocol.apis import APIS, VERSIONS, ApiKey
-from cluster.protocol.schema import Versions, parse_versions
+from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
+from kcluster.protocol.codec.schema import Versions, parse_versions
 
 Body = Mapping[str, Any]
 """Field values by name; structs are mappings, arrays lists.  What is not named has its default;

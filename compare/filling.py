@@ -22,8 +22,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from cluster.protocol import messages as m
-from cluster.protocol.schema import Field, StructSchema, message_schema
+from kcluster.protocol import messages as m
+from kcluster.protocol.codec.schema import Field, StructSchema, message_schema
 
 _ONE = re.compile(r"\{(\w+?)(?:([+-]\d+))?\}")
 NOW_REACH_MS = 10**9

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import msgspec
 
-from cluster.protocol.batches import Batch, InvalidRecords, parse_batches
-from cluster.protocol.errors import error_of
-from cluster.protocol.records import read_records
-from cluster.protocol.schema import Field, StructSchema, message_schema
 from compare.filling import Values
+from kcluster.protocol.codec.schema import Field, StructSchema, message_schema
+from kcluster.protocol.errors import error_of
+from kcluster.protocol.records.batches import Batch, InvalidRecords, parse_batches
+from kcluster.protocol.records.records import read_records
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TIME_FROM_MS: Final = 1_600_000_000_000

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode, error_of
-from cluster.protocol.records import Record, build_batch
 from compare.case import Ask
 from compare.filling import Values
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.records.records import Record, build_batch
 
 if TYPE_CHECKING:
     from compare.running import Runner

@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from struct import Struct as Layout
 from typing import Any, Final
 
-from cluster.protocol.apis import APIS, ApiKey
-from cluster.protocol.errors import ProtocolError
-from cluster.protocol.framing import decode_response_frame, encode_request_frame
 from compare import probes
 from compare.case import (
     COORDINATOR,
@@ -31,6 +28,9 @@ from compare.case import (
 from compare.filling import CaseError, Values, request_of
 from compare.plain import plain
 from compare.systems import BROKERS, CLOSED, SILENT, System
+from kcluster.protocol.apis import APIS, ApiKey
+from kcluster.protocol.errors import ProtocolError
+from kcluster.protocol.framing import decode_response_frame, encode_request_frame
 
 ANSWER_LIMIT_MS: Final = 6_000
 SILENCE_MS: Final = 250

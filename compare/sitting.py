@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import cluster.broker.node  # noqa: F401  registers every handler
-from cluster.broker.registry import SERVED_APIS
+import kcluster.broker.node  # noqa: F401  registers every handler
 from compare import recorded
 from compare.case import Case, Conversation
 from compare.differences import Difference, differences
 from compare.filling import CaseError
 from compare.recorded import Outcomes
 from compare.running import Runner
+from kcluster.broker.registry import SERVED_APIS
 
 CONVERSATIONS = "conversations"
 

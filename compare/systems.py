@@ -17,7 +17,7 @@ from struct import Struct as Layout
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
-from cluster.config.topology import Topology
+from kcluster.config.topology.model import Topology
 
 CLOSED: Final = "closed"
 SILENT: Final = "silent"

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
-from cluster.broker.channel import Channel
-from cluster.broker.node import BrokerNode
-from cluster.contract import Reply, Request
-from cluster.protocol.errors import ProtocolError
-from cluster.runtime.clients import ClientConnection, ClientWire
-from cluster.runtime.virtual import VirtualDriver
 from compare.systems import CLOSED, SILENT, our_topology
+from kcluster.broker.channel import Channel
+from kcluster.broker.node import BrokerNode
+from kcluster.contract import Reply, Request
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.drivers.wires.virtual import ClientConnection, ClientWire
+from kcluster.protocol.errors import ProtocolError
 
 START_MS: Final = 1_795_000_000_000
 """Some time in 2026."""

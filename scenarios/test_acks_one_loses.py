@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from cluster import Cluster, Topology
+from kcluster import Cluster, Topology
 
 ORDERS = {"orders": {"assignment": [[1, 2, 3]]}}
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-import cluster
-from cluster.contract import PeerRequest
-from cluster.timers import Timers
+import kcluster
+from kcluster.contract import PeerRequest
+from kcluster.timers import Timers
 
 ROOT = Path(__file__).parents[1]
 COLOUR = "colour"
@@ -32,16 +32,16 @@ def compiled_modules() -> list[str]:
 
 
 def test_build__the_hot_modules_are_what_the_build_says() -> None:
-    suffixes = (".py",) if cluster.build() == "pure Python" else tuple(EXTENSION_SUFFIXES)
+    suffixes = (".py",) if kcluster.build() == "pure Python" else tuple(EXTENSION_SUFFIXES)
     files = {name: str(import_module(name).__file__) for name in compiled_modules()}
     assert [file for file in files.values() if not file.endswith(suffixes)] == []
 
 
 def test_build__it_is_the_one_that_was_meant_to_be_tested() -> None:
-    meant = os.environ.get("KCLUSTER_BUILD", cluster.build())
-    folder = Path(str(cluster.__file__)).parent
+    meant = os.environ.get("KCLUSTER_BUILD", kcluster.build())
+    folder = Path(str(kcluster.__file__)).parent
     stray = sorted(str(file) for file in folder.rglob("*.so"))[:1]
-    assert cluster.build() == meant, f"found {stray}; if it should not be there: make clean"
+    assert kcluster.build() == meant, f"found {stray}; if it should not be there: make clean"
 
 
 class Unequal:
@@ -58,7 +58,7 @@ def test_build__a_traceback_names_file_line_and_function_of_the_source() -> None
     with pytest.raises(ValueError, match="told by the body") as raised:
         _ = PeerRequest(1, 2, Unequal()) == PeerRequest(1, 2, Unequal())
     frames = traceback.extract_tb(raised.value.__traceback__)
-    (ours,) = [frame for frame in frames if frame.filename.endswith("cluster/contract.py")]
+    (ours,) = [frame for frame in frames if frame.filename.endswith("cluster/kcluster/contract.py")]
     lines = (ROOT / "cluster" / "contract.py").read_text("utf-8").splitlines()
     assert ours.name == "__eq__"
     assert "(other.source, other.request_id, other.body)" in "".join(

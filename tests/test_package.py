@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-import cluster
-from cluster.config.topology import BrokerSpec, Topology
+import kcluster
+from kcluster.config.topology.model import BrokerSpec, Topology
 
 ROOT = Path(__file__).parents[1]
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 def test_package__importing_it_imports_nothing_else_and_patches_nothing() -> None:
     script = (
         "import socket, sys, threading; before = socket.socket, threading.Thread.start; "
-        "import cluster; "
+        "import kcluster; "
         "assert before == (socket.socket, threading.Thread.start); "
         "heavy = {'gevent', 'msgspec', 'yaml', 'networkx', 'click', 'rich'} & set(sys.modules); "
         "assert not heavy, heavy"
@@ -32,12 +32,12 @@ def test_package__importing_it_imports_nothing_else_and_patches_nothing() -> Non
 
 
 def test_package__public_names_are_there_and_others_are_not() -> None:
-    assert cluster.Topology is Topology
-    for name in cluster.__all__:
-        assert getattr(cluster, name) is not None
-        assert name in dir(cluster)
+    assert kcluster.Topology is Topology
+    for name in kcluster.__all__:
+        assert getattr(kcluster, name) is not None
+        assert name in dir(kcluster)
     with pytest.raises(AttributeError, match="has no attribute 'nosuch'"):
-        _ = cluster.nosuch
+        _ = kcluster.nosuch
 
 
 def test_package__every_dependency_is_pinned() -> None:

@@ -44,15 +44,15 @@ LAYERS = {
 """What each part of `cluster` may import besides itself; `controller` includes its metadata."""
 
 OUTSIDE_THE_CORE = (
-    "cluster/network/listener.py", "cluster/network/connection.py", "cluster/runtime/live.py",
-    "cluster/runtime/cluster.py", "cluster/runtime/live_clients.py", "cluster/scenario/live.py",
-    "cluster/runs/", "cluster/testing/", "cluster/pipeline/", "cluster/cli/", "cluster/demo/",
+    "cluster/kcluster/drivers/sockets/listener.py", "cluster/kcluster/drivers/sockets/connection.py", "cluster/kcluster/drivers/live.py",
+    "cluster/kcluster/handle/cluster.py", "cluster/kcluster/drivers/wires/tcp.py", "cluster/kcluster/scenario/play/live.py",
+    "cluster/kcluster/runs/", "cluster/kcluster/testing/", "cluster/kcluster/pipeline/", "cluster/kcluster/cli/", "cluster/kcluster/demo/",
 )  # fmt: skip
 
-_DRIVER = "I/O is the driver's (runtime/live.py); return an effect"
+_DRIVER = "I/O is the driver's (drivers/live.py); return an effect"
 BANNED = {
     "gevent": "greenlets are the live driver's; park what waits with a deadline (broker/purgatory)",
-    "threading": "a node runs in one thread, one step at a time; runtime/cluster.py has the lock",
+    "threading": "a node runs in one thread, one step at a time; handle/cluster.py has the lock",
     "concurrent": "a node runs in one thread, one step at a time",
     "asyncio": "nothing waits in the core; park what waits with a deadline (broker/purgatory)",
     "time": "take `now_ms` as an argument",
@@ -73,12 +73,15 @@ BANNED_CALLS = {
     "uuid4": "take the node's `rng`",
 }
 ALLOWED = {
-    "cluster/config/catalog.py": {"pathlib"},  # its own tables
-    "cluster/config/loader.py": {"open"},  # the one file that it is given
-    "cluster/protocol/schema.py": {"pathlib"},  # the schema table in the package
-    "cluster/scenario/loader.py": {"open", "os"},  # the one file that it is given
-    "cluster/scenario/profiles.py": {"open", "os"},  # the profile that a scenario names
-    "cluster/scenario/running.py": {"time"},  # how long a run took, for its report
+    "cluster/kcluster/config/kafka/catalog.py": {"pathlib"},  # its own tables
+    "cluster/kcluster/config/topology/loader.py": {"open"},  # the one file that it is given
+    "cluster/kcluster/protocol/codec/schema.py": {"pathlib"},  # the schema table in the package
+    "cluster/kcluster/scenario/language/loader.py": {"open", "os"},  # the one file that it is given
+    "cluster/kcluster/scenario/language/profiles.py": {
+        "open",
+        "os",
+    },  # the profile that a scenario names
+    "cluster/kcluster/scenario/play/running.py": {"time"},  # how long a run took, for its report
 }
 
 
@@ -124,7 +127,7 @@ Rule = Callable[[Module], Iterator[tuple[int, str]]]
 
 
 def imports_point_one_way(module: Module) -> Iterator[tuple[int, str]]:
-    if not module.is_ours or module.path == "cluster/__init__.py":
+    if not module.is_ours or module.path == "cluster/kcluster/__init__.py":
         return
     assert module.layer in LAYERS, f"{module.path}: no layer of this name in tests/test_tidy.py"
     may = {module.layer, *LAYERS[module.layer].split()}
@@ -284,14 +287,19 @@ def test_tidy__the_code_keeps_the_rule(rule: Rule, all_modules: list[Module]) ->
 GOOD_HEADER = '"""What this is, in one line.\n\nOwns: a.  Never: b.\n"""\n'
 LONG_FUNCTION = "def long():\n" + "    pass\n" * MAX_FUNCTION_LINES
 BAD: tuple[tuple[Rule, str, str, str], ...] = (
-    (imports_point_one_way, "partition/x.py", "import cluster.broker.node", "must not see broker"),
-    (imports_point_one_way, "broker/x.py", "from cluster.controller import node", "see controller"),
+    (imports_point_one_way, "partition/x.py", "import kcluster.broker.node", "must not see broker"),
+    (
+        imports_point_one_way,
+        "broker/x.py",
+        "from kcluster.controller import node",
+        "see controller",
+    ),
     (imports_point_one_way, "broker/x.py", "from . import node", "relatively"),
-    (imports_point_one_way, "config/x.py", "def f():\n import cluster.cli.main", "see cli"),
+    (imports_point_one_way, "config/x.py", "def f():\n import kcluster.cli.main", "see cli"),
     (the_core_touches_nothing, "broker/x.py", "import time", "now_ms"),
     (the_core_touches_nothing, "broker/x.py", "def f():\n from random import random", "rng"),
     (the_core_touches_nothing, "network/fabric.py", "import gevent.event", "greenlets"),
-    (the_core_touches_nothing, "partition/log.py", "open('x')", "driver's"),
+    (the_core_touches_nothing, "partition/log/log.py", "open('x')", "driver's"),
     (the_core_touches_nothing, "broker/x.py", "import uuid\nuuid.uuid4()", "rng"),
     (the_core_touches_nothing, "broker/x.py", "hash('x')", "process"),
     (the_core_touches_nothing, "runtime/build.py", "import time", "now_ms"),
@@ -329,13 +337,13 @@ def test_tidy__every_rule_has_a_breach_that_it_catches() -> None:
 
 def test_tidy__what_is_fine_is_not_caught() -> None:
     text = GOOD_HEADER + (
-        "import uuid\nfrom cluster.controller.metadata import X\nfrom cluster.protocol import m\n"
+        "import uuid\nfrom kcluster.metadata.image import X\nfrom kcluster.protocol import m\n"
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from os import PathLike\n"
         "for x in sorted({1, 2}): uuid.UUID(int=x)\n"
         "y = z  # type: ignore[attr-defined]  # its stub lacks it\n"
         "try: pass\nexcept OSError: pass\n"
     )
-    module = Module("cluster/broker/x.py", text, ast.parse(text))
+    module = Module("cluster/kcluster/broker/x.py", text, ast.parse(text))
     assert [message for rule in RULES for _, message in rule(module)] == []
 
 

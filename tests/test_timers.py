@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.timers import NEVER_MS, Timers
+from kcluster.timers import NEVER_MS, Timers
 
 
 def test_timers__run_in_order_of_deadline_then_of_setting():

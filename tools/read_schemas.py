@@ -1,9 +1,9 @@
-"""Write cluster/protocol/schema/ and messages.pyi from the message definitions in Kafka's jars.
+"""Write cluster/kcluster/protocol/schema/ and messages.pyi from the message definitions in Kafka's jars.
 
     python tools/read_schemas.py --newer DIR_WITH_4.3.1_JARS --older kafka-clients-3.9.1.jar
 
 Owns: reading `common/message/*.json`, merging two releases into one table, writing our notation
-(cluster/protocol/schema.py says what it means).  Never: copies prose; facts only.
+(cluster/kcluster/protocol/codec/schema.py says what it means).  Never: copies prose; facts only.
 
 Merging goes version by version: for a version that 4.3.1 serves its definition counts, for one that
 only 3.9.1 serves (KIP-896 removed it in 4.0) that of 3.9.1.  A field that only 3.9.1 knows is kept
@@ -25,7 +25,7 @@ from zipfile import ZipFile
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
-from cluster.protocol import schema as notation  # noqa: E402 - after the path is set
+from kcluster.protocol.codec import schema as notation  # noqa: E402 - after the path is set
 
 SCHEMA_DIR = REPOSITORY / "cluster" / "protocol" / "schema"
 STUB = REPOSITORY / "cluster" / "protocol" / "messages.pyi"

@@ -1,9 +1,9 @@
-"""Write cluster/protocol/releases.txt: what brokers of each Kafka release list, from its jars.
+"""Write cluster/kcluster/protocol/releases.txt: what brokers of each Kafka release list, from its jars.
 
     python tools/read_versions.py --jars DIR_WITH_KAFKA_CLIENTS_JARS --slf4j slf4j-api-1.7.36.jar
 
 Owns: running BrokerVersions.java over each kafka-clients-X.jar, and the form of the table
-(cluster/protocol/releases.py says what it means).  Never: copies prose; facts only.
+(cluster/kcluster/protocol/releases.py says what it means).  Never: copies prose; facts only.
 Needs Java 17.  Get the jars with `mvn dependency:copy -Dartifact=org.apache.kafka:kafka-clients:X`;
 of each release the last patch is read.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
-from cluster.protocol.apis import ApiKey  # noqa: E402 - after the path is set
+from kcluster.protocol.apis import ApiKey  # noqa: E402 - after the path is set
 
 TABLE = REPOSITORY / "cluster" / "protocol" / "releases.txt"
 PROGRAM = REPOSITORY / "tools" / "BrokerVersions.java"

@@ -21,8 +21,8 @@ from confluent_kafka import Producer
 
 from bench.clients.topics import QUIET, make_topic
 from bench.wire import METADATA_VERSION, PRODUCE_VERSION, Wire, batch_of, produce_body
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 
 PARTITIONS: Final = 6
 """So that every broker leads some and the clients know them all."""

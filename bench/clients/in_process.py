@@ -14,10 +14,10 @@ from typing import Final
 
 from bench.virtual_scenario import run_scenario
 from bench.wire import METADATA_VERSION, PRODUCE_VERSION, Wire, batch_of, produce_body
-from cluster.config.topology import Topology
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.runtime.cluster import Cluster
+from kcluster.config.topology.model import Topology
+from kcluster.handle.cluster import Cluster
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 
 TOPIC: Final = "orders"
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from bench.clients.topics import make_topic
 from bench.wire import LENGTH, METADATA_VERSION, Wire, address_of, request_frames
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 
 IN_FLIGHT: Final = 50
 API_VERSIONS_VERSION: Final = 3

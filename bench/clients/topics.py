@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.wire import Wire, address_of
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 
 QUIET: Final = {"log_level": 0}
 WAIT_S: Final = 60.0

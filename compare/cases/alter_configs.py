@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.case import Ask, Case, Pass, Step
+from kcluster.protocol.apis import ApiKey
 
 ALTER, REPLACE = ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ALTER_CONFIGS
 DESCRIBE = ApiKey.DESCRIBE_CONFIGS

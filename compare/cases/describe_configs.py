@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.config.catalog import broker_catalog, internal_configs
-from cluster.protocol.apis import ApiKey
 from compare.case import Ask, Case, Pass
 from compare.cases.alter_configs import ALTER, BROKER, GROUP, LOGGER, METRICS, TOPIC, resource
 from compare.cases.alter_configs import body as changed
+from kcluster.config.kafka.catalog import broker_catalog, internal_configs
+from kcluster.protocol.apis import ApiKey
 
 DESCRIBE, LIST = ApiKey.DESCRIBE_CONFIGS, ApiKey.LIST_CONFIG_RESOURCES
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.bodies import batch, fetch, produce
 from compare.case import Ask, Case
+from kcluster.protocol.apis import ApiKey
 
 API = ApiKey.FETCH
 SOME = "4,7,12-13,18"

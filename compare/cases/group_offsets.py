@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.bodies import assigned_group, commit, join, sync
 from compare.case import COORDINATOR, NOT_COORDINATOR, Ask, Case
+from kcluster.protocol.apis import ApiKey
 
 COMMIT, FETCH = ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH
 FIND, INIT = ApiKey.FIND_COORDINATOR, ApiKey.INIT_PRODUCER_ID

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.bodies import assigned_group, join, sync
 from compare.case import COORDINATOR, NOT_COORDINATOR, Ask, Case, Pass
+from kcluster.protocol.apis import ApiKey
 
 JOIN, SYNC = ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP
 BEAT, LEAVE = ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.bodies import produce
 from compare.case import Ask, Case
+from kcluster.protocol.apis import ApiKey
 
 LIST, EPOCHS, DELETE = (
     ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.DELETE_RECORDS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from struct import pack
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.case import Ask, Case
+from kcluster.protocol.apis import ApiKey
 
 API, PAGES = ApiKey.METADATA, ApiKey.DESCRIBE_TOPIC_PARTITIONS
 CLUSTER, VERSIONS = ApiKey.DESCRIBE_CLUSTER, ApiKey.API_VERSIONS

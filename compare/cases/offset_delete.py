@@ -5,9 +5,9 @@ from __future__ import annotations
 from struct import pack
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.bodies import assigned_group, commit, join, sync
 from compare.case import COORDINATOR, NOT_COORDINATOR, Ask, Case
+from kcluster.protocol.apis import ApiKey
 
 DELETE = ApiKey.OFFSET_DELETE
 READ = "__consumer_offsets"

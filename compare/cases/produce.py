@@ -6,11 +6,11 @@ from collections.abc import Callable
 from struct import pack_into
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.crc import crc32c_of
 from compare.bodies import batch, configured, produce
 from compare.case import Ask, Case
 from compare.filling import Values
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.records.crc import crc32c_of
 
 API = ApiKey.PRODUCE
 SOME = "3,9,13"

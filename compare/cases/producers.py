@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.bodies import batch, produce
 from compare.case import Ask, Case
+from kcluster.protocol.apis import ApiKey
 
 PRODUCERS, TRANSACTIONS = ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_TRANSACTIONS
 LIST = ApiKey.LIST_TRANSACTIONS

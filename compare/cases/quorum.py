@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.case import Case
+from kcluster.protocol.apis import ApiKey
 
 QUORUM, ADD, REMOVE = ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER
 FEATURES, UNREGISTER = ApiKey.UPDATE_FEATURES, ApiKey.UNREGISTER_BROKER

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.case import Ask, Case, Pass
+from kcluster.protocol.apis import ApiKey
 
 ALTER, LIST = ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.case import Case
+from kcluster.protocol.apis import ApiKey
 
 DESCRIBE, CREATE, DELETE = ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS
 NEW_TOKEN = ApiKey.CREATE_DELEGATION_TOKEN

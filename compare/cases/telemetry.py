@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.compression import CODEC_NAMES, compress
 from compare.case import Ask, Case, Pass, Step
 from compare.cases.alter_configs import ALTER, DELETE, METRICS, Change, body, resource
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.records.compression import CODEC_NAMES, compress
 
 GET, PUSH = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY
 DRAWN = {"client_instance_id": "drawn at random", "subscription_id": "a checksum with that id"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.bodies import configured
 from compare.case import Ask, Case
+from kcluster.protocol.apis import ApiKey
 
 CREATE, DELETE = ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS
 GROW, ELECT = ApiKey.CREATE_PARTITIONS, ApiKey.ELECT_LEADERS

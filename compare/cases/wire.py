@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import pack
 
-from cluster.protocol.apis import VERSIONS, ApiKey, advertised_versions
 from compare.case import Case, served
+from kcluster.protocol.apis import VERSIONS, ApiKey, advertised_versions
 
 TOUCHES_OTHERS = {
     ApiKey.ELECT_LEADERS: "its default is an election of everything",

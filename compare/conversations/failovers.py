@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.bodies import batch, fetch, produce
 from compare.case import Ask, Conversation, Deed, Hear, Pass
+from kcluster.protocol.apis import ApiKey
 
 NOT_YET = ("NOT_LEADER", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC", "NOT_ENOUGH", "FENCED_LEADER",
            "UNKNOWN_LEADER", "OFFSET_NOT_AVAILABLE")  # fmt: skip

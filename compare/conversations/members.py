@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.bodies import commit, join, sync
 from compare.case import COORDINATOR, Ask, Conversation, Hear, Pass
+from kcluster.protocol.apis import ApiKey
 
 JOIN, SYNC = ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP
 BEAT, LEAVE, DESCRIBE = ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.DESCRIBE_GROUPS

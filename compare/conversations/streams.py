@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol.apis import ApiKey
 from compare.bodies import batch, fetch, produce
 from compare.case import Ask, Conversation, Hear, Pass
+from kcluster.protocol.apis import ApiKey
 
 FETCH, PRODUCE = ApiKey.FETCH, ApiKey.PRODUCE
 BOTH = (("{fresh}", "{fresh_id}", 0), ("{topic}", "{topic_id}", 0))

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.broker.node import BrokerNode
-from cluster.config.topology import Topology
-from cluster.contract import CONTROLLER_ID, Note
-from cluster.partition.replica import Replica
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.records import Record, build_batch, read_records
-from cluster.runtime.clients import ClientWire
-from cluster.runtime.status import PartitionStatus
-from cluster.runtime.virtual import VirtualDriver
+from kcluster.broker.node import BrokerNode
+from kcluster.config.topology.model import Topology
+from kcluster.contract import CONTROLLER_ID, Note
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.drivers.wires.virtual import ClientWire
+from kcluster.operations.status import PartitionStatus
+from kcluster.partition.replica import Replica
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import Record, build_batch, read_records
 
 TOPIC = "orders"
 ACKS_ALL = -1

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-import cluster.broker.handlers  # noqa: F401  # registers what is served
-from cluster.broker.channel import MAX_CACHED_ANSWERS, Channel
-from cluster.contract import Reply, Request
-from cluster.controller.metadata import MetadataImage, TopicRecord
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey, codec
-from cluster.protocol.errors import ErrorCode, ProtocolError
-from cluster.protocol.framing import decode_response_frame, encode_request_frame
-from cluster.protocol.releases import latest
+import kcluster.broker.handlers  # noqa: F401  # registers what is served
+from kcluster.broker.channel import MAX_CACHED_ANSWERS, Channel
+from kcluster.contract import Reply, Request
+from kcluster.metadata.image import MetadataImage, TopicRecord
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey, codec
+from kcluster.protocol.errors import ErrorCode, ProtocolError
+from kcluster.protocol.framing import decode_response_frame, encode_request_frame
+from kcluster.protocol.releases import latest
 
 
 class Broker:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.batches import Batch
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.records import Record, build_batch, read_records
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.batches import Batch
+from kcluster.protocol.records.records import Record, build_batch, read_records
 from tests.broker.simulated import TOPIC, Simulated
 
 OF_TOPIC, OF_BROKER = 2, 4

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 
-from cluster.broker.connection_quotas import ConnectionQuotas, Refusal
-from cluster.controller.metadata import ClientQuotaRecord
+from kcluster.broker.connection_quotas import ConnectionQuotas, Refusal
+from kcluster.metadata.image import ClientQuotaRecord
 from tests.broker.handlers.one_broker import OneBroker, broker_config, broker_records
 
 HERE, THERE = "127.0.0.9", "127.0.0.8"

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from cluster.protocol import compression
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.message_sets import build_message_set, read_message_set
-from cluster.protocol.records import Record, build_batch
-from cluster.protocol.releases import releases
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records import compression
+from kcluster.protocol.records.message_sets import build_message_set, read_message_set
+from kcluster.protocol.records.records import Record, build_batch
+from kcluster.protocol.releases import releases
 from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_config, topic_records
 
 RECORDS = [Record(i, 1_000 + i, b"k", b"value %d" % i) for i in range(3)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.broker.purgatory import DelayedOperation, Purgatory
-from cluster.timers import NEVER_MS
+from kcluster.broker.purgatory import DelayedOperation, Purgatory
+from kcluster.timers import NEVER_MS
 
 
 class Parked(DelayedOperation):

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from cluster.broker.quotas import QuotaRate, throttle_ms
-from cluster.config.client_quotas import find_limit
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.records import Record, build_batch
-from cluster.runtime.clients import ClientWire
+from kcluster.broker.quotas import QuotaRate, throttle_ms
+from kcluster.config.kafka.client_quotas import find_limit
+from kcluster.drivers.wires.virtual import ClientWire
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import Record, build_batch
 from tests.broker.simulated import TOPIC, Answer, Simulated
 
 LIMIT = 25_000

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.broker.node import BrokerNode
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.trace import kinds
+from kcluster.broker.node import BrokerNode
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.trace import kinds
 from tests.broker.simulated import TOPIC, Simulated
 
 Alter = m.AlterPartitionReassignmentsRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.trace import kinds
+from kcluster.trace import kinds
 
 from .simulated import CONTROLLER, LAG_MS, SESSION_MS, Simulated
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cluster.broker.node import BrokerNode
-from cluster.broker.throttle import ByteRate
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
+from kcluster.broker.node import BrokerNode
+from kcluster.broker.throttle import ByteRate
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 from tests.broker.handlers.one_broker import (
     OneBroker,
     broker_config,

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-import cluster.broker.handlers  # noqa: F401  # registers what is served
-from cluster.broker.channel import Channel
-from cluster.broker.handlers.api_versions import build_api_versions, too_new
-from cluster.broker.registry import SERVED_APIS
-from cluster.broker.versions import BETWEEN_BROKERS, LATEST, listed, said_by, served
-from cluster.contract import Request
-from cluster.controller.metadata import MetadataImage
-from cluster.protocol import messages as m
-from cluster.protocol.apis import TELEMETRY, ApiKey
-from cluster.protocol.errors import ErrorCode, ProtocolError
-from cluster.protocol.framing import encode_request_frame
-from cluster.protocol.releases import releases
+import kcluster.broker.handlers  # noqa: F401  # registers what is served
+from kcluster.broker.channel import Channel
+from kcluster.broker.handlers.api_versions import build_api_versions, too_new
+from kcluster.broker.registry import SERVED_APIS
+from kcluster.broker.versions import BETWEEN_BROKERS, LATEST, listed, said_by, served
+from kcluster.contract import Request
+from kcluster.metadata.image import MetadataImage
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import TELEMETRY, ApiKey
+from kcluster.protocol.errors import ErrorCode, ProtocolError
+from kcluster.protocol.framing import encode_request_frame
+from kcluster.protocol.releases import releases
 
 OLD = [release for release in releases().values() if release is not LATEST]
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-import cluster
+import kcluster
 
-CODE = str(Path(cluster.__file__).parents[1])
+CODE = str(Path(kcluster.__file__).parents[1])
 """The build under test: the source, or what was compiled from it."""
 
 
@@ -25,7 +25,7 @@ class Up:
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cluster.cli.main", "up", *arguments],
+            [sys.executable, "-m", "kcluster.cli.main", "up", *arguments],
             cwd=directory,
             env={**os.environ, "PYTHONPATH": CODE, "PYTHONUNBUFFERED": "1"},
             stdout=subprocess.PIPE,
@@ -82,7 +82,7 @@ def start_up(base: Path, tmp_path: Path) -> Iterator[Callable[..., Up]]:
 @pytest.fixture
 def kcluster(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """`kcluster("kill", "1")` runs a verb here; gives exit code, stdout, stderr."""
-    from cluster.cli.main import main
+    from kcluster.cli.main import main
 
     def run(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cluster.cli.decode import command
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.framing import encode_request_frame, encode_response_frame
+from kcluster.cli.decode import command
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.framing import encode_request_frame, encode_response_frame
 
 VERSION = 9
 ASKED = b"".join(

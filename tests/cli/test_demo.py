@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-import cluster
+import kcluster
 
-CODE = str(Path(cluster.__file__).parents[1])
+CODE = str(Path(kcluster.__file__).parents[1])
 """The build under test: the source, or what was compiled from it."""
 Verb = Callable[..., tuple[int, str, str]]
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*Use files:DeprecationWarning")
 def demo(directory: Path, *arguments: str, **environment: str) -> tuple[int, str]:
     """Run the demo in a process of its own; exit code and all that it printed."""
     ended = subprocess.run(
-        [sys.executable, "-m", "cluster.cli.main", "demo", *arguments],
+        [sys.executable, "-m", "kcluster.cli.main", "demo", *arguments],
         cwd=directory,
         env={**os.environ, "PYTHONPATH": CODE, **environment},
         stdout=subprocess.PIPE,

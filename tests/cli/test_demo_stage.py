@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.cli.demo import outlives_a_broker, set_the_stage
-from cluster.config.topology import TopicSpec, Topology
+from kcluster.cli.demo import outlives_a_broker, set_the_stage
+from kcluster.config.topology.model import TopicSpec, Topology
 
 
 def test_stage__the_demo_takes_free_ports_whatever_the_file_says(tmp_path: Path) -> None:

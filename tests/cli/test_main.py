@@ -8,9 +8,9 @@ from typing import Any
 import click
 import pytest
 
-from cluster.cli.foreground import UpOptions
-from cluster.cli.main import quick_up_options
-from cluster.cli.up import command
+from kcluster.cli.foreground import UpOptions
+from kcluster.cli.main import quick_up_options
+from kcluster.cli.up import command
 
 Verb = Callable[..., tuple[int, str, str]]
 

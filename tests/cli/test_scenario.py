@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cluster.cli.group import kcluster
+from kcluster.cli.group import kcluster
 
 GOOD = """\
 story: a leader dies
@@ -107,12 +107,12 @@ def test_schema__is_json(run: Callable[..., Result]) -> None:
 
 def test_fault__on_a_running_cluster(base: Path) -> None:
     def kcluster_(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "cluster.cli.main", *words]
+        command = [sys.executable, "-m", "kcluster.cli.main", *words]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
 
     command = ["up", "--brokers", "3", "--base-port", "0", "--profile", "fast"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "cluster.cli.main", *command], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "kcluster.cli.main", *command], stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None

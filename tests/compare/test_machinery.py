@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
 from compare import recorded
 from compare.case import Case
 from compare.differences import differences
 from compare.filling import CaseError, Values, request_of
 from compare.plain import plain
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 
 VALUES = {"now": 1_795_000_000_000, "topic": "t1", "topic_id": b"x" * 16, "port_1": 9092}
 

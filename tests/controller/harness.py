@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from cluster.config.definitions import BrokerConfig
-from cluster.config.topology import TopicSpec
-from cluster.contract import (
+from kcluster.config.kafka.definitions import BrokerConfig
+from kcluster.config.topology.model import TopicSpec
+from kcluster.contract import (
     CONTROLLER_ID,
     Effect,
     Event,
@@ -19,14 +19,14 @@ from cluster.contract import (
     Start,
     Tick,
 )
-from cluster.controller.metadata import (
+from kcluster.controller.node import ControllerNode
+from kcluster.metadata.image import (
     MetadataFetch,
     MetadataFetchResponse,
     MetadataImage,
     PartitionRegistration,
 )
-from cluster.controller.node import ControllerNode
-from cluster.protocol import messages as m
+from kcluster.protocol import messages as m
 
 CLUSTER_ID = "test-cluster"
 HEARTBEAT_MS = 2_000

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from cluster.controller.metadata import BROKER_RESOURCE, TOPIC_RESOURCE
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
+from kcluster.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
 from tests.controller.harness import Controller
 
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from cluster.contract import PeerDisconnected
-from cluster.controller.metadata import NO_LEADER
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
-from cluster.trace import kinds
+from kcluster.contract import PeerDisconnected
+from kcluster.metadata.image import NO_LEADER
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+from kcluster.trace import kinds
 from tests.controller.harness import CLUSTER_ID, Controller
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.controller.metadata import QuotaEntity
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
+from kcluster.metadata.image import QuotaEntity
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
 from tests.controller.harness import Controller
 
 Names = dict[str, str | None]

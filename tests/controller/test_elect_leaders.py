@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.contract import MoveLeader
-from cluster.controller.metadata import NO_LEADER
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
-from cluster.trace import kinds
+from kcluster.contract import MoveLeader
+from kcluster.metadata.image import NO_LEADER
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+from kcluster.trace import kinds
 from tests.controller.harness import Controller
 
 PREFERRED, UNCLEAN = 0, 1

@@ -5,8 +5,8 @@ import itertools
 import pytest
 from msgspec.structs import replace
 
-from cluster.controller.elections import ElectionMode, clear_elr, elect, move_leader
-from cluster.controller.metadata import NO_LEADER, PartitionRegistration
+from kcluster.controller.elections import ElectionMode, clear_elr, elect, move_leader
+from kcluster.metadata.image import NO_LEADER, PartitionRegistration
 
 ONLINE, PREFERRED, UNCLEAN = ElectionMode.ONLINE, ElectionMode.PREFERRED, ElectionMode.UNCLEAN
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cluster.controller.metadata import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE
-from cluster.protocol.errors import ErrorCode
-from cluster.trace import kinds
+from kcluster.metadata.image import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE
+from kcluster.protocol.errors import ErrorCode
+from kcluster.trace import kinds
 from tests.controller.harness import Controller
 
 

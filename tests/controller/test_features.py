@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cluster.controller.metadata import BROKER_RESOURCE, ConfigRecord
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
-from cluster.trace import kinds
+from kcluster.metadata.image import BROKER_RESOURCE, ConfigRecord
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
+from kcluster.trace import kinds
 from tests.controller.harness import Controller
 
 UNKNOWN, UP, SAFE, UNSAFE = 0, 1, 2, 3

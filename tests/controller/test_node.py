@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import hashlib
 
-from cluster.contract import (
+from kcluster.contract import (
     CONTROLLER_ID,
     ConnectionClosed,
     Note,
@@ -11,9 +11,9 @@ from cluster.contract import (
     PeerResponse,
     Send,
 )
-from cluster.controller.metadata import MetadataFetch, MetadataFetchResponse
-from cluster.controller.partition_index import PartitionIndex
-from cluster.protocol import messages as m
+from kcluster.controller.partition_index import PartitionIndex
+from kcluster.metadata.image import MetadataFetch, MetadataFetchResponse
+from kcluster.protocol import messages as m
 from tests.controller.harness import Controller
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from cluster.controller.outcome import ApiError
-from cluster.controller.placement import UsableBroker, check_manual, place
-from cluster.protocol.errors import ErrorCode
+from kcluster.controller.outcome import ApiError
+from kcluster.controller.placement import UsableBroker, check_manual, place
+from kcluster.protocol.errors import ErrorCode
 
 
 class NoChance:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cluster.contract import CONTROLLER_ID
-from cluster.controller.metadata import FeatureLevelRecord
-from cluster.controller.quorum import record_fetch
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
+from kcluster.contract import CONTROLLER_ID
+from kcluster.controller.quorum import record_fetch
+from kcluster.metadata.image import FeatureLevelRecord
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
 from tests.controller.harness import CLUSTER_ID, Controller
 
 LOG = "__cluster_metadata"

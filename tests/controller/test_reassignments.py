@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cluster.controller.metadata import NO_LEADER
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
-from cluster.trace import kinds
+from kcluster.metadata.image import NO_LEADER
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+from kcluster.trace import kinds
 from tests.controller.harness import Controller
 
 Alter = m.AlterPartitionReassignmentsRequest

@@ -7,8 +7,8 @@ import hashlib
 
 import pytest
 
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
 from tests.controller.harness import Controller
 
 SHA_256, SHA_512 = 1, 2

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
-from cluster.trace import kinds
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+from kcluster.trace import kinds
 from tests.controller.harness import Controller
 
 

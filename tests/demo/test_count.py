@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.demo.count import Ledger, count_lines
+from kcluster.demo.count import Ledger, count_lines
 
 
 def ledger_after(lines: int = 3) -> Ledger:

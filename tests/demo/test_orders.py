@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cluster.demo.orders import lines_of, orders
+from kcluster.demo.orders import lines_of, orders
 
 
 def test_orders__are_the_same_every_time_and_readable_json() -> None:

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from cluster.config.topology import Topology
-from cluster.contract import CONTROLLER_ID, Note
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.framing import decode_response_frame, encode_request_frame
-from cluster.protocol.records import Record, build_batch
-from cluster.runtime.clients import ClientWire
-from cluster.runtime.cluster import Cluster
-from cluster.runtime.status import ClusterStatus, PartitionStatus, cluster_status
-from cluster.runtime.virtual import VirtualDriver
+from kcluster.config.topology.model import Topology
+from kcluster.contract import CONTROLLER_ID, Note
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.drivers.wires.virtual import ClientWire
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.status import ClusterStatus, PartitionStatus, cluster_status
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.framing import decode_response_frame, encode_request_frame
+from kcluster.protocol.records.records import Record, build_batch
 
 LIMIT_MS = 10_000
 PRODUCE_VERSION = 11

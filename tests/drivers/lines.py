@@ -9,9 +9,9 @@ import socket
 import time
 from typing import Any
 
-from cluster import rule
-from cluster.contract import Note
-from cluster.protocol.framing import decode_response_frame, encode_request_frame
+from kcluster import rule
+from kcluster.contract import Note
+from kcluster.protocol.framing import decode_response_frame, encode_request_frame
 from tests.drivers.conftest import LiveWorld, OneAnswer, VirtualWorld, read_frame
 
 CLOSED, SILENT = "closed", "silent"

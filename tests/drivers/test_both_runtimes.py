@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.runtime.cluster import ClusterError
+from kcluster.handle.cluster import ClusterError
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 
 
 def test_start__every_broker_serves_and_knows_all_others(world: Any) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cluster.config.topology import Topology
-from cluster.contract import CONTROLLER_ID
-from cluster.controller.node import ControllerNode
-from cluster.runtime.virtual import VirtualDriver
+from kcluster.config.topology.model import Topology
+from kcluster.contract import CONTROLLER_ID
+from kcluster.controller.node import ControllerNode
+from kcluster.drivers.virtual import VirtualDriver
 
 TOPICS = {"orders": {"assignment": [[1, 2, 3]], "config": {"min.insync.replicas": "2"}}}
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cluster.config.topology import Topology
-from cluster.protocol.errors import ErrorCode
-from cluster.runtime.cluster import ClusterError
+from kcluster.config.topology.model import Topology
+from kcluster.handle.cluster import ClusterError
+from kcluster.protocol.errors import ErrorCode
 
 CONTROLLER = 3000
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cluster import do, rule
-from cluster.config.topology import Topology
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.framing import decode_response_frame, encode_request_frame
-from cluster.runtime.cluster import Cluster, ClusterError
-from cluster.runtime.virtual import VirtualDriver
+from kcluster import do, rule
+from kcluster.config.topology.model import Topology
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.handle.cluster import Cluster, ClusterError
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.framing import decode_response_frame, encode_request_frame
 from tests.drivers.conftest import read_frame
 
 SHORT_S = 0.15

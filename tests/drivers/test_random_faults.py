@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from cluster.config.topology import Topology
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.records import Record, build_batch
-from cluster.runtime.clients import ClientWire
-from cluster.runtime.verbs import ClusterError
-from cluster.runtime.virtual import VirtualDriver
+from kcluster.config.topology.model import Topology
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.drivers.wires.virtual import ClientWire
+from kcluster.operations.verbs import ClusterError
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.records.records import Record, build_batch
 
 SEEDS = range(1, 13)
 PARTITIONS = 3

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from cluster import rule
-from cluster.network.rules import Rule
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.records import Record, build_batch
-from cluster.runtime.verbs import ClusterError
+from kcluster import rule
+from kcluster.faults.rules import Rule
+from kcluster.operations.verbs import ClusterError
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import Record, build_batch
 from tests.drivers.conftest import PRODUCE_VERSION
 from tests.drivers.lines import CLOSED, SILENT, Stage
 

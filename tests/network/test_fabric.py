@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from cluster.network.fabric import Fabric
+from kcluster.network.fabric import Fabric
 
 
 def test_fabric__is_plain_until_something_is_slow_or_cut() -> None:

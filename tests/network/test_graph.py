@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.network.fabric import Fabric
-from cluster.network.graph import Sides, graph_of, parts_of, sides_of
-from cluster.network.shapes import Shape
+from kcluster.network.fabric import Fabric
+from kcluster.network.graph import Sides, graph_of, parts_of, sides_of
+from kcluster.network.shapes import Shape
 
 SHOP = 100_000
 

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from cluster.contract import Request
-from cluster.network.fabric import Fabric
-from cluster.network.shapes import LOST, MESSAGE_BYTES, RESET_US, Layer, Shape, size_of
-from cluster.protocol import messages as m
-from cluster.protocol.records import Record, build_batch
+from kcluster.contract import Request
+from kcluster.network.fabric import Fabric
+from kcluster.network.shapes import LOST, MESSAGE_BYTES, RESET_US, Layer, Shape, size_of
+from kcluster.protocol import messages as m
+from kcluster.protocol.records.records import Record, build_batch
 
 
 def delays(shape: Shape, count: int = 4_000, seed: int = 1) -> list[int]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from cluster.config.definitions import TopicConfig
-from cluster.partition.log import Log
-from cluster.protocol.batches import seal
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.records import Batch, Record, build_batch, read_records
+from kcluster.config.kafka.definitions import TopicConfig
+from kcluster.partition.log.log import Log
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.batches import seal
+from kcluster.protocol.records.records import Batch, Record, build_batch, read_records
 
 NOW_MS = 1_000_000
 TOPIC_ID = b"0123456789abcdef"

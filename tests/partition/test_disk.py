@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.partition.disk import Disk
+from kcluster.partition.disk import Disk
 from tests.partition.records_for_tests import TOPIC_ID, append, sent
 
 

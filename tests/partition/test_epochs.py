@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.partition.epochs import EpochCache
+from kcluster.partition.epochs import EpochCache
 
 
 def cache(*entries: tuple[int, int]) -> EpochCache:

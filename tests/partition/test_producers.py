@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.partition.producers import (
+from kcluster.partition.producers import (
     NO_STATE,
     SNAPSHOT_INTERVAL_BATCHES,
     AppendedBatch,
@@ -13,8 +13,8 @@ from cluster.partition.producers import (
     advance,
     check,
 )
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.records import Batch, Record, build_batch, parse_batches
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import Batch, Record, build_batch, parse_batches
 
 
 def batch(

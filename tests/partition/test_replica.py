@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from cluster.config.definitions import BrokerConfig, TopicConfig
-from cluster.controller.metadata import BrokerRegistration, PartitionRegistration
-from cluster.partition.log import Log
-from cluster.partition.replica import Replica
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.records import Record, build_batch
+from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
+from kcluster.metadata.image import BrokerRegistration, PartitionRegistration
+from kcluster.partition.log.log import Log
+from kcluster.partition.replica import Replica
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import Record, build_batch
 
 LAG_MS = 30_000
 ALL = -1

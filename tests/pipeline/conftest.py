@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.pipeline.ingest.jars import jar_settings
-from cluster.pipeline.session import SMALL, has_java, open_session
+from kcluster.pipeline.ingest.jars import jar_settings
+from kcluster.pipeline.session import SMALL, has_java, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

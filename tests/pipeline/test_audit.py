@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from cluster.pipeline.audit import ANOMALY_OF, audit
-from cluster.pipeline.tables import Tables, find_runs
-from cluster.runs.directory import RunError, write_run
-from cluster.scenario.model import Scenario
-from cluster.scenario.running import run_scenario
+from kcluster.pipeline.audit import ANOMALY_OF, audit
+from kcluster.pipeline.tables import Tables, find_runs
+from kcluster.runs.directory import RunError, write_run
+from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.play.running import run_scenario
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

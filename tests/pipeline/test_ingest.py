@@ -20,18 +20,18 @@ import kafka
 import msgspec
 import pyarrow.parquet as pq
 
-from cluster.cli.pipeline_ingest import command
-from cluster.pipeline.ingest.job import Counts, ingest
-from cluster.pipeline.ingest.options import BadInput, DataLoss, IngestError, IngestOptions
-from cluster.pipeline.ingest.table import read_losses, read_records
-from tests.clients.conftest import _sockets_that_clients_forget  # noqa: F401  # a fixture
-from tests.clients.real_clients import python_admin, python_producer, python_read, until
+from kcluster.cli.pipeline_ingest import command
+from kcluster.pipeline.ingest.job import Counts, ingest
+from kcluster.pipeline.ingest.options import BadInput, DataLoss, IngestError, IngestOptions
+from kcluster.pipeline.ingest.table import read_losses, read_records
+from tests.foreign_clients.conftest import _sockets_that_clients_forget  # noqa: F401  # a fixture
+from tests.foreign_clients.real_clients import python_admin, python_producer, python_read, until
 from tests.pipeline.conftest import JARS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from cluster.testing.handles import TestedCluster
+    from kcluster.testing.handles import TestedCluster
 
 pytestmark = [
     pytest.mark.timeout_s(250),
@@ -118,10 +118,10 @@ def test_ingest__every_record_once_through_a_leaders_death_and_a_restart_of_all(
 
 KILLED = """
 import sys, threading
-from cluster.pipeline.ingest.job import ingest
-from cluster.pipeline.ingest.jars import jar_settings
-from cluster.pipeline.ingest.options import IngestOptions
-from cluster.pipeline.session import open_session
+from kcluster.pipeline.ingest.job import ingest
+from kcluster.pipeline.ingest.jars import jar_settings
+from kcluster.pipeline.ingest.options import IngestOptions
+from kcluster.pipeline.session import open_session
 
 bootstrap, topic, out, jars, *sources = sys.argv[1:]
 settings = jar_settings(jars) if "kafka" in sources else {}

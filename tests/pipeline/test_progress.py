@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from cluster.pipeline.progress import Progress, tasks_of
+from kcluster.pipeline.progress import Progress, tasks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster.pipeline.session import why
-from cluster.runs.directory import write_run
-from cluster.scenario.model import Scenario
-from cluster.scenario.running import run_scenario
+from kcluster.pipeline.session import why
+from kcluster.runs.directory import write_run
+from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.play.running import run_scenario
 
 SCENARIO = """
 name: short
@@ -22,7 +22,7 @@ workload: {producers: [{topic: orders, rate: 10}]}
 """
 
 WITHOUT_PYSPARK = "import sys; sys.modules['pyspark'] = None; "
-MAIN = "from cluster.cli.main import main; main()"
+MAIN = "from kcluster.cli.main import main; main()"
 
 
 @pytest.fixture(scope="module")

@@ -8,15 +8,15 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pip install 'kcluster[spark]'")
 
-from cluster.pipeline.source.columns import Columns, record_positions
-from cluster.pipeline.source.errors import OptionError
-from cluster.pipeline.source.losses import Decision, LogNow, Lost, Wanted, decide
-from cluster.pipeline.source.offsets import Mark, from_json, to_json
-from cluster.pipeline.source.options import read_settings, write_settings
-from cluster.pipeline.source.planning import Range, limited, split
-from cluster.protocol.batches import InvalidRecords, parse_batches
-from cluster.protocol.compression import CODEC_NAMES
-from cluster.protocol.records import Record, build_batch, read_records
+from kcluster.pipeline.source.columns import Columns, record_positions
+from kcluster.pipeline.source.errors import OptionError
+from kcluster.pipeline.source.losses import Decision, LogNow, Lost, Wanted, decide
+from kcluster.pipeline.source.offsets import Mark, from_json, to_json
+from kcluster.pipeline.source.options import read_settings, write_settings
+from kcluster.pipeline.source.planning import Range, limited, split
+from kcluster.protocol.records.batches import InvalidRecords, parse_batches
+from kcluster.protocol.records.compression import CODEC_NAMES
+from kcluster.protocol.records.records import Record, build_batch, read_records
 
 SERVERS = {"kafka.bootstrap.servers": "a:1,[::1]:2"}
 SUBSCRIBED = {**SERVERS, "subscribe": "orders"}

@@ -15,15 +15,15 @@ pytest.importorskip("pyarrow", reason="pip install 'kcluster[spark]'")
 
 import kafka
 
-from cluster.pipeline.source.errors import DataLoss, SourceError, Unreachable
-from cluster.pipeline.source.loading import load
-from cluster.pipeline.source.losses import Lost
-from cluster.pipeline.source.options import ReadSettings, read_settings
-from cluster.pipeline.source.planning import Range
-from cluster.pipeline.source.stream import Stream, batch_ranges
-from cluster.testing.handles import TestedCluster
-from tests.clients.conftest import _sockets_that_clients_forget  # noqa: F401  # a fixture
-from tests.clients.real_clients import python_admin, python_producer
+from kcluster.pipeline.source.errors import DataLoss, SourceError, Unreachable
+from kcluster.pipeline.source.loading import load
+from kcluster.pipeline.source.losses import Lost
+from kcluster.pipeline.source.options import ReadSettings, read_settings
+from kcluster.pipeline.source.planning import Range
+from kcluster.pipeline.source.stream import Stream, batch_ranges
+from kcluster.testing.handles import TestedCluster
+from tests.foreign_clients.conftest import _sockets_that_clients_forget  # noqa: F401  # a fixture
+from tests.foreign_clients.real_clients import python_admin, python_producer
 
 pytestmark = [
     pytest.mark.timeout_s(60),

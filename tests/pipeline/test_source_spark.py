@@ -16,20 +16,20 @@ pytest.importorskip("pyarrow", reason="pip install 'kcluster[spark]'")
 
 import pyarrow as pa
 
-from cluster.clients.partitioning import partition_of_key
-from cluster.pipeline.session import ARCHIVE, why
-from cluster.pipeline.source.columns import arrow_schema, spark_schema
-from cluster.pipeline.source.errors import OptionError, SourceError, Unreachable
-from cluster.pipeline.source.options import write_settings
-from cluster.pipeline.source.register import register, source_class
-from cluster.pipeline.source.writer import check_columns, write
-from tests.clients.conftest import _sockets_that_clients_forget  # noqa: F401  # a fixture
-from tests.clients.real_clients import python_producer, python_read
+from kcluster.clients.producer.partitioning import partition_of_key
+from kcluster.pipeline.session import ARCHIVE, why
+from kcluster.pipeline.source.columns import arrow_schema, spark_schema
+from kcluster.pipeline.source.errors import OptionError, SourceError, Unreachable
+from kcluster.pipeline.source.options import write_settings
+from kcluster.pipeline.source.register import register, source_class
+from kcluster.pipeline.source.writer import check_columns, write
+from tests.foreign_clients.conftest import _sockets_that_clients_forget  # noqa: F401  # a fixture
+from tests.foreign_clients.real_clients import python_producer, python_read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from cluster.testing.handles import TestedCluster
+    from kcluster.testing.handles import TestedCluster
 
 pytestmark = [
     pytest.mark.timeout_s(120),

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from cluster.cli import pipeline_audit, pipeline_timeline
-from cluster.pipeline.charts import write_page
-from cluster.pipeline.tables import Tables, find_runs
-from cluster.pipeline.timeline import read, timeline, write
-from cluster.runs.directory import write_run
-from cluster.runs.record import NoteRow, RequestRow, RunInfo, RunRecord, SendRow, ToldRow
-from cluster.scenario.model import Scenario
-from cluster.scenario.running import run_scenario
+from kcluster.cli import pipeline_audit, pipeline_timeline
+from kcluster.pipeline.charts import write_page
+from kcluster.pipeline.tables import Tables, find_runs
+from kcluster.pipeline.timeline import read, timeline, write
+from kcluster.runs.directory import write_run
+from kcluster.runs.record import NoteRow, RequestRow, RunInfo, RunRecord, SendRow, ToldRow
+from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.play.running import run_scenario
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,12 +9,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from cluster.checkers.history import Ledger, Outcome, Read, Send, Told
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode, error_of
-from cluster.protocol.records import Record, build_batch, read_records
-from cluster.runtime.clients import ClientWire
+from kcluster.drivers.wires.virtual import ClientWire
+from kcluster.evidence.history import Ledger, Outcome, Read, Send, Told
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.records.records import Record, build_batch, read_records
 
 IN_FLIGHT = 3
 REQUEST_TIMEOUT_MS = 4_000

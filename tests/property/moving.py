@@ -11,9 +11,9 @@ from __future__ import annotations
 import sys
 from random import Random
 
-from cluster.controller.metadata import BROKER_RESOURCE
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
+from kcluster.metadata.image import BROKER_RESOURCE
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 from tests.property.storm import PARTITIONS, SET, TOPIC, TOPIC_RESOURCE, Plan, Storm, main
 
 Alter = m.AlterPartitionReassignmentsRequest

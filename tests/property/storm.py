@@ -13,18 +13,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from cluster.checkers.history import Anomaly, Ledger
-from cluster.checkers.recorder import Recorder
-from cluster.checkers.verdict import Verdict, judge
-from cluster.config.topology import Topology
-from cluster.contract import CONTROLLER_ID
-from cluster.partition.log import Log
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.records import read_records
-from cluster.runtime.process import ProcessState
-from cluster.runtime.verbs import ClusterError
-from cluster.runtime.virtual import VirtualDriver
+from kcluster.checks.verdict import Verdict, judge
+from kcluster.config.topology.model import Topology
+from kcluster.contract import CONTROLLER_ID
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.evidence.history import Anomaly, Ledger
+from kcluster.evidence.recorder import Recorder
+from kcluster.operations.verbs import ClusterError
+from kcluster.partition.log.log import Log
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.records.records import read_records
+from kcluster.runtime.process import ProcessState
 from tests.property.clients import Asker, Consumer, Producer
 
 TOPIC = "orders"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cluster.broker.versions import listed, served
-from cluster.protocol.apis import APIS, ApiKey, codec
-from cluster.protocol.message_sets import build_message_set
-from cluster.protocol.records import Record
-from cluster.protocol.releases import Release, releases
+from kcluster.broker.versions import listed, served
+from kcluster.protocol.apis import APIS, ApiKey, codec
+from kcluster.protocol.records.message_sets import build_message_set
+from kcluster.protocol.records.records import Record
+from kcluster.protocol.releases import Release, releases
 from tests.broker.simulated import Answer, Simulated
 from tests.property.test_any_request import SEEDS, Plausible
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from cluster.broker.registry import SERVED_APIS
-from cluster.protocol.apis import APIS, ApiKey, codec
-from cluster.protocol.records import Record, build_batch
-from cluster.protocol.schema import Field
+from kcluster.broker.registry import SERVED_APIS
+from kcluster.protocol.apis import APIS, ApiKey, codec
+from kcluster.protocol.codec.schema import Field
+from kcluster.protocol.records.records import Record, build_batch
 from tests.broker.simulated import TOPIC, Answer, Simulated
 from tests.protocol.generated import Generator
 

@@ -8,12 +8,12 @@ import socket
 
 import pytest
 
-from cluster.broker.registry import SERVED_APIS
-from cluster.config.topology import Topology
-from cluster.protocol import messages as m
-from cluster.protocol.apis import APIS, ApiKey
-from cluster.protocol.framing import encode_request_frame
-from cluster.runtime.cluster import Cluster
+from kcluster.broker.registry import SERVED_APIS
+from kcluster.config.topology.model import Topology
+from kcluster.handle.cluster import Cluster
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import APIS, ApiKey
+from kcluster.protocol.framing import encode_request_frame
 from tests.broker.simulated import TOPIC
 from tests.property.test_any_request import Plausible
 

@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cluster.broker import fetching
-from cluster.broker.coordinator.coordinator import offsets_partition
-from cluster.broker.handlers import fetch
-from cluster.broker.node import BrokerNode
-from cluster.checkers.anomalies import find_anomalies
-from cluster.checkers.history import Ledger
-from cluster.checkers.outside import outside_ledger
-from cluster.controller import brokers, elections
-from cluster.partition.producers import ProducerStates
-from cluster.partition.replica import Replica
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.records import Record, build_batch
-from tests.checkers.stage import Stage
+from kcluster.broker import fetching
+from kcluster.broker.coordinator.coordinator import offsets_partition
+from kcluster.broker.handlers import fetch
+from kcluster.broker.node import BrokerNode
+from kcluster.checks.anomalies import find_anomalies
+from kcluster.controller import brokers, elections
+from kcluster.evidence.history import Ledger
+from kcluster.evidence.outside import outside_ledger
+from kcluster.partition.producers import ProducerStates
+from kcluster.partition.replica import Replica
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import Record, build_batch
+from tests.checks.stage import Stage
 from tests.property.clients import Consumer
 from tests.property.storm import Plan, Storm
 

@@ -6,9 +6,9 @@ import math
 from random import Random
 from typing import Any
 
-from cluster.protocol.messages import Message, message_class
-from cluster.protocol.primitives import PACKERS
-from cluster.protocol.schema import Field, MessageSchema, StructSchema, message_schema
+from kcluster.protocol.codec.primitives import PACKERS
+from kcluster.protocol.codec.schema import Field, MessageSchema, StructSchema, message_schema
+from kcluster.protocol.messages import Message, message_class
 
 BITS = {"int8": 7, "int16": 15, "uint16": 16, "int32": 31, "uint32": 32, "int64": 63}
 TEXTS = ("", "orders", "ä€𝄞", "x" * 126, "y" * 127, "z" * 300)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-import cluster.broker.node  # noqa: F401  # registers the handlers
-from cluster.broker.registry import SERVED_APIS
-from cluster.protocol import messages as m
-from cluster.protocol.apis import APIS, ApiKey, codec
-from cluster.protocol.error_answers import ERROR_FIELDS, ErrorAnswers, is_read, topics_named
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.schema import NEVER
+import kcluster.broker.node  # noqa: F401  # registers the handlers
+from kcluster.broker.registry import SERVED_APIS
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import APIS, ApiKey, codec
+from kcluster.protocol.codec.schema import NEVER
+from kcluster.protocol.error_answers import ERROR_FIELDS, ErrorAnswers, is_read, topics_named
+from kcluster.protocol.errors import ErrorCode
 from tests.protocol.generated import Generator
 
 ERROR = ErrorCode.INVALID_REQUEST

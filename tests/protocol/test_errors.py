@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cluster.protocol.errors import ErrorCode, ProtocolError
+from kcluster.protocol.errors import ErrorCode, ProtocolError
 
 INDEFINITE = [
     "UNKNOWN_SERVER_ERROR", "NONE", "NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT",

@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
-from cluster.protocol import messages as m
-from cluster.protocol.apis import APIS, ApiKey, codec
-from cluster.protocol.errors import ErrorCode, ProtocolError
-from cluster.protocol.framing import (
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import APIS, ApiKey, codec
+from kcluster.protocol.errors import ErrorCode, ProtocolError
+from kcluster.protocol.framing import (
     FrameReader,
     decode_request_header,
     decode_response_frame,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.protocol.hash_order import entity_hash, hash_order, string_hash
+from kcluster.protocol.hash_order import entity_hash, hash_order, string_hash
 
 
 def test_string_hash__as_java_has_it() -> None:

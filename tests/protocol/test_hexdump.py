@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cluster.protocol import messages as m
-from cluster.protocol.apis import APIS, ApiKey
-from cluster.protocol.framing import encode_request_frame, encode_response_frame
-from cluster.protocol.hexdump import Dump, dump_frames, split_frames
-from cluster.protocol.records import Record, build_batch
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import APIS, ApiKey
+from kcluster.protocol.framing import encode_request_frame, encode_response_frame
+from kcluster.protocol.hexdump import Dump, dump_frames, split_frames
+from kcluster.protocol.records.records import Record, build_batch
 from tests.protocol.generated import Generator
 
 

@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 
-from cluster.protocol.apis import APIS, TELEMETRY, ApiKey, advertised_versions
-from cluster.protocol.releases import find_release, latest, releases
+from kcluster.protocol.apis import APIS, TELEMETRY, ApiKey, advertised_versions
+from kcluster.protocol.releases import find_release, latest, releases
 
 
 def test_releases__are_in_order_and_end_with_the_latest():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.runs.record import (
+from kcluster.runs.record import (
     AppendRow,
     ContentRow,
     LeaderRow,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.runs.directory import RunError, find_run, read_run, write_run
-from cluster.runs.record import FORMAT, TABLES
+from kcluster.runs.directory import RunError, find_run, read_run, write_run
+from kcluster.runs.record import FORMAT, TABLES
 from tests.runs.stage import unclean_run
 
 

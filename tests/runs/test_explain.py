@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from cluster.cli.explain import command
-from cluster.runs.directory import write_run
-from cluster.runs.explain import drawing, explain, partitions_of, plain
+from kcluster.cli.explain import command
+from kcluster.runs.directory import write_run
+from kcluster.runs.explain import drawing, explain, partitions_of, plain
 from tests.runs.stage import unclean_run
 
 

@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from cluster.runs import page as page_module
-from cluster.runs.directory import write_run
-from cluster.runs.page import SCRIPTS, json_in_html, page_of
-from cluster.runs.record import LeaderRow
-from cluster.runs.timeline import values_of
+from kcluster.runs import page as page_module
+from kcluster.runs.directory import write_run
+from kcluster.runs.page import SCRIPTS, json_in_html, page_of
+from kcluster.runs.record import LeaderRow
+from kcluster.runs.timeline import values_of
 from tests.runs.stage import crowded_run, note, unclean_run
 
 HOSTILE = "</script><script>window.hostile = 1</script><!--<img src=x onerror='hostile=1'>&{{data}}"

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from cluster.runs.page import page_of
-from cluster.runs.record import RunRecord
+from kcluster.runs.page import page_of
+from kcluster.runs.record import RunRecord
 from tests.runs.browser import Browser
 from tests.runs.stage import crowded_run, unclean_run
 

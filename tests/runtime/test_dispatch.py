@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.contract import (
+from kcluster.contract import (
     Effect,
     Event,
     PeerDisconnected,
@@ -20,10 +20,10 @@ from cluster.contract import (
     Stopped,
     Tick,
 )
-from cluster.network.fabric import Fabric
-from cluster.runtime.dispatch import Dispatcher
-from cluster.runtime.links import Links
-from cluster.runtime.process import DeathKind, Process, ProcessState
+from kcluster.network.fabric import Fabric
+from kcluster.operations.links import Links
+from kcluster.runtime.dispatch import Dispatcher
+from kcluster.runtime.process import DeathKind, Process, ProcessState
 
 
 class Echo:

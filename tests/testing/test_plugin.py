@@ -118,7 +118,7 @@ def test_deeds__by_their_names(pytester: pytest.Pytester) -> None:
         pytester,
         """
         import pytest
-        from cluster import ClusterError
+        from kcluster import ClusterError
 
         @pytest.mark.kafka_cluster(topics={"orders": {"assignment": [[1, 2, 3]]}})
         def test_live(kafka_cluster):
@@ -176,7 +176,7 @@ def test_plugin__costs_nothing_where_it_is_not_used(pytester: pytest.Pytester) -
         """
         import sys
         def test_it():
-            assert not {"gevent", "msgspec", "cluster.runtime.cluster"} & set(sys.modules)
+            assert not {"gevent", "msgspec", "kcluster.handle.cluster"} & set(sys.modules)
         """,
     ).assert_outcomes(passed=1)
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cluster.contract import Note, Request
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.trace import kinds
-from cluster.trace.render import (
+from kcluster.contract import Note, Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.trace import kinds
+from kcluster.trace.render import (
     FoldedNotes,
     fold,
     folded_line,

@@ -9,12 +9,12 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from cluster.broker.coordinator import GroupCoordinator
-from cluster.broker.coordinator.group_log import OFFSETS_TOPIC
-from cluster.broker.registry import PARKED, SERVED_APIS
-from cluster.config.definitions import BrokerConfig, TopicConfig
-from cluster.contract import NoteId, Request
-from cluster.controller.metadata import (
+from kcluster.broker.coordinator import GroupCoordinator
+from kcluster.broker.coordinator.group_log import OFFSETS_TOPIC
+from kcluster.broker.registry import PARKED, SERVED_APIS
+from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
+from kcluster.contract import NoteId, Request
+from kcluster.metadata.image import (
     BrokerRegistration,
     MetadataImage,
     PartitionRecord,
@@ -22,18 +22,18 @@ from cluster.controller.metadata import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from cluster.partition.log import Log
-from cluster.protocol import messages as m
-from cluster.protocol.apis import APIS, VERSIONS, ApiKey, codec
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.records import parse_batches
-from cluster.protocol.releases import latest
-from cluster.timers import Timers
+from kcluster.partition.log.log import Log
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import APIS, VERSIONS, ApiKey, codec
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import parse_batches
+from kcluster.protocol.releases import latest
+from kcluster.timers import Timers
 
-import cluster.broker.handlers.find_coordinator  # isort: skip
-import cluster.broker.handlers.group_offsets  # isort: skip
-import cluster.broker.handlers.groups  # isort: skip
-import cluster.broker.handlers.offset_fetch  # noqa: F401  # isort: skip
+import kcluster.broker.handlers.find_coordinator  # isort: skip
+import kcluster.broker.handlers.group_offsets  # isort: skip
+import kcluster.broker.handlers.groups  # isort: skip
+import kcluster.broker.handlers.offset_fetch  # noqa: F401  # isort: skip
 
 BROKER_ID = 1
 PARTITIONS = 4

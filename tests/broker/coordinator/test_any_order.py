@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cluster.broker.coordinator.group_state import TRANSITIONS, Group, GroupState
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
+from kcluster.broker.coordinator.group_state import TRANSITIONS, Group, GroupState
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.stand_in import (
     PARTITIONS,
     Consumer,

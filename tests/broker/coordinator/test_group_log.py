@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.broker.coordinator.group_log import (
+from kcluster.broker.coordinator.group_log import (
     CommittedOffset,
     GroupRecord,
     LogRecord,
@@ -14,8 +14,8 @@ from cluster.broker.coordinator.group_log import (
     group_record,
     restore_group,
 )
-from cluster.broker.coordinator.group_state import Group, Member
-from cluster.protocol.records import Record, build_batch, parse_batches, read_records
+from kcluster.broker.coordinator.group_state import Group, Member
+from kcluster.protocol.records.records import Record, build_batch, parse_batches, read_records
 from tests.broker.coordinator.stand_in import subscription
 
 SEEN = {

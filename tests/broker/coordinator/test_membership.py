@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.stand_in import (
     Consumer,
     fresh_broker,

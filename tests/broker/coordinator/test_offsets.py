@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cluster.broker.coordinator.coordinator import java_string_hash
-from cluster.contract import Request
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
+from kcluster.broker.coordinator.coordinator import java_string_hash
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.stand_in import (
     Consumer,
     StandInBroker,

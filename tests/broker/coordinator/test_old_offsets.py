@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.releases import releases
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.releases import releases
 from tests.broker.coordinator.stand_in import (
     Consumer,
     StandInBroker,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.broker.coordinator.group_log import OFFSETS_TOPIC
-from cluster.config.topology import Topology
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.runtime.clients import ClientWire
-from cluster.runtime.virtual import VirtualDriver
+from kcluster.broker.coordinator.group_log import OFFSETS_TOPIC
+from kcluster.config.topology.model import Topology
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.drivers.wires.virtual import ClientWire
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.stand_in import commit_request, subscription
 
 TOPOLOGY = """

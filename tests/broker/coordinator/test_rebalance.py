@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.protocol.errors import ErrorCode
+from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.stand_in import Consumer, fresh_broker, settle
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.records import Record, build_batch
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import Record, build_batch
 
 from .one_broker import OneBroker, broker_records, topic_id, topic_records
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from cluster.broker.node import BrokerNode
-from cluster.config.definitions import BrokerConfig
-from cluster.contract import CONTROLLER_ID, PeerResponse, Reply, Request, Send, Tick
-from cluster.controller.metadata import (
+from kcluster.broker.node import BrokerNode
+from kcluster.config.kafka.definitions import BrokerConfig
+from kcluster.contract import CONTROLLER_ID, PeerResponse, Reply, Request, Send, Tick
+from kcluster.metadata.image import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
     BrokerRegistration,
@@ -20,8 +20,8 @@ from cluster.controller.metadata import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from cluster.partition.disk import Disk
-from cluster.protocol.apis import ApiKey, codec
+from kcluster.partition.disk import Disk
+from kcluster.protocol.apis import ApiKey, codec
 
 CLUSTER_ID = "kcluster-test-cluster1"
 

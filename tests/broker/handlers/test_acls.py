@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cluster.contract import CloseConnection, Request
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
+from kcluster.contract import CloseConnection, Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 
 from .one_broker import OneBroker, broker_records
 

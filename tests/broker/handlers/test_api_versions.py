@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.broker.handlers.api_versions import build_api_versions, too_new
-from cluster.broker.registry import SERVED_APIS
-from cluster.protocol import messages as m
-from cluster.protocol.apis import VERSIONS, ApiKey
-from cluster.protocol.errors import ErrorCode
+from kcluster.broker.handlers.api_versions import build_api_versions, too_new
+from kcluster.broker.registry import SERVED_APIS
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import VERSIONS, ApiKey
+from kcluster.protocol.errors import ErrorCode
 from tests.broker.handlers.one_broker import OneBroker, broker_records
 
 REAL_4_3_1 = {

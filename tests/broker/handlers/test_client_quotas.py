@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.controller.metadata import ClientQuotaRecord, MetadataRecord
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
+from kcluster.metadata.image import ClientQuotaRecord, MetadataRecord
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 
 from .one_broker import OneBroker, broker_records
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cluster.controller.metadata import ConfigRecord
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
+from kcluster.metadata.image import ConfigRecord
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_records
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.config.catalog import broker_catalog, internal_configs
-from cluster.config.definitions import TOPIC_CONFIGS
-from cluster.controller.metadata import ConfigRecord
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
+from kcluster.config.kafka.catalog import broker_catalog, internal_configs
+from kcluster.config.kafka.definitions import TOPIC_CONFIGS
+from kcluster.metadata.image import ConfigRecord
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 from tests.broker.handlers.one_broker import (
     OneBroker,
     broker_config,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.broker.handlers.describe_topic_partitions import build_describe_topic_partitions
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
+from kcluster.broker.handlers.describe_topic_partitions import build_describe_topic_partitions
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 from tests.broker.handlers.one_broker import OneBroker, broker_records, image_of, topic_records
 
 IMAGE = image_of(

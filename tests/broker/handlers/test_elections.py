@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 from tests.broker.handlers.one_broker import OneBroker, broker_records
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cluster.contract import ConnectionClosed
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
+from kcluster.contract import ConnectionClosed
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 
 from .data_plane import TOPIC, batch, fetch, fetch_body, leader, produce, produce_body, told, wanted
 from .one_broker import OneBroker, broker_records, topic_id, topic_records

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.protocol import messages as m
-from cluster.protocol.errors import ErrorCode
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.stand_in import StandInBroker, fresh_broker
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.broker.handlers.metadata import (
+from kcluster.broker.handlers.metadata import (
     ALL_CLUSTER_OPERATIONS,
     ALL_TOPIC_OPERATIONS,
     build_metadata,
 )
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 from tests.broker.handlers.one_broker import (
     CLUSTER_ID,
     OneBroker,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.records import Record, build_batch
-from cluster.protocol.releases import releases
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import Record, build_batch
+from kcluster.protocol.releases import releases
 from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_config, topic_records
 
 LATEST, EARLIEST = -1, -2

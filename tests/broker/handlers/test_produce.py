@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cluster.contract import CloseConnection, Reply, Request
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.records import read_records
+from kcluster.contract import CloseConnection, Reply, Request
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import read_records
 
 from .data_plane import TOPIC, batch, fetch, leader, produce, produce_body, wanted
 from .one_broker import OneBroker, broker_records, topic_config, topic_records

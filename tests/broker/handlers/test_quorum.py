@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cluster.protocol import messages as m
-from cluster.protocol.apis import VERSIONS, ApiKey
-from cluster.protocol.errors import ErrorCode
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import VERSIONS, ApiKey
+from kcluster.protocol.errors import ErrorCode
 from tests.broker.simulated import CONTROLLER, Simulated
 
 from .one_broker import OneBroker, broker_records

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cluster.controller.metadata import MetadataRecord, UserScramCredentialRecord
-from cluster.protocol import messages as m
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
+from kcluster.metadata.image import MetadataRecord, UserScramCredentialRecord
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 
 from .one_broker import OneBroker, broker_records
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from cluster.contract import ConnectionClosed, Note, Request
-from cluster.controller.metadata import ConfigRecord, MetadataRecord
-from cluster.protocol import messages as m
-from cluster.protocol.apis import TELEMETRY, ApiKey
-from cluster.protocol.compression import compress
-from cluster.protocol.errors import ErrorCode
-from cluster.trace import kinds
+from kcluster.contract import ConnectionClosed, Note, Request
+from kcluster.metadata.image import ConfigRecord, MetadataRecord
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import TELEMETRY, ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.compression import compress
+from kcluster.trace import kinds
 from tests.broker.handlers.one_broker import OneBroker, broker_records
 
 METRICS = 16

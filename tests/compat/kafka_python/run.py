@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cluster.config.topology import Topology
-from cluster.runtime.cluster import Cluster
+from kcluster.config.topology.model import Topology
+from kcluster.handle.cluster import Cluster
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[2]

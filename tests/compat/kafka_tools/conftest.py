@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import Cluster, Topology
+from kcluster import Cluster, Topology
 
 ROOT = Path(__file__).parents[3]
 LIBS = Path(os.environ.get("KCLUSTER_KAFKA_LIBS") or ROOT / "build" / "kafka-libs")

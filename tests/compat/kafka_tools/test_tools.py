@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import Cluster
+from kcluster import Cluster
 from tests.compat.kafka_tools.conftest import Tool
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow, pytest.mark.timeout_s(120)]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from cluster.pipeline.sweep.grid import Grid, load_grid
-from cluster.pipeline.sweep.job import sweep
-from cluster.pipeline.sweep.summary import Summed, summarize
+from kcluster.pipeline.sweep.grid import Grid, load_grid
+from kcluster.pipeline.sweep.job import sweep
+from kcluster.pipeline.sweep.summary import Summed, summarize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

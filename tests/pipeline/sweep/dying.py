@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cluster.pipeline.sweep.columns import Cell
-    from cluster.pipeline.sweep.runs import RunRow
+    from kcluster.pipeline.sweep.columns import Cell
+    from kcluster.pipeline.sweep.runs import RunRow
 
     Play = Callable[[Cell, int], RunRow]
 
@@ -30,11 +30,11 @@ def noting(log: str, kills: dict[int, str], driver: int = 0) -> Play:
         import threading
         from pathlib import Path
 
-        import cluster
-        from cluster.pipeline.sweep.runs import play as real
+        import kcluster
+        from kcluster.pipeline.sweep.runs import play as real
 
         with open(log, "a", encoding="utf-8") as opened:
-            opened.write(f"{seed} {cell.key} {os.getpid()} {cluster.__file__}\n")
+            opened.write(f"{seed} {cell.key} {os.getpid()} {kcluster.__file__}\n")
         whom, mark = kills.get(seed, ""), Path(f"{log}.{seed}")
         if whom and not mark.exists():
             mark.touch()
@@ -60,9 +60,9 @@ def noting(log: str, kills: dict[int, str], driver: int = 0) -> Play:
 
 def main(grid: str, out: str, log: str, master: str, kills: str) -> None:
     """A driver that is killed in the midst of its sweep."""
-    from cluster.pipeline.session import open_session
-    from cluster.pipeline.sweep.grid import load_grid
-    from cluster.pipeline.sweep.job import sweep
+    from kcluster.pipeline.session import open_session
+    from kcluster.pipeline.sweep.grid import load_grid
+    from kcluster.pipeline.sweep.job import sweep
 
     small = {
         "spark.driver.memory": "512m", "spark.executor.memory": "512m",

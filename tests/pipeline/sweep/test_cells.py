@@ -10,20 +10,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster.pipeline.sweep.cells import Failure, failures_of, scenario_of, text_of
-from cluster.pipeline.sweep.columns import Cell, Faults
-from cluster.pipeline.sweep.grid import parse_grid
-from cluster.pipeline.sweep.runs import RunRow, play
-from cluster.scenario.model import Scenario
-from cluster.scenario.running import run_scenario
+from kcluster.pipeline.sweep.cells import Failure, failures_of, scenario_of, text_of
+from kcluster.pipeline.sweep.columns import Cell, Faults
+from kcluster.pipeline.sweep.grid import parse_grid
+from kcluster.pipeline.sweep.runs import RunRow, play
+from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.play.running import run_scenario
 
 SHORT = {"duration_ms": 6_000, "failures": 1, "repair_ms": 1_000, "consumers": 0}
 KILLS = '{"every": "1s..2s", "kinds": [{"kill": "any broker"}]}'
 
 AGAIN = """
 import sys, msgspec
-from cluster.pipeline.sweep.columns import Cell
-from cluster.pipeline.sweep.runs import play
+from kcluster.pipeline.sweep.columns import Cell
+from kcluster.pipeline.sweep.runs import play
 row = play(msgspec.json.decode(sys.argv[1], type=Cell), 7)
 print(msgspec.json.encode(msgspec.structs.replace(row, wall_ms=0.0)).decode())
 """

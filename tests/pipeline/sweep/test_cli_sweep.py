@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner, Result
 
-from cluster.cli.pipeline import command as pipeline
-from cluster.cli.pipeline_sweep import _rate
-from cluster.pipeline.sweep.columns import Cell
+from kcluster.cli.pipeline import command as pipeline
+from kcluster.cli.pipeline_sweep import _rate
+from kcluster.pipeline.sweep.columns import Cell
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,8 +94,8 @@ def test_cli_sweep__a_replay_is_told_as_a_scenario_that_runs_by_itself(
     assert told.exit_code == 0
     file = tmp_path / "again.yaml"
     file.write_text(told.stdout)
-    from cluster.scenario.model import Scenario
-    from cluster.scenario.running import run_scenario
+    from kcluster.scenario.language.model import Scenario
+    from kcluster.scenario.play.running import run_scenario
 
     scenario = Scenario.parse(told.stdout, str(file))
     assert scenario.seed == 3

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from cluster.pipeline.sweep.columns import Cell
-from cluster.pipeline.sweep.estimates import clopper_pearson
-from cluster.pipeline.sweep.runs import RunRow, play
+from kcluster.pipeline.sweep.columns import Cell
+from kcluster.pipeline.sweep.estimates import clopper_pearson
+from kcluster.pipeline.sweep.runs import RunRow, play
 
 TIMES = int(os.environ.get("KCLUSTER_CLOSED_FORM", "1"))
 pytestmark = pytest.mark.timeout_s(60 * TIMES)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from cluster.pipeline.sweep.estimates import (
+from kcluster.pipeline.sweep.estimates import (
     MS_A_YEAR,
     a_year,
     clopper_pearson,
@@ -74,7 +74,7 @@ def test_estimates__a_year_has_the_failures_of_its_brokers() -> None:
 
 def test_estimates__scipy_is_imported_when_it_is_needed() -> None:
     code = (
-        "import sys, cluster.cli.pipeline_sweep, cluster.pipeline.sweep.report;"
+        "import sys, kcluster.cli.pipeline_sweep, kcluster.pipeline.sweep.report;"
         "sys.exit(any(name in sys.modules for name in ('scipy', 'matplotlib', 'pyspark')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from cluster.pipeline.sweep.grid import load_grid
-from cluster.pipeline.sweep.runs import play
+from kcluster.pipeline.sweep.grid import load_grid
+from kcluster.pipeline.sweep.runs import play
 
 GRIDS = sorted((Path(__file__).parents[3] / "scenarios/sweeps").glob("*.yaml"))
 

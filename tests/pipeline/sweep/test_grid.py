@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.pipeline.sweep.columns import Cell
-from cluster.pipeline.sweep.grid import Grid, GridError, load_grid, parse_grid, with_seeds
+from kcluster.pipeline.sweep.columns import Cell
+from kcluster.pipeline.sweep.grid import Grid, GridError, load_grid, parse_grid, with_seeds
 
 GRID = """
 name: durability

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cluster.cli.pipeline_sweep import tell_errors
-from cluster.pipeline.session import ARCHIVE
-from cluster.pipeline.sweep.columns import Cell
-from cluster.pipeline.sweep.grid import Grid, parse_grid, with_seeds
-from cluster.pipeline.sweep.job import (
+from kcluster.cli.pipeline_sweep import tell_errors
+from kcluster.pipeline.session import ARCHIVE
+from kcluster.pipeline.sweep.columns import Cell
+from kcluster.pipeline.sweep.grid import Grid, parse_grid, with_seeds
+from kcluster.pipeline.sweep.job import (
     SweepError,
     cost_of,
     done_runs,
@@ -30,8 +30,8 @@ from cluster.pipeline.sweep.job import (
     table_of,
     tasks_of,
 )
-from cluster.pipeline.sweep.runs import RunRow, play
-from cluster.pipeline.sweep.summary import summarize
+from kcluster.pipeline.sweep.runs import RunRow, play
+from kcluster.pipeline.sweep.summary import summarize
 from tests.pipeline.sweep import dying
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cluster.pipeline.sweep.grid import Grid, parse_grid
-from cluster.pipeline.sweep.plots import heat_map, in_words, loss_words, trade_off, write_plots
-from cluster.pipeline.sweep.summary import Summed
+from kcluster.pipeline.sweep.grid import Grid, parse_grid
+from kcluster.pipeline.sweep.plots import heat_map, in_words, loss_words, trade_off, write_plots
+from kcluster.pipeline.sweep.summary import Summed
 
 pytest.importorskip("matplotlib", reason="pip install 'kcluster[plots]'")
 

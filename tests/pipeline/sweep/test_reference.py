@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.pipeline.sweep.estimates import MS_A_YEAR
-from cluster.pipeline.sweep.figures import figures_of
+from kcluster.pipeline.sweep.estimates import MS_A_YEAR
+from kcluster.pipeline.sweep.figures import figures_of
 
 if TYPE_CHECKING:
     from tests.pipeline.sweep.conftest import Swept

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from cluster.cli.pipeline import command as pipeline
-from cluster.pipeline.sweep.estimates import MS_A_YEAR
-from cluster.pipeline.sweep.figures import figures_of
-from cluster.pipeline.sweep.report import comparison, span, write_report
-from cluster.pipeline.sweep.summary import losses_of, pair_of
-from cluster.scenario.model import Scenario
+from kcluster.cli.pipeline import command as pipeline
+from kcluster.pipeline.sweep.estimates import MS_A_YEAR
+from kcluster.pipeline.sweep.figures import figures_of
+from kcluster.pipeline.sweep.report import comparison, span, write_report
+from kcluster.pipeline.sweep.summary import losses_of, pair_of
+from kcluster.scenario.language.model import Scenario
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

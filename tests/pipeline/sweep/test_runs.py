@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.pipeline.sweep.columns import Cell
-from cluster.pipeline.sweep.runs import ERROR, FORMAT, SCHEMA, RunRow, play
-from cluster.pipeline.sweep.worker import is_set, row_of, rows_of, set_bit
+from kcluster.pipeline.sweep.columns import Cell
+from kcluster.pipeline.sweep.runs import ERROR, FORMAT, SCHEMA, RunRow, play
+from kcluster.pipeline.sweep.worker import is_set, row_of, rows_of, set_bit
 
 
 def test_runs__a_row_has_the_columns_of_the_table() -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import structs
 
-from cluster.pipeline.sweep.estimates import MS_A_YEAR, clopper_pearson
-from cluster.pipeline.sweep.grid import with_seeds
-from cluster.pipeline.sweep.runs import RunRow, play
-from cluster.pipeline.sweep.summary import Summed, losses_of, pair_of, summarize
+from kcluster.pipeline.sweep.estimates import MS_A_YEAR, clopper_pearson
+from kcluster.pipeline.sweep.grid import with_seeds
+from kcluster.pipeline.sweep.runs import RunRow, play
+from kcluster.pipeline.sweep.summary import Summed, losses_of, pair_of, summarize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,61 @@
+"""kcluster: a Kafka cluster of several brokers, with real replication, in one Python process.
+
+Owns: the public names.  Never: imports anything before it is asked for, or patches anything.
+
+    from kcluster import Cluster, Topology
+
+    with Cluster(Topology.of(brokers=3, topics={"orders": {"partitions": 6}})) as c:
+        print(c.bootstrap)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kcluster.config.topology.model import Topology, TopologyError
+    from kcluster.faults.rules import Rule, RuleError, rule
+    from kcluster.handle.cluster import Cluster
+    from kcluster.operations.verbs import ClusterError
+    from kcluster.scenario.play.deeds import do
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Cluster", "ClusterError", "Rule", "RuleError", "Topology", "TopologyError", "__version__",
+    "build", "do", "rule",
+]  # fmt: skip
+
+_HOMES: Final = {
+    "Cluster": "kcluster.handle.cluster",
+    "ClusterError": "kcluster.operations.verbs",
+    "Rule": "kcluster.faults.rules",
+    "RuleError": "kcluster.faults.rules",
+    "do": "kcluster.scenario.play.deeds",
+    "Topology": "kcluster.config.topology.model",
+    "TopologyError": "kcluster.config.topology.model",
+    "rule": "kcluster.faults.rules",
+}
+
+
+def build() -> str:
+    """Which build this is: `compiled` (its hot modules are a C extension), or `pure Python`."""
+    spec = find_spec("kcluster.contract")
+    assert spec is not None
+    return "pure Python" if (spec.origin or "").endswith(".py") else "compiled"
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: `import kcluster` itself costs nothing."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'cluster' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,129 @@
+"""Appends that wait for acks=all: a producer's, and those of the broker itself.
+
+Owns: the parked append and when it is answered.  Never: appends but through `Replica`, decides what
+is committed (partition/replica.py).  Kafka: ReplicaManager.appendRecords, DelayedProduce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, final
+
+from kcluster.broker.purgatory import DelayedOperation
+from kcluster.partition.replica import Replica
+from kcluster.protocol.errors import NONE, ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+ACKS_ALL: Final = -1
+
+
+@final
+class AckWait:
+    """One partition's part of a delayed append: until all before `required_offset` is committed.
+
+    `answer`: the part of the response that an error goes into; None where nobody gets one.
+    """
+
+    __slots__ = ("answer", "delayed", "is_done", "required_offset")
+
+    def __init__(self, delayed: DelayedAppend, required_offset: int, answer: Any) -> None:
+        self.delayed = delayed
+        self.required_offset = required_offset
+        self.answer = answer
+        self.is_done = False
+
+
+class DelayedAppend(DelayedOperation):
+    """Appends to one or more partitions, waiting until all are committed or have failed."""
+
+    __slots__ = ("_left", "_waits")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waits: list[AckWait] = []
+        self._left = 0
+
+    def on_failed(self, answer: Any, error: ErrorCode) -> None:
+        """One partition's append did not end in NONE."""
+        raise AssertionError("a subclass says whom it tells")
+
+    def on_done(self, now_ms: int) -> None:
+        """All partitions are committed or have failed."""
+        raise AssertionError("a subclass says what it answers")
+
+    def wait_for(self, replica: Replica, required_offset: int, answer: Any) -> None:
+        """Wait until all before `required_offset` is committed in `replica`."""
+        wait = AckWait(self, required_offset, answer)
+        self._waits.append(wait)
+        self._left += 1
+        waiting: list[AckWait] = replica.acks_waiting
+        if waiting and waiting[-1].required_offset > required_offset:
+            # Only a duplicate's first answer can be this: it asks for an offset of the past.
+            after = (
+                i for i, entry in enumerate(waiting) if entry.required_offset > required_offset
+            )
+            waiting.insert(next(after), wait)
+        else:
+            waiting.append(wait)
+
+    def on_partition_done(self, wait: AckWait, error: ErrorCode, now_ms: int) -> None:
+        """What `wait` waits for is committed, or never will be."""
+        if self.done or wait.is_done:
+            return
+        wait.is_done = True
+        if error:
+            self.on_failed(wait.answer, error)
+        self._left -= 1
+        if not self._left:
+            self._finish(now_ms)
+
+    def expire(self, now_ms: int) -> None:
+        """Time is up: appended, but not known to be committed."""
+        for wait in self._waits:
+            if not wait.is_done:
+                self.on_failed(wait.answer, ErrorCode.REQUEST_TIMED_OUT)
+        self._finish(now_ms)
+
+    def _finish(self, now_ms: int) -> None:
+        self.done = True
+        self._waits = []  # they know this object: nothing is left for the garbage collector
+        self.on_done(now_ms)
+
+
+@final
+class InternalAppend(DelayedAppend):
+    """One append of the broker itself; `on_committed(error, now_ms)` is called once."""
+
+    __slots__ = ("_error", "_on_committed")
+
+    def __init__(self, on_committed: Callable[[ErrorCode, int], None]) -> None:
+        super().__init__()
+        self._on_committed = on_committed
+        self._error = NONE
+
+    def on_failed(self, answer: Any, error: ErrorCode) -> None:
+        self._error = error
+
+    def on_done(self, now_ms: int) -> None:
+        self._on_committed(self._error, now_ms)
+
+
+def append_internal(
+    broker: BrokerNode, topic: str, partition: int, records: bytearray,
+    on_committed: Callable[[ErrorCode, int], None], now_ms: int,
+) -> None:  # fmt: skip
+    """Append as the broker itself, with acks=all and offsets.commit.timeout.ms."""
+    replica = broker.leader_replica(topic, partition)
+    if isinstance(replica, ErrorCode):
+        on_committed(replica, now_ms)
+        return
+    appended = replica.append_as_leader(memoryview(records), ACKS_ALL, now_ms)
+    if appended.error:
+        on_committed(appended.error, now_ms)
+        return
+    broker.replicas.moved[replica] = None
+    delayed = InternalAppend(on_committed)
+    delayed.wait_for(replica, appended.last_offset + 1, None)
+    broker.purgatory.park(delayed, broker.config.offsets_commit_timeout_ms, now_ms)

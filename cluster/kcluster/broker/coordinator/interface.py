@@ -1,0 +1,58 @@
+"""What the coordinator uses of the broker it runs in, and nothing else.
+
+Owns: `CoordinatorBroker`.  Never: any behaviour; cluster/kcluster/broker/node.py has it.
+Kafka: PartitionWriter, CoordinatorTimer, AutoTopicCreationManager as GroupCoordinatorService sees
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from kcluster.config.kafka.definitions import BrokerConfig
+    from kcluster.contract import NoteId, Request, Rng
+    from kcluster.metadata.image import MetadataImage
+    from kcluster.partition.replica import Replica
+    from kcluster.protocol.errors import ErrorCode
+    from kcluster.timers import Timers
+
+Committed = Callable[["ErrorCode", int], None]
+"""(error, now_ms): NONE when the records are on all in-sync replicas."""
+
+
+class CoordinatorBroker(Protocol):
+    """The part of BrokerNode that groups need."""
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def image(self) -> MetadataImage: ...
+    @property
+    def rng(self) -> Rng: ...
+    @property
+    def timers(self) -> Timers: ...
+
+    def reply(self, request: Request, body: Any) -> None:
+        """Answer a request that was parked."""
+
+    def note(
+        self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
+    ) -> NoteId: ...
+
+    def ask_controller(
+        self, body: Any, on_answer: Callable[[Any, int], None], timeout_ms: int, now_ms: int
+    ) -> None:
+        """`on_answer(body | None, now_ms)`: None when no answer came in time."""
+
+    def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode: ...
+
+    def append_internal(
+        self, topic: str, partition: int, records: bytearray, on_committed: Committed, now_ms: int
+    ) -> None:
+        """Append with acks=all to a partition that this broker leads.  `on_committed` is called
+        once, maybe before this returns; with REQUEST_TIMED_OUT after offsets.commit.timeout.ms,
+        when the records are in the log but not known to be committed."""

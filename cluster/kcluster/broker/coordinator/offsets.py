@@ -1,0 +1,105 @@
+"""Committed offsets of the groups of one __consumer_offsets partition.
+
+Owns: the offsets, and which of them have expired.  Never: writes the log (shard.py does, and calls
+`apply` when a record is committed), knows members.
+Kafka: OffsetMetadataManager, OffsetExpirationCondition; KIP-211 (when offsets expire).
+
+What has been written but is not yet on all in-sync replicas is not in here, so a reader never sees
+an offset that a failover could take back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.group_log import NO_EXPIRY, CommittedOffset, OffsetRecord
+from kcluster.broker.coordinator.group_state import Group, GroupState
+
+MINUTE_MS: Final = 60_000
+
+TopicOffsets = dict[int, CommittedOffset]
+
+
+class OffsetStore(Struct):
+    """By group, topic, partition; in order of first commit."""
+
+    by_group: dict[str, dict[str, TopicOffsets]] = {}
+
+    def apply(self, record: OffsetRecord) -> None:
+        """`record` is committed: remember or forget the offset."""
+        topics = self.by_group.setdefault(record.group_id, {})
+        partitions = topics.setdefault(record.topic, {})
+        if record.committed is None:
+            partitions.pop(record.partition, None)
+        else:
+            partitions[record.partition] = record.committed
+        if not partitions:
+            del topics[record.topic]
+        if not topics:
+            del self.by_group[record.group_id]
+
+    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+        return self.by_group.get(group_id, {}).get(topic, {}).get(partition)
+
+    def topics_of(self, group_id: str) -> dict[str, TopicOffsets]:
+        return self.by_group.get(group_id, {})
+
+    def tombstones(self, group_id: str) -> Iterator[OffsetRecord]:
+        """To delete every offset of a group."""
+        for topic, partitions in self.topics_of(group_id).items():
+            for partition in partitions:
+                yield OffsetRecord(group_id, topic, partition, None)
+
+    def tombstones_of_topic(self, topic: str) -> Iterator[OffsetRecord]:
+        """To delete every group's offsets of a topic that is gone."""
+        for group_id, topics in self.by_group.items():
+            for partition in topics.get(topic, {}):
+                yield OffsetRecord(group_id, topic, partition, None)
+
+    def expired(
+        self, group: Group, now_ms: int, retention_ms: int
+    ) -> tuple[list[OffsetRecord], bool]:
+        """(tombstones of the group's expired offsets, whether no offset is left after them).
+
+        Offsets of a group with members wait; only those of topics that a stable consumer group has
+        left behind expire.  In an empty group the clock starts when the last member left; in a
+        group that never had members, at the commit.
+        """
+        topics = self.topics_of(group.group_id)
+        if not topics:
+            return [], True
+        tombstones: list[OffsetRecord] = []
+        all_expired = True
+        for topic, partitions in topics.items():
+            for partition, committed in partitions.items():
+                since_ms = _retention_starts_ms(group, committed)
+                if (
+                    since_ms is None
+                    or group.is_subscribed_to(topic)
+                    or not _is_expired(committed, since_ms, now_ms, retention_ms)
+                ):
+                    all_expired = False
+                else:
+                    tombstones.append(OffsetRecord(group.group_id, topic, partition, None))
+        return tombstones, all_expired
+
+
+def _retention_starts_ms(group: Group, committed: CommittedOffset) -> int | None:
+    """None: not while things are as they are."""
+    if group.protocol_type is None:
+        return committed.commit_timestamp_ms
+    if group.state is GroupState.EMPTY:
+        since_ms = group.state_since_ms
+        return committed.commit_timestamp_ms if since_ms < 0 else since_ms
+    if group.state is GroupState.STABLE and group.subscribed_topics is not None:
+        return committed.commit_timestamp_ms
+    return None
+
+
+def _is_expired(committed: CommittedOffset, since_ms: int, now_ms: int, retention_ms: int) -> bool:
+    if committed.expire_timestamp_ms != NO_EXPIRY:
+        return now_ms >= committed.expire_timestamp_ms
+    return now_ms - since_ms >= retention_ms

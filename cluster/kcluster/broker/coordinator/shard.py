@@ -1,0 +1,227 @@
+"""The groups and offsets of one __consumer_offsets partition that this broker leads.
+
+Owns: writing records and applying them when committed, loading on election, letting go on
+resignation.  Never: decides about members (membership.py, rebalance.py) or what an offset is worth
+(offsets.py).
+Kafka: CoordinatorRuntime's context of one partition, GroupCoordinatorShard, CoordinatorLoader.
+
+Writes take effect in the order in which they were appended.  A write that is given up on
+(offsets.commit.timeout.ms) is still in the log: it stays in line, and takes effect when the high
+watermark has passed it after all, as it would for whoever loads the log.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.group_log import (
+    OFFSETS_TOPIC,
+    GroupRecord,
+    LogRecord,
+    OffsetRecord,
+    decode_batches,
+    encode_records,
+    restore_group,
+)
+from kcluster.broker.coordinator.group_state import Group
+from kcluster.broker.coordinator.interface import CoordinatorBroker
+from kcluster.broker.coordinator.offsets import MINUTE_MS, OffsetStore
+from kcluster.protocol.errors import ErrorCode
+
+LOAD_BYTES: Final = 5 * 1024 * 1024
+"""offsets.load.buffer.size: read at most so much of the log at a time."""
+
+Settled = Callable[[ErrorCode, int], None]
+"""(error as a client of the coordinator should see it, now_ms)."""
+
+_MAY_BE_IN_LOG: Final = (
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+)
+
+_ANSWERS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""An append's error -> what the group's client is told.  Kafka:
+CoordinatorOperationExceptionHelper."""
+
+
+class _Write(Struct):
+    sequence: int
+    records: list[LogRecord]
+    on_settled: Settled | None
+    """None once it has been called."""
+    waiters: list[Settled]
+    """To be called when this write and all before it are settled."""
+    end_offset: int = -1
+    """Log end offset behind it; -1 when it has not been appended."""
+
+
+class GroupShard:
+    """One partition's coordinator.  `groups` are in order of their creation."""
+
+    def __init__(self, broker: CoordinatorBroker, partition: int) -> None:
+        self.broker = broker
+        self.partition = partition
+        self.groups: dict[str, Group] = {}
+        self.offsets = OffsetStore()
+        self.active = True
+        self._writes: deque[_Write] = deque()
+        self.writes = 0
+        """How many there have been."""
+        self._loaded_end_offset = 0
+
+    # ---------------------------------------------------------------------- writing
+
+    def write(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> None:
+        """Append `records` in one batch; `on_settled` when they are committed, or cannot be."""
+        self.writes += 1
+        write = _Write(self.writes, list(records), on_settled, [])
+        self._writes.append(write)
+        self.broker.append_internal(
+            OFFSETS_TOPIC,
+            self.partition,
+            encode_records(write.records, now_ms),
+            lambda error, at_ms: self._on_append(write, error, at_ms),
+            now_ms,
+        )
+        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        if not isinstance(replica, ErrorCode):
+            write.end_offset = replica.log.log_end_offset
+
+    def after_writes(self, on_settled: Settled, now_ms: int) -> None:
+        """Call back when everything written so far is committed; at once if it is."""
+        self.catch_up(now_ms)
+        if not self._writes:
+            on_settled(ErrorCode.NONE, now_ms)
+        elif self._writes[-1].on_settled is None:
+            # Given up on, so nobody will tell when it is committed.
+            on_settled(ErrorCode.COORDINATOR_NOT_AVAILABLE, now_ms)
+        else:
+            self._writes[-1].waiters.append(on_settled)
+
+    def catch_up(self, now_ms: int) -> None:
+        """Let writes that were given up on take effect if they have been committed since."""
+        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        if isinstance(replica, ErrorCode):
+            return
+        while self._writes:
+            first = self._writes[0]
+            if first.on_settled is not None or first.end_offset > replica.high_watermark:
+                return
+            self._take_effect(self._writes.popleft(), now_ms)
+
+    def _on_append(self, write: _Write, error: ErrorCode, now_ms: int) -> None:
+        if not self.active:
+            return
+        if error == ErrorCode.NONE:
+            while self._writes and self._writes[0].sequence <= write.sequence:
+                self._take_effect(self._writes.popleft(), now_ms)
+            return
+        if error not in _MAY_BE_IN_LOG:
+            self._writes = deque(other for other in self._writes if other is not write)
+        self._settle(write, _ANSWERS.get(error, error), now_ms)
+
+    def _take_effect(self, write: _Write, now_ms: int) -> None:
+        for record in write.records:
+            if isinstance(record, OffsetRecord):
+                self._apply_offset(record)
+        self._settle(write, ErrorCode.NONE, now_ms)
+
+    def _settle(self, write: _Write, error: ErrorCode, now_ms: int) -> None:
+        on_settled, write.on_settled = write.on_settled, None
+        waiters, write.waiters = write.waiters, []
+        if on_settled is not None:
+            on_settled(error, now_ms)
+        for waiter in waiters:
+            waiter(error, now_ms)
+
+    def _apply_offset(self, record: OffsetRecord) -> None:
+        if record.committed is not None and record.group_id not in self.groups:
+            # A group that nobody joined: offsets of an admin or of assigned partitions.
+            self.groups[record.group_id] = Group(record.group_id)
+        self.offsets.apply(record)
+
+    # --------------------------------------------------------------------- lifecycle
+
+    def load(self) -> None:
+        """Rebuild groups and offsets from the partition's log."""
+        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        assert not isinstance(replica, ErrorCode), replica
+        log = replica.log
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            batches = log.read(offset, LOAD_BYTES, log.log_end_offset, True)
+            if not batches:
+                break
+            for record in decode_batches(batches):
+                self._replay(record)
+            offset = batches[-1].last_offset + 1
+        self._loaded_end_offset = log.log_end_offset
+
+    def check_loaded(self) -> ErrorCode:
+        """May offsets be read?  Not before all that was loaded is known to be committed.
+
+        A new leader's high watermark lags for a moment.  DIFFERS: Kafka reads at the watermark then
+        and may answer an offset older than one that it has acknowledged.
+        """
+        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        if isinstance(replica, ErrorCode):
+            return ErrorCode.NOT_COORDINATOR
+        if replica.high_watermark < self._loaded_end_offset:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def _replay(self, record: LogRecord) -> None:
+        if isinstance(record, OffsetRecord):
+            self._apply_offset(record)
+        elif record.value is None:
+            self.groups.pop(record.group_id, None)
+        else:
+            self.groups[record.group_id] = restore_group(record.group_id, record.value)
+
+    def close(self, now_ms: int) -> None:
+        """No longer the coordinator: nothing written from here on counts, every waiter is told."""
+        writes = list(self._writes)
+        self._writes.clear()
+        self.active = False
+        for write in writes:
+            self._settle(write, ErrorCode.NOT_COORDINATOR, now_ms)
+
+    # ---------------------------------------------------------------------- deletion
+
+    def delete_group(self, group_id: str) -> list[LogRecord]:
+        """Forget a group without members and return the tombstones to write."""
+        records: list[LogRecord] = [*self.offsets.tombstones(group_id)]
+        records.append(GroupRecord(group_id, None))
+        del self.groups[group_id]
+        return records
+
+    def expire(self, now_ms: int) -> None:
+        """Forget offsets past offsets.retention.minutes, and groups that have nothing left."""
+        retention_ms = self.broker.config.offsets_retention_minutes * MINUTE_MS
+        records: list[LogRecord] = []
+        for group in list(self.groups.values()):
+            tombstones, all_expired = self.offsets.expired(group, now_ms, retention_ms)
+            records.extend(tombstones)
+            if all_expired and group.is_unused:
+                records.append(GroupRecord(group.group_id, None))
+                del self.groups[group.group_id]
+        if records:
+            self.write(records, ignore_outcome, now_ms)
+
+
+def ignore_outcome(_error: ErrorCode, _now_ms: int) -> None:
+    """Nobody waits for this write: if it fails, the next round writes it again."""

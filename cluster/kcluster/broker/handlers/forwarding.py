@@ -1,0 +1,52 @@
+"""Requests that only the controller can answer: pass them on, give its answer back as it is.
+
+Owns: the wait for that answer.  Never: looks into a request (its handler does, before).
+Kafka: ForwardingManager, KIP-590.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kcluster.broker.registry import PARKED, Parked
+from kcluster.broker.versions import CONTROLLERS_OWN, is_not_controller, not_controller
+from kcluster.contract import Request
+from kcluster.metadata.image import Envelope
+from kcluster.protocol.apis import ApiKey
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+STRICT_SINCE: Final[Mapping[int, int]] = {
+    ApiKey.CREATE_TOPICS: 6,
+    ApiKey.DELETE_TOPICS: 5,
+    ApiKey.CREATE_PARTITIONS: 3,
+}
+"""What controller_mutation_rate counts, and from which version on it is refused (KIP-599)."""
+
+
+def forward(
+    broker: BrokerNode,
+    request: Request,
+    timeout_ms: int,
+    timed_out: Callable[[Any], Any],
+    now_ms: int,
+) -> Parked | Any:
+    """Have the controller answer `request`; `timed_out(request.body)` is the answer if it has not
+    in `timeout_ms`.  Without time to wait it is not even asked: nothing is done then, as in Kafka,
+    where the controller drops what comes to its turn too late."""
+    if request.api_key in CONTROLLERS_OWN and is_not_controller(broker):
+        return not_controller(timed_out(request.body))
+    if timeout_ms <= 0:
+        return timed_out(request.body)
+
+    def on_answer(body: Any, now_ms: int) -> None:
+        broker.reply(request, timed_out(request.body) if body is None else body)
+
+    body = request.body
+    if broker.quotas is not None and request.api_key in STRICT_SINCE:
+        is_strict = request.api_version >= STRICT_SINCE[request.api_key]
+        body = Envelope(body, request.client_id or "", is_strict)
+    broker.ask_controller(body, on_answer, timeout_ms, now_ms)
+    return PARKED

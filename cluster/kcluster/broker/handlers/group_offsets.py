@@ -1,0 +1,264 @@
+"""Committing and deleting offsets: OffsetCommit 8 (v2-10), OffsetDelete 47 (v0).
+
+Owns: checking topics against the metadata image, and the shape of the answers.  Never: stores an
+offset (coordinator/ does), reads one for a client (offset_fetch.py does).
+Kafka: KafkaApis.handleOffsetCommitRequest, OffsetMetadataManager.commitOffset, deleteOffsets.
+Behaviour: a commit is answered when it is on all in-sync replicas; it counts as a heartbeat.
+Versions: Commit v0 and v1 (to 3.9; old_offsets.py), v6 leader epoch (KIP-320), v7 static members
+(KIP-345), v9 member epoch (KIP-848), v10 topic ids; Delete v0 (KIP-496).
+Not done: commits in transactions (TxnOffsetCommit), members of KIP-848 groups.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kcluster.broker.coordinator import rebalance
+from kcluster.broker.coordinator.group_log import (
+    NO_EXPIRY,
+    CommittedOffset,
+    LogRecord,
+    OffsetRecord,
+)
+from kcluster.broker.coordinator.group_state import Group, GroupState
+from kcluster.broker.coordinator.shard import GroupShard
+from kcluster.broker.handlers.groups import shard_of
+from kcluster.broker.handlers.old_offsets import IN_ZOOKEEPER, commit_refused
+from kcluster.broker.registry import PARKED, Parked, handles
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+    from kcluster.protocol.messages import OffsetCommitRequest
+
+    CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
+
+CommittedPartition = m.OffsetCommitResponse.OffsetCommitResponsePartition
+
+GROUP_ERRORS_SINCE: Final = 9
+"""KIP-848: from here on clients know GROUP_ID_NOT_FOUND."""
+TOPIC_IDS_SINCE: Final = 10
+DEFAULT_RETENTION: Final = -1
+
+
+# --------------------------------------------------------------------------------- OffsetCommit
+
+
+@handles(ApiKey.OFFSET_COMMIT, versions=(2, 10))
+def offset_commit(
+    broker: BrokerNode, request: Request, now_ms: int
+) -> m.OffsetCommitResponse | Parked:
+    body: m.OffsetCommitRequest = request.body
+    answer = m.OffsetCommitResponse()
+    known = _known_topics(broker, request, answer)
+    if not known:
+        return answer
+    if request.api_version == IN_ZOOKEEPER:
+        refused = commit_refused(broker, request)
+        if refused is not None:
+            return refused
+    shard = broker.coordinator.shard_for(body.group_id)
+    if isinstance(shard, ErrorCode):
+        _fail(answer, known, shard)
+        return answer
+    error = _check_commit(shard, request, now_ms)
+    if error is not ErrorCode.NONE:
+        _fail(answer, known, error)
+        return answer
+    records = _commit_records(broker, body, known, answer, now_ms)
+    if not records:
+        return answer
+
+    def stored(outcome: ErrorCode, _at_ms: int) -> None:
+        if outcome is not ErrorCode.NONE:
+            answer.topics = []
+            _known_topics(broker, request, answer)
+            _fail(answer, known, outcome)
+        broker.reply(request, answer)
+
+    shard.write(records, stored, now_ms)
+    return PARKED
+
+
+def _known_topics(
+    broker: BrokerNode, request: Request, answer: m.OffsetCommitResponse
+) -> list[CommitTopic]:
+    """The topics (with names) and partitions that exist; `answer` gets an error for the others."""
+    by_id = request.api_version >= TOPIC_IDS_SINCE
+    missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    known = []
+    for topic in request.body.topics:
+        name = broker.image.topic_names.get(topic.topic_id, "") if by_id else topic.name
+        image = broker.image.topics.get(name)
+        if image is None:
+            for partition in topic.partitions:
+                _add_result(answer, topic.name, topic.topic_id, partition.partition_index, missing)
+            continue
+        good = []
+        for partition in topic.partitions:
+            if 0 <= partition.partition_index < len(image.partitions):
+                good.append(partition)
+            else:
+                _add_result(
+                    answer, name, topic.topic_id, partition.partition_index,
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                )  # fmt: skip
+        if good:
+            known.append(
+                m.OffsetCommitRequest.OffsetCommitRequestTopic(
+                    name=name, topic_id=topic.topic_id, partitions=good
+                )
+            )
+    return known
+
+
+def _check_commit(shard: GroupShard, request: Request, now_ms: int) -> ErrorCode:
+    """May this member commit?  A commit also counts as a heartbeat."""
+    body: m.OffsetCommitRequest = request.body
+    if request.api_version == IN_ZOOKEEPER:
+        return ErrorCode.NONE  # nobody asks who commits
+    generation = body.generation_id_or_member_epoch
+    group = shard.groups.get(body.group_id)
+    if group is None:
+        # Without a generation the commit itself makes the group (when it is stored).
+        if generation < 0:
+            return ErrorCode.NONE
+        knows_of_groups = request.api_version >= GROUP_ERRORS_SINCE
+        return ErrorCode.GROUP_ID_NOT_FOUND if knows_of_groups else ErrorCode.ILLEGAL_GENERATION
+    error = group.check_commit(body.member_id, body.group_instance_id, generation)
+    if error is ErrorCode.NONE and group.state in (
+        GroupState.STABLE, GroupState.PREPARING_REBALANCE,
+    ):  # fmt: skip
+        rebalance.extend_session(shard, group, group.members[body.member_id], now_ms)
+    return error
+
+
+def _commit_records(
+    broker: BrokerNode, body: m.OffsetCommitRequest, known: list[CommitTopic],
+    answer: m.OffsetCommitResponse, now_ms: int,
+) -> list[LogRecord]:  # fmt: skip
+    retention_ms = body.retention_time_ms
+    expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else now_ms + retention_ms
+    metadata_max = broker.config.offset_metadata_max_bytes
+    records: list[LogRecord] = []
+    results = []
+    for topic in known:
+        result = m.OffsetCommitResponse.OffsetCommitResponseTopic(topic.name, topic.topic_id, [])
+        results.append(result)
+        for partition in topic.partitions:
+            metadata = partition.committed_metadata or ""
+            error = ErrorCode.NONE
+            if len(metadata) > metadata_max:
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                committed = CommittedOffset(
+                    offset=partition.committed_offset,
+                    leader_epoch=partition.committed_leader_epoch,
+                    metadata=metadata,
+                    commit_timestamp_ms=(
+                        now_ms if partition.commit_timestamp < 0 else partition.commit_timestamp
+                    ),
+                    expire_timestamp_ms=expire_ms,
+                    topic_id=topic.topic_id,
+                )
+                index = partition.partition_index
+                records.append(OffsetRecord(body.group_id, topic.name, index, committed))
+            result.partitions.append(CommittedPartition(partition.partition_index, error))
+    _merge(answer, results)
+    return records
+
+
+def _fail(answer: m.OffsetCommitResponse, topics: list[CommitTopic], error: ErrorCode) -> None:
+    results = [
+        m.OffsetCommitResponse.OffsetCommitResponseTopic(
+            topic.name,
+            topic.topic_id,
+            [CommittedPartition(one.partition_index, error) for one in topic.partitions],
+        )
+        for topic in topics
+    ]
+    _merge(answer, results)
+
+
+def _merge(
+    answer: m.OffsetCommitResponse,
+    results: list[m.OffsetCommitResponse.OffsetCommitResponseTopic],
+) -> None:
+    """Put results behind the errors that are there.  Kafka: OffsetCommitResponse.Builder.merge,
+    which puts a topic that was named twice together only if there were errors before."""
+    if not answer.topics:
+        answer.topics = results
+        return
+    for result in results:
+        for one in result.partitions:
+            _add_result(answer, result.name, result.topic_id, one.partition_index, one.error_code)
+
+
+def _add_result(
+    answer: m.OffsetCommitResponse, name: str, topic_id: bytes, partition: int, error: int
+) -> None:
+    result = CommittedPartition(partition, error)
+    for topic in answer.topics:
+        if topic.name == name and topic.topic_id == topic_id:
+            topic.partitions.append(result)
+            return
+    answer.topics.append(
+        m.OffsetCommitResponse.OffsetCommitResponseTopic(
+            name=name, topic_id=topic_id, partitions=[result]
+        )
+    )
+
+
+# --------------------------------------------------------------------------------- OffsetDelete
+
+
+@handles(ApiKey.OFFSET_DELETE, versions=(0, 0))
+def offset_delete(
+    broker: BrokerNode, request: Request, now_ms: int
+) -> m.OffsetDeleteResponse | Parked:
+    """KIP-496: forget offsets of topics that no member of the group reads any more."""
+    body: m.OffsetDeleteRequest = request.body
+    shard = shard_of(broker, body.group_id)
+    if isinstance(shard, ErrorCode):
+        return m.OffsetDeleteResponse(error_code=shard)
+    group = shard.groups.get(body.group_id)
+    if group is None:
+        return m.OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
+    if group.state is not GroupState.EMPTY and not group.is_consumer_group:
+        return m.OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
+    records: list[LogRecord] = []
+    topics = [_delete_in_topic(broker, shard, group, topic, records) for topic in body.topics]
+    answer = m.OffsetDeleteResponse(topics=[topic for topic in topics if topic.partitions])
+    if not records:
+        return answer
+
+    def stored(error: ErrorCode, _at_ms: int) -> None:
+        failed = error is not ErrorCode.NONE
+        broker.reply(request, m.OffsetDeleteResponse(error_code=error) if failed else answer)
+
+    shard.write(records, stored, now_ms)
+    return PARKED
+
+
+def _delete_in_topic(
+    broker: BrokerNode, shard: GroupShard, group: Group,
+    topic: m.OffsetDeleteRequest.OffsetDeleteRequestTopic, records: list[LogRecord],
+) -> m.OffsetDeleteResponse.OffsetDeleteResponseTopic:  # fmt: skip
+    missing, results = [], []
+    for partition in topic.partitions:
+        index = partition.partition_index
+        result = m.OffsetDeleteResponse.OffsetDeleteResponsePartition(partition_index=index)
+        if broker.image.partition(topic.name, index) is None:
+            result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            missing.append(result)
+            continue
+        if group.is_subscribed_to(topic.name):
+            result.error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        elif shard.offsets.get(group.group_id, topic.name, index) is not None:
+            records.append(OffsetRecord(group.group_id, topic.name, index, None))
+        results.append(result)
+    results = missing + results
+    return m.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name, partitions=results)

@@ -1,0 +1,106 @@
+"""Questions to other nodes, and their answers or the lack of them.
+
+Owns: which questions are under way and their time-outs.  Never: what is asked, or what follows
+from the answer (the asker's callback does).  Kafka: InterBrokerSendThread,
+NodeToControllerChannelManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, final
+
+from kcluster.broker.purgatory import DelayedOperation
+from kcluster.contract import PeerRequest, PeerResponse, Send
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+Answered = Callable[[Any, int], None]
+"""(body of the answer, or None for: none came, or the peer is gone; now_ms)."""
+
+
+class PeerCall(DelayedOperation):
+    """One question under way.  Subclasses say what follows from the answer."""
+
+    __slots__ = ("calls", "peer", "request_id")
+
+    def __init__(self, peer: int) -> None:
+        super().__init__()
+        self.calls: PeerCalls | None = None
+        self.peer = peer
+        self.request_id = -1
+
+    def answered(self, body: Any, now_ms: int) -> None:
+        """The answer is `body`; None: none came, or the peer is gone."""
+        raise AssertionError("a subclass says what it does with the answer")
+
+    def expire(self, now_ms: int) -> None:
+        assert self.calls is not None
+        self.calls.finish(self, None, now_ms)
+
+
+@final
+class _Question(PeerCall):
+    """One whose answer is given to a function."""
+
+    __slots__ = ("_on_answer",)
+
+    def __init__(self, peer: int, on_answer: Answered) -> None:
+        super().__init__(peer)
+        self._on_answer = on_answer
+
+    def answered(self, body: Any, now_ms: int) -> None:
+        self._on_answer(body, now_ms)
+
+
+class PeerCalls:
+    """All questions of one node that are under way."""
+
+    __slots__ = ("_broker", "_next_id", "_under_way")
+
+    def __init__(self, broker: BrokerNode) -> None:
+        self._broker = broker
+        self._next_id = 0
+        self._under_way: dict[int, PeerCall] = {}
+
+    def ask(
+        self, peer: int, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int
+    ) -> PeerCall:
+        """Send `body` to node `peer`; `on_answer` is called exactly once, unless forgotten."""
+        return self.put(_Question(peer, on_answer), body, timeout_ms, now_ms)
+
+    def put(self, call: PeerCall, body: Any, timeout_ms: int, now_ms: int) -> PeerCall:
+        """Send `body` to the peer of `call`, a new one, whose `answered` is called likewise."""
+        broker = self._broker
+        request_id = self._next_id = self._next_id + 1
+        call.calls = self
+        call.request_id = request_id
+        self._under_way[request_id] = call
+        broker.purgatory.park(call, timeout_ms, now_ms)
+        broker.emit(Send(call.peer, PeerRequest(broker.node_id, request_id, body)))
+        return call
+
+    def on_response(self, response: PeerResponse, now_ms: int) -> None:
+        """An answer that comes after its time-out finds nobody, and is dropped."""
+        call = self._under_way.get(response.request_id)
+        if call is not None:
+            self.finish(call, response.body, now_ms)
+
+    def on_disconnected(self, peer: int, now_ms: int) -> None:
+        """The peer's process is gone: no answer will come."""
+        lost = [call for call in self._under_way.values() if call.peer == peer]
+        for call in lost:
+            self.finish(call, None, now_ms)
+
+    def forget(self, call: PeerCall) -> None:
+        """Whatever comes, the asker no longer wants to hear it."""
+        if not call.done:
+            call.done = True
+            del self._under_way[call.request_id]
+
+    def finish(self, call: PeerCall, body: Any, now_ms: int) -> None:
+        """End `call` with `body`, or None for no answer."""
+        if not call.done:
+            self.forget(call)
+            call.answered(body, now_ms)

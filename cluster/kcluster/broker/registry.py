@@ -1,0 +1,63 @@
+"""Which APIs a broker serves: handlers find their way here by registration.
+
+Owns: the table API key -> (handler, versions).  Never: a switch; adding an API touches its handler
+file alone.  Kafka: KafkaApis.handle, but as a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, final
+
+from msgspec import Struct
+
+from kcluster.contract import Request
+from kcluster.protocol.apis import ApiKey
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+Handler = Callable[["BrokerNode", Request, int], Any]
+"""(broker, request, now_ms) -> the response body; PARKED when `broker.reply(request, body)` will be
+called later; NO_RESPONSE when the client expects none."""
+
+
+class Parked(Struct):
+    """The handler will answer later."""
+
+
+class NoResponse(Struct):
+    """The client expects no answer (Produce, acks=0)."""
+
+
+PARKED: Final = Parked()
+NO_RESPONSE: Final = NoResponse()
+
+
+@final
+class ServedApi:
+    """One row of the table: inclusive version bounds as 4.3.1 serves them."""
+
+    __slots__ = ("api_key", "handler", "max_version", "min_version")
+
+    def __init__(
+        self, api_key: ApiKey, min_version: int, max_version: int, handler: Handler
+    ) -> None:
+        self.api_key = api_key
+        self.min_version = min_version
+        self.max_version = max_version
+        self.handler = handler
+
+
+SERVED_APIS: Final[dict[int, ServedApi]] = {}
+
+
+def handles(api_key: ApiKey, versions: tuple[int, int]) -> Callable[[Handler], Handler]:
+    """Register the decorated function as the handler of `api_key` for these versions."""
+
+    def register(handler: Handler) -> Handler:
+        assert api_key not in SERVED_APIS, f"{api_key.name} has two handlers"
+        SERVED_APIS[api_key] = ServedApi(api_key, *versions, handler)
+        return handler
+
+    return register

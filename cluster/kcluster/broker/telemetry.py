@@ -1,0 +1,163 @@
+"""Clients' metrics: who subscribes to them, and what each client was told and has pushed.
+
+Owns: the instances of clients that ask for subscriptions, their clocks and counters.  Never: reads
+or keeps what is pushed: it is counted and told in a note, as by a plugin that throws it away.
+Kafka: ClientMetricsManager, ClientMetricsInstance; KIP-714.
+
+An instance is forgotten with its connection, or when it has been silent for three push intervals
+and at least a minute.  As in Kafka at most 16384 are known; the one not heard of longest gives way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kcluster.config.kafka.client_metrics import ALL_METRICS, DEFAULT_INTERVAL_MS, Subscription
+from kcluster.metadata.image import CLIENT_METRICS_RESOURCE, MetadataImage
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.crc import crc32c_of
+
+MAX_INSTANCES: Final = 16_384
+"""Kafka: ClientMetricsManager.CACHE_MAX_SIZE."""
+MIN_KEPT_MS: Final = 60_000
+INTERVALS_KEPT: Final = 3
+ASK_AGAIN_AFTER: Final = (
+    ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+)  # fmt: skip
+
+
+class ClientInstance:
+    """One client as this broker knows it."""
+
+    __slots__ = (
+        "attributes", "connection_id", "expires_ms", "instance_id", "last_error", "last_get_ms",
+        "last_push_ms",
+        "metrics", "push_interval_ms", "pushed_bytes", "pushes", "subscription_id", "terminating",
+        "version",
+    )  # fmt: skip
+
+    def __init__(
+        self, instance_id: bytes, attributes: Mapping[str, str], connection_id: int
+    ) -> None:
+        self.instance_id = instance_id
+        self.attributes = attributes
+        """By the names that patterns may be about."""
+        self.connection_id = connection_id
+        self.version = -1
+        """Of the subscriptions that it was matched with."""
+        self.metrics: tuple[str, ...] = ()
+        self.push_interval_ms = DEFAULT_INTERVAL_MS
+        self.subscription_id = 0
+        self.last_get_ms: int | None = None
+        self.last_push_ms: int | None = None
+        self.terminating = False
+        self.last_error = ErrorCode.NONE
+        self.expires_ms = 0
+        self.pushes = 0
+        self.pushed_bytes = 0
+
+    def subscribe(self, subscriptions: list[Subscription], version: int) -> None:
+        """Match with what there is now; what it was told before and its clocks are forgotten."""
+        found = [s.config for s in subscriptions if s.matches(self.attributes)]
+        names = {name for config in found for name in config.metrics}
+        self.metrics = (ALL_METRICS,) if ALL_METRICS in names else tuple(sorted(names))
+        self.push_interval_ms = min([DEFAULT_INTERVAL_MS, *(c.interval_ms for c in found)])
+        self.version = version
+        self.last_get_ms = self.last_push_ms = None
+        self.terminating = False
+        self.last_error = ErrorCode.NONE
+        crc = crc32c_of(f"{self.metrics}{self.push_interval_ms}".encode() + self.instance_id)
+        self.subscription_id = crc - (1 << 32) if crc >= 1 << 31 else crc
+
+    def may_get(self, now_ms: int) -> bool:
+        """Whether it is time to ask for subscriptions; if so, the clock starts again.  A client
+        whose push failed for want of the right subscription may ask at any time."""
+        for last_ms in (self.last_get_ms, self.last_push_ms):
+            if last_ms is not None and now_ms - last_ms < self.push_interval_ms:
+                return self.last_error in ASK_AGAIN_AFTER
+        self.last_get_ms = now_ms
+        return True
+
+    def may_push(self, now_ms: int) -> bool:
+        """Whether it is time to push: right after asking, and then once an interval."""
+        got_ms, pushed_ms = self.last_get_ms, self.last_push_ms
+        is_first = pushed_ms is None or (got_ms is not None and got_ms > pushed_ms)
+        if not is_first and now_ms - (pushed_ms or 0) < self.push_interval_ms:
+            return False
+        self.last_push_ms = now_ms
+        return True
+
+
+class ClientTelemetry:
+    """All client instances of one life of one broker."""
+
+    def __init__(self) -> None:
+        self.instances: dict[bytes, ClientInstance] = {}
+        """By instance id, the one not heard of longest first."""
+        self.software: dict[int, tuple[str, str]] = {}
+        """By connection: name and version, noted while anybody subscribes."""
+        self._by_connection: dict[int, bytes] = {}
+        self._subscriptions: list[Subscription] = []
+        self._configs: dict[str, dict[str, str]] = {}
+        self._version = 0
+        self._offset = -1
+
+    def subscriptions(self, image: MetadataImage) -> list[Subscription]:
+        """What operators subscribe to, as of `image`."""
+        if image.offset != self._offset:
+            self._offset = image.offset
+            configs = client_metrics(image)
+            if configs != self._configs:
+                self._configs = configs
+                self._version += 1
+                self._subscriptions = [Subscription.of(*item) for item in sorted(configs.items())]
+        return self._subscriptions
+
+    def instance(
+        self, instance_id: bytes, attributes: Mapping[str, str], connection_id: int,
+        image: MetadataImage, now_ms: int,
+    ) -> ClientInstance:  # fmt: skip
+        """The client of this id, made or matched anew where that is due."""
+        found = self.instances.pop(instance_id, None)
+        subscriptions = self.subscriptions(image)
+        if found is None or found.expires_ms <= now_ms:
+            found = ClientInstance(instance_id, attributes, connection_id)
+        self.instances[instance_id] = found
+        if found.version != self._version:
+            found.subscribe(subscriptions, self._version)
+            found.connection_id = connection_id
+            self._by_connection[connection_id] = instance_id
+        found.expires_ms = now_ms + max(MIN_KEPT_MS, INTERVALS_KEPT * found.push_interval_ms)
+        if len(self.instances) > MAX_INSTANCES:
+            oldest = next(iter(self.instances.values()))
+            self._drop(oldest)
+        return found
+
+    def note_software(self, connection_id: int, name: str, version: str) -> None:
+        """What ApiVersions tells of a client, from v3 on."""
+        self.software[connection_id] = (name, version)
+
+    def connection_closed(self, connection_id: int) -> None:
+        """Forget the client, as Kafka does."""
+        self.software.pop(connection_id, None)
+        instance_id = self._by_connection.get(connection_id)
+        if instance_id is not None:
+            found = self.instances.get(instance_id)
+            if found is not None:
+                self._drop(found)
+            self._by_connection.pop(connection_id, None)
+
+    def _drop(self, instance: ClientInstance) -> None:
+        del self.instances[instance.instance_id]
+        if self._by_connection.get(instance.connection_id) == instance.instance_id:
+            del self._by_connection[instance.connection_id]
+
+
+def client_metrics(image: MetadataImage) -> dict[str, dict[str, str]]:
+    """The configs of each client metrics resource, by name."""
+    return {
+        name: dict(configs)
+        for (kind, name), configs in image.configs.items()
+        if kind == CLIENT_METRICS_RESOURCE
+    }

@@ -1,0 +1,242 @@
+"""Replication throttles: how fast replicas that are behind may catch up.
+
+Owns: which replicas are throttled here, how many bytes a second passed for them, and whether that
+is too much.  Never: fetches or answers (fetcher.py and handlers/fetch.py ask here first), reads
+configs of its own accord.
+Kafka: ReplicationQuotaManager, SimpleRate, TopicConfigHandler; KIP-73.
+
+    leader.replication.throttled.replicas     topic    `0:1,0:2`, partition:broker, or `*`
+    follower.replication.throttled.replicas   topic
+    leader.replication.throttled.rate         broker   bytes a second; without one all may pass
+    follower.replication.throttled.rate       broker
+
+A leader keeps records back from throttled followers outside of the ISR; a follower does not ask for
+throttled partitions in which it is behind; both while the rate is above the limit.  What goes to
+and comes from replicas in the ISR counts as well, but is never held.
+
+Where no topic names a replica of this broker there is no Throttle at all: one comparison with None
+per fetch is what this costs then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from kcluster.config.kafka.quotas import FOLLOWER_RATE, LEADER_RATE, UNLIMITED
+from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT
+
+if TYPE_CHECKING:
+    from kcluster.broker.fetching import PartitionRead
+    from kcluster.broker.node import BrokerNode
+    from kcluster.config.kafka.definitions import BrokerConfig
+    from kcluster.partition.replica import Replica
+
+LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
+
+ANSWER_BYTES: Final = 16
+TOPIC_BYTES: Final = 18
+PARTITION_BYTES: Final = 42
+"""What a FetchResponse has around records: Kafka counts the throttled part of it in full."""
+
+
+class _Sample:
+    __slots__ = ("last_event_ms", "start_ms", "value")
+
+    def __init__(self, now_ms: int) -> None:
+        self.reset(now_ms)
+
+    def reset(self, now_ms: int) -> None:
+        self.start_ms = now_ms
+        self.last_event_ms = now_ms
+        self.value = 0
+
+
+class ByteRate:
+    """Bytes a second over the last `samples` windows of `window_ms`.  Kafka: SimpleRate.
+
+    The first window counts as a whole from its beginning, so that the first bytes are no burst.
+    """
+
+    __slots__ = ("_count", "_current", "_samples", "_window_ms")
+
+    def __init__(self, samples: int, window_ms: int) -> None:
+        self._count = samples
+        self._window_ms = window_ms
+        self._samples: list[_Sample] = []
+        self._current = 0
+
+    def record(self, size_bytes: int, now_ms: int) -> None:
+        """So many bytes have passed."""
+        if not self._samples:
+            self._samples.append(_Sample(now_ms))
+        sample = self._samples[self._current]
+        if now_ms - sample.start_ms >= self._window_ms:
+            sample = self._advance(now_ms)
+        sample.value += size_bytes
+        sample.last_event_ms = now_ms
+
+    def _advance(self, now_ms: int) -> _Sample:
+        # One more than counts: the oldest may lie half within what is looked at.
+        self._current = (self._current + 1) % (self._count + 1)
+        if self._current == len(self._samples):
+            self._samples.append(_Sample(now_ms))
+        else:
+            self._samples[self._current].reset(now_ms)
+        return self._samples[self._current]
+
+    def begin_idle(self, now_ms: int) -> None:
+        """Count as if next to nothing had passed for as long as is looked at."""
+        for ago in range(self._count, 0, -1):
+            self._samples.append(_Sample(now_ms - ago * self._window_ms))
+            self._samples[-1].last_event_ms += self._window_ms - 1
+        self._current = len(self._samples) - 1
+
+    def measure(self, now_ms: int) -> float:
+        """The rate as of now, in bytes a second."""
+        if not self._samples:
+            self._samples.append(_Sample(now_ms))
+        total, oldest_ms, keep_ms = 0, now_ms, self._count * self._window_ms
+        for sample in self._samples:
+            if now_ms - sample.last_event_ms >= keep_ms:
+                sample.reset(now_ms)
+            total += sample.value
+            oldest_ms = min(oldest_ms, sample.start_ms)
+        return total * 1000 / max(now_ms - oldest_ms, self._window_ms)
+
+
+class Throttle:
+    """One side's throttle, of leaders or of followers.  `limit`: bytes a second."""
+
+    __slots__ = ("_lagging", "_rate", "_topics", "limit")
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._topics: dict[str, frozenset[int] | None] = {}
+        """Throttled partitions by topic; None: all."""
+        self._rate = ByteRate(
+            config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000
+        )
+        self._lagging: dict[Replica, bool] = {}
+        """As each follower here found out by its last fetch."""
+        self.limit = UNLIMITED
+
+    def set_topic(self, topic: str, replicas: str, broker_id: int) -> bool:
+        """What a topic's config says (`0:1,0:2`, `*`, or empty).  True while any is throttled."""
+        if replicas == "*":
+            self._topics[topic] = None
+        elif replicas:
+            pairs = [item.split(":") for item in replicas.split(",")]
+            self._topics[topic] = frozenset(
+                int(partition) for partition, broker in pairs if int(broker) == broker_id
+            )
+        else:
+            self._topics.pop(topic, None)
+        return bool(self._topics)
+
+    def begin_idle(self, now_ms: int) -> None:
+        """Kafka's leaders count what surrounds the records of every answer to a follower, whether
+        anything is throttled or not: so a throttle finds eleven seconds in which more could have
+        passed, and lets that through at once."""
+        self._rate.begin_idle(now_ms)
+
+    def is_throttled(self, topic: str, partition: int) -> bool:
+        """Whether this broker's replica is named in its topic's config."""
+        if topic not in self._topics:
+            return False
+        partitions = self._topics[topic]
+        return partitions is None or partition in partitions
+
+    def is_exceeded(self, now_ms: int) -> bool:
+        """Whether more has passed lately than may."""
+        return self._rate.measure(now_ms) > self.limit
+
+    # ------------------------------------------------------------------------ a leader's side
+
+    def holds_from(self, replica: Replica, follower_id: int, now_ms: int) -> bool:
+        """Whether a follower has to wait for records.  Kafka: shouldLeaderThrottle."""
+        return (
+            follower_id not in replica.registration.isr
+            and self.is_throttled(replica.topic, replica.partition)
+            and self.is_exceeded(now_ms)
+        )
+
+    def record_answer(self, reads: list[PartitionRead], now_ms: int) -> None:
+        """The throttled part of an answer to a follower.  Kafka: sizeOfThrottledPartitions."""
+        size_bytes = ANSWER_BYTES
+        topics: dict[str, None] = {}
+        for read in reads:
+            wanted = read.wanted
+            if self.is_throttled(wanted.topic, wanted.partition):
+                topics[wanted.topic] = None
+                size_bytes += PARTITION_BYTES + read.size_bytes
+        self._rate.record(size_bytes + TOPIC_BYTES * len(topics), now_ms)
+
+    # ---------------------------------------------------------------------- a follower's side
+
+    def holds_back(self, replica: Replica, now_ms: int) -> bool:
+        """Whether a replica here must not ask for more.  Kafka: shouldFollowerThrottle."""
+        return (
+            self.is_throttled(replica.topic, replica.partition)
+            and self._lagging.get(replica, replica.broker_id not in replica.registration.isr)
+            and self.is_exceeded(now_ms)
+        )
+
+    def record_fetched(
+        self, replica: Replica, size_bytes: int, leader_high_watermark: int, now_ms: int
+    ) -> None:
+        """A replica here got records, or learnt that there are none."""
+        if self.is_throttled(replica.topic, replica.partition):
+            self._lagging[replica] = leader_high_watermark > replica.log.log_end_offset
+            self._rate.record(size_bytes, now_ms)
+
+    def forget(self, replica: Replica) -> None:
+        """It is here no more."""
+        self._lagging.pop(replica, None)
+
+
+class Throttles:
+    """Both sides of one broker; None where nothing is throttled."""
+
+    def __init__(self, broker: BrokerNode) -> None:
+        self._broker = broker
+        self.leader: Throttle | None = None
+        self.follower: Throttle | None = None
+
+    def on_topic(self, topic: str, now_ms: int) -> None:
+        """A topic's configs have changed, or it is gone."""
+        configs = self._broker.image.topic_configs(topic)
+        before = self.leader
+        self.leader = self._changed(before, topic, configs.get(LEADER_REPLICAS, ""))
+        if before is None and self.leader is not None and self._broker.replicas.last_fetches:
+            self.leader.begin_idle(now_ms)
+        self.follower = self._changed(self.follower, topic, configs.get(FOLLOWER_REPLICAS, ""))
+        self.on_rates()
+
+    def forget(self, replica: Replica) -> None:
+        """It is here no more."""
+        if self.follower is not None:
+            self.follower.forget(replica)
+
+    def _changed(self, throttle: Throttle | None, topic: str, replicas: str) -> Throttle | None:
+        wanted = "".join(replicas.split())
+        if throttle is None:
+            if not wanted:
+                return None
+            throttle = Throttle(self._broker.config)
+        return throttle if throttle.set_topic(topic, wanted, self._broker.node_id) else None
+
+    def on_rates(self) -> None:
+        """The broker's own configs, or those of all, have changed."""
+        configs = self._broker.image.configs
+        own = configs.get((BROKER_RESOURCE, str(self._broker.node_id)), {})
+        default = configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {})
+        if self.leader is not None:
+            self.leader.limit = _rate(LEADER_RATE, own, default)
+        if self.follower is not None:
+            self.follower.limit = _rate(FOLLOWER_RATE, own, default)
+
+
+def _rate(name: str, own: Mapping[str, str], default: Mapping[str, str]) -> int:
+    text = own.get(name, default.get(name))
+    return UNLIMITED if text is None else int(text)

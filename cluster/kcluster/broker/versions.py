@@ -1,0 +1,148 @@
+"""What a broker of an older release serves and lists, and how it says what it has no word for.
+
+Owns: the part of a release's APIs that has handlers here; the differences between releases that
+handlers ask for.  Never: the table itself (protocol/releases.py), answers a request.
+Kafka: ApiVersionManager, ApiVersionsResponse; KIP-35, KIP-896.
+
+Handlers serve every version that the codec knows, be it older than those of 4.3.1: which of them a
+client gets to see is the release's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from kcluster.broker.registry import SERVED_APIS
+from kcluster.metadata.image import MetadataImage
+from kcluster.protocol.apis import APIS, TELEMETRY, ApiKey
+from kcluster.protocol.codec.schema import Versions
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.releases import Release, latest
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+LATEST: Final = latest()
+
+FIRST_WITHOUT_FORMATS_0_AND_1: Final = (4, 0)
+"""KIP-896: from here on Produce begins with v3; v0 to v2 are listed for librdkafka's sake alone."""
+FIRST_TO_TELL_OF_API_VERSIONS: Final = (2, 4)
+"""KIP-511: before it, an answer to a too new ApiVersions has the error and no versions."""
+FIRST_WITH_PARTITION_DEFAULTS: Final = (2, 4)
+"""KIP-464: CreateTopics with -1 partitions or replicas, which were errors before."""
+FIRST_WITH_EPOCHS_OF_FEATURES: Final = (2, 7)
+"""KIP-584: ZooKeeper brokers tell an epoch, 0 as long as no feature is finalized."""
+
+BETWEEN_BROKERS: Final = (
+    ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.CONTROLLED_SHUTDOWN,
+    ApiKey.ALTER_PARTITION, ApiKey.ALLOCATE_PRODUCER_IDS,
+)  # fmt: skip
+"""Listed by ZooKeeper brokers, which ask each other; no client does."""
+# DIFFERS: listed as such a broker lists them, but who asks one has its connection closed.
+
+_FEATURE_SINCE: Final = {
+    "metadata.version": (3, 3), "kraft.version": (3, 9), "transaction.version": (4, 0),
+    "group.version": (4, 0), "eligible.leader.replicas.version": (4, 0), "share.version": (4, 1),
+    "streams.version": (4, 2),
+}  # fmt: skip
+
+_SAID_BEFORE: Final = {
+    ErrorCode.INVALID_RECORD: ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+"""What a broker said before it had the error's own code (INVALID_RECORD: KIP-467)."""
+
+
+def served(release: Release, api_key: int) -> Versions | None:
+    """The versions of an API that a broker of `release` answers here; None for none."""
+    api = SERVED_APIS.get(api_key)
+    if api is None:
+        return None
+    if release is LATEST:
+        return api.min_version, api.max_version
+    listed = release.listed.get(api_key)
+    if listed is None:
+        return None
+    low, high = listed
+    if api_key == ApiKey.PRODUCE and release.number >= FIRST_WITHOUT_FORMATS_0_AND_1:
+        low = api.min_version
+    low, high = max(low, APIS[api_key].all_versions[0]), min(high, api.max_version)
+    return (low, high) if low <= high else None
+
+
+def listed(release: Release) -> list[tuple[int, int, int]]:
+    """(API key, lowest, highest version) as ApiVersions has them, by key."""
+    # DIFFERS: without the APIs that have no handler here: a client should not be sent there.
+    rows = []
+    for api_key, (low, high) in release.listed.items():
+        if api_key in TELEMETRY:
+            continue  # only with a reporter configured, as none here has
+        if api_key in BETWEEN_BROKERS:
+            rows.append((api_key, low, high))
+            continue
+        found = served(release, api_key)
+        if found is not None:
+            low = low if api_key == ApiKey.PRODUCE else found[0]
+            rows.append((api_key, low, found[1]))
+    return rows
+
+
+def feature_range(release: Release, name: str, low: int, high: int) -> Versions | None:
+    """4.3's range of a feature as `release` has it; None if it does not know it."""
+    since = _FEATURE_SINCE.get(name, LATEST.number)
+    if release.number < since:
+        return None
+    if name == "metadata.version":
+        return (low if release.number >= (4, 0) else 1), release.metadata_version
+    return low, high
+
+
+def said_by(release: Release, error: ErrorCode) -> ErrorCode:
+    """`error` as a broker of `release` would say it."""
+    if error <= release.highest_error:
+        return error
+    return _SAID_BEFORE.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+# ------------------------------------------------------------------- where brokers are controllers
+
+CONTROLLERS_OWN: Final = frozenset(
+    {
+        ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS, ApiKey.UPDATE_FEATURES,
+    }
+)  # fmt: skip
+"""What ZooKeeper brokers answer NOT_CONTROLLER to unless they are it; KRaft's forward it."""
+
+
+def zookeeper_controller(image: MetadataImage) -> int:
+    """The broker that is the controller where brokers elect one of themselves; -1 if none is up.
+
+    DIFFERS: whoever created /controller first; here it is the live broker of the lowest id.  Beside
+    brokers of 3.3 on, which name any broker, clients may have to ask twice.
+    """
+    alive = [broker_id for broker_id, broker in image.brokers.items() if not broker.fenced]
+    return min(alive, default=-1)
+
+
+def is_not_controller(broker: BrokerNode) -> bool:
+    """Whether a broker must send who asks it for what only a controller does elsewhere."""
+    return not broker.release.is_kraft and zookeeper_controller(broker.image) != broker.node_id
+
+
+def not_controller(answer: Any) -> Any:
+    """The answer of a request that timed out, made one of a broker that is not the controller."""
+    for name in answer.__struct_fields__:
+        value = getattr(answer, name)
+        if name == "error_code" and value == ErrorCode.REQUEST_TIMED_OUT:
+            answer.error_code = ErrorCode.NOT_CONTROLLER
+        elif name == "error_message" and value is not None:
+            answer.error_message = ErrorCode.NOT_CONTROLLER.text
+        elif isinstance(value, list):
+            for item in value:
+                if isinstance(item, Struct):
+                    not_controller(item)
+    return answer

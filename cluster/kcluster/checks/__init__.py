@@ -1,0 +1,1 @@
+"""What is judged: anomalies with their causes, availability, the verdict."""

@@ -1,0 +1,280 @@
+"""The verdict of a run: valid, invalid or unknown, with every anomaly, its causes, and the times in
+which a partition was not there for its clients.
+
+Owns: what makes a run valid, and how a verdict reads as text and as JSON.  Never: decides whether a
+run went as its scenario expected (scenario/ does).
+Kafka: no counterpart; the three outcomes are Jepsen's and Maelstrom's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from kcluster.checks.anomalies import find_anomalies
+from kcluster.checks.availability import Window, find_windows
+from kcluster.checks.causes import chains_of
+from kcluster.clients.ledger import Outcome, Partition
+from kcluster.evidence.finals import read_finals
+from kcluster.evidence.history import Anomaly, Ledger, Link, shown
+from kcluster.evidence.lookups import Facts
+from kcluster.evidence.outside import FROM_THE_START, outside_ledger
+from kcluster.evidence.recorder import Judged, Recorder, keeps_a_ledger
+from kcluster.invariants.invariants import Violation
+
+VALID: Final = "valid"
+INVALID: Final = "invalid"
+UNKNOWN: Final = "unknown"
+PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50}
+"""By profile: an answer that takes longer is missed."""
+MAX_SHOWN: Final = 20
+"""So many lines of a kind are shown in a terminal; JSON has all."""
+
+
+class ErrorCount(Struct, frozen=True):
+    """How often a client was told, or met, an error; `first_ms`: when first."""
+
+    client: str
+    api: str
+    error: str
+    count: int
+    first_ms: int
+
+
+class Deleted(Struct, frozen=True):
+    """Records that were deleted on purpose, and how."""
+
+    partition: Partition
+    first: int
+    last: int
+    how: str = "by retention or DeleteRecords"
+
+
+class Verdict(Struct, frozen=True):
+    """`outcome`: valid, invalid, unknown; `reason` in words.  Times in ms of the cluster's clock;
+    `began_ms` is where `lines` count from."""
+
+    outcome: str
+    reason: str
+    sent: int
+    acked: int
+    failed: int
+    unknown: int
+    read: int
+    began_ms: int
+    ended_ms: int
+    anomalies: tuple[Anomaly, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    windows: tuple[Window, ...] = ()
+    errors: tuple[ErrorCount, ...] = ()
+    deleted: tuple[Deleted, ...] = ()
+    offline: tuple[str, ...] = ()
+
+    def counts(self) -> dict[str, int]:
+        """How many records each anomaly concerns, by its name; only those that there are."""
+        found: dict[str, int] = {}
+        for anomaly in self.anomalies:
+            found[anomaly.name] = found.get(anomaly.name, 0) + anomaly.count
+        return found
+
+    def unavailable_ms(self, kind: str) -> int:
+        """How long the partition was without `writes` or `reads` that was so longest."""
+        total: dict[Partition, int] = {}
+        for window in self.windows:
+            if window.kind == kind:
+                total[window.partition] = total.get(window.partition, 0) + window.duration_ms
+        return max(total.values(), default=0)
+
+    def to_json(self) -> str:
+        """All of it; values of records as text."""
+        built = msgspec.to_builtins(self, builtin_types=(bytes,))
+        for anomaly in built["anomalies"]:
+            anomaly["values"] = [shown(value) for value in anomaly["values"]]
+        return msgspec.json.encode(built).decode()
+
+    def lines(self) -> list[str]:
+        """For a terminal: the outcome, the counts, then each finding with what led to it."""
+        lines = [
+            f"{self.outcome}: {self.reason}",
+            f"sent {self.sent:,}  acked {self.acked:,}  failed {self.failed:,}"
+            f"  unknown {self.unknown:,}  read {self.read:,}",
+        ]
+        for anomaly in self.anomalies[:MAX_SHOWN]:
+            allowed = f" ({anomaly.allowed})" if anomaly.allowed else ""
+            lines.append(f"{anomaly}{allowed}")
+            lines += [self._line(link) for link in anomaly.chain]
+        lines += _more(len(self.anomalies), "anomalies")
+        lines += [
+            f"{found.name} at {found.at_ms - self.began_ms:+} ms: {found.subject}: {found.text}"
+            for found in self.violations[:MAX_SHOWN]
+        ]
+        lines += _more(len(self.violations), "violations")
+        for window in self.windows[:MAX_SHOWN]:
+            lines.append(window.line(self.began_ms))
+            lines += [self._line(link) for link in window.reasons]
+        lines += _more(len(self.windows), "windows")
+        lines += [
+            f"deleted {gone.how}: {topic}-{number}, offsets {gone.first} to {gone.last}"
+            for gone in self.deleted
+            for topic, number in (gone.partition,)
+        ]
+        lines += [
+            f"{error.client} was told {error.error} for its {error.api}"
+            f" {error.count:,} time{'s' if error.count > 1 else ''}"
+            for error in self.errors[:MAX_SHOWN]
+        ]
+        return lines + _more(len(self.errors), "errors")
+
+    def _line(self, link: Link) -> str:
+        return f"  {link.at_ms - self.began_ms:>+8} ms  {link.text}"
+
+
+def _more(count: int, what: str) -> list[str]:
+    return [f"... and {count - MAX_SHOWN:,} more {what}"] if count > MAX_SHOWN else []
+
+
+def judge(
+    recorder: Recorder,
+    ledger: Ledger,
+    *,
+    healed: bool = True,
+    drained: bool = False,
+    began_ms: int | None = None,
+    clients: Mapping[str, int] | None = None,
+    patience_ms: int | None = None,
+    since_ms: int = FROM_THE_START,
+) -> Verdict:
+    """The verdict of a run that is over.
+
+    `healed`: everything was mended, and the cluster had the time to settle; `drained`: consumers
+    had the time to read to the end.  `began_ms`: when the run began, for its lines; None: when the
+    recorder was attached.  `clients`: their ids in the fabric by name.  `patience_ms`: an attempt
+    that is unanswered for longer counts as failed for availability; None: PATIENCE_MS by profile.
+    `since_ms`: of a cluster that was used before, only what was sent, read and broken since then.
+    """
+    recorder.look()
+    own = dict.fromkeys(_named(ledger))
+    known: dict[str | None, bool] = {}
+
+    def is_inside(client_id: str | None) -> bool:
+        inside = known.get(client_id)
+        if inside is None:
+            inside = known[client_id] = client_id in own or keeps_a_ledger(client_id)
+        return inside
+
+    outside, names = outside_ledger(recorder, ledger, is_inside, since_ms)
+    whole = _joined(ledger, outside)
+    finals = read_finals(recorder, names)
+    facts = Facts(recorder, whole, clients)
+    standing = _of_present_topics(recorder, whole)
+    found = find_anomalies(standing, finals.logs, drained)
+    anomalies = chains_of(facts, [x for x in found if x.at_ms < 0 or x.at_ms >= since_ms])
+    violations = (*recorder.invariants.found, *finals.violations)
+    violations = tuple(x for x in violations if x.at_ms >= since_ms)
+    if patience_ms is None:
+        profile = recorder.plan.topology.profile
+        patience_ms = PATIENCE_MS.get(profile, PATIENCE_MS["kafka"])
+    windows = [x for x in find_windows(facts, patience_ms) if x.from_ms >= since_ms]
+    whole = _since(whole, since_ms)
+    recorder.judged = Judged(whole, finals.logs, names)
+    outcome, reason = _outcome(whole, anomalies, violations, finals.offline, healed)
+    outcomes = [send.outcome for send in whole.sends]
+    return Verdict(
+        outcome, reason, len(outcomes), outcomes.count(Outcome.ACKED),
+        outcomes.count(Outcome.FAILED), outcomes.count(Outcome.UNKNOWN), len(whole.reads),
+        recorder.began_ms if began_ms is None else began_ms, recorder.dispatcher.now_ms,
+        tuple(anomalies), violations, tuple(windows), tuple(_errors(whole)),
+        (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder, since_ms)),
+        tuple(finals.offline),
+    )  # fmt: skip
+
+
+def _named(ledger: Ledger) -> list[str]:
+    return [
+        *(send.producer for send in ledger.sends),
+        *(read.consumer for read in ledger.reads),
+        *(told.client for told in ledger.told),
+    ]
+
+
+def _joined(inside: Ledger, outside: Ledger) -> Ledger:
+    if not (outside.sends or outside.reads or outside.commits or outside.told):
+        return inside
+    whole = Ledger()
+    whole.sends = [*inside.sends, *outside.sends]
+    whole.reads = [*inside.reads, *outside.reads]
+    whole.commits = [*inside.commits, *outside.commits]
+    whole.told = [*inside.told, *outside.told]
+    return whole
+
+
+def _since(ledger: Ledger, since_ms: int) -> Ledger:
+    if since_ms == FROM_THE_START:
+        return ledger
+    later = Ledger()
+    later.sends = [send for send in ledger.sends if send.sent_ms >= since_ms]
+    later.reads = [read for read in ledger.reads if read.at_ms >= since_ms]
+    later.told = [told for told in ledger.told if told.at_ms >= since_ms]
+    return later
+
+
+def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
+    """Without what was written to topics that have been deleted: one of the same name may be
+    there, and does not owe anybody these records."""
+    gone: dict[Partition, set[bytes | None]] = {}
+    for ground in recorder.grounds.values():
+        if ground.deleted_ms >= 0:
+            values = gone.setdefault((ground.topic, ground.partition), set())
+            for append in ground.appends:
+                values.update(value for _, value in recorder.contents.of(append.batch))
+    if not gone:
+        return ledger
+    standing = Ledger()
+    standing.sends = [x for x in ledger.sends if x.value not in gone.get(x.partition, ())]
+    standing.reads = [x for x in ledger.reads if x.value not in gone.get(x.partition, ())]
+    standing.commits = [x for x in ledger.commits if x[1] not in gone]
+    standing.told = ledger.told
+    return standing
+
+
+def _deleted_topics(recorder: Recorder, since_ms: int) -> list[Deleted]:
+    return [
+        Deleted(
+            (ground.topic, ground.partition), 0, ground.appends[-1].last_offset, "with their topic"
+        )
+        for ground in recorder.grounds.values()
+        if ground.deleted_ms >= max(0, since_ms) and ground.appends
+    ]
+
+
+def _outcome(
+    ledger: Ledger, anomalies: list[Anomaly], violations: tuple[Violation, ...],
+    offline: list[str], healed: bool,
+) -> tuple[str, str]:  # fmt: skip
+    counts: dict[str, int] = {}
+    for anomaly in anomalies:
+        counts[anomaly.name] = counts.get(anomaly.name, 0) + anomaly.count
+    told = [f"{count:,} {name}" for name, count in counts.items()]
+    for violation in violations:
+        if violation.name not in counts:
+            counts[violation.name] = 1
+            told.append(f"invariant {violation.name} broken")
+    if told:
+        return INVALID, ", ".join(told)
+    if not ledger.sends:
+        return UNKNOWN, "nothing was sent"
+    if not healed:
+        return UNKNOWN, "the cluster was not healed at the end"
+    if offline:
+        return UNKNOWN, f"without a leader at the end: {', '.join(offline)}"
+    return VALID, "no anomaly, and every invariant held"
+
+
+def _errors(ledger: Ledger) -> list[ErrorCount]:
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for told in ledger.told:
+        found.setdefault((told.client, told.api, told.error), []).append(told.at_ms)
+    return [ErrorCount(*key, len(times), times[0]) for key, times in found.items()]

@@ -1,0 +1,313 @@
+"""`kcluster up` at work: a cluster in the foreground, with its control socket and its lines.
+
+Owns: the order of coming up and going down, what is printed meanwhile.  Never: imports click (see
+main.py), prints from the cluster's thread: a terminal that stands still must not stop the cluster.
+Kafka: kafka-server-start.sh, with the log cut down to what changed and why.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.cli.control import ControlError, check_name, running_clusters
+from kcluster.cli.control_server import ControlServer, EventFeed
+from kcluster.cli.control_verbs import QUIET_KINDS, Verbs
+from kcluster.cli.topology_choice import choose_topology, require_free_ports
+from kcluster.config.files.problems import TopologyError
+from kcluster.config.topology.model import Topology
+from kcluster.contract import Note, Reply
+from kcluster.drivers.live import ClusterError
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.status import NoteEntry
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.releases import latest
+from kcluster.trace.render import (
+    fold,
+    folded_line,
+    note_values,
+    request_line,
+    request_values,
+)
+
+DEFAULT_NAME: Final = "kcluster"
+GC_THRESHOLDS: Final = (20_000, 50, 100)
+"""Collections are rare: what a cluster makes and drops has no cycles.  Only in its own process: in
+somebody's test process Python's settings stay."""
+TRACE_BACKLOG: Final = 20_000
+"""Traced requests that wait for a slow terminal; more are counted, not shown."""
+GATHER_S: Final = 0.02
+"""What follows an event within so short a time is printed with it, equal lines folded."""
+_NAMING_APIS: Final = (ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS)
+
+
+class UpOptions(Struct, frozen=True):
+    """The command line of `kcluster up`."""
+
+    file: str | None = None
+    brokers: int | None = None
+    base_port: int | None = None
+    profile: str | None = None
+    name: str | None = None
+    as_json: bool = False
+    trace_requests: bool = False
+
+
+class Traced(Struct, gc=False):
+    """A request and its answer, to be shown."""
+
+    broker_id: int
+    reply: Reply
+    at_ms: int
+
+
+class Stop(Struct):
+    """Somebody wants the cluster to stop."""
+
+
+def run_reporting(options: UpOptions, began_s: float) -> int:
+    """Run until stopped; the process's exit code.  What is wrong goes to stderr, all of it.
+    `began_s`: by the monotonic clock, for the ready line."""
+    try:
+        return run(options, began_s)
+    except TopologyError as error:
+        lines, exit_code = str(error).splitlines(), 2
+    except ControlError as error:
+        lines, exit_code = [f"kcluster: {error}"], error.exit_code
+    except ClusterError as error:
+        lines, exit_code = [f"kcluster: {error}"], 1
+    if options.as_json:
+        lines = [json.dumps({"error": line}, ensure_ascii=False) for line in lines]
+    print("\n".join(lines), file=sys.stderr)
+    return exit_code
+
+
+def run(options: UpOptions, began_s: float) -> int:
+    """Bring the cluster up, print its lines, take it down.  Raises before anything has started."""
+    topology = choose_topology(options.file, options.brokers, options.base_port, options.profile)
+    require_free_ports(topology)
+    inbox: SimpleQueue[Any] = SimpleQueue()
+    _stop_on_signals(lambda: inbox.put(Stop()))
+    feed = EventFeed()
+    with Cluster(topology, log=inbox.put) as cluster:
+        name = free_name(options.name, topology)
+        verbs = Verbs(cluster, name, cluster.bootstrap, lambda: inbox.put(Stop()))
+        server = ControlServer(name, verbs.table(), feed, verbs.event_values)
+        try:
+            printer = Printer(options, verbs.origin_ms)
+            _listen(cluster, inbox, feed, options.trace_requests)
+            printer.ready(cluster, name, time.monotonic() - began_s)
+            gc.enable()
+            gc.freeze()
+            gc.set_threshold(*GC_THRESHOLDS)
+            _print_until_stop(inbox, printer)
+        except BrokenPipeError:
+            _forget_stdout()
+        finally:
+            server.close()
+    return 0
+
+
+def free_name(wanted: str | None, topology: Topology) -> str:
+    """The name under which verbs will find the cluster.  One that was chosen must be free, as
+    ControlServer will say; the name that stands for none gets a number when it is taken."""
+    if wanted is not None:
+        return check_name(wanted)
+    if topology.name != DEFAULT_NAME:
+        return check_name(topology.name)
+    taken = running_clusters()
+    numbered = (DEFAULT_NAME if n == 1 else f"{DEFAULT_NAME}-{n}" for n in range(1, 10_000))
+    return next(name for name in numbered if name not in taken)
+
+
+def _versions(cluster: Cluster) -> str:
+    """As which Kafka the brokers came up, unless all are the newest that this program knows."""
+    brokers: dict[str, list[str]] = {}
+    for broker in cluster.status().brokers:
+        brokers.setdefault(broker.kafka_version, []).append(str(broker.id))
+    if list(brokers) == [latest().name]:
+        return ""
+    if len(brokers) == 1:
+        return f", Kafka {next(iter(brokers))}"
+    each = (f"{version} (broker {', '.join(ids)})" for version, ids in brokers.items())
+    return f", Kafka {' and '.join(each)}"
+
+
+class Printer:
+    """Events and requests as lines on stdout; as JSON objects with `--json`."""
+
+    def __init__(self, options: UpOptions, origin_ms: int) -> None:
+        self._as_json = options.as_json
+        self._origin_ms = origin_ms
+        self.names: dict[bytes, str] = {}
+        """Topic names by id, as answers to clients tell them: who uses an id has asked before."""
+
+    def ready(self, cluster: Cluster, name: str, took_s: float) -> None:
+        """The line that says where clients find the cluster."""
+        if self._as_json:
+            self._json(
+                {
+                    "ready": True,
+                    "bootstrap": cluster.bootstrap,
+                    "name": name,
+                    "pid": os.getpid(),
+                    "brokers": [
+                        {
+                            "id": broker.id,
+                            "host": broker.host,
+                            "port": broker.port,
+                            "kafka_version": broker.kafka_version,
+                        }
+                        for broker in cluster.status().brokers
+                    ],
+                }
+            )
+        else:
+            brokers = len(cluster.broker_ids)
+            count = "1 broker" if brokers == 1 else f"{brokers} brokers"
+            profile = cluster.topology.profile
+            kafka = _versions(cluster)
+            print(
+                f"ready: {cluster.bootstrap}  "
+                f"({name}: {count}{kafka}, profile {profile}; up in {took_s:.2f} s, Ctrl-C stops)"
+            )
+        sys.stdout.flush()
+
+    def show(self, items: list[Any]) -> None:
+        """Notes, traced requests and log lines, in order."""
+        if self._as_json:
+            for item in items:
+                self._json(self._values(item))
+        else:
+            notes: list[Note] = []
+            for item in items:
+                if isinstance(item, Note):
+                    notes.append(item)
+                    continue
+                self._show_notes(notes)
+                print(self._line(item))
+            self._show_notes(notes)
+        sys.stdout.flush()
+
+    def _show_notes(self, notes: list[Note]) -> None:
+        for entry in fold(notes):
+            print(folded_line(entry, self._origin_ms))
+        notes.clear()
+
+    def _line(self, item: Traced | str) -> str:
+        if isinstance(item, str):
+            return item
+        request = item.reply.request
+        self._learn(item.reply)
+        return request_line(
+            item.broker_id,
+            request,
+            item.reply.body,
+            request.arrived_ms,
+            item.at_ms,
+            self.names,
+            self._origin_ms,
+        )
+
+    def _values(self, item: Note | Traced | str) -> dict[str, Any]:
+        if isinstance(item, str):
+            return {"log": item}
+        if isinstance(item, Note):
+            return {"event": note_values(item)}
+        request = item.reply.request
+        self._learn(item.reply)
+        return {
+            "request": request_values(
+                item.broker_id, request, item.reply.body, request.arrived_ms, item.at_ms, self.names
+            )
+        }
+
+    def _learn(self, reply: Reply) -> None:
+        if reply.request.api_key in _NAMING_APIS and reply.body is not None:
+            for topic in reply.body.topics:
+                if topic.name and any(topic.topic_id):
+                    self.names[topic.topic_id] = topic.name
+
+    @staticmethod
+    def _json(values: dict[str, Any]) -> None:
+        print(json.dumps(values, ensure_ascii=False))
+
+
+def _listen(
+    cluster: Cluster,
+    inbox: SimpleQueue[Any],
+    feed: EventFeed,
+    trace_requests: bool,
+) -> None:
+    """From now on events go to the followers and to the inbox; requests too, if wanted."""
+
+    def on_note(entry: NoteEntry) -> None:
+        feed.publish(entry.note)
+        if entry.kind not in QUIET_KINDS:
+            inbox.put(entry.note)
+
+    cluster.subscribe(on_note)
+    if trace_requests:
+        dropped = 0
+
+        def on_reply(broker_id: int, reply: Reply, now_ms: int) -> None:
+            nonlocal dropped
+            if inbox.qsize() >= TRACE_BACKLOG:
+                dropped += 1
+                return
+            if dropped:
+                inbox.put(
+                    f"{dropped} requests are not shown: they came faster than the terminal shows"
+                )
+                dropped = 0
+            inbox.put(Traced(broker_id, reply, now_ms))
+
+        cluster.driver.dispatcher.reply_sinks += (on_reply,)
+
+
+def _print_until_stop(inbox: SimpleQueue[Any], printer: Printer) -> None:
+    while True:
+        items = [inbox.get()]
+        deadline = time.monotonic() + GATHER_S
+        while (left_s := deadline - time.monotonic()) > 0 and len(items) < 1_000:
+            try:
+                items.append(inbox.get(timeout=left_s))
+            except Empty:
+                break
+        stop = any(isinstance(item, Stop) for item in items)
+        printer.show([item for item in items if not isinstance(item, Stop)])
+        if stop:
+            return
+
+
+def _stop_on_signals(stop: Callable[[], None]) -> None:
+    """The first SIGINT or SIGTERM stops cleanly; a second one at once.
+
+    A thread waits for them.  A handler would run in the main thread, when that next runs Python:
+    never, if the signal comes just before it goes to wait for the inbox.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    # Before any other thread starts: each has the mask of the one that started it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    def wait() -> None:
+        signal.sigwait(numbers)
+        stop()
+        os._exit(128 + signal.sigwait(numbers))
+
+    threading.Thread(target=wait, name="signals", daemon=True).start()
+
+
+def _forget_stdout() -> None:
+    """The reader is gone: nothing more may be written, at exit neither."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,46 @@
+"""`kcluster pipeline replay GRID.yaml CELL SEED`: one run of a sweep again, here, told in full.
+
+Owns: options, what is printed.  Never: needs Spark.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+
+from kcluster.cli.pipeline_audit import refuse
+from kcluster.cli.pipeline_sweep import read_grid
+
+
+@click.command("replay", help="One run of a sweep again, told in full; needs no Spark.")
+@click.argument("file", metavar="GRID.yaml")
+@click.argument("cell")
+@click.argument("seed", type=click.IntRange(0))
+@click.option("--out", metavar="DIR", help="Leave a run directory below DIR.")
+@click.option("--scenario", is_flag=True, help="Print it as a scenario file; run nothing.")
+def command(file: str, cell: str, seed: int, out: str | None, scenario: bool) -> None:
+    """CELL: its number in the report, or enough of its columns."""
+    from kcluster.pipeline.sweep.cells import text_of
+    from kcluster.scenario.language.model import Scenario
+    from kcluster.scenario.play.running import run_scenario
+    from kcluster.scenario.report import result_lines
+
+    grid = read_grid(file)
+    try:
+        at = grid.find(cell)
+    except ValueError as error:
+        refuse(str(error))
+    name = f"cell{at + 1}_seed{seed}"
+    text = text_of(grid.cells[at], seed, name, f"{grid.name}, {grid.title(at)}")
+    if scenario:
+        print(text, end="")
+        return
+    result = run_scenario(Scenario.parse(text, f"{name}.yaml"), "virtual", seed)
+    if out is not None:
+        from kcluster.runs.directory import write_run
+
+        print(f"run directory: {write_run(out, result.record())}")
+    lines = result_lines(result, with_timeline=True)
+    print("\n".join(line for line in lines if not line.startswith("  replay: ")))
+    print(f"  replay: {shlex.join(['kcluster', 'pipeline', 'replay', file, cell, str(seed)])}")

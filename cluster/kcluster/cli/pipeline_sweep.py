@@ -1,0 +1,189 @@
+"""`kcluster pipeline sweep GRID.yaml`: thousands of failure schedules, and what settings cost.
+
+Owns: options, progress, files of the report, how bad input is told.  Never: runs
+(pipeline/sweep/job.py).
+Exit: 0 done, 1 some runs ended with an error, 2 bad input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import signal
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import click
+
+from kcluster.cli.pipeline_audit import refuse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kcluster.pipeline.sweep.grid import Grid
+    from kcluster.pipeline.sweep.summary import Summed
+
+
+_SHOWN_ERRORS: Final = 20
+_INTERRUPTED: Final = 130
+
+
+@click.command("sweep")
+@click.argument("file", metavar="GRID.yaml")
+@click.option("--seeds", metavar="N", help="So many seeds, or some: 1..50,77; else the grid's.")
+@click.option("--out", metavar="DIR", default="sweep", show_default=True, help="Where to.")
+@click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
+@click.option(
+    "--compare", nargs=2, metavar="A B", help="Two cells: by number, or acks=all,brokers=3."
+)
+@click.option(
+    "--mtbf-days", metavar="DAYS", type=click.FloatRange(min=0, min_open=True), default=365.25,
+    show_default=True, help="Of a broker, in life: for losses and unavailable seconds a year.",
+)  # fmt: skip
+@click.option("-v", "--verbose", is_flag=True, help="Spark's own warnings too.")
+def command(
+    file: str, seeds: str | None, out: str, master: str, compare: tuple[str, str] | None,
+    mtbf_days: float, verbose: bool,
+) -> None:  # fmt: skip
+    """What durability settings cost: a grid of them, many seeds each.
+
+    \b
+    seeds: 100
+    grid:
+      replication_factor: 3
+      min_insync_replicas: [1, 2]
+      failures: 2
+      failure_domain: [broker, all]
+
+    Each combination is a cell, each (cell, seed) one run in virtual time. Columns: brokers, racks,
+    rack_aware, partitions, replication_factor, min_insync_replicas, acks, idempotent,
+    unclean_election, flush_messages, flush_interval, replica_lag; failures (so many a run), mtbf
+    or faults (a profile), failure (kill, power, wipe, clean, pause), failure_domain (broker, rack,
+    all), repair, first_failure; latency, rate, size, consumers, duration.
+
+    DIR keeps the runs as they end, and the report. Whatever ends this command, the same one goes
+    on: what DIR already has is not run again, but for runs that ended with an error.
+    """  # noqa: D301  # click's mark of a paragraph to be left as it is
+    from kcluster.pipeline.session import SMALL, SessionError, open_session
+    from kcluster.pipeline.sweep.job import SweepError, in_one_line
+
+    grid = read_grid(file, seeds)
+    try:
+        pair = None if compare is None else (grid.find(compare[0]), grid.find(compare[1]))
+        Path(out).mkdir(parents=True, exist_ok=True)
+        spark = open_session(master, SMALL, verbose)
+    except (ValueError, SessionError) as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"{error.filename}: {error.strerror}")
+    before = signal.signal(signal.SIGINT, _interrupt)
+    try:
+        with in_one_line():
+            _sweep(spark, grid, out, pair, mtbf_days * 86_400_000)
+    except SweepError as error:
+        refuse(str(error))
+    except KeyboardInterrupt:
+        print(f"kcluster: interrupted; the same command goes on from {out}", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupt(signum: int, frame: object) -> NoReturn:
+    """Instead of pyspark's handler, which talks to Java in the midst of an answer from it."""
+    logging.disable()  # py4j logs whatever ends a call
+    raise KeyboardInterrupt
+
+
+def read_grid(file: str, seeds: str | None = None) -> Grid:
+    """The grid of a file with these seeds; what is wrong with it on stderr, and exit 2."""
+    from kcluster.pipeline.sweep.grid import GridError, load_grid, with_seeds
+
+    try:
+        grid = load_grid(file)
+        return grid if seeds is None else with_seeds(grid, seeds)
+    except GridError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    except ValueError as error:
+        refuse(f"--seeds: {error}")
+
+
+def _sweep(
+    spark: SparkSession, grid: Grid, out: str, pair: tuple[int, int] | None, mtbf_ms: float
+) -> None:
+    from kcluster.pipeline.progress import Progress
+    from kcluster.pipeline.sweep.job import sweep
+    from kcluster.pipeline.sweep.report import comparison, durability
+    from kcluster.pipeline.sweep.summary import pair_of, summarize
+
+    if grid.left_out:
+        print(f"left out, as they cannot be: {grid.left_out} combinations: {grid.whys[0]}")
+    began_s, found = time.monotonic(), -1
+    with Progress("runs") as bar:
+
+        def progress(done: int, all_: int) -> None:
+            nonlocal found
+            found = done if found < 0 else found
+            bar.update(done, all_, _rate(done - found, time.monotonic() - began_s, all_ - done))
+
+        swept = sweep(spark, grid, out, progress)
+    for problem in swept.problems:
+        print(f"kcluster: {problem}", file=sys.stderr)
+    if swept.played:
+        rate = f"{swept.played / swept.wall_s:,.1f} runs/s"
+        print(
+            f"{swept.played:,} runs in {swept.wall_s:,.1f} s ({rate}); {swept.found:,} were there"
+        )
+    else:
+        print(f"all {swept.found:,} runs were there")
+    sums = summarize(spark, grid, out)
+    for at, row in enumerate(durability(grid, sums)[1]):
+        print(f"cell {at + 1}: {row[1]}: P(loss) {row[4]} ({row[5]}), {row[6]} lost of a billion")
+    if pair is not None:
+        lines = comparison(grid, sums, *pair, pair_of(spark, grid, out, *pair), mtbf_ms)
+        (Path(out) / "compare.md").write_text("\n".join(lines) + "\n", "utf-8")
+        print("\n".join(["", *lines]))
+    for place in _write(spark, grid, out, sums, mtbf_ms):
+        print(place)
+    if tell_errors(spark, grid, out):
+        sys.exit(1)
+
+
+def tell_errors(spark: SparkSession, grid: Grid, out: str) -> int:
+    """How many runs of the grid ended with an error; the first of them on stderr, a line each."""
+    from kcluster.pipeline.sweep.job import errors_of
+
+    failed = 0
+    cells = {cell.key: at for at, cell in enumerate(grid.cells)}
+    for failed, (key, seed, error) in enumerate(errors_of(spark, grid, out), 1):
+        if failed <= _SHOWN_ERRORS:
+            print(f"kcluster: cell {cells[key] + 1}, seed {seed}: {error}", file=sys.stderr)
+    if failed:
+        print(f"kcluster: {failed:,} runs ended with an error; the rest is used", file=sys.stderr)
+    return failed
+
+
+def _write(
+    spark: SparkSession, grid: Grid, out: str, sums: list[Summed], mtbf_ms: float
+) -> list[Path]:
+    """The report's files."""
+    from kcluster.pipeline.sweep.plots import PLOTS_HELP, can_draw
+    from kcluster.pipeline.sweep.report import write_report
+    from kcluster.pipeline.sweep.summary import losses_of
+
+    words = [word for word in sys.argv[1:] if word not in ("-v", "--verbose")]
+    if not can_draw():
+        print(f"kcluster: {PLOTS_HELP}", file=sys.stderr)
+    losses = losses_of(spark, grid, out)
+    return write_report(grid, sums, losses, "kcluster " + shlex.join(words), out, mtbf_ms)
+
+
+def _rate(done: int, played_s: float, left: int) -> str:
+    """`12.3 runs/s, 0:04:10 left`, of runs that were played in this time."""
+    if not done:
+        return ""
+    return f"{done / played_s:,.1f} runs/s, {timedelta(seconds=round(left * played_s / done))} left"

@@ -1,0 +1,129 @@
+"""`kcluster scenario`: run scenario files on either clock, or check them without running.
+
+Owns: options, progress, what is printed, the exit code: 0 all as they must, 1 not, 2 a file is
+wrong or a run told nothing.  Never: plays a scenario (scenario/play/running.py).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import click
+
+CLOCKS: Final = ("virtual", "live", "both")
+
+
+@click.group("scenario", help="Run scenario files, live or in virtual time; or check them.")
+def command() -> None:
+    """The verbs below it."""
+
+
+@command.command("check", help="Is there anything wrong with these files? Runs nothing.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+def check(files: tuple[str, ...]) -> None:
+    """One line for each problem, on stderr; exit 2 if there is any."""
+    found = [read(file) for file in files]
+    if any(scenario is None for scenario in found):
+        sys.exit(2)
+    print(f"{len(found)} scenario{'s' if len(found) > 1 else ''}: nothing wrong")
+
+
+@command.command("run", help="Run scenarios and judge them.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--clock", type=click.Choice(CLOCKS), default="virtual", show_default=True)
+@click.option(
+    "--seed", type=click.IntRange(0), help="Of all that is random; by default the file's."
+)
+@click.option("--runs", type=click.IntRange(1), default=1, help="So many, each with the next seed.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a run, a line each.")
+@click.option("--out", type=click.Path(file_okay=False), help="Leave a run directory below DIR.")
+@click.option("-v", "--verbose", is_flag=True, help="The timeline of each run, also of several.")
+def run(
+    files: tuple[str, ...], clock: str, seed: int | None, runs: int, as_json: bool,
+    out: str | None, verbose: bool,
+) -> None:  # fmt: skip
+    """Each file on each clock with each seed; the last line counts."""
+    scenarios = [read(file) for file in files]
+    if any(scenario is None for scenario in scenarios):
+        sys.exit(2)
+    plan = [
+        (scenario, on, scenario.first_seed(seed) + number)
+        for scenario in scenarios
+        for on in (("virtual", "live") if clock == "both" else (clock,))
+        if clock != "both" or on in scenario.clocks
+        for number in range(runs)
+    ]
+    failed = told_nothing = 0
+    for each in plan:
+        result = _one(*each, as_json, out, verbose, runs > 1, len(plan) == 1)
+        failed += not result.passed
+        told_nothing += result.has_problems or (
+            not result.passed and result.verdict.outcome == "unknown"
+        )
+    if len(plan) > 1 and not as_json:
+        print(f"\n{len(plan)} runs, {failed} not as expected")
+    sys.exit(2 if told_nothing else 1 if failed else 0)
+
+
+def read(file: str) -> Any:
+    """The scenario of a file; None, having said on stderr what is wrong with it."""
+    from kcluster.scenario.language.loader import ScenarioError
+    from kcluster.scenario.language.model import Scenario
+
+    try:
+        return Scenario.load(file)
+    except ScenarioError as error:
+        print(error, file=sys.stderr)
+        return None
+
+
+def _one(
+    scenario: Any,
+    clock: str,
+    seed: int,
+    as_json: bool,
+    out: str | None,
+    verbose: bool,
+    brief: bool,
+    shown: bool,
+) -> Any:
+    from kcluster.scenario.play.running import run_scenario
+    from kcluster.scenario.report import head_line, result_lines, result_values
+
+    with _progress(scenario.name, quiet=as_json) as progress:
+        result = run_scenario(scenario, clock, seed, progress=progress)
+    if out is not None:
+        from kcluster.runs.directory import write_run
+
+        path = write_run(out, result.record())
+        if not as_json:
+            print(f"run directory: {path}")
+    if as_json:
+        from kcluster.cli.group import print_json
+
+        print_json(result_values(result))
+    elif brief and result.passed and not verbose:
+        print(head_line(result))
+    else:
+        print("\n".join(result_lines(result, with_timeline=verbose or shown or not result.passed)))
+    return result
+
+
+@contextmanager
+def _progress(name: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar of the scenario's time, on a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda passed_ms, all_ms: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.1f} s"))
+    with Progress(*columns, transient=True, console=Console(stderr=True)) as bar:
+        task = bar.add_task(name)
+        yield lambda passed_ms, all_ms: bar.update(
+            task, completed=passed_ms / 1000, total=all_ms / 1000
+        )

@@ -1,0 +1,145 @@
+"""A partition's answer to a fetch, opened: which of its records the application may see.
+
+Owns: batches into records, what a control batch and an aborted transaction hide.  Never: sends,
+moves a position (fetcher.py does).
+Kafka: CompletedFetch; KIP-98.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from struct import Struct as Layout
+from typing import Any, Final
+
+from kcluster.clients.consumer.positions import Position
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.batches import (
+    CONTROL_BIT,
+    NO_PRODUCER_ID,
+    Batch,
+    InvalidRecords,
+    check_crc,
+    parse_batches,
+)
+from kcluster.protocol.records.records import Record, read_records
+
+_CONTROL_KEY: Final = Layout(">hh")
+"""Version and type of a control record."""
+_ABORT: Final = 0
+
+Segment = tuple[list[Record], int, int]
+"""(records of a batch, its leader epoch, the offset behind it); no records if they are hidden."""
+
+
+class Fetched:
+    """Records of one partition that are here, and how far they were given out."""
+
+    __slots__ = ("_at", "_next_offset", "_segments", "node", "position")
+
+    def __init__(self, position: Position, node: int, segments: Iterable[Segment]) -> None:
+        self.position = position
+        self.node = node
+        """Which broker they came from."""
+        self._segments = deque(segments)
+        self._at = 0
+        """How many of the first segment's records are given out."""
+        self._next_offset = position.offset
+
+    @property
+    def is_next(self) -> bool:
+        """Whether the position is still where these go on; else they are of no use."""
+        return self._next_offset == self.position.offset
+
+    def take(self, limit: int) -> list[Record]:
+        """Up to `limit` records; the position is behind them then.  None are left when it returns
+        fewer."""
+        segments = self._segments
+        taken: list[Record] = []
+        while segments:
+            records, epoch, end_offset = segments[0]
+            room = limit - len(taken)
+            if len(records) - self._at > room:
+                if room:
+                    part = records[self._at : self._at + room]
+                    self._at += room
+                    taken += part
+                    end_offset = part[-1].offset + 1
+                    self._advance(end_offset, epoch)
+                return taken
+            taken = records if not taken and not self._at else taken + records[self._at :]
+            self._at = 0
+            segments.popleft()
+            self._advance(end_offset, epoch)
+        return taken
+
+    def _advance(self, offset: int, epoch: int) -> None:
+        self._next_offset = offset
+        self.position.advance(offset, epoch)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all is given out."""
+        return not self._segments
+
+
+def open_records(data: Any, offset: int, read_committed: bool, check_crcs: bool) -> list[Segment]:
+    """The records of `FetchResponse.PartitionData` from `offset` on, by batch.
+
+    InvalidRecords for bytes that are none.  What comes as batches, in virtual time, was never
+    bytes on a wire; its crc is not looked at.
+    """
+    records = data.records
+    batches: list[Batch] = records if isinstance(records, list) else _parsed(records, check_crcs)
+    aborted = Aborted(data.aborted_transactions) if read_committed else None
+    segments: list[Segment] = []
+    for batch in batches:
+        if batch.last_offset < offset:
+            continue
+        end_offset = batch.last_offset + 1
+        if batch.attributes & CONTROL_BIT or (aborted is not None and aborted.hides(batch)):
+            if aborted is not None and batch.attributes & CONTROL_BIT:
+                aborted.pass_marker(batch)
+            segments.append(([], batch.leader_epoch, end_offset))
+            continue
+        opened = read_records(batch)
+        if batch.base_offset < offset:
+            opened = [record for record in opened if record.offset >= offset]
+        segments.append((opened, batch.leader_epoch, end_offset))
+    return segments
+
+
+def _parsed(records: Any, check_crcs: bool) -> list[Batch]:
+    batches = parse_batches(records)
+    if check_crcs:
+        for batch in batches:
+            if not check_crc(batch):
+                raise InvalidRecords(
+                    ErrorCode.CORRUPT_MESSAGE, f"crc of the batch at {batch.base_offset} is wrong"
+                )
+    return batches
+
+
+class Aborted:
+    """Which producers' transactions are aborted, from batch to batch."""
+
+    def __init__(self, transactions: list[Any] | None) -> None:
+        entries = [(x.first_offset, x.producer_id) for x in transactions or ()]
+        self._to_come = deque(sorted(entries))
+        self._producers: dict[int, None] = {}
+
+    def hides(self, batch: Batch) -> bool:
+        if batch.producer_id == NO_PRODUCER_ID:
+            return False
+        while self._to_come and self._to_come[0][0] <= batch.last_offset:
+            self._producers[self._to_come.popleft()[1]] = None
+        return batch.is_transactional and batch.producer_id in self._producers
+
+    def pass_marker(self, batch: Batch) -> None:
+        """An abort marker ends that producer's transaction."""
+        self.hides(batch)
+        opened = read_records(batch)
+        key = (opened[0].key if opened else None) or b""
+        is_marker = len(key) >= _CONTROL_KEY.size
+        if is_marker and _CONTROL_KEY.unpack_from(key)[1] == _ABORT:
+            self._producers.pop(batch.producer_id, None)

@@ -1,0 +1,142 @@
+"""What members of a group tell each other through the coordinator, which does not read it.
+
+Owns: the bytes of subscriptions and assignments, and the user data of the sticky assignors.
+Never: assigns (assignors.py), sends.
+Kafka: ConsumerProtocol; StickyAssignor and CooperativeStickyAssignor for the user data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct as Layout
+from struct import error as StructError
+from typing import Any, Final
+
+from kcluster.clients.consumer.assignors import COOPERATIVE_STICKY, NO_GENERATION, STICKY, Member
+from kcluster.clients.ledger import Partition
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import record_codec
+from kcluster.protocol.errors import ProtocolError
+
+PROTOCOL_TYPE: Final = "consumer"
+HIGHEST_VERSION: Final = 3
+
+_SUBSCRIPTION: Final = "ConsumerProtocolSubscription"
+_ASSIGNMENT: Final = "ConsumerProtocolAssignment"
+_INT32: Final = Layout(">i")
+_INT16: Final = Layout(">h")
+
+
+def encode_subscription(
+    assignor: str, topics: Iterable[str], owned: Iterable[Partition], last: Iterable[Partition],
+    generation: int, rack: str | None,
+) -> bytes:  # fmt: skip
+    """A member's own.  `owned`: what it has now; `last`: what it was given last, for `sticky`,
+    which lets go of everything before it joins.  `generation`: of its last assignment."""
+    user_data = None
+    if assignor == COOPERATIVE_STICKY:
+        user_data = _INT32.pack(generation)
+    elif assignor == STICKY and generation != NO_GENERATION:
+        user_data = _sticky_data(last, generation)
+    entry = m.ConsumerProtocolSubscription.TopicPartition
+    body = m.ConsumerProtocolSubscription(
+        topics=sorted(topics), user_data=user_data,
+        owned_partitions=[entry(topic, numbers) for topic, numbers in by_topic(owned).items()],
+        generation_id=generation, rack_id=rack or None,
+    )  # fmt: skip
+    return record_codec(_SUBSCRIPTION, HIGHEST_VERSION).encode_prefixed(body)
+
+
+def decode_member(
+    assignor: str, member_id: str, instance_id: str | None, data: bytes
+) -> Member | None:
+    """A member as its leader reads it, of any version; None if it cannot be read."""
+    body = _decode(_SUBSCRIPTION, data)
+    if body is None:
+        return None
+    owned = tuple(_partitions(body.owned_partitions))
+    generation = body.generation_id
+    if assignor == STICKY:
+        owned, generation = _read_sticky_data(body.user_data)
+    elif generation < 0 and assignor == COOPERATIVE_STICKY and len(body.user_data or b"") == 4:
+        (generation,) = _INT32.unpack(body.user_data)
+    return Member(member_id, tuple(body.topics), instance_id, owned, generation, body.rack_id)
+
+
+def encode_assignment(partitions: Iterable[Partition]) -> bytes:
+    """What the leader gives a member."""
+    entry = m.ConsumerProtocolAssignment.TopicPartition
+    body = m.ConsumerProtocolAssignment(
+        assigned_partitions=[
+            entry(topic, numbers) for topic, numbers in by_topic(partitions).items()
+        ]
+    )
+    return record_codec(_ASSIGNMENT, HIGHEST_VERSION).encode_prefixed(body)
+
+
+def decode_assignment(data: bytes) -> list[Partition] | None:
+    """What a member is given; None if it cannot be read."""
+    body = _decode(_ASSIGNMENT, data)
+    return None if body is None else list(_partitions(body.assigned_partitions))
+
+
+def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
+    """Partition numbers of each topic, in the order given."""
+    found: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        found.setdefault(topic, []).append(number)
+    return found
+
+
+def _partitions(entries: Iterable[Any]) -> Iterable[Partition]:
+    return ((entry.topic, number) for entry in entries for number in entry.partitions)
+
+
+def _decode(name: str, data: bytes) -> Any:
+    if len(data) < 2:
+        return None
+    (version,) = _INT16.unpack_from(data)
+    if version < 0:
+        return None
+    try:
+        return record_codec(name, min(version, HIGHEST_VERSION)).decode(data, 2)
+    except ProtocolError:
+        return None
+
+
+# --------------------------------------------------------------------------- of `sticky`
+
+
+def _sticky_data(partitions: Iterable[Partition], generation: int) -> bytes:
+    topics = by_topic(partitions)
+    out = bytearray(_INT32.pack(len(topics)))
+    for topic, numbers in topics.items():
+        name = topic.encode()
+        out += _INT16.pack(len(name)) + name + _INT32.pack(len(numbers))
+        for number in numbers:
+            out += _INT32.pack(number)
+    return bytes(out + _INT32.pack(generation))
+
+
+def _read_sticky_data(data: bytes | None) -> tuple[tuple[Partition, ...], int]:
+    """(what a member was given last, in which generation); nothing if it cannot be read."""
+    found: list[Partition] = []
+    if not data:
+        return (), NO_GENERATION
+    position = 4
+    try:
+        for _ in range(_INT32.unpack_from(data)[0]):
+            (length,) = _INT16.unpack_from(data, position)
+            topic = data[position + 2 : position + 2 + length].decode()
+            position += 2 + length
+            (count,) = _INT32.unpack_from(data, position)
+            position += 4
+            for _ in range(count):
+                found.append((topic, _INT32.unpack_from(data, position)[0]))
+                position += 4
+        # Version 0 of it ends without a generation.
+        has_generation = len(data) >= position + 4
+        generation = _INT32.unpack_from(data, position)[0] if has_generation else NO_GENERATION
+    except (StructError, UnicodeDecodeError):
+        return (), NO_GENERATION
+    return tuple(found), generation

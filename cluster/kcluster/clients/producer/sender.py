@@ -1,0 +1,362 @@
+"""Sends a producer's batches, and makes of the answers what the application is told.
+
+Owns: what waits for which partition, when a batch is sent and again, outcomes.  Never: chooses
+versions (connections.py), sequences (producer_identity.py), partitions (producer_workload.py).
+Kafka: Sender and RecordAccumulator; KIP-91 (delivery.timeout.ms), KIP-951 (leaders in errors).
+
+What a send ends as: ACKED when an answer said so; FAILED when no attempt can have been appended;
+UNKNOWN when one may have been and no answer will tell.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kcluster.clients.connections import DISCONNECTED, REQUEST_TIMED_OUT, Asked, Network
+from kcluster.clients.ledger import Outcome, Partition
+from kcluster.clients.metadata import NOBODY, Metadata, backoff_ms, is_stale_metadata
+from kcluster.clients.producer.batches import BATCH_OVERHEAD_BYTES, Batch, PartitionQueue
+from kcluster.clients.producer.identity import Identity
+from kcluster.clients.producer.settings import ProducerSettings
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.codec.schema import ZERO_UUID
+from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.timers import NEVER_MS
+
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+_PRODUCE: Final = int(ApiKey.PRODUCE)
+_FAILURES: Final = {
+    DISCONNECTED: ErrorCode.NETWORK_EXCEPTION,
+    REQUEST_TIMED_OUT: ErrorCode.REQUEST_TIMED_OUT,
+}
+"""What no answer counts as."""
+
+_Data: Final = m.ProduceRequest.PartitionProduceData
+_Topic: Final = m.ProduceRequest.TopicProduceData
+
+
+class Sender:
+    """One producer's.  `acked`, `failed`, `unknown`: records that ended so."""
+
+    def __init__(
+        self, settings: ProducerSettings, metadata: Metadata, network: Network,
+        identity: Identity | None,
+    ) -> None:  # fmt: skip
+        self.settings = settings
+        self.metadata = metadata
+        self.network = network
+        self.identity = identity
+        self.queues: dict[Partition, PartitionQueue] = {}
+        self.allocated_bytes = 0
+        """Of buffer.memory, by batches without an end."""
+        self.acked = self.failed = self.unknown = 0
+        self.is_flushing = False
+        """Nothing is worth lingering for."""
+        self.batch_due_ms = NEVER_MS
+        """When a batch may be sent that could not be now."""
+        self.expiry_ms = NEVER_MS
+        """No batch reaches its delivery timeout before this."""
+        self.waiting: dict[Partition, PartitionQueue] = {}
+        """Those with batches to be sent."""
+        self._metadata_version = -1
+
+    # ------------------------------------------------------------------------- accepting
+
+    def batch_with_room(
+        self, topic: str, index: int, record_bytes: int, now_ms: int
+    ) -> Batch | None:
+        """The batch that takes a record next; None while buffer.memory is used up."""
+        settings = self.settings
+        queue = self.queues.get((topic, index))
+        if queue is None:
+            queue = self.queues[topic, index] = PartitionQueue(topic, index)
+            self._metadata_version = -1
+        elif queue.waiting:
+            last = queue.waiting[-1]
+            fits = last.records.size_bytes + record_bytes <= settings.batch_size_bytes
+            if fits and not last.in_retry:
+                return last
+        needed_bytes = BATCH_OVERHEAD_BYTES + record_bytes
+        if needed_bytes < settings.batch_size_bytes:
+            needed_bytes = settings.batch_size_bytes
+        if self.allocated_bytes + needed_bytes > settings.buffer_memory_bytes:
+            return None
+        batch = Batch(queue, now_ms, now_ms + settings.linger_ms, needed_bytes)
+        queue.waiting.append(batch)
+        self.waiting[queue.key] = queue
+        self.allocated_bytes += needed_bytes
+        if now_ms + settings.delivery_timeout_ms < self.expiry_ms:
+            self.expiry_ms = now_ms + settings.delivery_timeout_ms
+        return batch
+
+    # --------------------------------------------------------------------------- sending
+
+    def send_all(self, now_ms: int) -> None:
+        """Send what may be sent now."""
+        while self.waiting and self._send_ready(now_ms):
+            pass
+
+    def _send_ready(self, now_ms: int) -> bool:
+        """One request to each broker that something waits for; whether any was sent."""
+        leaders = self._ready_leaders(now_ms)
+        is_any_sent = False
+        for leader in leaders:
+            if self.network.is_ready(leader, now_ms):
+                batches = self._drain(leader, now_ms)
+                if batches:
+                    self._send(leader, batches, now_ms)
+                    is_any_sent = True
+        return is_any_sent
+
+    def _look_at_metadata(self) -> None:
+        """Leaders may have changed."""
+        metadata = self.metadata
+        self._metadata_version = metadata.version
+        for queue in self.queues.values():
+            queue.leader = metadata.leader(queue.topic, queue.index)
+            queue.leader_epoch = metadata.leader_epoch(queue.topic, queue.index)
+
+    def _ready_leaders(self, now_ms: int) -> dict[int, None]:
+        """Leaders for whom a batch is full, has lingered, or may be sent again."""
+        if self._metadata_version != self.metadata.version:
+            self._look_at_metadata()
+        leaders: dict[int, None] = {}
+        due_ms = NEVER_MS
+        for queue in self.waiting.values():
+            leader = queue.leader
+            if leader == NOBODY:
+                self.metadata.request_update()
+                continue
+            if leader in leaders or queue.is_muted:
+                continue
+            batch = queue.waiting[0]
+            if batch.due_ms > now_ms and not self._may_go_early(queue, batch):
+                if batch.due_ms < due_ms:
+                    due_ms = batch.due_ms
+                continue
+            leaders[leader] = None
+        self.batch_due_ms = due_ms
+        return leaders
+
+    def _may_go_early(self, queue: PartitionQueue, batch: Batch) -> bool:
+        """Before its linger, its backoff is over."""
+        if batch.attempts:
+            return batch.note_leader_epoch(queue.leader_epoch)
+        return self.is_flushing or len(queue.waiting) > 1 or self._is_full(batch)
+
+    def _is_full(self, batch: Batch) -> bool:
+        return batch.records.size_bytes >= self.settings.batch_size_bytes
+
+    def _drain(self, leader: int, now_ms: int) -> list[Batch]:
+        """The first batch of each partition of this leader, if it may be sent: one that lingers
+        goes along."""
+        identity = self.identity
+        batches: list[Batch] = []
+        size_bytes = 0
+        waiting = self.waiting
+        for queue in tuple(waiting.values()):
+            if queue.leader != leader or queue.is_muted:
+                continue
+            batch = queue.waiting[0]
+            has_moved = batch.note_leader_epoch(queue.leader_epoch)
+            if batch.attempts and batch.due_ms > now_ms and not has_moved:
+                continue
+            size_bytes += batch.records.size_bytes
+            if batches and size_bytes > self.settings.max_request_size_bytes:
+                break
+            if identity is not None:
+                if not identity.may_send(queue, batch):
+                    continue
+                identity.identify(queue, batch)
+            queue.waiting.popleft()
+            if not queue.waiting:
+                del waiting[queue.key]
+            batches.append(batch)
+        return batches
+
+    def _send(self, leader: int, batches: list[Batch], now_ms: int) -> None:
+        settings, metadata = self.settings, self.metadata
+        version = self.network.version(leader, _PRODUCE)
+        topics: dict[str, m.ProduceRequest.TopicProduceData] = {}
+        for batch in batches:
+            queue = batch.queue
+            topic = topics.get(queue.topic)
+            if topic is None:
+                topic_id = metadata.topic_id(queue.topic)
+                topic = topics[queue.topic] = _Topic(queue.topic, topic_id, [])
+                if topic_id == ZERO_UUID and version >= FIRST_VERSION_WITH_TOPIC_IDS:
+                    version = FIRST_VERSION_WITH_TOPIC_IDS - 1
+            topic.partition_data.append(
+                _Data(queue.index, batch.encoded(settings.compression_type))
+            )
+            queue.under_way.append(batch)
+            queue.is_muted = settings.max_in_flight_requests_per_connection == 1
+            for send in batch.sends:
+                send.attempts += 1
+        if version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            for topic in topics.values():
+                topic.name = ""
+        body = m.ProduceRequest(
+            None, settings.acks, settings.request_timeout_ms, list(topics.values())
+        )
+        self.network.send(
+            leader, _PRODUCE, body, now_ms, self._on_produced, context=batches, version=version,
+            answered=settings.acks != 0,
+        )  # fmt: skip
+        if not settings.acks:
+            for batch in batches:
+                self._end_attempt(batch)
+                self._ack(batch, -1, now_ms)
+
+    # --------------------------------------------------------------------------- answers
+
+    def _on_produced(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+        batches: list[Batch] = asked.context
+        if failure:
+            error = _FAILURES.get(failure, ErrorCode.UNSUPPORTED_VERSION)
+            for batch in batches:
+                self.network.tell(now_ms, _PRODUCE, failure, batch.queue.key)
+                self._end_attempt(batch)
+                self._on_error(batch, error, failure, -1, now_ms)
+            return
+        answers: dict[tuple[str | None, int], Any] = {}
+        by_id = asked.version >= FIRST_VERSION_WITH_TOPIC_IDS
+        for topic in body.responses:
+            name = self.metadata.topic_name(topic.topic_id) if by_id else topic.name
+            for answer in topic.partition_responses:
+                answers[name, answer.index] = answer
+        for batch in batches:
+            answer = answers.get(batch.queue.key)
+            self._end_attempt(batch)
+            if answer is None:
+                # The topic was made anew meanwhile, under another id.
+                self._on_error(batch, ErrorCode.UNKNOWN_TOPIC_ID, "", -1, now_ms)
+            elif not answer.error_code:
+                self._ack(batch, answer.base_offset, now_ms)
+            else:
+                self._on_answered_error(batch, answer, now_ms)
+
+    def _on_answered_error(self, batch: Batch, answer: Any, now_ms: int) -> None:
+        error, key = error_of(answer.error_code), batch.queue.key
+        self.network.tell(now_ms, _PRODUCE, error.name, key)
+        self._on_error(batch, error, error.name, answer.log_start_offset, now_ms)
+        if is_stale_metadata(error):
+            hint = answer.current_leader
+            if hint.leader_id >= 0 and hint.leader_epoch >= 0:
+                self.metadata.told_leader(*key, hint.leader_id, hint.leader_epoch)
+
+    def _end_attempt(self, batch: Batch) -> None:
+        queue = batch.queue
+        queue.is_muted = False
+        if batch in queue.under_way:
+            queue.under_way.remove(batch)
+
+    def _on_error(
+        self, batch: Batch, error: ErrorCode, name: str, log_start_offset: int, now_ms: int
+    ) -> None:
+        """An attempt did not succeed: again, or the end."""
+        batch.may_be_appended |= not error.definite
+        batch.error = name
+        settings, identity = self.settings, self.identity
+        if is_stale_metadata(error):
+            self.metadata.request_update()
+        if batch.is_done:
+            return
+        has_time = now_ms - batch.created_ms < settings.delivery_timeout_ms
+        if has_time and batch.attempts < settings.retries and (
+            identity.may_retry(batch, error, log_start_offset)
+            if identity is not None
+            else error.retriable
+        ):  # fmt: skip
+            batch.due_ms = now_ms + backoff_ms(
+                batch.attempts, settings.retry_backoff_ms, settings.retry_backoff_max_ms,
+                self.network.rng,
+            )  # fmt: skip
+            batch.attempts += 1
+            batch.in_retry = True
+            batch.queue.requeue(batch)
+            self.waiting[batch.queue.key] = batch.queue
+        elif error is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            # The log has had it for so long that it does not remember where.
+            self._ack(batch, -1, now_ms)
+        else:
+            self.give_up(batch, name, now_ms)
+            if identity is not None:
+                may_reuse = batch.attempts < settings.retries
+                identity.on_failed(batch, error, sequence_is_free=may_reuse)
+
+    # -------------------------------------------------------------------------- outcomes
+
+    def expire(self, now_ms: int) -> None:
+        """Give up what has reached its delivery timeout, oldest first."""
+        limit_ms = now_ms - self.settings.delivery_timeout_ms
+        for queue in self.queues.values():
+            for batch in (*queue.under_way, *queue.waiting):
+                if batch.created_ms <= limit_ms and not batch.is_done:
+                    self._expire(batch, now_ms)
+        self.expiry_ms = self.settings.delivery_timeout_ms + min(
+            (x.created_ms for q in self.queues.values() for x in (*q.under_way, *q.waiting)),
+            default=NEVER_MS - self.settings.delivery_timeout_ms,
+        )
+
+    def _expire(self, batch: Batch, now_ms: int) -> None:
+        queue, identity = batch.queue, self.identity
+        self.network.tell(now_ms, _PRODUCE, REQUEST_TIMED_OUT, queue.key)
+        self.give_up(batch, batch.error or REQUEST_TIMED_OUT, now_ms)
+        self._forget(batch)
+        if identity is not None:
+            identity.on_failed(batch, ErrorCode.REQUEST_TIMED_OUT, sequence_is_free=False)
+            if batch.in_retry:
+                identity.mark_unresolved(batch)
+
+    def give_up_all(self, error: str, now_ms: int) -> None:
+        """Nothing more is sent: whatever has no outcome gets one."""
+        for queue in self.queues.values():
+            for batch in (*queue.under_way, *queue.waiting):
+                self.give_up(batch, error or batch.error, now_ms)
+                self._forget(batch)
+
+    def _forget(self, batch: Batch) -> None:
+        """A batch with an outcome; an answer may still come."""
+        queue = batch.queue
+        if batch in queue.under_way:
+            queue.under_way.remove(batch)
+        elif batch in queue.waiting:
+            queue.waiting.remove(batch)
+            if not queue.waiting:
+                self.waiting.pop(queue.key, None)
+
+    def _ack(self, batch: Batch, base_offset: int, now_ms: int) -> None:
+        if self.identity is not None:
+            self.identity.on_acked(batch)
+        if batch.is_done:
+            return
+        self._end(batch)
+        self.acked += len(batch.sends)
+        for at, send in enumerate(batch.sends):
+            send.outcome = Outcome.ACKED
+            send.ended_ms = now_ms
+            send.error = batch.error
+            if base_offset >= 0:
+                send.offset = base_offset + at
+
+    def give_up(self, batch: Batch, error: str, now_ms: int) -> None:
+        """The application is told that it failed, or may have."""
+        if batch.is_done:
+            return
+        self._end(batch)
+        is_open = batch.may_be_appended or batch in batch.queue.under_way
+        outcome = Outcome.UNKNOWN if is_open else Outcome.FAILED
+        if is_open:
+            self.unknown += len(batch.sends)
+        else:
+            self.failed += len(batch.sends)
+        for send in batch.sends:
+            send.outcome = outcome
+            send.ended_ms = now_ms
+            send.error = error
+
+    def _end(self, batch: Batch) -> None:
+        batch.is_done = True
+        self.allocated_bytes -= batch.allocated_bytes

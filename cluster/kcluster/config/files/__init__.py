@@ -1,0 +1,1 @@
+"""Users' YAML files: values with their place, and problems that name it."""

@@ -1,0 +1,1 @@
+"""Kafka's configs: names, types, ranges, defaults."""

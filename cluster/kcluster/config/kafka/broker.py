@@ -1,0 +1,367 @@
+"""A broker's configs: names, types, ranges and defaults of Kafka 4.3.1.
+
+Owns: BrokerConfig, BROKER_CONFIGS: the configs that something here obeys, or that a topic's
+default comes from.  Never: reads text (values.py does); what the topology sets by other keys
+(node.id, broker.rack, listeners); TLS, SASL, tiered storage, KRaft quorum.
+Kafka: KafkaConfig, AbstractKafkaConfig, GroupCoordinatorConfig, ReplicationConfigs, …
+
+`scaled` marks time constants of the machinery, which `profile: fast` makes 100 times shorter.
+How long data or ids are kept is never scaled, nor are clients' bounds from above.
+"""
+
+# Annotations are wanted as values here, so no `from __future__ import annotations`: as text they
+# would have to be compiled at each start, 10 ms worth of them.
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kcluster.config.kafka import connection_limits
+from kcluster.config.kafka.values import (
+    ConfigDef,
+    ConfigError,
+    Dynamic,
+    Spec,
+    Value,
+    definitions_of,
+    field_of,
+    invalid,
+    parse_overrides,
+    parse_value,
+)
+
+Profile = Literal["kafka", "fast"]
+PROFILES: Final = ("kafka", "fast")
+
+_MAX_INT: Final = 2**31 - 1
+_MAX_LONG: Final = 2**63 - 1
+_HOUR_MS: Final = 3_600_000
+_DAY_MS: Final = 24 * _HOUR_MS
+_CODECS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+_CLUSTER: Final[Dynamic] = "cluster-wide"
+
+
+def _int(minimum: float | None = None, **more: Any) -> Spec:
+    return Spec("INT", minimum, **more)
+
+
+def _long(minimum: float | None = None, **more: Any) -> Spec:
+    return Spec("LONG", minimum, **more)
+
+
+def _strings(kind: Literal["STRING", "LIST"], *one_of: str, **more: Any) -> Spec:
+    return Spec(kind, one_of=one_of, **more)
+
+
+def _check_directories(definition: ConfigDef, value: Value) -> str | None:
+    """A broker without a directory could keep nothing."""
+    if value:
+        return None
+    return invalid(definition.name, "", "at least one log directory must be named")
+
+
+def _check_overrides(_definition: ConfigDef, value: Value) -> str | None:
+    assert isinstance(value, str), value
+    read = connection_limits.parse_overrides(value)
+    return read if isinstance(read, str) else None
+
+
+_FLAG: Final = Spec("BOOLEAN")
+_DYNAMIC_FLAG: Final = Spec("BOOLEAN", dynamic=_CLUSTER)
+_TEXT: Final = Spec("STRING")
+_LIST: Final = Spec("LIST")
+_DIRECTORIES: Final = Spec("LIST", check=_check_directories)
+_INT: Final = _int()
+_INT_0: Final = _int(0)
+_INT_1: Final = _int(1)
+_LONG: Final = _long()
+_TIME: Final = _int(scaled=True)
+_TIME_0: Final = _int(0, scaled=True)
+_TIME_1: Final = _int(1, scaled=True)
+_LONG_TIME: Final = _long(scaled=True)
+_LONG_TIME_1: Final = _long(1, scaled=True)
+_LOG_INT_0: Final = _int(0, dynamic=_CLUSTER)
+_LOG_LONG: Final = _long(dynamic=_CLUSTER)
+_LOG_LONG_0: Final = _long(0, dynamic=_CLUSTER)
+_LOG_LONG_1: Final = _long(1, dynamic=_CLUSTER)
+_LOG_LONG_M2: Final = _long(-2, dynamic=_CLUSTER)
+_OVERRIDES: Final = Spec("STRING", check=_check_overrides, dynamic=_CLUSTER)
+_REPLICATION: Final = Spec("SHORT", 1)
+
+
+class BrokerConfig(Struct, frozen=True):
+    """What the configs of one broker come to.  Without arguments: Kafka's defaults."""
+
+    # ------------------------------------------------------------ sessions with the controller
+    broker_heartbeat_interval_ms: Annotated[int, _TIME] = 2_000
+    broker_session_timeout_ms: Annotated[int, _TIME] = 9_000
+    initial_broker_registration_timeout_ms: Annotated[int, _TIME] = 60_000
+    controller_socket_timeout_ms: Annotated[int, _TIME] = 30_000
+    controller_quorum_request_timeout_ms: Annotated[int, _TIME_0] = 2_000
+    request_timeout_ms: Annotated[int, _TIME] = 30_000
+    controlled_shutdown_enable: Annotated[bool, _FLAG] = True
+
+    # ------------------------------------------------------------------------------ leaders
+    auto_leader_rebalance_enable: Annotated[bool, _FLAG] = True
+    leader_imbalance_check_interval_seconds: Annotated[int, _long(1)] = 300
+    """Not scaled: a leader that a test has moved must not go back a moment later."""
+    unclean_leader_election_enable: Annotated[bool, _DYNAMIC_FLAG] = False
+    unclean_leader_election_interval_ms: Annotated[int, _LONG_TIME_1] = 300_000
+    min_insync_replicas: Annotated[int, _int(1, dynamic=_CLUSTER)] = 1
+    eligible_leader_replicas_version: Annotated[int, _int(0, maximum=1, feature=True)] = 1
+    """Feature level in Kafka: 1 keeps ELRs (KIP-966), 0 does not."""
+
+    # ------------------------------------------------------------------------------- topics
+    auto_create_topics_enable: Annotated[bool, _FLAG] = True
+    delete_topic_enable: Annotated[bool, _FLAG] = True
+    num_partitions: Annotated[int, _INT_1] = 1
+    default_replication_factor: Annotated[int, _INT] = 1
+    max_request_partition_size_limit: Annotated[int, _INT_1] = 2_000
+    """Partitions in one answer of DescribeTopicPartitions."""
+
+    # -------------------------------------------------------------------------- replication
+    replica_lag_time_max_ms: Annotated[int, _LONG_TIME] = 30_000
+    replica_socket_timeout_ms: Annotated[int, _TIME] = 30_000
+    replica_fetch_max_bytes: Annotated[int, _INT_0] = 1_048_576
+    replica_fetch_wait_max_ms: Annotated[int, _int(scaled=True, fast=50)] = 500
+    """A tenth under `fast`: at 5 ms, followers that ask for nothing new would keep a core busy."""
+    replica_fetch_backoff_ms: Annotated[int, _TIME_0] = 1_000
+    replica_fetch_min_bytes: Annotated[int, _INT] = 1
+    replica_fetch_response_max_bytes: Annotated[int, _INT_0] = 10_485_760
+    num_replica_fetchers: Annotated[int, _int(1, dynamic=_CLUSTER)] = 1
+    replica_high_watermark_checkpoint_interval_ms: Annotated[int, _LONG_TIME] = 5_000
+    replica_selector_class: Annotated[str | None, _TEXT] = None
+    follower_fetch_last_tiered_offset_enable: Annotated[bool, _DYNAMIC_FLAG] = False
+
+    # ------------------------------------------------------------------ fetching, producing
+    fetch_max_bytes: Annotated[int, _int(1024)] = 57_671_680
+    max_incremental_fetch_session_cache_slots: Annotated[int, _INT_0] = 1_000
+    message_max_bytes: Annotated[int, _LOG_INT_0] = 1_048_588
+    compression_type: Annotated[str, _strings("STRING", *_CODECS, dynamic=_CLUSTER)] = "producer"
+    compression_gzip_level: Annotated[int, _int(1, maximum=9, or_equal=-1, dynamic=_CLUSTER)] = -1
+    compression_lz4_level: Annotated[int, _int(1, maximum=17, dynamic=_CLUSTER)] = 9
+    compression_zstd_level: Annotated[int, _int(-131_072, maximum=22, dynamic=_CLUSTER)] = 3
+    fetch_purgatory_purge_interval_requests: Annotated[int, _INT] = 1_000
+    producer_purgatory_purge_interval_requests: Annotated[int, _INT] = 1_000
+    delete_records_purgatory_purge_interval_requests: Annotated[int, _INT] = 1
+
+    # ------------------------------------------------------------------------------- sockets
+    socket_request_max_bytes: Annotated[int, _INT_1] = 104_857_600
+    socket_send_buffer_bytes: Annotated[int, _INT] = 102_400
+    socket_receive_buffer_bytes: Annotated[int, _INT] = 102_400
+    socket_listen_backlog_size: Annotated[int, _INT_1] = 50
+    connections_max_idle_ms: Annotated[int, _LONG] = 600_000
+    max_connections: Annotated[int, _LOG_INT_0] = _MAX_INT
+    max_connections_per_ip: Annotated[int, _LOG_INT_0] = _MAX_INT
+    max_connections_per_ip_overrides: Annotated[str, _OVERRIDES] = ""
+    max_connection_creation_rate: Annotated[int, _LOG_INT_0] = _MAX_INT
+    queued_max_requests: Annotated[int, _INT_1] = 500
+    queued_max_request_bytes: Annotated[int, _LONG] = -1
+    num_network_threads: Annotated[int, _int(1, dynamic=_CLUSTER)] = 3
+    num_io_threads: Annotated[int, _int(1, dynamic=_CLUSTER)] = 8
+
+    # ---------------------------------------------------------------- groups and their offsets
+    group_coordinator_rebalance_protocols: Annotated[
+        tuple[str, ...], _strings("LIST", "consumer", "classic", "share", "streams")
+    ] = ("classic", "consumer", "streams")
+    group_initial_rebalance_delay_ms: Annotated[int, _TIME] = 3_000
+    group_min_session_timeout_ms: Annotated[int, _TIME] = 6_000
+    group_max_session_timeout_ms: Annotated[int, _INT] = 1_800_000
+    group_max_size: Annotated[int, _INT_1] = _MAX_INT
+    group_coordinator_append_linger_ms: Annotated[int, _int(-1)] = -1
+    offset_metadata_max_bytes: Annotated[int, _INT] = 4_096
+    offsets_commit_timeout_ms: Annotated[int, _TIME_1] = 5_000
+    offsets_load_buffer_size: Annotated[int, _INT_1] = 5_242_880
+    offsets_retention_check_interval_ms: Annotated[int, _LONG_TIME_1] = 600_000
+    offsets_retention_minutes: Annotated[int, _INT_1] = 10_080
+    offsets_topic_compression_codec: Annotated[int, _INT] = 0
+    offsets_topic_num_partitions: Annotated[int, _INT_1] = 50
+    offsets_topic_replication_factor: Annotated[int, _REPLICATION] = 3
+    offsets_topic_segment_bytes: Annotated[int, _INT_1] = 104_857_600
+
+    # ----------------------------------------------------------- consumer groups of KIP-848
+    group_consumer_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_consumer_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
+    group_consumer_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
+    group_consumer_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_consumer_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
+    group_consumer_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
+    group_consumer_max_size: Annotated[int, _INT_1] = _MAX_INT
+    group_consumer_assignors: Annotated[tuple[str, ...], _LIST] = ("uniform", "range")
+    group_consumer_migration_policy: Annotated[str, _TEXT] = "bidirectional"
+
+    # ------------------------------------------------------------ producer ids, transactions
+    producer_id_expiration_ms: Annotated[int, _int(1, dynamic=_CLUSTER)] = _DAY_MS
+    producer_id_expiration_check_interval_ms: Annotated[int, _TIME_1] = 600_000
+    transaction_max_timeout_ms: Annotated[int, _INT_1] = 900_000
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: Annotated[int, _TIME_1] = 10_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: Annotated[int, _TIME_1] = _HOUR_MS
+    transaction_partition_verification_enable: Annotated[bool, _DYNAMIC_FLAG] = True
+    transaction_two_phase_commit_enable: Annotated[bool, _FLAG] = False
+    transaction_state_log_load_buffer_size: Annotated[int, _INT_1] = 5_242_880
+    transaction_state_log_min_isr: Annotated[int, _INT_1] = 2
+    transaction_state_log_num_partitions: Annotated[int, _INT_1] = 50
+    transaction_state_log_replication_factor: Annotated[int, _REPLICATION] = 3
+    transaction_state_log_segment_bytes: Annotated[int, _INT_1] = 104_857_600
+    transactional_id_expiration_ms: Annotated[int, _INT_1] = 7 * _DAY_MS
+    add_partitions_to_txn_retry_backoff_ms: Annotated[int, _TIME_1] = 20
+    add_partitions_to_txn_retry_backoff_max_ms: Annotated[int, _TIME_0] = 100
+
+    # -------------------------------------------------------------------------------- quotas
+    quota_window_num: Annotated[int, _INT_1] = 11
+    quota_window_size_seconds: Annotated[int, _INT_1] = 1
+    controller_quota_window_num: Annotated[int, _INT_1] = 11
+    controller_quota_window_size_seconds: Annotated[int, _INT_1] = 1
+    replication_quota_window_num: Annotated[int, _INT_1] = 11
+    replication_quota_window_size_seconds: Annotated[int, _INT_1] = 1
+
+    # ---------------------------------------------------------------------------------- logs
+    log_dir: Annotated[tuple[str, ...], _DIRECTORIES] = ("/tmp/kafka-logs",)
+    log_dirs: Annotated[tuple[str, ...] | None, _DIRECTORIES] = None
+    log_retention_ms: Annotated[int | None, _LOG_LONG] = None
+    """Wins over minutes, which win over hours; -1: no limit."""
+    log_retention_minutes: Annotated[int | None, _INT] = None
+    log_retention_hours: Annotated[int, _INT] = 168
+    log_retention_bytes: Annotated[int, _LOG_LONG] = -1
+    log_retention_check_interval_ms: Annotated[int, _LONG_TIME_1] = 300_000
+    log_local_retention_bytes: Annotated[int, _LOG_LONG_M2] = -2
+    log_local_retention_ms: Annotated[int, _LOG_LONG_M2] = -2
+    log_roll_ms: Annotated[int | None, _LOG_LONG] = None
+    log_roll_hours: Annotated[int, _INT_1] = 168
+    log_roll_jitter_ms: Annotated[int | None, _LOG_LONG] = None
+    log_roll_jitter_hours: Annotated[int, _INT_0] = 0
+    log_segment_bytes: Annotated[int, _int(1_048_576, dynamic=_CLUSTER)] = 2**30
+    log_segment_delete_delay_ms: Annotated[int, _LOG_LONG_0] = 60_000
+    log_index_interval_bytes: Annotated[int, _LOG_INT_0] = 4_096
+    log_index_size_max_bytes: Annotated[int, _int(4, dynamic=_CLUSTER)] = 10_485_760
+    log_preallocate: Annotated[bool, _DYNAMIC_FLAG] = False
+    log_flush_interval_messages: Annotated[int, _LOG_LONG_1] = _MAX_LONG
+    log_flush_interval_ms: Annotated[int | None, _LOG_LONG] = None
+    log_flush_scheduler_interval_ms: Annotated[int, _LONG] = _MAX_LONG
+    log_flush_offset_checkpoint_interval_ms: Annotated[int, _TIME_0] = 60_000
+    log_flush_start_offset_checkpoint_interval_ms: Annotated[int, _TIME_0] = 60_000
+    log_message_timestamp_type: Annotated[
+        str, _strings("STRING", "CreateTime", "LogAppendTime", dynamic=_CLUSTER)
+    ] = "CreateTime"
+    log_message_timestamp_before_max_ms: Annotated[int, _LOG_LONG_0] = _MAX_LONG
+    log_message_timestamp_after_max_ms: Annotated[int, _LOG_LONG_0] = _HOUR_MS
+    log_initial_task_delay_ms: Annotated[int, _long(0, scaled=True)] = 30_000
+    log_cleanup_policy: Annotated[
+        tuple[str, ...], _strings("LIST", "compact", "delete", dynamic=_CLUSTER)
+    ] = ("delete",)
+    log_cleaner_enable: Annotated[bool, _FLAG] = True
+    log_cleaner_backoff_ms: Annotated[int, _long(0, dynamic=_CLUSTER, scaled=True)] = 15_000
+    log_cleaner_delete_retention_ms: Annotated[int, _LOG_LONG_0] = _DAY_MS
+    log_cleaner_max_compaction_lag_ms: Annotated[int, _LOG_LONG_1] = _MAX_LONG
+    log_cleaner_min_cleanable_ratio: Annotated[
+        float, Spec("DOUBLE", 0, maximum=1, dynamic=_CLUSTER)
+    ] = 0.5
+    log_cleaner_min_compaction_lag_ms: Annotated[int, _LOG_LONG_0] = 0
+
+    @classmethod
+    def resolve(
+        cls, profile: str = "kafka", *overrides: Mapping[str, str | bool | int | float]
+    ) -> "BrokerConfig":
+        """The defaults of `profile`, then each of `overrides` (by Kafka's names) over those before.
+
+        Raises ConfigError for an unknown name or a bad value: topology files are checked before.
+        """
+        assert profile in PROFILES, profile
+        fields: dict[str, Any] = dict(_SCALED) if profile == "fast" else {}
+        for mapping in overrides:
+            values = parse_overrides(BROKER_CONFIGS, mapping, "broker")
+            fields.update((field_of(name), value) for name, value in values.items())
+        return cls(**fields)
+
+    def override(self, *overrides: Mapping[str, str]) -> "BrokerConfig":
+        """These values, then each of `overrides` over those before: dynamic broker configs.  What
+        nobody knows or can read is left out, as Kafka's brokers do (a plugin may know it)."""
+        fields: dict[str, Any] = {}
+        for mapping in overrides:
+            for name, text in mapping.items():
+                definition = BROKER_CONFIGS.get(name)
+                if definition is None or definition.feature or definition.dynamic == "read-only":
+                    continue
+                value = parse_value(definition, text)
+                if not isinstance(value, ConfigError):
+                    fields[definition.field] = value
+        return replace(self, **fields) if fields else self
+
+    @property
+    def effective_retention_ms(self) -> int:
+        """log.retention.ms, or .minutes, or .hours; any negative one means no limit: -1."""
+        if self.log_retention_ms is not None:
+            retention_ms = self.log_retention_ms
+        elif self.log_retention_minutes is not None:
+            retention_ms = self.log_retention_minutes * 60_000
+        else:
+            retention_ms = self.log_retention_hours * _HOUR_MS
+        return max(-1, retention_ms)
+
+    @property
+    def effective_roll_ms(self) -> int:
+        """log.roll.ms, or .hours."""
+        return self.log_roll_hours * _HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
+
+    @property
+    def effective_roll_jitter_ms(self) -> int:
+        """log.roll.jitter.ms, or .hours."""
+        jitter_ms = self.log_roll_jitter_ms
+        return self.log_roll_jitter_hours * _HOUR_MS if jitter_ms is None else jitter_ms
+
+    @property
+    def effective_flush_ms(self) -> int:
+        """log.flush.interval.ms, or the scheduler's interval."""
+        interval_ms = self.log_flush_interval_ms
+        return self.log_flush_scheduler_interval_ms if interval_ms is None else interval_ms
+
+
+BROKER_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(BrokerConfig, "broker")
+"""Every broker config known here, by name."""
+
+_SCALED: Final = {
+    definition.field: definition.default_for("fast")
+    for definition in BROKER_CONFIGS.values()
+    if definition.scaled
+}
+
+
+def check_broker_config(config: BrokerConfig) -> list[tuple[str, str]]:
+    """What is wrong between the values of one broker, each being valid by itself: (the config
+    to blame, why).  Kafka: KafkaConfig.validateValues, which stops at the first."""
+    problems: list[tuple[str, str]] = []
+
+    def require(holds: bool, name: str, why: str) -> None:
+        if not holds:
+            problems.append((name, why))
+
+    c = config
+    require(
+        c.replica_fetch_wait_max_ms <= c.replica_socket_timeout_ms,
+        "replica.fetch.wait.max.ms",
+        f"{c.replica_fetch_wait_max_ms} is above replica.socket.timeout.ms"
+        f" ({c.replica_socket_timeout_ms}): every quiet fetch would time out",
+    )
+    require(
+        c.replica_fetch_wait_max_ms <= c.replica_lag_time_max_ms,
+        "replica.fetch.wait.max.ms",
+        f"{c.replica_fetch_wait_max_ms} is above replica.lag.time.max.ms"
+        f" ({c.replica_lag_time_max_ms}): waiting followers would leave the ISR",
+    )
+    retention = next(
+        (name for name in ("log.retention.ms", "log.retention.minutes")
+         if getattr(c, field_of(name)) is not None), "log.retention.hours",
+    )  # fmt: skip
+    require(c.effective_retention_ms != 0, retention, "must be -1 (no limit) or at least 1")
+    require(c.effective_roll_ms >= 1, "log.roll.ms", "must be at least 1")
+    require(c.effective_roll_jitter_ms >= 0, "log.roll.jitter.ms", "must be at least 0")
+    for what in ("session.timeout", "heartbeat.interval"):
+        name = f"group.consumer.{what}.ms"
+        low, value, high = (
+            getattr(c, field_of(key))
+            for key in (f"group.consumer.min.{what}.ms", name, f"group.consumer.max.{what}.ms")
+        )
+        require(low <= value <= high, name, f"{value} is not between its min {low} and max {high}")
+    return problems

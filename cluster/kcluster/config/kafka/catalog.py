@@ -1,0 +1,110 @@
+"""Every broker config of Kafka 4.3.1, also those that nothing here obeys, and words about each.
+
+Owns: the rest of the table (catalog.txt), which is read when first asked for; documentation.txt.
+Never: lets a topology set what nobody obeys (config_checks.py says so): these can be described,
+and changed in a running broker where Kafka's can.
+Kafka: KafkaConfig, DynamicBrokerConfig (AllDynamicConfigs, PerBrokerConfigs), DynamicConfig.Broker.
+
+A line of catalog.txt: name, type, when it can change, default (`""` empty, `-` required) and the
+range or the words that are valid.  `/internal`: Kafka does not describe it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from kcluster.config.kafka.broker import BROKER_CONFIGS
+from kcluster.config.kafka.values import (
+    ConfigDef,
+    ConfigError,
+    ConfigType,
+    Dynamic,
+    Spec,
+    Value,
+    parse_value,
+)
+
+_FOLDER: Final = Path(__file__).parent
+_INTERNAL: Final = "/internal"
+_RANGE: Final = re.compile(r"\[(-?[0-9.]+?),\.\.\.,?(-?[0-9.]+)?\]")
+
+_INTERNAL_AND_OBEYED: Final = (
+    "unclean.leader.election.interval.ms", "producer.id.expiration.check.interval.ms",
+    "log.initial.task.delay.ms",
+)  # fmt: skip
+
+
+def listener_config(name: str) -> str | None:
+    """`listener.name.<listener>.<config>`: the config; None for any other name."""
+    prefix, _, rest = name.partition("listener.name.")
+    return None if prefix or "." not in rest else rest.partition(".")[2] or None
+
+
+@cache
+def not_simulated() -> dict[str, ConfigDef]:
+    """By name: what Kafka has and nothing here obeys."""
+    return {definition.name: definition for definition, _ in _table()}
+
+
+@cache
+def broker_catalog() -> dict[str, ConfigDef]:
+    """By name: all of Kafka's broker configs."""
+    ours = {name: one for name, one in BROKER_CONFIGS.items() if not one.feature}
+    return ours | not_simulated()
+
+
+@cache
+def internal_configs() -> frozenset[str]:
+    """Names that Kafka does not describe."""
+    hidden = {definition.name for definition, is_internal in _table() if is_internal}
+    return frozenset(hidden.union(_INTERNAL_AND_OBEYED))
+
+
+@cache
+def _table() -> tuple[tuple[ConfigDef, bool], ...]:
+    lines = (_FOLDER / "catalog.txt").read_text(encoding="utf-8").splitlines()
+    return tuple(_row(*line.split(" ")) for line in lines)
+
+
+def _row(name: str, kind: str, mode: str, default: str, valid: str = "") -> tuple[ConfigDef, bool]:
+    when = cast("Dynamic", mode.removesuffix(_INTERNAL))
+    bounds: dict[str, Any] = {}
+    found = _RANGE.fullmatch(valid)
+    if found:
+        bounds["minimum"] = float(found[1])
+        bounds["maximum"] = None if found[2] is None else float(found[2])
+    elif valid:
+        bounds["one_of"] = tuple(valid.strip("[]").split(","))
+    spec = Spec(cast("ConfigType", kind), dynamic=when, **bounds)
+    bare = ConfigDef(name, "broker", None, Spec(spec.type))
+    value: Value | ConfigError = None
+    if default not in ("null", "-"):
+        value = parse_value(bare, "" if default == '""' else default)
+    assert not isinstance(value, ConfigError), (name, default)
+    return ConfigDef(name, "broker", value, spec), mode.endswith(_INTERNAL)
+
+
+# --------------------------------------------------------------------------------- documentation
+
+Scope = Literal["broker", "topic", "group", "client-metrics"]
+
+
+@cache
+def sentences() -> dict[str, str]:
+    """The sentences of documentation.txt by name; a topic's, a group's with its scope before it."""
+    lines = (_FOLDER / "documentation.txt").read_text(encoding="utf-8").splitlines()
+    return {name: words for name, _, words in (line.partition(": ") for line in lines)}
+
+
+def documentation(scope: Scope, definition: ConfigDef) -> str | None:
+    """What a config is for, in our own words; None for a name that Kafka does not know either."""
+    name = definition.name
+    words = sentences().get(name if scope == "broker" else f"{scope} {name}")
+    if words is None and scope == "topic" and definition.synonyms:
+        return sentences().get(definition.synonyms[0])
+    if words is None and scope == "group":
+        return sentences().get(f"group.{name}")
+    return words

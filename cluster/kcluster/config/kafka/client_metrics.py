@@ -1,0 +1,126 @@
+"""Configs of client metrics: which clients are to push what, and how often.
+
+Owns: ClientMetricsConfig, CLIENT_METRICS_CONFIGS, Subscription: whom its patterns match.
+Never: knows a client (broker/telemetry.py does).
+Kafka: ClientMetricsConfigs, ClientMetricsInstanceMetadata.isMatch; KIP-714.
+"""
+
+# Annotations are wanted as values here, so no `from __future__ import annotations`; see broker.py.
+
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from msgspec import Struct
+
+from kcluster.config.kafka.values import (
+    ConfigDef,
+    ConfigError,
+    Spec,
+    definitions_of,
+    field_of,
+    parse_overrides,
+)
+from kcluster.protocol.errors import ErrorCode
+
+ALL_METRICS: Final = "*"
+MIN_INTERVAL_MS: Final = 100
+MAX_INTERVAL_MS: Final = 3_600_000
+DEFAULT_INTERVAL_MS: Final = 300_000
+
+MATCHABLE: Final = (
+    "client_instance_id", "client_id", "client_software_name", "client_software_version",
+    "client_source_address", "client_source_port",
+)  # fmt: skip
+"""What a pattern may be about."""
+
+
+class ClientMetricsConfig(Struct, frozen=True):
+    """What the configs of one client metrics resource come to."""
+
+    interval_ms: Annotated[int, Spec("INT")] = DEFAULT_INTERVAL_MS
+    match: Annotated[tuple[str, ...], Spec("LIST")] = ()
+    metrics: Annotated[tuple[str, ...], Spec("LIST")] = ()
+    """Prefixes of names; `*` all of them."""
+
+    @classmethod
+    def resolve(cls, own: Mapping[str, str]) -> "ClientMetricsConfig":
+        """What `own` (by Kafka's names) sets over the defaults; raises ConfigError."""
+        values = parse_overrides(CLIENT_METRICS_CONFIGS, own, "client metrics")
+        fields: dict[str, Any] = {field_of(name): value for name, value in values.items()}
+        return cls(**fields)
+
+
+CLIENT_METRICS_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(
+    ClientMetricsConfig, "client-metrics"
+)
+"""Every config of client metrics, by name."""
+
+
+def client_metrics_problem(own: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
+    """Why Kafka would refuse these configs, or None.  Unknown names and intervals beyond their
+    bounds are INVALID_REQUEST, all else is INVALID_CONFIG."""
+    for name in own:
+        if name not in CLIENT_METRICS_CONFIGS:
+            return ErrorCode.INVALID_REQUEST, f"{name} is no config of client metrics"
+    try:
+        config = ClientMetricsConfig.resolve(own)
+    except ConfigError as error:
+        return ErrorCode.INVALID_CONFIG, str(error)
+    if not MIN_INTERVAL_MS <= config.interval_ms <= MAX_INTERVAL_MS:
+        bounds = f"not between {MIN_INTERVAL_MS} and {MAX_INTERVAL_MS}"
+        return ErrorCode.INVALID_REQUEST, f"interval.ms {config.interval_ms} is {bounds}"
+    patterns = parse_patterns(config.match)
+    if isinstance(patterns, str):
+        return ErrorCode.INVALID_CONFIG, patterns
+    return None
+
+
+def parse_patterns(match: tuple[str, ...]) -> dict[str, re.Pattern[str]] | str:
+    """Patterns by what they are about; or why they are none.  Of two about the same the last
+    counts."""
+    patterns: dict[str, re.Pattern[str]] = {}
+    for item in match:
+        about, _, pattern = item.partition("=")
+        about = about.strip()
+        if about not in MATCHABLE or not pattern or "=" in pattern.rstrip("="):
+            return f"{item} is no pattern to match clients with"
+        compiled = _compile(pattern.rstrip("=").strip())
+        if compiled is None:
+            return f"{item}: not a regular expression"
+        patterns[about] = compiled
+    return patterns
+
+
+def _compile(pattern: str) -> re.Pattern[str] | None:
+    # DIFFERS: Python's regular expressions for Java's, which are the same in what is usual.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what later versions of Python may read otherwise
+        try:
+            return re.compile(pattern)
+        except (re.error, OverflowError, RecursionError):
+            return None
+
+
+class Subscription(Struct, frozen=True):
+    """One client metrics resource."""
+
+    name: str
+    config: ClientMetricsConfig
+    patterns: dict[str, re.Pattern[str]]
+
+    @classmethod
+    def of(cls, name: str, own: Mapping[str, str]) -> "Subscription":
+        """From what is stored, which has been checked."""
+        config = ClientMetricsConfig.resolve(own)
+        patterns = parse_patterns(config.match)
+        assert isinstance(patterns, dict), patterns
+        return cls(name, config, patterns)
+
+    def matches(self, client: Mapping[str, str]) -> bool:
+        """Whether each pattern matches the whole of what the client has; `client`: by the names
+        in MATCHABLE."""
+        return all(
+            pattern.fullmatch(client.get(about, "")) for about, pattern in self.patterns.items()
+        )

@@ -1,0 +1,72 @@
+"""What clients may use: the names of quotas and of those who have them.
+
+Owns: the kinds of clients, the quotas that each may have and their ranges, which of them counts for
+a client.  Never: keeps or enforces a quota (kcluster.controller.client_quotas,
+kcluster.broker.quotas).  Kafka: ClientQuotaEntity, QuotaConfig, DefaultQuotaCallback; KIP-13,
+KIP-124, KIP-546, KIP-599, KIP-612.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+ANONYMOUS: Final = "ANONYMOUS"
+"""The user that every client is here."""
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+
+PRODUCER_RATE: Final = "producer_byte_rate"
+CONSUMER_RATE: Final = "consumer_byte_rate"
+REQUEST_PERCENTAGE: Final = "request_percentage"
+MUTATION_RATE: Final = "controller_mutation_rate"
+CONNECTION_RATE: Final = "connection_creation_rate"
+
+CLIENT_QUOTAS: Final[Mapping[str, int | None]] = {
+    PRODUCER_RATE: 2**63 - 1,
+    CONSUMER_RATE: 2**63 - 1,
+    REQUEST_PERCENTAGE: None,
+    MUTATION_RATE: None,
+}
+"""Of users and client ids, by name: the greatest value of those that are whole numbers."""
+
+IP_QUOTAS: Final[Mapping[str, int | None]] = {CONNECTION_RATE: 2**31 - 1}
+"""Of IP addresses."""
+
+Entity = tuple[tuple[str, str | None], ...]
+"""As `QuotaEntity` of kcluster.metadata.image: client id before user."""
+
+
+class Limit(Struct, frozen=True):
+    """A client's quota: whose it is, and who share one rate under it."""
+
+    entity: Entity
+    value: float
+    rate_key: tuple[str, str, str]
+    """Quota, user, client id; empty where the quota is not by that."""
+
+
+def find_limit(
+    quotas: Mapping[Entity, Mapping[str, float]], key: str, user: str, client_id: str
+) -> Limit | None:
+    """The quota `key` of a client: the most precise that there is, in the order of KIP-13.
+    Clients without an id ("") have only their users' quotas."""
+    entity: Entity
+    client_names = (client_id, None) if client_id else ()
+    for user_name in (user, None):
+        for client_name in client_names:
+            entity = ((CLIENT_ID, client_name), (USER, user_name))
+            if key in quotas.get(entity, {}):
+                return Limit(entity, quotas[entity][key], (key, user, client_id))
+        entity = ((USER, user_name),)
+        if key in quotas.get(entity, {}):
+            return Limit(entity, quotas[entity][key], (key, user, ""))
+    for client_name in client_names:
+        entity = ((CLIENT_ID, client_name),)
+        if key in quotas.get(entity, {}):
+            return Limit(entity, quotas[entity][key], (key, "", client_id))
+    return None

@@ -1,0 +1,145 @@
+"""A group's configs: names, types, ranges and defaults of Kafka 4.3.1.
+
+Owns: GroupConfig, GROUP_CONFIGS, which broker config gives a group's default, and which bounds it.
+Never: knows a group (a coordinator asks by `GroupConfig.resolve`).
+Kafka: GroupConfig, GroupConfigManager; KIP-848, KIP-932, KIP-1043, KIP-1071.
+"""
+
+# Annotations are wanted as values here, so no `from __future__ import annotations`; see broker.py.
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from msgspec import Struct
+
+from kcluster.config.kafka.broker import BrokerConfig
+from kcluster.config.kafka.catalog import broker_catalog
+from kcluster.config.kafka.values import (
+    ConfigDef,
+    ConfigError,
+    Spec,
+    Value,
+    definitions_of,
+    field_of,
+    invalid,
+    parse_overrides,
+)
+
+_BY_DURATION: Final = "by_duration:"
+_DURATION: Final = re.compile(
+    r"[+-]?P(?!$)([+-]?[0-9]+D)?(T(?=[+-]?[0-9])([+-]?[0-9]+H)?([+-]?[0-9]+M)?"
+    r"([+-]?[0-9]+([.,][0-9]{0,9})?S)?)?",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def _check_reset(definition: ConfigDef, value: Value) -> str | None:
+    """earliest, latest, or by_duration: and an ISO 8601 duration that is not negative."""
+    text = str(value)
+    if text in ("earliest", "latest"):
+        return None
+    if text.startswith(_BY_DURATION):
+        duration = text.removeprefix(_BY_DURATION)
+        if len(duration) <= 100 and _DURATION.fullmatch(duration) and "-" not in duration:
+            return None
+    why = "it must be earliest, latest or by_duration:<an ISO 8601 duration>"
+    return invalid(definition.name, text, why)
+
+
+_INT_0: Final = Spec("INT", 0)
+_INT_1: Final = Spec("INT", 1)
+
+
+class GroupConfig(Struct, frozen=True):
+    """What the configs of one group come to.  Without arguments: Kafka's defaults."""
+
+    consumer_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
+    consumer_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
+    consumer_session_timeout_ms: Annotated[int, _INT_1] = 45_000
+    share_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
+    share_auto_offset_reset: Annotated[str, Spec("STRING", check=_check_reset)] = "latest"
+    share_delivery_count_limit: Annotated[int, Spec("INT", 2)] = 5
+    share_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
+    share_isolation_level: Annotated[
+        str, Spec("STRING", one_of=("read_committed", "read_uncommitted"))
+    ] = "read_uncommitted"
+    share_partition_max_record_locks: Annotated[int, Spec("INT", 100)] = 2_000
+    share_record_lock_duration_ms: Annotated[int, Spec("INT", 1_000)] = 30_000
+    share_renew_acknowledge_enable: Annotated[bool, Spec("BOOLEAN")] = True
+    share_session_timeout_ms: Annotated[int, _INT_1] = 45_000
+    streams_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
+    streams_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
+    streams_initial_rebalance_delay_ms: Annotated[int, _INT_0] = 3_000
+    streams_num_standby_replicas: Annotated[int, _INT_0] = 0
+    streams_session_timeout_ms: Annotated[int, _INT_1] = 45_000
+
+    @classmethod
+    def resolve(cls, broker: BrokerConfig, own: Mapping[str, str] | None = None) -> "GroupConfig":
+        """What `own` (by Kafka's names) sets, over what the broker's configs give.
+
+        Raises ConfigError for an unknown name or a bad value: nothing of that kind is stored.
+        """
+        values = parse_overrides(GROUP_CONFIGS, own or {}, "group")
+        fields: dict[str, Any] = {
+            definition.field: broker_value(broker, broker_default(name))
+            for name, definition in GROUP_CONFIGS.items()
+            if broker_default(name) != name
+        }
+        fields.update((field_of(name), value) for name, value in values.items())
+        return cls(**fields)
+
+
+GROUP_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(GroupConfig, "group")
+"""Every group config, by name."""
+
+_WITHOUT_BROKER: Final = (
+    "share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable",
+)  # fmt: skip
+
+
+def broker_default(name: str) -> str:
+    """The broker config that gives a group config its default; the name itself if none does."""
+    return name if name in _WITHOUT_BROKER else f"group.{name}"
+
+
+def broker_value(broker: BrokerConfig, name: str) -> Value:
+    """A broker config's value, also of one that nothing here obeys."""
+    definition = broker_catalog()[name]
+    value: Value = getattr(broker, definition.field, definition.default)
+    return value
+
+
+def group_config_problem(broker: BrokerConfig, own: Mapping[str, str]) -> str | None:
+    """What Kafka would say to these configs of a group (INVALID_CONFIG), or None."""
+    try:
+        config = GroupConfig.resolve(broker, own)
+    except ConfigError as error:
+        return str(error)
+    for name in own:
+        kind, _, rest = name.replace(".num.standby.", ".standby.").partition(".")
+        value = getattr(config, field_of(name))
+        low, high = (_bound(broker, f"group.{kind}.{which}.{rest}") for which in ("min", "max"))
+        if low is not None and value < low:
+            return f"{name} ({value}) is below group.{kind}.min.{rest} ({low})"
+        if high is not None and value > high:
+            return f"{name} ({value}) is above group.{kind}.max.{rest} ({high})"
+    return _between_themselves(config)
+
+
+def _bound(broker: BrokerConfig, name: str) -> int | None:
+    if name not in broker_catalog():
+        return None
+    value = broker_value(broker, name)
+    assert isinstance(value, int), (name, value)
+    return value
+
+
+def _between_themselves(config: GroupConfig) -> str | None:
+    for kind in ("consumer", "share", "streams"):
+        session_ms = getattr(config, f"{kind}_session_timeout_ms")
+        heartbeat_ms = getattr(config, f"{kind}_heartbeat_interval_ms")
+        if session_ms <= heartbeat_ms:
+            why = f"must be greater than {kind}.heartbeat.interval.ms ({heartbeat_ms})"
+            return f"{kind}.session.timeout.ms ({session_ms}) {why}"
+    return None

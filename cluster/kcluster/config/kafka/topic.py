@@ -1,0 +1,200 @@
+"""A topic's configs: names, types, ranges and defaults of Kafka 4.3.1.
+
+Owns: TopicConfig, TOPIC_CONFIGS, and how a topic's config follows from the broker's.
+Never: reads text (values.py does).
+Kafka: LogConfig, TopicConfig, ServerTopicConfigSynonyms.
+"""
+
+# Annotations are wanted as values here, so no `from __future__ import annotations`: as text they
+# would have to be compiled at each start, 10 ms worth of them.
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from msgspec import Struct
+
+from kcluster.config.kafka.broker import BrokerConfig
+from kcluster.config.kafka.values import (
+    ConfigDef,
+    ConfigError,
+    Spec,
+    Value,
+    definitions_of,
+    field_of,
+    format_value,
+    invalid,
+    parse_overrides,
+)
+
+MAX_LONG: Final = 2**63 - 1
+DAY_MS: Final = 86_400_000
+
+CODECS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
+CLEANUP_POLICIES: Final = ("compact", "delete")
+_THROTTLED: Final = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")
+
+
+def _check_throttled(definition: ConfigDef, value: Value) -> str | None:
+    assert isinstance(value, tuple)
+    if value == ("*",) or all(_THROTTLED.fullmatch(item) for item in value):
+        return None
+    shape = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+    why = f"{definition.name} must be the literal '*' or a list of replicas"
+    return invalid(
+        definition.name, f"[{', '.join(value)}]", f"{why} in the following format: {shape}"
+    )
+
+
+def _topic(kind: Any, minimum: float | None = None, *synonyms: str, **more: Any) -> Spec:
+    return Spec(kind, minimum, synonyms=synonyms, dynamic="cluster-wide", **more)
+
+
+class TopicConfig(Struct, frozen=True):
+    """What the configs of one topic come to.  Without arguments: Kafka's defaults."""
+
+    cleanup_policy: Annotated[
+        tuple[str, ...], _topic("LIST", None, "log.cleanup.policy", one_of=CLEANUP_POLICIES)
+    ] = ("delete",)
+    """Empty: nothing is cleaned."""
+    compression_gzip_level: Annotated[
+        int, _topic("INT", 1, "compression.gzip.level", maximum=9, or_equal=-1)
+    ] = -1
+    compression_lz4_level: Annotated[int, _topic("INT", 1, "compression.lz4.level", maximum=17)] = 9
+    compression_type: Annotated[str, _topic("STRING", None, "compression.type", one_of=CODECS)] = (
+        "producer"
+    )
+    compression_zstd_level: Annotated[
+        int, _topic("INT", -131_072, "compression.zstd.level", maximum=22)
+    ] = 3
+    delete_retention_ms: Annotated[int, _topic("LONG", 0, "log.cleaner.delete.retention.ms")] = (
+        DAY_MS
+    )
+    file_delete_delay_ms: Annotated[int, _topic("LONG", 0, "log.segment.delete.delay.ms")] = 60_000
+    flush_messages: Annotated[int, _topic("LONG", 1, "log.flush.interval.messages")] = MAX_LONG
+    flush_ms: Annotated[
+        int, _topic("LONG", 0, "log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+    ] = MAX_LONG
+    follower_replication_throttled_replicas: Annotated[
+        tuple[str, ...], _topic("LIST", check=_check_throttled)
+    ] = ()
+    index_interval_bytes: Annotated[int, _topic("INT", 0, "log.index.interval.bytes")] = 4096
+    internal_segment_bytes: Annotated[int | None, _topic("INT")] = None
+    """Kafka's own back door for tests: segments below 1 MiB."""
+    leader_replication_throttled_replicas: Annotated[
+        tuple[str, ...], _topic("LIST", check=_check_throttled)
+    ] = ()
+    local_retention_bytes: Annotated[int, _topic("LONG", -2, "log.local.retention.bytes")] = -2
+    local_retention_ms: Annotated[int, _topic("LONG", -2, "log.local.retention.ms")] = -2
+    max_compaction_lag_ms: Annotated[
+        int, _topic("LONG", 1, "log.cleaner.max.compaction.lag.ms")
+    ] = MAX_LONG
+    max_message_bytes: Annotated[int, _topic("INT", 0, "message.max.bytes")] = 1_048_588
+    message_timestamp_after_max_ms: Annotated[
+        int, _topic("LONG", 0, "log.message.timestamp.after.max.ms")
+    ] = 3_600_000
+    message_timestamp_before_max_ms: Annotated[
+        int, _topic("LONG", 0, "log.message.timestamp.before.max.ms")
+    ] = MAX_LONG
+    message_timestamp_type: Annotated[
+        str, _topic("STRING", None, "log.message.timestamp.type", one_of=TIMESTAMP_TYPES)
+    ] = "CreateTime"
+    min_cleanable_dirty_ratio: Annotated[
+        float, _topic("DOUBLE", 0, "log.cleaner.min.cleanable.ratio", maximum=1)
+    ] = 0.5
+    min_compaction_lag_ms: Annotated[
+        int, _topic("LONG", 0, "log.cleaner.min.compaction.lag.ms")
+    ] = 0
+    min_insync_replicas: Annotated[int, _topic("INT", 1, "min.insync.replicas")] = 1
+    preallocate: Annotated[bool, _topic("BOOLEAN", None, "log.preallocate")] = False
+    remote_log_copy_disable: Annotated[bool, _topic("BOOLEAN")] = False
+    remote_log_delete_on_disable: Annotated[bool, _topic("BOOLEAN")] = False
+    remote_storage_enable: Annotated[bool, _topic("BOOLEAN")] = False
+    retention_bytes: Annotated[int, _topic("LONG", None, "log.retention.bytes")] = -1
+    """Below 0: no limit."""
+    retention_ms: Annotated[
+        int,
+        _topic("LONG", -1, "log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ] = 7 * DAY_MS
+    """-1: no limit."""
+    segment_bytes: Annotated[int, _topic("INT", 1_048_576, "log.segment.bytes")] = 2**30
+    segment_index_bytes: Annotated[int, _topic("INT", 4, "log.index.size.max.bytes")] = 10_485_760
+    segment_jitter_ms: Annotated[
+        int, _topic("LONG", 0, "log.roll.jitter.ms", "log.roll.jitter.hours")
+    ] = 0
+    segment_ms: Annotated[int, _topic("LONG", 1, "log.roll.ms", "log.roll.hours")] = 7 * DAY_MS
+    unclean_leader_election_enable: Annotated[
+        bool, _topic("BOOLEAN", None, "unclean.leader.election.enable")
+    ] = False
+
+    @classmethod
+    def resolve(
+        cls, broker: BrokerConfig, overrides: Mapping[str, str | bool | int | float] | None = None
+    ) -> "TopicConfig":
+        """What `overrides` (by Kafka's names) set, over what the broker's configs give.
+
+        Raises ConfigError for an unknown name or a bad value: check with `check_topic_config`
+        what comes from outside.
+        """
+        own = parse_overrides(TOPIC_CONFIGS, overrides or {}, "topic")
+        fields: dict[str, Any] = broker_defaults(broker)
+        fields.update((field_of(name), value) for name, value in own.items())
+        return cls(**fields)
+
+    @property
+    def max_segment_bytes(self) -> int:
+        """Size at which a segment is rolled."""
+        internal = self.internal_segment_bytes
+        return self.segment_bytes if internal is None else internal
+
+
+TOPIC_CONFIGS: Final[dict[str, ConfigDef]] = definitions_of(TopicConfig, "topic")
+"""Every topic config, by name."""
+
+_PLAIN_SYNONYMS: Final = tuple(
+    (definition.field, field_of(definition.synonyms[0]))
+    for definition in TOPIC_CONFIGS.values()
+    if len(definition.synonyms) == 1
+)
+
+
+def broker_defaults(broker: BrokerConfig) -> dict[str, Value]:
+    """What a topic gets from its broker when it sets nothing itself: values by field name."""
+    fields: dict[str, Value] = {
+        field: getattr(broker, synonym) for field, synonym in _PLAIN_SYNONYMS
+    }
+    fields["retention_ms"] = broker.effective_retention_ms
+    fields["segment_ms"] = broker.effective_roll_ms
+    fields["segment_jitter_ms"] = broker.effective_roll_jitter_ms
+    fields["flush_ms"] = broker.effective_flush_ms
+    return fields
+
+
+def check_topic_config(config: TopicConfig) -> str | None:
+    """What is wrong between the values of one topic, each being valid by itself; or None."""
+    if config.remote_storage_enable:
+        return "Tiered Storage functionality is disabled in the broker."
+    low, high = config.min_compaction_lag_ms, config.max_compaction_lag_ms
+    if low > high:
+        return (
+            f"conflict topic config setting min.compaction.lag.ms ({low})"
+            f" > max.compaction.lag.ms ({high})"
+        )
+    return None
+
+
+def check_topic_overrides(
+    broker: BrokerConfig, overrides: Mapping[str, str | bool | int | float]
+) -> str | None:
+    """What Kafka would say to these configs of a topic (INVALID_CONFIG), or None.  KIP-133."""
+    try:
+        config = TopicConfig.resolve(broker, overrides)
+    except ConfigError as error:
+        return str(error)
+    return check_topic_config(config)
+
+
+def describe(definition: ConfigDef, config: Struct) -> str | None:
+    """The value that `config` has for this config, as DescribeConfigs writes it."""
+    return format_value(getattr(config, definition.field))

@@ -1,0 +1,1 @@
+"""Topology files: from YAML to checked values."""

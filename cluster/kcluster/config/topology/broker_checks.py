@@ -1,0 +1,222 @@
+"""The brokers of a topology as written (tree.py) to checked ones.
+
+Owns: what a broker's entry may say, and that no two claim the same.
+Never: raises; a broker with a problem is left out.
+Kafka: KafkaConfig's validation of listeners, advertised listeners and ids.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.config.files.problems import join, show
+from kcluster.config.files.reading import Reading, kind
+from kcluster.config.files.tree import Items, Map, Node, Scalar
+from kcluster.config.topology.config_checks import read_broker_configs
+from kcluster.config.topology.model import BrokerSpec, split_address
+from kcluster.contract import CONTROLLER_ID
+from kcluster.protocol.releases import find_release, releases
+
+MAX_BROKERS: Final = 1_000
+MAX_PORT: Final = 65_535
+EVERYWHERE: Final = ("0.0.0.0", "::")
+"""Addresses to bind that nobody can connect to."""
+BROKER_KEYS: Final = ("id", "port", "rack", "advertised", "config", "kafka_version")
+
+_HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
+
+
+class Brokers(Struct, frozen=True):
+    """What could be read of the brokers."""
+
+    specs: tuple[BrokerSpec, ...] = ()
+    count: int = 0
+    """How many were written."""
+    complete: bool = False
+    """All ids could be read, so an id that none has is wrong."""
+
+    @property
+    def known_ids(self) -> tuple[int, ...]:
+        """All ids, or none if some broker could not be read: then no id can be called wrong."""
+        return tuple(spec.id for spec in self.specs) if self.complete else ()
+
+
+def check_brokers(
+    reading: Reading, top: Mapping[str, Node], root: Map, profile: str, config: dict[str, str]
+) -> Brokers:
+    """The brokers of a topology."""
+    node, base_port = top.get("brokers"), top.get("base_port")
+    if node is None:
+        at = root.entries.get("brokers", root)
+        reading.wrong(at, "brokers", "missing; a number (`brokers: 3`) or a list of brokers")
+        return Brokers()
+    if isinstance(node, Scalar):
+        specs = _numbered_brokers(reading, node, base_port)
+        return Brokers(tuple(specs), len(specs), True)
+    if base_port is not None:
+        reading.wrong(
+            base_port, "base_port", "goes with a number of brokers; in a list each has its `port`"
+        )
+    items = reading.items(node, "brokers", "brokers, or their number")
+    if isinstance(node, Items) and not 1 <= len(items) <= MAX_BROKERS:
+        reading.wrong(node, "brokers", f"{len(items)} brokers; there must be 1 to {MAX_BROKERS}")
+        return Brokers()
+    read = [_broker(reading, item, index, profile, config) for index, item in enumerate(items)]
+    specs = _distinct(reading, items, read)
+    return Brokers(tuple(specs), len(items), len(specs) == len(items))
+
+
+def _distinct(
+    reading: Reading, items: Sequence[Node], read: Sequence[BrokerSpec | None]
+) -> list[BrokerSpec]:
+    specs = []
+    ids: dict[int, int] = {}
+    ports: dict[int, int] = {}
+    addresses: dict[tuple[str, int], int] = {}
+    for index, (item, spec) in enumerate(zip(items, read, strict=True)):
+        if spec is None:
+            continue
+        path = f"brokers[{index}]"
+        if spec.id in ids:
+            _same(reading, item, path, "id", f"{spec.id} is already brokers[{ids[spec.id]}]'s")
+            continue
+        ids[spec.id] = index
+        if spec.port in ports:
+            taken = f"{spec.port} is already broker {ports[spec.port]}'s"
+            advice = "set another or leave it out for a free one"
+            _same(reading, item, path, "port", f"{taken}; {advice}")
+        if spec.port:
+            ports.setdefault(spec.port, spec.id)
+        if spec.advertised is not None:
+            address = spec.advertised_address("", spec.port)
+            if address in addresses:
+                taken = f"{show(spec.advertised)} is already broker {addresses[address]}'s"
+                _same(reading, item, path, "advertised", f"{taken}; clients need two")
+            if address[1]:
+                addresses.setdefault(address, spec.id)
+        specs.append(spec)
+    return specs
+
+
+def _same(reading: Reading, item: Node, path: str, key: str, text: str) -> None:
+    entry = item.entries.get(key) if isinstance(item, Map) else None
+    reading.wrong(item if entry is None else entry.value, f"{path}.{key}", text)
+
+
+def _numbered_brokers(reading: Reading, node: Scalar, base: Node | None) -> list[BrokerSpec]:
+    advice = ", the number of brokers (or a list of them)"
+    count = reading.integer(node, "brokers", 1, MAX_BROKERS, advice) or 0
+    highest = MAX_PORT - max(0, count - 1)
+    advice = f", so that all {count} ports are below {MAX_PORT + 1}" if count > 1 else ""
+    base_port = reading.integer(base, "base_port", 0, highest, advice) or 0
+    return [
+        BrokerSpec(number, base_port + number - 1 if base_port else 0)
+        for number in range(1, count + 1)
+    ]
+
+
+def _broker(
+    reading: Reading, node: Node, index: int, profile: str, config: dict[str, str]
+) -> BrokerSpec | None:
+    path = f"brokers[{index}]"
+    if not isinstance(node, Map):
+        reading.wrong(node, path, f"{kind(node)}; a broker is a mapping like {{id: 1, port: 9092}}")
+        return None
+    values = reading.entries(node, path, BROKER_KEYS, "key of a broker")
+    broker_id: int | None = index + 1
+    if "id" in values:
+        broker_id = reading.integer(values["id"], join(path, "id"), 0, 2**31 - 1)
+        if broker_id == CONTROLLER_ID:
+            reading.wrong(values["id"], join(path, "id"), f"{CONTROLLER_ID} is the controller's")
+            broker_id = None
+    port = reading.integer(values.get("port"), join(path, "port"), 0, MAX_PORT)
+    rack = reading.text(values.get("rack"), join(path, "rack"))
+    advertised = _advertised(reading, values.get("advertised"), join(path, "advertised"))
+    own, _ = read_broker_configs(
+        reading, values.get("config"), join(path, "config"), profile, config
+    )
+    version = read_version(reading, values.get("kafka_version"), join(path, "kafka_version"))
+    if broker_id is None:
+        return None
+    return BrokerSpec(broker_id, port or 0, rack, advertised, own, version)
+
+
+def read_version(reading: Reading, node: Node | None, path: str) -> str | None:
+    """A release of Kafka, by the name that the table has for it."""
+    text = reading.text(node, path)
+    if text is None:
+        return None
+    release = find_release(text)
+    if release is None:
+        assert node is not None
+        reading.wrong(node, path, unknown_version(text))
+        return None
+    return release.name
+
+
+def unknown_version(text: str) -> str:
+    """What to say of a version that is none, with the nearest that is one."""
+    names = list(releases())
+    parts = text.split(".")
+    if 2 <= len(parts) <= 4 and all(part.isascii() and part.isdecimal() for part in parts):
+        number = (int(parts[0][:9]), int(parts[1][:9]))
+        near = min(
+            releases().values(),
+            key=lambda known: (abs(known.number[0] - number[0]), abs(known.number[1] - number[1])),
+        )
+        return f"{show(text)}: no such version; the nearest is {near.name}"
+    return f"{show(text)}: no version; it must be one from {names[0]} to {names[-1]}, like 2.8"
+
+
+def _advertised(reading: Reading, node: Node | None, path: str) -> str | None:
+    advertised = reading.text(node, path)
+    if advertised is None:
+        return None
+    assert node is not None
+    try:
+        host, _ = split_address(advertised)
+    except ValueError:
+        reading.wrong(node, path, f'{show(advertised)} is not an address like "localhost:9092"')
+        return None
+    problem = host_problem(host)
+    if host in EVERYWHERE:
+        problem = f"{show(host)}: clients cannot connect to it; name this machine as they see it"
+    if problem is not None:
+        reading.wrong(node, path, problem)
+        return None
+    return advertised
+
+
+def check_advertised(
+    reading: Reading, node: Node, host: str, brokers: Sequence[BrokerSpec]
+) -> None:
+    """Each broker must be advertised when all bind to an address like 0.0.0.0."""
+    silent = [str(spec.id) for spec in brokers if spec.advertised is None]
+    if silent:
+        who = f"broker {silent[0]}" if len(silent) == 1 else f"brokers {', '.join(silent[:5])}"
+        more = ", ..." if len(silent) > 5 else ""
+        advice = f"give {who}{more} an `advertised` address"
+        reading.wrong(node, "host", f"clients cannot connect to {host}: {advice}")
+
+
+def host_problem(host: str) -> str | None:
+    """Why this is no host, or None."""
+    if "//" in host:
+        return f"{show(host)}: the name or address alone, without a protocol"
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        if ":" in host:
+            return f"{show(host)}: the name or address alone; ports are the brokers'"
+        if not _HOST_NAME.fullmatch(host) or len(host) > 253 or _all_digits(host):
+            return f"{show(host)} is neither a host name nor an IP address"
+    return None
+
+
+def _all_digits(host: str) -> bool:
+    return host.replace(".", "").isdigit()

@@ -1,0 +1,122 @@
+"""Configs in a topology, as written (tree.py) to checked text.
+
+Owns: which configs a topology may set, and the messages for those it may not.
+Never: raises; says everything that is wrong.
+Kafka: ConfigDef.parse, KafkaConfig.validateValues, ConfigurationControlManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kcluster.config.files.problems import join, nearest
+from kcluster.config.files.reading import Reading, kind
+from kcluster.config.files.tree import Items, Map, Node, Scalar
+from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, check_broker_config
+from kcluster.config.kafka.catalog import not_simulated
+from kcluster.config.kafka.topic import TOPIC_CONFIGS
+from kcluster.config.kafka.values import ConfigDef, ConfigError, parse_value
+
+_TOPOLOGY_SETS: Final = {
+    "broker.id": "`id` of the broker",
+    "node.id": "`id` of the broker",
+    "broker.rack": "`rack` of the broker",
+    "listeners": "`host` of the topology and `port` of the broker",
+    "advertised.listeners": "`advertised` of the broker",
+}
+
+
+def read_broker_configs(
+    reading: Reading, node: Node | None, path: str, profile: str, beneath: Mapping[str, str]
+) -> tuple[dict[str, str], BrokerConfig | None]:
+    """The broker configs of a mapping as text; and what they come to over `beneath`, if that can
+    be said.  Says also what does not go together."""
+    before = len(reading.problems)
+    own = read_configs(reading, node, path, BROKER_CONFIGS, _unknown_broker_config)
+    if len(reading.problems) > before or node is None:
+        return own, None if node is not None else _resolved(profile, beneath)
+    config = _resolved(profile, beneath, own)
+    if config is not None:
+        values = node.entries if isinstance(node, Map) else {}
+        for name, why in check_broker_config(config):
+            entry = values.get(name)
+            reading.wrong(node if entry is None else entry.value, join(path, name), why)
+    return own, config
+
+
+def _resolved(profile: str, *overrides: Mapping[str, str]) -> BrokerConfig | None:
+    try:
+        return BrokerConfig.resolve(profile, *overrides)
+    except ConfigError:
+        return None  # said where it was written
+
+
+def read_configs(
+    reading: Reading,
+    node: Node | None,
+    path: str,
+    definitions: Mapping[str, ConfigDef],
+    unknown_name: Callable[[str], str],
+) -> dict[str, str]:
+    """The configs of a mapping as text, by name; `unknown_name` says what is wrong with a name."""
+    configs: dict[str, str] = {}
+    if node is None:
+        return configs
+    if not isinstance(node, Map):
+        reading.entries(node, path, None, "config")
+        return configs
+    for name, entry in node.entries.items():
+        at = join(path, name)
+        definition = definitions.get(name)
+        if definition is None:
+            reading.wrong(entry, at, "no such config" if reading.is_tired else unknown_name(name))
+            continue
+        text = _config_text(entry.value, definition)
+        if text is None:
+            reading.wrong(entry.value, at, f"{kind(entry.value)}; it must be a {definition.type}")
+            continue
+        value = parse_value(definition, text)
+        if isinstance(value, ConfigError):
+            reading.wrong(entry.value, at, show_sentence(str(value)))
+        else:
+            configs[name] = text
+    return configs
+
+
+def _config_text(node: Node, definition: ConfigDef) -> str | None:
+    if isinstance(node, Scalar):
+        return node.text
+    if isinstance(node, Items) and definition.type == "LIST":
+        words = [item.text for item in node.items if isinstance(item, Scalar)]
+        return ",".join(word or "" for word in words) if len(words) == len(node.items) else None
+    return None
+
+
+def show_sentence(text: str) -> str:
+    """A message with a value in it, on one line and bounded."""
+    text = text if len(text) <= 300 else f"{text[:200]} ... {text[-97:]}"
+    return text if text.isprintable() else repr(text)
+
+
+def _unknown_broker_config(name: str) -> str:
+    if name in _TOPOLOGY_SETS:
+        return f"set with {_TOPOLOGY_SETS[name]}"
+    topic_config = TOPIC_CONFIGS.get(name)
+    if topic_config is not None and topic_config.synonyms:
+        return f"a config of topics; for all topics it is {topic_config.synonyms[0]}"
+    if name in not_simulated():
+        return "Kafka has it, but nothing here would obey it; leave it out"
+    meant = nearest(name, BROKER_CONFIGS)
+    if meant is not None:
+        return f"no such broker config; did you mean {meant}?"
+    return "no such broker config"
+
+
+def unknown_topic_config(name: str) -> str:
+    """What is wrong with this name, of a topic's config."""
+    for definition in TOPIC_CONFIGS.values():
+        if name in definition.synonyms:
+            return f"a config of brokers; of a topic it is {definition.name}"
+    meant = nearest(name, TOPIC_CONFIGS)
+    return "no such topic config" + (f"; did you mean {meant}?" if meant else "")

@@ -1,0 +1,148 @@
+"""Topologies from files, from text, from Python values; and whether their ports are free.
+
+Owns: reading the file that it is given, within a limit.  Never: opens a socket (`check_ports` is
+given a probe), decides what is right (checks.py).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, structs
+
+from kcluster.config.files.problems import Problem, TopologyError
+from kcluster.config.files.tree import (
+    MAX_TEXT_BYTES,
+    Entry,
+    Items,
+    Map,
+    Node,
+    Scalar,
+    from_python,
+    from_yaml,
+)
+from kcluster.config.topology.checks import check_topology
+from kcluster.config.topology.model import Topology
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+
+def load(path: str | PathLike[str], overrides: Mapping[str, Any]) -> Topology:
+    """The topology of a file; TopologyError with all its problems."""
+    source = str(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_TEXT_BYTES + 1)
+    except FileNotFoundError:
+        raise _refused(source, "no such file") from None
+    except IsADirectoryError:
+        raise _refused(source, "a directory; name the file in it") from None
+    except OSError as error:
+        raise _refused(source, f"cannot be read: {error.strerror}") from None
+    return parse(data, source, overrides)
+
+
+def parse(text: str | bytes, source: str, overrides: Mapping[str, Any]) -> Topology:
+    """The topology of a YAML text; TopologyError with all its problems."""
+    if len(text) > MAX_TEXT_BYTES:
+        raise _refused(source, f"larger than {MAX_TEXT_BYTES // 1024} KiB: not a topology")
+    node, problems = from_yaml(_decode(text, source), source)
+    if node is None and not problems:
+        raise _refused(source, "empty; the least that works is `brokers: 3`", 1)
+    if node is None:
+        raise TopologyError(problems)
+    return _checked(_with_overrides(node, overrides), source, problems)
+
+
+def from_values(values: Mapping[str, Any]) -> Topology:
+    """The topology of Python values under a file's keys; None counts as absent."""
+    return _checked(from_python(_plain(values)), "", [])
+
+
+def check_ports(topology: Topology, probe: Callable[[str, int], str | None]) -> list[Problem]:
+    """A problem for each port that cannot be had.  `probe(host, port)` tries to bind it, and gives
+    the reason why not, or None.  For the runtime: the core opens no sockets."""
+    problems = []
+    for index, broker in enumerate(topology.brokers):
+        reason = probe(topology.host, broker.port) if broker.port else None
+        if reason is not None:
+            path = f"brokers[{index}].port"
+            advice = "set another or leave it out for a free one"
+            if path not in topology.places and "base_port" in topology.places:
+                path, advice = "base_port", "set another, or leave it out for free ones"
+            problems.append(topology.problem(path, f"{broker.port}: {reason}; {advice}"))
+    return problems
+
+
+def _checked(root: Node, source: str, problems: list[Problem]) -> Topology:
+    topology, more = check_topology(root, source)
+    said = {problem.path for problem in problems}
+    problems = problems + [problem for problem in more if problem.path not in said]
+    if problems or topology is None:
+        raise TopologyError(problems)
+    return topology
+
+
+def _refused(source: str, text: str, line: int = 0) -> TopologyError:
+    return TopologyError([Problem(source, line, line, "", text)])
+
+
+def _decode(text: str | bytes, source: str) -> str:
+    if isinstance(text, str):
+        return text.removeprefix("\ufeff")
+    if text.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise _refused(source, "UTF-16; save it as UTF-8", 1)
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = text[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        byte = text[error.start]
+        problem = Problem(source, line, column, "", f"byte 0x{byte:02x} is not UTF-8")
+        raise TopologyError([problem]) from None
+
+
+def _with_overrides(root: Node, overrides: Mapping[str, Any]) -> Node:
+    given = {key: value for key, value in overrides.items() if value is not None}
+    if not given or not isinstance(root, Map):
+        return root
+    entries = {**root.entries}
+    if isinstance(given.get("brokers"), int) and "base_port" not in given:
+        entries.pop("base_port", None)
+    if "brokers" not in given and "base_port" in given and "brokers" in entries:
+        brokers = entries["brokers"]
+        if isinstance(brokers.value, Items):
+            entries["brokers"] = structs.replace(
+                brokers, value=_renumbered(brokers.value, given.pop("base_port"))
+            )
+    for key, value in given.items():
+        entries[key] = Entry(from_python(_plain(value)))
+    return Map(entries, root.line, root.column)
+
+
+def _renumbered(brokers: Items, base_port: int) -> Items:
+    """The brokers of a list on ports from `base_port` on; on free ones for 0."""
+    items: list[Node] = []
+    for index, item in enumerate(brokers.items):
+        if isinstance(item, Map):
+            port = Entry(Scalar(str(base_port + index if base_port else 0), line=item.line))
+            item = structs.replace(item, entries={**item.entries, "port": port})
+        items.append(item)
+    return structs.replace(brokers, items=items)
+
+
+def _plain(value: Any) -> Any:
+    """Specs as the mappings that a file would have; absent for None."""
+    if isinstance(value, Struct):
+        value = structs.asdict(value)
+        value.pop("name", None)  # of a TopicSpec: it is the key
+        if value.get("assignment") is not None:
+            del value["partitions"], value["replication_factor"]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items() if item is not None}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value

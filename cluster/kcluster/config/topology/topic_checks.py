@@ -1,0 +1,189 @@
+"""Topics as written (tree.py) to checked ones.
+
+Owns: what a topology may say of topics.  Never: raises; says everything that is wrong.
+Kafka: Topic.validate, ReplicationControlManager (CreateTopics).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from kcluster.config.files.problems import join, show
+from kcluster.config.files.reading import Reading
+from kcluster.config.files.tree import Items, Map, Node
+from kcluster.config.kafka.broker import BrokerConfig
+from kcluster.config.kafka.topic import TOPIC_CONFIGS, TopicConfig, check_topic_config
+from kcluster.config.topology.broker_checks import Brokers
+from kcluster.config.topology.config_checks import read_configs, unknown_topic_config
+from kcluster.config.topology.model import TopicSpec
+
+MAX_PARTITIONS: Final = 100_000
+"""Of one topic, and of all topics of a topology together."""
+MAX_TOPIC_NAME_CHARS: Final = 249
+METADATA_TOPIC: Final = "__cluster_metadata"
+TOPIC_KEYS: Final = ("partitions", "replication_factor", "assignment", "config")
+
+_TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def check_topics(
+    reading: Reading, node: Node | None, brokers: Brokers, broker: BrokerConfig
+) -> dict[str, TopicSpec]:
+    """The topics by name."""
+    reading.entries(node, "topics", None, "topic")
+    entries = node.entries if isinstance(node, Map) else {}
+    topics: dict[str, TopicSpec] = {}
+    collisions: dict[str, str] = {}
+    room = MAX_PARTITIONS
+    for name, entry in entries.items():
+        path = join("topics", name)
+        problem = topic_name_problem(name)
+        if problem is not None:
+            reading.wrong(entry, path, problem)
+            continue
+        other = collisions.setdefault(name.replace(".", "_"), name)
+        if other != name:
+            reading.wrong(
+                entry, path, f"collides with {other}: `.` and `_` are the same in metric names"
+            )
+        topic = _Topic(reading, path, entry.value, brokers, broker).read(name)
+        topics[name] = topic
+        if 0 <= room < topic.partitions:
+            reading.wrong(entry, path, f"with it there are more than {MAX_PARTITIONS} partitions")
+        room -= topic.partitions
+    return topics
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Why a topic cannot have this name, or None.  Kafka: Topic.validate."""
+    if not name:
+        return "a topic's name must not be empty"
+    if name in (".", ".."):
+        return f"a topic's name cannot be {name}"
+    if len(name) > MAX_TOPIC_NAME_CHARS:
+        return f"the name has {len(name)} characters; at most {MAX_TOPIC_NAME_CHARS}"
+    if not _TOPIC_NAME.fullmatch(name):
+        return f"{show(name)} is no topic name: only letters, digits, `.`, `_` and `-` (ASCII)"
+    if name == METADATA_TOPIC:
+        return "the controller's own log, not a topic to create"
+    return None
+
+
+class _Topic:
+    """Reads one topic."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        path: str,
+        node: Node,
+        brokers: Brokers,
+        broker: BrokerConfig,
+    ) -> None:
+        self.reading, self.path, self.node = reading, path, node
+        self.brokers, self.broker = brokers, broker
+        self.values = reading.entries(node, path, TOPIC_KEYS, "key of a topic")
+
+    def read(self, name: str) -> TopicSpec:
+        partitions, replication_factor = self._partitions(), self._replication_factor()
+        assignment = self._assignment(partitions, replication_factor)
+        config = self._config()
+        if assignment is not None:
+            return TopicSpec(name, len(assignment), len(assignment[0]), assignment, config)
+        if replication_factor is None and "assignment" not in self.values:
+            replication_factor = self.broker.default_replication_factor
+            self._check_replication_factor(
+                replication_factor, self.node, "default.replication.factor"
+            )
+        return TopicSpec(
+            name, partitions or self.broker.num_partitions, replication_factor or 1, None, config
+        )
+
+    def _partitions(self) -> int | None:
+        node, path = self.values.get("partitions"), join(self.path, "partitions")
+        return self.reading.integer(node, path, 1, MAX_PARTITIONS)
+
+    def _replication_factor(self) -> int | None:
+        node, path = self.values.get("replication_factor"), join(self.path, "replication_factor")
+        factor = self.reading.integer(node, path, 1, 2**15 - 1)
+        if factor is not None and node is not None:
+            self._check_replication_factor(factor, node, "")
+        return factor
+
+    def _check_replication_factor(self, factor: int, node: Node, origin: str) -> None:
+        count = self.brokers.count
+        if count and factor > count:
+            who = "the only broker" if count == 1 else f"the {count} brokers"
+            value = f"{origin} {factor}".strip()
+            path = join(self.path, "replication_factor")
+            self.reading.wrong(node, path, f"{value} is more than {who}; set at most {count}")
+
+    def _config(self) -> dict[str, str]:
+        node, path = self.values.get("config"), join(self.path, "config")
+        before = len(self.reading.problems)
+        own = read_configs(self.reading, node, path, TOPIC_CONFIGS, unknown_topic_config)
+        if node is not None and len(self.reading.problems) == before:
+            problem = check_topic_config(TopicConfig.resolve(self.broker, own))
+            if problem is not None:
+                self.reading.wrong(node, path, problem)
+        return own
+
+    # ------------------------------------------------------------------------- assignment
+
+    def _assignment(
+        self, partitions: int | None, replication_factor: int | None
+    ) -> tuple[tuple[int, ...], ...] | None:
+        node, path = self.values.get("assignment"), join(self.path, "assignment")
+        if node is None:
+            return None
+        before = len(self.reading.problems)
+        rows = self.reading.items(node, path, "lists of broker ids, one for each partition")
+        if isinstance(node, Items) and not 1 <= len(rows) <= MAX_PARTITIONS:
+            self.reading.wrong(node, path, f"{len(rows)} partitions; at least 1 is needed")
+        assignment = tuple(
+            self._replicas(row, join(path, partition)) for partition, row in enumerate(rows)
+        )
+        for partition, (row, replicas) in enumerate(zip(rows, assignment, strict=True)):
+            if len(replicas) != len(assignment[0]) and replicas and assignment[0]:
+                self.reading.wrong(
+                    row,
+                    join(path, partition),
+                    f"{len(replicas)} replicas, but partition 0 has {len(assignment[0])}",
+                )
+        if len(self.reading.problems) > before:
+            return None
+        self._agrees("partitions", partitions, len(assignment))
+        self._agrees("replication_factor", replication_factor, len(assignment[0]))
+        return assignment
+
+    def _agrees(self, key: str, given: int | None, assigned: int) -> None:
+        if given is not None and given != assigned:
+            text = f"{given}, but the assignment has {assigned}; leave it out"
+            self.reading.wrong(self.values[key], join(self.path, key), text)
+
+    def _replicas(self, row: Node, path: str) -> tuple[int, ...]:
+        items = self.reading.items(row, path, "broker ids, the preferred leader first")
+        if isinstance(row, Items) and not items:
+            self.reading.wrong(row, path, "a partition needs at least one replica")
+        replicas = []
+        for place, item in enumerate(items):
+            number = self.reading.integer(item, join(path, place), 0, 2**31 - 1)
+            if number is None:
+                continue
+            replicas.append(number)
+            known_ids = self.brokers.known_ids
+            if known_ids and number not in known_ids:
+                self.reading.wrong(item, join(path, place), no_broker(number, known_ids))
+        for number, times in Counter(replicas).items():
+            if times > 1:
+                self.reading.wrong(row, path, f"broker {number} is named {times} times")
+        return tuple(replicas)
+
+
+def no_broker(number: int, ids: Sequence[int]) -> str:
+    """The message for an id that no broker has."""
+    there = ", ".join(map(str, sorted(ids)[:10])) + (", ..." if len(ids) > 10 else "")
+    return f"there is no broker {number}; there are {there}"

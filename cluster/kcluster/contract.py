@@ -1,0 +1,246 @@
+"""The hinge: what goes into a node, what comes out, and what a driver guarantees.
+
+Owns: the event and effect types and the `Node` protocol.  Never: imports anything of ours; every
+layer may import this.  Kafka: RequestChannel.Request/Response, and raft's Ready/Step contract.
+
+A *node* (a broker or the controller) is a state machine: `step(now_ms, event) -> effects`.  It does
+no I/O, reads no clock, draws no global randomness, never waits.  A *driver* (drivers/live.py,
+drivers/virtual.py) owns time, sockets and delivery.
+
+What every driver guarantees
+  1. At most one step runs at a time in a cluster; a step is never interrupted.
+  2. The effects of a step are carried out in list order.
+  3. Messages from one node to another arrive in the order sent, whatever the delays, or not at all.
+  4. Messages over a link without delay are delivered within the same dispatch, breadth first: all
+     nodes are quiet again before the driver reads the next bytes from a client.
+  5. `now_ms` never goes back, and is the same for every step of one dispatch.
+  6. Of one connection at most one Request is in a node; the next is delivered after its Reply.
+     A node owes exactly one Reply to each Request, in this step or a later one, and none any more
+     once its connection has closed.
+  7. A node whose `deadline_ms` is set gets a Tick at that time or later.
+  8. When a process dies, every node that it could talk to gets a PeerDisconnected; so does a node
+     that sends to a process that is down (connection refused).  A cut link, or a paused process,
+     is silence: nothing arrives, nobody is told; when a link is healed, both ends get a
+     PeerDisconnected, for what was under way over it is lost.
+What no driver guarantees
+  - that a PeerRequest gets its PeerResponse (links are cut): ask again after a timeout of your own;
+  - that a Tick is on time; - any order between messages of different senders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol, final
+
+from msgspec import Struct
+from mypy_extensions import mypyc_attr
+
+CONTROLLER_ID: Final = 3000
+"""Node id of the controller: Kafka's habit of giving controllers ids from 3000 on."""
+
+NoteId = tuple[int, int]
+"""(node id, that node's running number): names a Note, so that others can give it as a cause."""
+
+
+# ------------------------------------------------------------------------------------- events
+
+
+@mypyc_attr(acyclic=True, free_list_len=1)
+@final
+class Request:
+    """One request of a client, decoded.
+
+    This class and the four that nodes are given and give most are no msgspec.Struct: compiled
+    code makes and reads a class of its own four times as fast (docs/decisions/003).
+
+    `body`: the message, `kcluster.protocol.messages.<Api>Request`.
+    """
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "arrived_ms",
+        "body",
+        "client_host",
+        "client_id",
+        "connection_id",
+        "correlation_id",
+    )  # fmt: skip
+
+    def __init__(
+        self, connection_id: int, api_key: int, api_version: int, correlation_id: int,
+        client_id: str | None, body: Any, client_host: str = "127.0.0.1", arrived_ms: int = 0,
+    ) -> None:  # fmt: skip
+        self.connection_id = connection_id
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.body = body
+        self.client_host = client_host
+        self.arrived_ms = arrived_ms
+
+    def __repr__(self) -> str:
+        return (
+            f"<Request {self.correlation_id} of connection {self.connection_id}, API {self.api_key}"
+            f" v{self.api_version}: {self.body!r}>"
+        )
+
+
+@mypyc_attr(acyclic=True)
+class _PeerMessage:
+    """What nodes send each other."""
+
+    __slots__ = ("body", "request_id", "source")
+
+    def __init__(self, source: int, request_id: int, body: Any) -> None:
+        self.source = source
+        self.request_id = request_id
+        self.body = body
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.source}, {self.request_id}, {self.body!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _PeerMessage)
+            and type(other) is type(self)
+            and (other.source, other.request_id, other.body)
+            == (self.source, self.request_id, self.body)
+        )
+
+
+@mypyc_attr(acyclic=True, free_list_len=1)
+@final
+class PeerRequest(_PeerMessage):
+    """A question from another node of the cluster, over the fabric.
+
+    `request_id`: chosen by the asker, comes back in the answer.  `body`: a protocol message
+    (FetchRequest, AlterPartitionRequest, …) or `MetadataFetch`.
+    """
+
+    __slots__ = ()
+
+
+@mypyc_attr(acyclic=True, free_list_len=1)
+@final
+class PeerResponse(_PeerMessage):
+    """The answer to a PeerRequest."""
+
+    __slots__ = ()
+
+
+class PeerDisconnected(Struct, gc=False):
+    """The process of `peer` is gone: its connections were reset, or refused."""
+
+    peer: int
+
+
+class ConnectionClosed(Struct, gc=False):
+    """A client went away; what it had parked here will find nobody to answer."""
+
+    connection_id: int
+
+
+class Tick(Struct, gc=False):
+    """`deadline_ms` has come."""
+
+
+class Start(Struct, gc=False):
+    """First event of a node's life; every life has exactly one."""
+
+
+class Shutdown(Struct, gc=False):
+    """Stop cleanly: controlled shutdown, then the effect Stopped.  Kafka: SIGTERM."""
+
+
+class MoveLeader(Struct, gc=False):
+    """To the controller: make `leader` the leader of a partition, if it is in the ISR."""
+
+    topic: str
+    partition: int
+    leader: int
+
+
+Event = (
+    Request | PeerRequest | PeerResponse | PeerDisconnected | ConnectionClosed
+    | Tick | Start | Shutdown | MoveLeader
+)  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------ effects
+
+
+@mypyc_attr(acyclic=True, free_list_len=1)
+@final
+class Reply:
+    """The answer to a Request.  `body` None: nothing is sent (Produce with acks=0), but the
+    connection's next request may come."""
+
+    __slots__ = ("body", "request")
+
+    def __init__(self, request: Request, body: Any) -> None:
+        self.request = request
+        self.body = body
+
+
+@mypyc_attr(acyclic=True, free_list_len=1)
+@final
+class Send:
+    """Give `message` to node `to`, over the fabric."""
+
+    __slots__ = ("message", "to")
+
+    def __init__(self, to: int, message: PeerRequest | PeerResponse) -> None:
+        self.to = to
+        self.message = message
+
+
+class CloseConnection(Struct, gc=False):
+    """Close a client's connection; `reason` is logged in one line."""
+
+    connection_id: int
+    reason: str
+
+
+class Note(Struct, gc=False):
+    """Something worth telling happened, and why.  Tests, timeline, CLI and verdicts read these."""
+
+    note_id: NoteId
+    at_ms: int
+    kind: str
+    """A word of `kcluster.trace.kinds`: leader_elected, isr_changed, broker_fenced, …"""
+    subject: str
+    """`orders-0`, `broker 2`, …"""
+    text: str
+    """The change and its reason in one line, as a person would say it."""
+    cause: NoteId | None = None
+    data: dict[str, Any] = {}
+
+
+class Stopped(Struct, gc=False):
+    """The node has shut down cleanly; the driver takes it down."""
+
+
+Effect = Reply | Send | CloseConnection | Note | Stopped
+
+
+class Node(Protocol):
+    """A broker or the controller, as a driver sees it."""
+
+    node_id: int
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """The earliest time at which this node wants a Tick; None for never."""
+
+    def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
+        """Take one event; return what is to be done, in order."""
+
+
+class Rng(Protocol):
+    """The part of random.Random that nodes use; seeded by the driver."""
+
+    def random(self) -> float: ...
+    def randrange(self, stop: int, /) -> int: ...
+    def randbytes(self, n: int, /) -> bytes: ...

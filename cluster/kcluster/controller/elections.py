@@ -1,0 +1,239 @@
+"""Every change of a partition's leader, ISR and ELR: pure functions from one value to the next.
+
+Owns: the rules by which PartitionRegistration.{replicas, leader, isr, elr, last_known_elr,
+recovering} and both epochs change; nothing else in the code base builds a changed one.  Never:
+looks at a cluster (who is alive comes in as a predicate), writes notes, draws randomness.
+Kafka: PartitionChangeBuilder (4.3), KIP-841 (who may lead), KIP-966 (ELR), KIP-704 (recovery),
+KIP-455 (reassignments, which any change completes that leaves the ISR with all who are to stay).
+
+Epochs: partition_epoch goes one up at each change; leader_epoch when the leader changes, and when
+a replica leaves.
+
+Eligible leader replicas (KIP-966).  While the ISR is smaller than min.insync.replicas no record can
+be committed, so whoever left the ISR since then still has every committed record: these replicas
+are the ELR, and electing one loses nothing.  A broker that restarts uncleanly leaves it.  When
+neither ISR nor ELR has anybody, the last leader may be elected: it lost least, but that is unclean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kcluster.controller.reassigning import Assignment, assignment_of, completed
+from kcluster.metadata.image import NO_LEADER, PartitionRegistration
+
+LAST_KNOWN: Final = "the last known leader, as ISR and ELR are empty"
+"""Why one who may lack records is elected, unclean.leader.election.enable or not (KIP-966)."""
+
+
+class ElectionMode(Enum):
+    """Whom an election may choose.  Kafka: PartitionChangeBuilder.Election."""
+
+    ONLINE = "online"
+    """The current leader if it may stay, else the first replica that may lead."""
+    PREFERRED = "preferred"
+    """The first replica if it may lead, else as ONLINE."""
+    UNCLEAN = "unclean"
+    """As ONLINE, and any active replica when nobody else is left."""
+
+
+class Election(Struct, frozen=True):
+    """A partition after a change.  `reason` says why this leader, in words."""
+
+    registration: PartitionRegistration
+    reason: str
+    clean: bool = True
+    """False: the new leader may lack committed records; they are lost."""
+    completed: bool = False
+    """A reassignment has come to its end with this change."""
+
+
+class _Choice(Struct, frozen=True):
+    leader: int
+    reason: str
+    clean: bool = True
+
+
+class _Targets(Struct, frozen=True):
+    """What the change works towards, before an election has its say."""
+
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    assignment: Assignment
+    completed: bool
+
+
+def elect(
+    partition: PartitionRegistration,
+    is_active: Callable[[int], bool],
+    min_isr: int,
+    mode: ElectionMode = ElectionMode.ONLINE,
+    *,
+    isr: tuple[int, ...] | None = None,
+    assignment: Assignment | None = None,
+    unclean_shutdown: int | None = None,
+    recovering: bool | None = None,
+    elr_enabled: bool = True,
+) -> Election | None:
+    """The partition after ISR and assignment became `isr` and `assignment` (None: as they are), a
+    reassignment was completed if it could be, and a leader was looked for; None when nothing
+    changes.  `is_active(broker)`: may lead (unfenced, not going down).  `min_isr`: the effective
+    min.insync.replicas, at most the number of replicas.  `unclean_shutdown`: a broker that may have
+    lost the end of its log, so it is no longer eligible.  `recovering`: the leader's own word on
+    its LeaderRecoveryState (AlterPartition)."""
+    targets = _targets(partition, isr, assignment, min_isr, unclean_shutdown, elr_enabled)
+    choice = _choose(partition, is_active, mode, targets, elr_enabled)
+    new_isr, new_elr, replicas = targets.isr, targets.elr, targets.assignment.replicas
+    leader, leader_epoch = partition.leader, partition.leader_epoch
+    now_recovering = partition.recovering if recovering is None else recovering
+    last_known = partition.last_known_elr
+    reason = ""
+    if choice.leader != partition.leader:
+        leader, leader_epoch, reason = choice.leader, leader_epoch + 1, choice.reason
+        if not choice.clean:
+            new_isr, new_elr, now_recovering = (leader,), (), True
+        elif leader in new_elr:
+            new_isr = (leader,)
+            new_elr = tuple(broker for broker in new_elr if broker != leader)
+        if elr_enabled:
+            last_known = _last_known(partition, leader)
+    elif any(broker not in replicas for broker in partition.replicas):
+        leader_epoch += 1  # who has left must not go on fetching as if it were a replica
+    if not new_isr and not elr_enabled:
+        new_isr = partition.isr  # without ELR the last member stays, for it alone may lead
+    after = replace(
+        partition,
+        replicas=replicas,
+        adding_replicas=targets.assignment.adding,
+        removing_replicas=targets.assignment.removing,
+        isr=new_isr,
+        elr=new_elr,
+        last_known_elr=last_known,
+        leader=leader,
+        leader_epoch=leader_epoch,
+        recovering=now_recovering,
+    )
+    if after == partition:
+        return None
+    after = replace(after, partition_epoch=partition.partition_epoch + 1)
+    return Election(after, reason, choice.clean, targets.completed)
+
+
+def move_leader(
+    partition: PartitionRegistration, leader: int, is_active: Callable[[int], bool]
+) -> Election | None:
+    """Any active member of the ISR as the leader; None when `leader` is not one, or leads already.
+    Kafka has no such request: its operators reorder the replicas, then elect the preferred."""
+    if leader == partition.leader or leader not in partition.isr or not is_active(leader):
+        return None
+    after = replace(
+        partition,
+        leader=leader,
+        leader_epoch=partition.leader_epoch + 1,
+        partition_epoch=partition.partition_epoch + 1,
+        last_known_elr=(),
+    )
+    return Election(after, "asked by the operator")
+
+
+def clear_elr(partition: PartitionRegistration) -> Election | None:
+    """Without ELR and last known leader: min.insync.replicas changed, so who was eligible under the
+    old number may lack records committed under the new one.  Kafka: ClearElrRecord."""
+    if not partition.elr and not partition.last_known_elr:
+        return None
+    after = replace(
+        partition, elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1
+    )
+    return Election(after, "")
+
+
+def new_partition(
+    topic_id: bytes, partition: int, replicas: tuple[int, ...], isr: tuple[int, ...]
+) -> PartitionRegistration:
+    """A partition as created: led by the first replica of its ISR, both epochs 0."""
+    assert isr, (topic_id, partition)
+    return PartitionRegistration(topic_id, partition, replicas, isr, isr[0], 0, 0)
+
+
+def _targets(
+    partition: PartitionRegistration,
+    isr: tuple[int, ...] | None,
+    assignment: Assignment | None,
+    min_isr: int,
+    unclean_shutdown: int | None,
+    elr_enabled: bool,
+) -> _Targets:
+    """The ISR to be, and the ELR that follows from it: below min ISR everybody who was in the ISR
+    or ELR stays eligible, whoever restarted uncleanly excepted."""
+    target = partition.isr if isr is None else isr
+    assigned = assignment_of(partition) if assignment is None else assignment
+    done = completed(assigned, target)
+    if done is not None:
+        target, assigned = done.isr, Assignment(done.replicas)
+    if not elr_enabled or len(target) >= min_isr:
+        return _Targets(target, (), assigned, done is not None)
+    candidates = dict.fromkeys((*partition.elr, *partition.isr))
+    # As in Kafka who is no replica any more may stay in the ELR; it is not elected, though.
+    # DIFFERS: when it is to become one again it leaves: in Kafka it could lead with an empty log.
+    newcomers = [broker for broker in assigned.replicas if broker not in partition.replicas]
+    gone = (*target, *newcomers, unclean_shutdown)
+    elr = (broker for broker in candidates if broker not in gone)
+    return _Targets(target, tuple(sorted(elr)), assigned, done is not None)
+
+
+def _choose(
+    partition: PartitionRegistration,
+    is_active: Callable[[int], bool],
+    mode: ElectionMode,
+    targets: _Targets,
+    elr_enabled: bool,
+) -> _Choice:
+    """Who leads.  The order of the questions is Kafka's."""
+    isr, elr, replicas = targets.isr, targets.elr, targets.assignment.replicas
+    eligible = isr or elr
+    if mode is ElectionMode.PREFERRED and replicas[0] in eligible and is_active(replicas[0]):
+        return _Choice(replicas[0], "the preferred leader")
+    if partition.leader in eligible and is_active(partition.leader):
+        return _Choice(partition.leader, "")
+    for broker in replicas:
+        if broker in eligible and is_active(broker):
+            return _Choice(
+                broker,
+                "first active replica in the ISR"
+                if isr
+                else "first active eligible leader replica (ELR), as the ISR is empty",
+            )
+    last_known = partition.last_known_elr
+    if (
+        elr_enabled
+        and not eligible
+        and len(last_known) == 1
+        and is_active(last_known[0])
+        and last_known[0] in replicas  # DIFFERS: Kafka would have it lead, a replica or not.
+    ):
+        return _Choice(last_known[0], LAST_KNOWN, False)
+    if mode is ElectionMode.UNCLEAN:
+        for broker in replicas:
+            if is_active(broker):
+                return _Choice(broker, "first active replica, out of sync (unclean)", False)
+    return _Choice(NO_LEADER, _why_nobody(isr, elr))
+
+
+def _why_nobody(isr: tuple[int, ...], elr: tuple[int, ...]) -> str:
+    if isr:
+        return f"no member of the ISR {list(isr)} is active"
+    if elr:
+        return f"the ISR is empty, no member of the ELR {list(elr)} is active"
+    return "ISR and ELR are empty"
+
+
+def _last_known(partition: PartitionRegistration, leader: int) -> tuple[int, ...]:
+    """Who led last, kept from the loss of the leader until there is one again."""
+    if leader != NO_LEADER:
+        return ()
+    return partition.last_known_elr or (partition.leader,)

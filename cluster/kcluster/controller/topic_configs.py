@@ -1,0 +1,79 @@
+"""What a topic's configs come to, and where each value is from.
+
+Owns: the effective configs of a topic as CreateTopics answers them.  Never: changes any.
+Kafka: KafkaConfigSchema.resolveEffectiveTopicConfigs, LogConfig.validate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kcluster.config.kafka.definitions import (
+    BROKER_CONFIGS,
+    TOPIC_CONFIGS,
+    BrokerConfig,
+    ConfigDef,
+    TopicConfig,
+    check_topic_overrides,
+    describe,
+)
+from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT
+
+if TYPE_CHECKING:
+    from kcluster.controller.node import ControllerNode
+
+# Kafka's DescribeConfigsResponse.ConfigSource codes.
+_TOPIC: Final = 1
+_DYNAMIC_DEFAULT_BROKER: Final = 3
+_STATIC_BROKER: Final = 4
+_DEFAULT: Final = 5
+
+_INTERNAL: Final = "internal."
+
+
+class EffectiveConfig(Struct, frozen=True, gc=False):
+    """One config of a topic: its value as text, and its source by Kafka's code."""
+
+    name: str
+    value: str | None
+    source: int
+
+
+def config_problem(broker: BrokerConfig, configs: Mapping[str, str]) -> str | None:
+    """What Kafka would say to these configs of a topic, or None."""
+    return check_topic_overrides(broker, configs)
+
+
+def describe_configs(node: ControllerNode, configs: Mapping[str, str]) -> list[EffectiveConfig]:
+    """All configs of a topic that sets `configs`, by name."""
+    effective = TopicConfig.resolve(node.cluster_config, configs)
+    dynamic = node.image.configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {})
+    return [
+        EffectiveConfig(
+            name,
+            configs[name] if name in configs else describe(definition, effective),
+            _source(node.config, definition, configs, dynamic),
+        )
+        for name, definition in sorted(TOPIC_CONFIGS.items())
+        if not name.startswith(_INTERNAL)
+    ]
+
+
+def _source(
+    broker: BrokerConfig,
+    definition: ConfigDef,
+    configs: Mapping[str, str],
+    dynamic: Mapping[str, str],
+) -> int:
+    if definition.name in configs:
+        return _TOPIC
+    if any(synonym in dynamic for synonym in definition.synonyms):
+        return _DYNAMIC_DEFAULT_BROKER
+    for synonym in definition.synonyms:
+        default = BROKER_CONFIGS[synonym]
+        if getattr(broker, default.field) != default.default:
+            return _STATIC_BROKER
+    return _DEFAULT

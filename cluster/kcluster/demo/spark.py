@@ -1,0 +1,187 @@
+"""The demo's end, on Spark: its topic is ingested while the leader dies, and the run audited.
+
+Owns: the ingest's thread, the run directory, the audit of one by the other.  Never: what is counted
+without Spark (demo/count.py, from what a consumer read), prints; imports pyspark before it is asked
+for a session.
+Kafka: a sink of Kafka Connect, watched while a broker dies.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kcluster import __version__
+from kcluster.checks.verdict import judge
+from kcluster.evidence.history import Ledger
+from kcluster.evidence.recorder import Recorder
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.verbs import ClusterError
+from kcluster.pipeline.ingest.options import IngestError, IngestOptions
+from kcluster.runs.directory import write_run
+from kcluster.runs.record import RunInfo
+from kcluster.runs.rows import record_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kcluster.pipeline.ingest.job import Counts, Ingested
+
+SPARK_ID: Final = "demo-spark"
+BEGIN_TIMEOUT_S: Final = 60.0
+END_TIMEOUT_S: Final = 60.0
+_COUNTED: Final = ("sent", "acked", "lost", "duplicated", "reordered")
+
+
+class Audited(Struct, frozen=True):
+    """What Spark found.  `rows`: of the table; the rest counts records, as the audit does."""
+
+    version: str
+    table: str
+    run: str
+    rows: int
+    batches: int
+    sent: int
+    acked: int
+    lost: int
+    duplicated: int
+    reordered: int
+
+
+class SparkPart:
+    """What Spark does in the demo: `attach`, `start`, `wait_for_rows`, `finish`, in this order.
+    SessionError, in one line, without Java or pyspark."""
+
+    def __init__(self, place: Path) -> None:
+        from kcluster.pipeline.session import SMALL, open_session
+
+        self.spark = open_session("local[2]", SMALL)
+        self._place = place
+
+    def attach(self, cluster: Cluster) -> None:
+        """Before the cluster starts: what it does is recorded."""
+        self._cluster = cluster
+        self._recorder = Recorder(cluster.driver.dispatcher, cluster.plan)
+
+    def start(self, topic: str) -> None:
+        """Begin to read the topic into a table."""
+        options = IngestOptions(
+            self._cluster.bootstrap, (topic,), str(self._place / "table"), run=SPARK_ID,
+            every_ms=200, kafka={"kafka.client.id": SPARK_ID},
+        )  # fmt: skip
+        self._ingesting = Ingesting(self.spark, options)
+        self._ingesting.start()
+
+    def wait_for_rows(self) -> None:
+        """Return when the first rows are in the table; ClusterError if that does not happen."""
+        self._ingesting.wait_for_rows()
+
+    def finish(self, acked: int, lines: Sequence[str]) -> Audited:
+        """When all that was acked is in the table: what became of every record of the run."""
+        ingested = self._ingesting.finish(acked)
+        return self._audited(ingested, self._keep_run(), lines)
+
+    def _keep_run(self) -> Path:
+        """The demo as a run directory, its clients as the brokers saw them."""
+        recorder, ledger = self._recorder, Ledger()
+        began_ms = recorder.notes[0].at_ms
+
+        def keep() -> Path:
+            info = RunInfo(
+                "demo", "live", 0, began_ms, recorder.dispatcher.now_ms, version=__version__,
+                replay="kcluster demo --spark",
+            )  # fmt: skip
+            verdict = judge(recorder, ledger, healed=True, began_ms=began_ms)
+            return write_run(self._place, record_of(info, recorder, ledger, verdict))
+
+        return self._cluster.driver.call(keep).result()
+
+    def _audited(self, ingested: Ingested, run: Path, lines: Sequence[str]) -> Audited:
+        from kcluster.pipeline.audit import audit
+        from kcluster.pipeline.ingest.table import read_records
+        from kcluster.pipeline.tables import Tables, find_runs
+
+        runs, _ = find_runs([run])
+        tables = Tables(self.spark, runs)
+        table = self._ingesting.options.out
+        try:
+            records = read_records(self.spark, table)
+            found = audit(tables, contents=_contents(records, run.name, lines))
+            totals = [row.asDict() for row in found.totals.toLocalIterator()]
+            found.close()
+        finally:
+            tables.close()
+        sums = {name: sum(row[name] for row in totals) for name in _COUNTED}
+        return Audited(self.spark.version, table, str(run), ingested.rows, ingested.batches, **sums)
+
+
+class Ingesting(threading.Thread):
+    """Reads a topic into a table until `finish`."""
+
+    def __init__(self, spark: SparkSession, options: IngestOptions) -> None:
+        super().__init__(name=SPARK_ID, daemon=True)
+        self.options = options
+        self._spark = spark
+        self._has_rows = threading.Event()
+        self._wanted: int | None = None
+        self._ingested: Ingested | None = None
+        self._failure = "it took too long"
+
+    def run(self) -> None:
+        from kcluster.pipeline.ingest.job import ingest
+
+        try:
+            self._ingested = ingest(
+                self._spark, self.options, on_counts=self._on_counts, is_enough=self._is_enough
+            )
+        except IngestError as error:
+            self._failure = str(error)
+
+    def wait_for_rows(self) -> None:
+        """See SparkPart."""
+        if not self._has_rows.wait(BEGIN_TIMEOUT_S):
+            raise ClusterError(f"Spark has read nothing: {self._failure}")
+
+    def finish(self, rows: int) -> Ingested:
+        """End when there are so many rows; ClusterError if they do not come."""
+        self._wanted = rows
+        self.join(END_TIMEOUT_S)
+        if self._ingested is None:
+            raise ClusterError(f"Spark has not read all: {self._failure}")
+        return self._ingested
+
+    def _on_counts(self, counts: Counts) -> None:
+        if counts.rows:
+            self._has_rows.set()
+
+    def _is_enough(self, counts: Counts) -> bool:
+        return self._wanted is not None and counts.rows >= self._wanted
+
+
+def _contents(records: DataFrame, run: str, lines: Sequence[str]) -> DataFrame:
+    """The table as the audit takes it.  Equal lines of a text are numbered, as the run has them."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    value = F.col("value").cast("string")
+    if len(set(lines)) < len(lines):
+        own = Window.partitionBy("topic", "partition", "value").orderBy("offset")
+        number = F.row_number().over(own)
+        value = F.when(number == 1, value).otherwise(F.format_string("%s (%d)", value, number))
+    return records.select(
+        F.lit(run).alias("run"), "topic", "partition", "offset", value.alias("value")
+    )
+
+
+def audited_lines(found: Audited) -> list[str]:
+    """As the demo prints it."""
+    return [
+        f"Spark {found.version} ingested {found.rows:,} records in {found.batches} batches"
+        " meanwhile, and audited them:",
+        "  ".join(f"{name} {getattr(found, name):,}" for name in _COUNTED),
+        f"again: kcluster pipeline audit {found.run} --table {found.table}",
+    ]

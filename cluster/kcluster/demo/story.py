@@ -1,0 +1,199 @@
+"""The demo's story: a leader is killed under load, comes back, and gets its leadership back.
+
+Owns: what happens to the cluster and when, how far the load may go meanwhile.  Never: counts
+(demo/count.py), sends (demo/load.py), prints.  Kafka: the failover that every course draws.
+
+Why it has two turns.  A killed process refuses connections, so when its leader dies a client sees
+no error code, it looks for another broker.  NOT_LEADER_OR_FOLLOWER is what a broker that lives and
+leads no more answers: so the old leader is started again, and when it is back in the ISR the
+preferred election gives it the partition back, while clients still send to the one in between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.demo.count import Ledger
+from kcluster.demo.load import CONSUMER_ID, PRODUCER_ID, Consuming, Producing
+from kcluster.demo.watch import Watch, is_ack_of, is_refusal, took_over
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.verbs import ClusterError
+from kcluster.trace import kinds
+from kcluster.trace.timeline import Moment, in_order
+
+ASSIGNED_TIMEOUT_S: Final = 30.0
+SEEN_TIMEOUT_S: Final = 30.0
+REFUSED_TIMEOUT_S: Final = 3.0
+"""How long the second turn waits for somebody to be refused; with very little text nobody may."""
+
+
+class Told(Struct, frozen=True):
+    """What became of the story."""
+
+    partition: int
+    leader: int
+    moments: list[Moment]
+
+
+class Story:
+    """One run.  `stage` is told what is going on, for the progress bar; `before_kill` returns when
+    whoever is to see it is there."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        watch: Watch,
+        ledger: Ledger,
+        producing: Producing,
+        consuming: Consuming,
+        stage: Callable[[str], None],
+        before_kill: Callable[[], None] | None = None,
+    ) -> None:
+        self._cluster, self._watch, self._ledger = cluster, watch, ledger
+        self._producing, self._consuming, self._stage = producing, consuming, stage
+        self._before_kill = before_kill
+        self._topic = watch.topic
+
+    def tell(self) -> Told:
+        """All of it, from the consumer's joining to the last line's being sent."""
+        total = len(self._ledger.lines)
+        self._stage("the consumer joins its group")
+        self._consuming.start()
+        if not self._consuming.assigned.wait(ASSIGNED_TIMEOUT_S):
+            raise ClusterError("the consumer group has not come together")
+        self._stage("producing and consuming")
+        self._producing.allowed = total // 2
+        self._producing.start()
+        self._until(lambda: self._ledger.sent >= total // 2 and bool(self._ledger.acked))
+
+        if self._before_kill is not None:
+            self._before_kill()
+        partition = self._ledger.busiest_partition()
+        leader = self._cluster.leader(self._topic, partition)
+        self._watch.arm(partition)
+        moments = self._kill(partition, leader, total)
+        moments += self._return(partition, leader, total)
+        self._stage("the rest is sent and read")
+        return Told(partition, leader, in_order(moments))
+
+    def _kill(self, partition: int, leader: int, total: int) -> list[Moment]:
+        """First turn: the leader dies, another takes over."""
+        name = f"{self._topic}-{partition}"
+        acked = self._ledger.acked_of_partition.get(partition, 0)
+        self._stage(f"broker {leader}, leader of {name}, is killed")
+        note_since, answer_since = len(self._watch.notes), len(self._watch.answers)
+        self._producing.allowed = total * 3 // 4
+        # A burst is under way when the leader goes; after it, single lines.
+        time.sleep(0.03)
+        self._producing.trickle = True
+        self._cluster.kill(leader)
+        new_leader = self._cluster.leader(self._topic, partition)
+        self._until(
+            lambda: (
+                self._watch.first_answer(is_ack_of(new_leader), answer_since) is not None
+                or self._all_answered()
+            )
+        )
+        moments = [
+            self._note_moment(kinds.BROKER_DOWN, leader, "killed", note_since, f"broker {leader}, "
+                              f"leader of {name}: {acked:,} lines acked there so far"),
+            self._note_moment(kinds.BROKER_FENCED, leader, "noticed", note_since, None),
+        ]  # fmt: skip
+        moments += took_over(
+            self._watch, new_leader, (PRODUCER_ID, CONSUMER_ID), note_since, answer_since
+        )
+        return moments
+
+    def _return(self, partition: int, leader: int, total: int) -> list[Moment]:
+        """Second turn: it comes back, catches up, and is elected again under load."""
+        name = f"{self._topic}-{partition}"
+        self._stage(f"on without broker {leader}")
+        self._producing.trickle = False
+        without = total * 7 // 10
+        self._until(lambda: self._ledger.sent >= without and len(self._ledger.acked) >= without)
+        self._producing.trickle = True
+        note_since = len(self._watch.notes)
+        self._stage(f"broker {leader} starts again and catches up")
+        self._cluster.start(leader)
+        replicas = next(
+            found.replicas
+            for found in self._cluster.status().partitions
+            if (found.topic, found.partition) == (self._topic, partition)
+        )
+        self._cluster.wait_for(
+            isr=(self._topic, partition, len(replicas)), timeout_s=SEEN_TIMEOUT_S
+        )
+        self._stage(f"{name} goes back to broker {leader} under load")
+        self._producing.trickle = False
+        self._producing.allowed = total
+        time.sleep(0.05)
+        move_since, answer_since = len(self._watch.notes), len(self._watch.answers)
+        if replicas[0] == leader:
+            self._cluster.elect(self._topic, partition)
+        else:
+            self._cluster.move(self._topic, partition, leader)
+        self._until(
+            lambda: (
+                self._all_answered()
+                or (
+                    self._watch.first_answer(is_refusal, answer_since) is not None
+                    and self._watch.first_answer(is_ack_of(leader), answer_since) is not None
+                )
+            ),
+            REFUSED_TIMEOUT_S,
+        )
+        moments = [
+            self._note_moment(kinds.BROKER_STARTED, leader, "restarted", note_since,
+                              f"broker {leader}, with the log it had"),
+            self._back_in_isr(leader, note_since),
+        ]  # fmt: skip
+        moments += took_over(
+            self._watch, leader, (PRODUCER_ID, CONSUMER_ID), move_since, answer_since
+        )
+        return moments
+
+    # ------------------------------------------------------------------------------ moments
+
+    def _note_moment(
+        self, kind: str, broker_id: int, label: str, since: int, text: str | None
+    ) -> Moment:
+        """The first note of this kind about the broker; `text` None: the note's own."""
+        note = self._watch.first_note(
+            lambda note: note.kind == kind and note.subject == f"broker {broker_id}", since
+        )
+        if note is None:
+            return Moment(None, label, text or f"broker {broker_id}: not seen")
+        return Moment(note.at_ms, label, note.text if text is None else text)
+
+    def _back_in_isr(self, broker_id: int, since: int) -> Moment:
+        note = self._watch.first_note(
+            lambda note: (
+                note.kind == kinds.ISR_EXPANDED
+                and self._watch.is_about_partition(note)
+                and broker_id in note.data.get("isr", ())
+            ),
+            since,
+        )
+        label = "in sync"
+        if note is None:
+            return Moment(None, label, f"broker {broker_id} did not come back into the ISR")
+        return Moment(note.at_ms, label, f"{self._topic}-{self._watch.partition}: {note.text}")
+
+    def _all_answered(self) -> bool:
+        """What may be sent is sent and answered: with so little text there is nothing to come."""
+        ledger = self._ledger
+        answered = len(ledger.acked) + len(ledger.failed)
+        return ledger.sent >= self._producing.allowed and answered >= ledger.sent
+
+    def _until(self, condition: Callable[[], bool], timeout_s: float = SEEN_TIMEOUT_S) -> bool:
+        """Wait for something to be seen; the story goes on without it when it is not."""
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            if time.monotonic() > deadline or not self._consuming.is_alive():
+                return False
+            time.sleep(0.005)
+        return True

@@ -1,0 +1,171 @@
+"""What the demo saw: the cluster's notes, and the answers about one partition on the wire.
+
+Owns: picking the moments of a failover out of notes and answers.  Never: causes any of them.
+The times are the cluster's own clock, in milliseconds, so that both sorts compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.contract import Note, Reply
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.trace import kinds
+from kcluster.trace.render import api_name
+from kcluster.trace.timeline import Moment
+
+ANSWERS_MAX: Final = 200_000
+
+
+class Answer(Struct, gc=False):
+    """An answer to a client that concerned the watched partition.
+
+    `error_code` of the partition for Produce and Fetch; `leader` that Metadata named, else -1.
+    """
+
+    at_ms: int
+    broker_id: int
+    api_key: int
+    client_id: str
+    error_code: int
+    leader: int
+
+
+class Watch:
+    """Collects from when it is armed; `on_note` and `on_reply` run in the cluster's thread."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.partition: int | None = None
+        """The watched partition; None until the story has chosen it."""
+        self.notes: list[Note] = []
+        self.answers: list[Answer] = []
+        self._topic_ids: set[bytes] = set()
+
+    def arm(self, partition: int) -> None:
+        self.partition = partition
+
+    def on_note(self, note: Note) -> None:
+        self.notes.append(note)
+
+    def on_reply(self, broker_id: int, reply: Reply, now_ms: int) -> None:
+        request, body = reply.request, reply.body
+        if body is None:
+            return
+        api_key = request.api_key
+        if api_key == ApiKey.METADATA:
+            self._on_metadata(broker_id, reply, now_ms)
+        elif api_key in (ApiKey.PRODUCE, ApiKey.FETCH) and self.partition is not None:
+            for topic in body.responses:
+                name = getattr(topic, "name", "") or getattr(topic, "topic", "")
+                if name != self.topic and topic.topic_id not in self._topic_ids:
+                    continue
+                partitions = (
+                    topic.partition_responses if api_key == ApiKey.PRODUCE else topic.partitions
+                )
+                for partition in partitions:
+                    index = getattr(partition, "index", getattr(partition, "partition_index", -1))
+                    if index == self.partition:
+                        self._add(now_ms, broker_id, request, partition.error_code, -1)
+
+    def _on_metadata(self, broker_id: int, reply: Reply, now_ms: int) -> None:
+        for topic in reply.body.topics:
+            if topic.name != self.topic:
+                continue
+            if any(topic.topic_id):
+                self._topic_ids.add(topic.topic_id)
+            for partition in topic.partitions:
+                if partition.partition_index == self.partition:
+                    self._add(now_ms, broker_id, reply.request, 0, partition.leader_id)
+
+    def _add(self, at_ms: int, broker_id: int, request: Any, error_code: int, leader: int) -> None:
+        if len(self.answers) < ANSWERS_MAX:
+            self.answers.append(
+                Answer(
+                    at_ms, broker_id, request.api_key, request.client_id or "-", error_code, leader
+                )
+            )
+
+    # ------------------------------------------------------------------------- looking back
+
+    def first_note(self, accepts: Callable[[Note], bool], since: int = 0) -> Note | None:
+        """The first note from index `since` on that `accepts` likes."""
+        return next((note for note in self.notes[since:] if accepts(note)), None)
+
+    def first_answer(self, accepts: Callable[[Answer], bool], since: int = 0) -> Answer | None:
+        return next((answer for answer in self.answers[since:] if accepts(answer)), None)
+
+    def is_about_partition(self, note: Note) -> bool:
+        data = note.data
+        return data.get("topic") == self.topic and data.get("partition") == self.partition
+
+
+def is_refusal(answer: Answer) -> bool:
+    return answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def is_ack_of(broker_id: int) -> Callable[[Answer], bool]:
+    """Accepts a successful Produce answer of that broker."""
+    return lambda answer: (
+        answer.api_key == ApiKey.PRODUCE
+        and answer.broker_id == broker_id
+        and answer.error_code == ErrorCode.NONE
+    )
+
+
+def is_refresh_to(broker_id: int, client_id: str) -> Callable[[Answer], bool]:
+    """Accepts a Metadata answer that tells `client_id` that this broker leads."""
+    return lambda answer: answer.leader == broker_id and answer.client_id.startswith(client_id)
+
+
+def took_over(
+    watch: Watch, leader: int, clients: tuple[str, ...], note_since: int, answer_since: int
+) -> list[Moment]:
+    """The moments of one change of leader: elected, refused, refreshed, first ack, where seen
+    from these indexes on."""
+    moments = []
+    name = f"{watch.topic}-{watch.partition}"
+    elected = watch.first_note(
+        lambda note: (
+            note.kind == kinds.LEADER_ELECTED
+            and watch.is_about_partition(note)
+            and note.data.get("new") == leader
+        ),
+        note_since,
+    )
+    if elected is not None:
+        epoch = elected.data.get("epoch")
+        words = elected.text if f"epoch {epoch}" in elected.text else (
+            f"{elected.text} (epoch {epoch})"
+        )  # fmt: skip
+        moments.append(Moment(elected.at_ms, "elected", f"{name}: {words}"))
+    refusal = watch.first_answer(is_refusal, answer_since)
+    if refusal is not None:
+        moments.append(
+            Moment(
+                refusal.at_ms,
+                "refused",
+                f"NOT_LEADER_OR_FOLLOWER: broker {refusal.broker_id} to {refusal.client_id}'s "
+                f"{api_name(refusal.api_key)} of {name}",
+            )
+        )
+    for client_id in clients:
+        refresh = watch.first_answer(is_refresh_to(leader, client_id), answer_since)
+        if refresh is not None:
+            moments.append(
+                Moment(
+                    refresh.at_ms,
+                    "refreshed",
+                    f"{client_id} learns from broker {refresh.broker_id} that {leader} leads",
+                )
+            )
+    ack = watch.first_answer(is_ack_of(leader), answer_since)
+    if ack is not None:
+        moments.append(
+            Moment(ack.at_ms, "acked", f"first lines of {name} acked by broker {leader}")
+        )
+    return moments

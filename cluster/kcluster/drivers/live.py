@@ -1,0 +1,397 @@
+"""The live driver: real clients over TCP, the real clock, one OS thread with one gevent hub.
+
+Owns: the clock, the one timer, the sockets of all brokers, the way in for other threads.  Never:
+yields inside a step, patches the standard library: clients in the same process stay as they are.
+Kafka: the machines that brokers run on.
+
+Time is the wall clock at the start plus what a monotonic clock counted since, so that it never goes
+back and record timestamps mean something.  When this process got no CPU for a while, what was due
+in the meantime still happens at its own time and in order (Dispatcher.at): on a busy machine, too,
+no broker is fenced for heartbeats that only the simulator was late with.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+import gevent
+from gevent.event import Event as GeventEvent
+from gevent.hub import Hub
+
+from kcluster.broker.channel import Channel
+from kcluster.broker.connection_quotas import ConnectionQuotas
+from kcluster.contract import Event, Reply, Request
+from kcluster.drivers.outside import Outside
+from kcluster.drivers.sockets.connection import Connection
+from kcluster.drivers.sockets.listener import Limits, Listener, ReservedPort
+from kcluster.operations.verbs import ClusterError
+from kcluster.runtime.build import Plan
+from kcluster.runtime.dispatch import NEVER_US, Dispatcher
+from kcluster.runtime.process import Process, ProcessState
+
+__all__ = ["ClusterError", "LiveDriver"]
+
+T = TypeVar("T")
+
+MAX_LATE_US: Final = 2_000_000
+"""A driver that comes later than this to what is due does not catch up, but loses the time."""
+
+LONGEST_SLEEP_S: Final = 3600.0
+IDLE_SWEEPS: Final = 8
+"""Idle connections are looked for so many times per connections.max.idle.ms."""
+LONGEST_SWEEP_S: Final = 1.0
+"""So soon a lowered max.connections closes some; in Kafka when a network thread next wakes."""
+
+
+class LiveDriver:
+    """Runs a plan's nodes.  `run` owns the calling thread, `call` and `stop` are for others."""
+
+    def __init__(
+        self, plan: Plan, ports: dict[int, ReservedPort],
+        log: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.plan = plan
+        self.ports = ports
+        self.dispatcher = Dispatcher(plan.fabric, plan.processes, self)
+        self.outside: Outside | None = None  # while something is done to links of such clients
+        self._outside = Outside(self)
+        self.listeners: dict[int, Listener] = {}
+        self.bugs: list[BaseException] = []
+        """What steps raised: each is a bug of ours, and a test that met one must not pass."""
+        self._log = log
+        self._offset_us = (time.time_ns() - time.monotonic_ns()) // 1000
+        """From the monotonic clock to the cluster's."""
+        self._connection_ids = 0
+        self._dirty: deque[Connection] = deque()
+        self._unflushed: list[Connection] = []
+        self._deferred: deque[tuple[int, Event]] = deque()
+        self._settling = False
+        self._settle_is_due = False
+        self._is_called_before_waiting = False
+        self._conditions: list[tuple[Callable[[], bool], Future[None]]] = []
+        self._commands: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._commands_lock = threading.Lock()
+        self._accepts_commands = False
+        self._stop_wanted = False
+        self._hub: Hub | None = None
+        self._alarm: Any = None
+        self._timer: Any = None
+        self._armed_us = NEVER_US
+        self._stopped: GeventEvent | None = None
+        self.thread_id: int | None = None
+
+    # ---------------------------------------------------------------------- the thread's life
+
+    def run(self, on_ready: Callable[[], None] | None = None) -> None:
+        """Start every node, then serve until `stop`.  `on_ready` is called once clients may come.
+        Whoever made a thread for it destroys that thread's hub afterwards."""
+        hub = self._hub = gevent.get_hub()
+        hub.NOT_ERROR = (*hub.NOT_ERROR, ClusterError)
+        report, hub.handle_error = hub.handle_error, self._on_error
+        self._report_error = report
+        self.thread_id = threading.get_ident()
+        self._stopped = GeventEvent()
+        self._timer = hub.loop.timer(0)
+        self._alarm = hub.loop.async_()
+        self._alarm.start(self._run_commands)
+        before_waiting = prepare_watcher(hub)
+        if before_waiting is not None:
+            before_waiting.start(self._before_waiting)
+            self._is_called_before_waiting = True
+        sweep = gevent.spawn(self._close_idle)
+        try:
+            self.wake()
+            for process in self.plan.processes:
+                self.dispatcher.start(process.node_id)
+            self.settle()
+            with self._commands_lock:
+                self._accepts_commands = True
+            self._run_commands()
+            if on_ready is not None:
+                on_ready()
+            self._stopped.wait()
+        finally:
+            self._refuse_commands()
+            sweep.kill(block=False)
+            for node_id in tuple(self.listeners):
+                self.listeners.pop(node_id).close()
+            self._alarm.close()
+            self._timer.close()
+            if before_waiting is not None:
+                before_waiting.close()
+            hub.handle_error = report
+            # What was to be called once more is called, and finds that all is closed.
+            gevent.sleep(0)
+
+    def stop(self) -> None:
+        """End `run`, from any thread: every socket closes, every node is dropped."""
+        with self._commands_lock:
+            self._stop_wanted = True
+            if self._accepts_commands:
+                self._alarm.send()
+
+    # ------------------------------------------------------------------------ other threads
+
+    def call(self, function: Callable[[], T]) -> Future[T]:
+        """Run `function` in the driver's thread between two dispatches; from any thread.
+        It may raise ClusterError, which the future then holds."""
+        future: Future[T] = Future()
+        with self._commands_lock:
+            if not self._accepts_commands:
+                raise ClusterError("the cluster is not running")
+            self._commands.append((function, future))
+            self._alarm.send()
+        return future
+
+    def when(self, condition: Callable[[], bool]) -> Future[None]:
+        """Done as soon as `condition()` holds between two dispatches; in the driver's thread."""
+        future: Future[None] = Future()
+        if condition():
+            future.set_result(None)
+        else:
+            self._conditions.append((condition, future))
+        return future
+
+    def forget_condition(self, future: Future[None]) -> None:
+        """Nobody waits for this any more."""
+        self._conditions = [entry for entry in self._conditions if entry[1] is not future]
+
+    def _run_commands(self) -> None:
+        if self._stop_wanted:
+            assert self._stopped is not None
+            self._stopped.set()
+        while self._commands:
+            function, future = self._commands.popleft()
+            # A greenlet for each, so that what it raises ends up in its future.
+            greenlet = gevent.Greenlet(self._run_command, function)
+            greenlet.link(_Settled(future))
+            greenlet.start()
+
+    def _run_command(self, function: Callable[[], T]) -> T:
+        self.wake()
+        result = function()
+        self.settle()
+        return result
+
+    def _refuse_commands(self) -> None:
+        with self._commands_lock:
+            self._accepts_commands = False
+            left, self._commands = self._commands, deque()
+        ended = ClusterError("the cluster was stopped")
+        for _, future in left:
+            future.set_exception(ended)
+        for _, waiting in self._conditions:
+            waiting.set_exception(ended)
+        self._conditions = []
+
+    def _on_error(self, context: Any, kind: Any, value: Any, trace: Any) -> None:
+        if not isinstance(value, (ClusterError, gevent.GreenletExit)):
+            self.bugs.append(value)
+        self._report_error(context, kind, value, trace)
+
+    # --------------------------------------------------------------------- time and dispatch
+
+    def now_ms(self) -> int:
+        return self.dispatcher.now_us // 1000
+
+    def wake(self) -> None:
+        now_us = time.monotonic_ns() // 1000 + self._offset_us
+        late_us = now_us - self.dispatcher.quiet_until_us
+        if late_us > MAX_LATE_US:
+            # This process stood still, not the cluster in it: its time stands still too.
+            self._offset_us -= late_us - MAX_LATE_US
+            now_us -= late_us - MAX_LATE_US
+        self.dispatcher.at(now_us)
+
+    def deliver(self, node_id: int, event: Event) -> None:
+        gate, outside = self.dispatcher.gate, self.outside
+        if outside is not None and isinstance(event, Request) and not outside.admit(node_id, event):
+            return
+        if gate is None or not isinstance(event, Request) or gate.admit(node_id, event):
+            self.dispatcher.hand_in(node_id, event)
+
+    def defer(self, node_id: int, event: Event) -> None:
+        self._deferred.append((node_id, event))
+
+    def settle_soon(self) -> None:
+        if not self._settle_is_due:
+            self._settle_is_due = True
+            if not self._is_called_before_waiting:
+                gevent.get_hub().loop.run_callback(self._before_waiting)
+
+    def _before_waiting(self) -> None:
+        """The loop has called all whose sockets were ready, and is about to wait for more."""
+        if self._settle_is_due:
+            self._settle_is_due = False
+            self.settle()
+
+    def settle(self) -> None:
+        if self._settling:
+            return
+        self._settling = True
+        dispatcher, dirty = self.dispatcher, self._dirty
+        try:
+            while dirty or self._deferred or self._unflushed or not dispatcher.is_quiet:
+                while self._deferred:
+                    node_id, event = self._deferred.popleft()
+                    dispatcher.hand_in(node_id, event)
+                while dirty:
+                    connection = dirty.popleft()
+                    connection.is_dirty = False
+                    connection.pump()
+                dispatcher.run()
+                if not dirty:
+                    self._flush()
+        finally:
+            self._settling = False
+        if self._conditions:
+            self._check_conditions()
+        if self.dispatcher.quiet_until_us < self._armed_us:
+            self._arm()
+
+    def _flush(self) -> None:
+        unflushed, self._unflushed = self._unflushed, []
+        for connection in unflushed:
+            connection.is_unflushed = False
+            connection.flush()
+
+    def _check_conditions(self) -> None:
+        for entry in tuple(self._conditions):
+            condition, future = entry
+            try:
+                holds = condition()
+            except ClusterError as error:
+                self._conditions.remove(entry)
+                future.set_exception(error)
+                continue
+            if holds:
+                self._conditions.remove(entry)
+                future.set_result(None)
+
+    def _arm(self) -> None:
+        due_us = self._armed_us = self.dispatcher.quiet_until_us
+        self._timer.stop()
+        if due_us != NEVER_US:
+            now_us = time.monotonic_ns() // 1000 + self._offset_us
+            delay_s = max(0.0, (due_us - now_us) / 1e6)
+            hub = self._hub
+            assert hub is not None
+            self._timer.close()
+            self._timer = hub.loop.timer(min(delay_s, LONGEST_SLEEP_S))
+            self._timer.start(self._on_timer, update=True)
+
+    def _on_timer(self) -> None:
+        self._armed_us = NEVER_US
+        try:
+            self.wake()
+            self.settle()
+        finally:
+            # Also when a step raised: the others go on.
+            self._arm()
+
+    def _close_idle(self) -> None:
+        while True:
+            limits = [x.limits.max_idle_ms for x in self.listeners.values()]
+            shortest_ms = min((limit for limit in limits if limit >= 0), default=60_000)
+            gevent.sleep(min(max(0.05, shortest_ms / IDLE_SWEEPS / 1000), LONGEST_SWEEP_S))
+            self.wake()
+            for listener in tuple(self.listeners.values()):
+                listener.close_excess()
+                listener.close_idle(self.now_ms())
+            self.settle()
+
+    # ------------------------------------------------------------------------ the clients' side
+
+    def pump_later(self, connection: Connection) -> None:
+        if not connection.is_dirty:
+            connection.is_dirty = True
+            self._dirty.append(connection)
+
+    def flush_later(self, connection: Connection) -> None:
+        if not connection.is_unflushed:
+            connection.is_unflushed = True
+            self._unflushed.append(connection)
+
+    def next_connection_id(self) -> int:
+        self._connection_ids += 1
+        return self._connection_ids
+
+    def log(self, line: str) -> None:
+        if self._log is not None:
+            self._log(line)
+
+    def reply(self, node_id: int, reply: Reply) -> None:
+        """Outlet: an answer of a broker, for the wire."""
+        if self.outside is not None and not self.outside.release(node_id, reply):
+            return
+        connection = self.listeners[node_id].connections.get(reply.request.connection_id)
+        if connection is not None:
+            connection.take_reply(reply)
+
+    def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
+        """Outlet: a broker wants to be rid of a client."""
+        connection = self.listeners[node_id].connections.get(connection_id)
+        if connection is not None:
+            connection.close(reason)
+
+    def new_port(self, node_id: int) -> int:
+        """Outlet: a broker that is down, or new, will listen there."""
+        old = self.ports.get(node_id)
+        host = self.plan.topology.host if old is None else old.host
+        self.ports[node_id] = fresh = ReservedPort(host, 0)
+        if old is not None:
+            old.release()
+        return fresh.port
+
+    def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
+        """Outlet: they have a node of the network as soon as somebody asks for it."""
+        self.outside = self._outside
+        return (self._outside.find(pattern, by_host),)
+
+    def process_changed(self, process: Process, was: ProcessState) -> None:
+        """Outlet: sockets follow the process."""
+        node_id = process.node_id
+        port = self.ports.get(node_id)
+        if port is None:
+            return
+        if process.state is ProcessState.DOWN:
+            self.listeners.pop(node_id).close()
+        elif process.state is ProcessState.PAUSED:
+            self.listeners[node_id].pause()
+        elif was is ProcessState.PAUSED:
+            self.listeners[node_id].resume()
+        else:
+            node: Any = process.node
+            self.listeners[node_id] = Listener(
+                node_id, port,
+                Channel(node, lambda: self.dispatcher.gate is None and self.outside is None),
+                lambda: Limits.of(node.config), ConnectionQuotas(node), self, gevent.get_hub(),
+            )  # fmt: skip
+
+
+def prepare_watcher(hub: Hub) -> Any:
+    """Called when the loop is about to wait; None where gevent's loop has none (libuv)."""
+    try:
+        return hub.loop.prepare()
+    except TypeError:
+        return None
+
+
+class _Settled:
+    """Carries the end of a greenlet over to a future of another thread."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self, future: Future[Any]) -> None:
+        self._future = future
+
+    def __call__(self, greenlet: Any) -> None:
+        if greenlet.successful():
+            self._future.set_result(greenlet.value)
+        else:
+            self._future.set_exception(greenlet.exception)

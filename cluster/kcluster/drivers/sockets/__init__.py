@@ -1,0 +1,1 @@
+"""Listening sockets and connections of the live driver."""

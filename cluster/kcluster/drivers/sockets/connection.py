@@ -1,0 +1,278 @@
+"""One client's connection: read, hand over frame by frame in order, write what comes back.
+
+Owns: a socket, its read-ahead, its unsent answers.  Never: decodes a body (broker/channel.py),
+waits: the hub calls it when its socket can be read or written, without a greenlet in between.
+Kafka: KafkaChannel with its mute state, Selector, NetworkSend.
+
+One frame is in the broker at a time (contract rule 6).  While its answer is due, or the client does
+not read its answers, or the broker's process is paused, frames wait here, and past
+`READ_AHEAD_BYTES` nothing more is read: the kernel's window closes and the client feels it.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from gevent.hub import Hub
+
+from kcluster.contract import ConnectionClosed, Reply, Request
+from kcluster.protocol.errors import ProtocolError
+from kcluster.protocol.framing import FrameReader
+
+if TYPE_CHECKING:
+    from kcluster.drivers.sockets.listener import Listener
+
+Buffer = bytes | bytearray | memoryview
+
+READ_AHEAD_BYTES: Final = 256 << 10
+UNSENT_LIMIT_BYTES: Final = 1 << 20
+"""With more than this unsent, the connection's next request waits.  One answer may be larger."""
+
+MAX_BUFFERS_PER_SEND: Final = 1024
+"""IOV_MAX of Linux and macOS."""
+
+_READ, _WRITE = 1, 2
+
+_CLIENT_GONE: Final = frozenset(
+    {errno.EPIPE, errno.ECONNABORTED, errno.ECONNRESET, errno.ETIMEDOUT}
+)
+"""That clients go is no news."""
+
+
+class Connection:
+    """A client's connection to a broker's listener."""
+
+    __slots__ = (
+        "_ahead_bytes", "_channel", "_frames", "_gate", "_hub", "_malformed", "_node_id",
+        "_pumping", "_readable", "_reader", "_reading", "_socket", "_unsent", "_unsent_bytes",
+        "_writable",
+        "awaits_reply", "client_host", "connection_id", "is_dirty", "is_open", "is_unflushed",
+        "last_active_ms", "listener",
+    )  # fmt: skip
+
+    def __init__(
+        self, listener: Listener, sock: socket.socket, connection_id: int, client_host: str,
+        hub: Hub,
+    ) -> None:  # fmt: skip
+        self.listener = listener
+        self._gate = listener.gate
+        self._channel = listener.channel
+        self._node_id = listener.node_id
+        self.connection_id = connection_id
+        self.client_host = client_host
+        self.is_open = True
+        self.is_dirty = False
+        """On the driver's list of connections to be pumped."""
+        self.is_unflushed = False
+        """On its list of those to be flushed."""
+        self.awaits_reply = False
+        self.last_active_ms = listener.gate.now_ms()
+        self._hub = hub
+        self._socket = sock
+        self._reader = FrameReader(listener.limits.request_max_bytes)
+        self._frames: deque[memoryview] = deque()
+        self._ahead_bytes = 0
+        """Read, and not yet handed to the broker."""
+        self._unsent: list[Buffer] = []
+        self._unsent_bytes = 0
+        self._malformed = ""
+        """Why no more is read; the connection closes once what came before is answered."""
+        self._pumping = False
+        self._readable: Any = hub.loop.io(sock.fileno(), _READ)
+        self._writable: Any = None
+        self._reading = False
+
+    # --------------------------------------------------------------------------- reading
+
+    def serve(self) -> None:
+        """Begin to read.  From here on the hub calls, as the socket gets ready."""
+        self._set_reading(True)
+
+    def _on_readable(self) -> None:
+        gate = self._gate
+        is_sound = False
+        try:
+            gate.wake()
+            self._read()
+            self.pump()
+            gate.settle_soon()
+            is_sound = True
+        finally:
+            if not is_sound:
+                # A step raised: that is our bug, and this client's connection goes with it.
+                self.close("")
+
+    def _read(self) -> None:
+        try:
+            rest = None if self._malformed else self._reader.buffer_for_rest()
+            if rest is not None:
+                size_bytes = self._socket.recv_into(rest)
+                frame = self._reader.received(size_bytes)
+                if frame is not None:
+                    self._frames.append(frame)
+            else:
+                room = self.listener.read_buffer
+                size_bytes = self._socket.recv_into(room)
+                if self._malformed and size_bytes:
+                    # Read on only to see the client go.
+                    return
+                self._reader.feed(room[:size_bytes], self._frames)
+        except BlockingIOError:
+            return
+        except ProtocolError as error:
+            # What came whole before it is answered first.
+            self._malformed = str(error)
+            return
+        except OSError as error:
+            self._broken(error)
+            return
+        if not size_bytes:
+            self.close("")
+            return
+        self._ahead_bytes += size_bytes
+        self.last_active_ms = self._gate.now_ms()
+
+    @property
+    def _may_not_go_on(self) -> bool:
+        return (
+            self.awaits_reply or self._unsent_bytes > UNSENT_LIMIT_BYTES or self.listener.is_paused
+        )
+
+    def _set_reading(self, wanted: bool) -> None:
+        if wanted is not self._reading and self.is_open:
+            self._reading = wanted
+            if wanted:
+                self._readable.start(self._on_readable)
+            else:
+                self._readable.stop()
+
+    # ---------------------------------------------------------------------- to the broker
+
+    def pump(self) -> None:
+        """Hand over frames until one must wait.  Answers are written together, when the driver
+        has nothing left to do."""
+        if self._pumping:
+            return
+        self._pumping = True
+        frames = self._frames
+        try:
+            while frames and self.is_open and not self._may_not_go_on:
+                frame = frames.popleft()
+                self._ahead_bytes -= len(frame) + 4
+                self._hand_over(frame)
+        finally:
+            self._pumping = False
+        if self._unsent:
+            self._gate.flush_later(self)
+        if self._malformed and not frames and not self.awaits_reply:
+            self._send()
+            self.close(self._malformed)
+        self._set_reading(
+            bool(self._malformed) or self._ahead_bytes < READ_AHEAD_BYTES or not self._may_not_go_on
+        )
+
+    def _hand_over(self, frame: memoryview) -> None:
+        gate = self._gate
+        try:
+            received = self._channel.receive(
+                frame, self.connection_id, self.client_host, gate.now_ms()
+            )
+        except ProtocolError as error:
+            self._frames.clear()
+            self._malformed = str(error)
+            return
+        if isinstance(received, Request):
+            self.awaits_reply = True
+            gate.deliver(self._node_id, received)
+        else:
+            self._write(received)
+
+    def take_reply(self, reply: Reply) -> None:
+        """The answer to the request that is in the broker.  Written by the next `pump`."""
+        assert self.awaits_reply, reply
+        self.awaits_reply = False
+        self._write(self._channel.answer(reply))
+        if not self._pumping:
+            self._gate.pump_later(self)
+
+    # --------------------------------------------------------------------------- writing
+
+    def _write(self, buffers: list[Buffer]) -> None:
+        self._unsent.extend(buffers)
+        for buffer in buffers:
+            self._unsent_bytes += len(buffer)
+
+    def flush(self) -> None:
+        """Send the answers that there are; requests that waited for that go on."""
+        self._send()
+        if self._frames and not self._may_not_go_on:
+            self._gate.pump_later(self)
+
+    def _send(self) -> None:
+        """Send what the kernel takes now; the rest when it takes more.  Never waits."""
+        unsent = self._unsent
+        if not unsent or not self.is_open or (self._writable and self._writable.active):
+            return
+        try:
+            while unsent:
+                if len(unsent) == 1:
+                    sent_bytes = self._socket.send(unsent[0])
+                else:
+                    sent_bytes = self._socket.sendmsg(unsent[:MAX_BUFFERS_PER_SEND])
+                self._forget_sent(sent_bytes)
+        except BlockingIOError:
+            if self._writable is None:
+                self._writable = self._hub.loop.io(self._socket.fileno(), _WRITE)
+            self._writable.start(self._on_writable)
+        except OSError as error:
+            self._broken(error)
+
+    def _forget_sent(self, sent_bytes: int) -> None:
+        self._unsent_bytes -= sent_bytes
+        unsent = self._unsent
+        if not self._unsent_bytes:
+            unsent.clear()
+            return
+        whole = 0
+        for buffer in unsent:
+            if sent_bytes < len(buffer):
+                break
+            sent_bytes -= len(buffer)
+            whole += 1
+        del unsent[:whole]
+        if sent_bytes:
+            unsent[0] = memoryview(unsent[0])[sent_bytes:]
+
+    def _on_writable(self) -> None:
+        self._writable.stop()
+        gate = self._gate
+        gate.wake()
+        self.last_active_ms = gate.now_ms()
+        self._send()
+        self.pump()
+        gate.settle_soon()
+
+    # --------------------------------------------------------------------------- the end
+
+    def _broken(self, error: OSError) -> None:
+        self.close("" if error.errno in _CLIENT_GONE else str(error.strerror))
+
+    def close(self, reason: str, *, tell_broker: bool = True) -> None:
+        """Close at once, unsent answers are lost; `reason` is logged unless empty."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._readable.stop()
+        self._readable.close()
+        if self._writable is not None:
+            self._writable.stop()
+            self._writable.close()
+        self.listener.forget(self, reason)
+        self._socket.close()
+        self._frames.clear()
+        self._unsent.clear()
+        if tell_broker:
+            self._gate.defer(self.listener.node_id, ConnectionClosed(self.connection_id))

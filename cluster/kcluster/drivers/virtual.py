@@ -1,0 +1,203 @@
+"""The virtual driver: simulated clients, a clock that jumps from event to event, one seed.
+
+Owns: the cluster as its users have it: its life, deeds, notes, the trace.  Never: decides what
+happens next (virtual_time.py does).
+Kafka: no counterpart; FoundationDB's simulation is the model.
+
+Same topology, same seed, same deeds: the same trace, line for line, in any process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final, TypeVar
+
+from kcluster.clients.wire import Client
+from kcluster.config.topology.model import Topology
+from kcluster.contract import Event, Note, PeerRequest, PeerResponse, Request
+from kcluster.drivers.virtual_time import VirtualTime
+from kcluster.drivers.wires.virtual import FIRST_CLIENT_ID, ClientWire
+from kcluster.faults.rules import Rule
+from kcluster.operations.network_verbs import NetworkVerbs
+from kcluster.operations.node_sets import Network
+from kcluster.operations.status import ClusterStatus, cluster_status
+from kcluster.operations.verbs import ClusterError, Verbs, death_kind
+from kcluster.runtime.build import Plan, build
+from kcluster.runtime.gate import RuleStatus
+from kcluster.trace.render import note_line
+
+T = TypeVar("T")
+
+FIRST_VIRTUAL_PORT: Final = 9092
+
+
+class VirtualDriver(NetworkVerbs):
+    """A cluster in virtual time.  Times in ms are those that nodes see, from `start_ms` on.
+
+    `trace`: one line for each note and, with `trace_deliveries`, for each event given to a node.
+    """
+
+    def __init__(
+        self, topology: Topology, seed: int, *, start_ms: int = 0, trace_deliveries: bool = False
+    ) -> None:
+        specs = sorted(topology.brokers, key=lambda spec: spec.id)
+        ports = {spec.id: spec.port or FIRST_VIRTUAL_PORT + at for at, spec in enumerate(specs)}
+        self.plan: Plan = build(topology, seed, ports)
+        self.trace: list[str] = []
+        self.time = VirtualTime(
+            self.plan.fabric, self.plan.processes, self.plan.addresses, self.trace
+        )
+        self.dispatcher = self.time.dispatcher
+        self.verbs = Verbs(self.plan, self.dispatcher)
+        self.notes: list[Note] = []
+        self.clients = self.time.clients
+        self._start_us = start_ms * 1000
+        self.dispatcher.note_sinks = (self._keep,)
+        if trace_deliveries:
+            self.dispatcher.tap = self._trace_delivery
+        self.dispatcher.at(self._start_us)
+
+    # ------------------------------------------------------------------------ its life
+
+    def start(self) -> None:
+        """Start every process, at the present moment."""
+        for process in self.plan.processes:
+            self.dispatcher.start(process.node_id)
+        self.time.settle()
+
+    def add_client(self, client: Client) -> ClientWire:
+        """Let a client begin; its wire has the id by which links to it are named."""
+        client_id = FIRST_CLIENT_ID + len(self.clients)
+        rng = Random(f"{self.plan.seed}/{client_id}")
+        wire = ClientWire(self.time, client_id, tuple(self.plan.addresses), rng)
+        self.clients[client_id] = client
+        self.plan.fabric.clients[client_id] = getattr(client, "name", "")
+        client.start(wire, self.now_ms)
+        self.time.settle()
+        return wire
+
+    @property
+    def now_ms(self) -> int:
+        """Virtual time."""
+        return self.dispatcher.now_ms
+
+    def run_until(self, at_ms: int) -> None:
+        """Let everything happen up to and at `at_ms`."""
+        self.time.run(at_ms * 1000, _never)
+        self.dispatcher.at(at_ms * 1000)
+
+    def run_for(self, duration_ms: int) -> None:
+        """Let `duration_ms` pass."""
+        self.run_until(self.now_ms + duration_ms)
+
+    def run_until_condition(self, condition: Callable[[], bool], limit_ms: int) -> bool:
+        """Run until `condition()` holds, for `limit_ms` at most; whether it does."""
+        return self.time.run(self.dispatcher.now_us + limit_ms * 1000, condition)
+
+    def run_until_idle(self, limit_ms: int) -> bool:
+        """Run until no client waits for an answer or for a time; whether that came to be."""
+        return self.run_until_condition(self.time.is_idle, limit_ms)
+
+    def at(self, at_ms: int, deed: Callable[[], None]) -> None:
+        """Do something to the cluster at a time to come."""
+        self.time.schedule(at_ms * 1000, deed)
+
+    # --------------------------------------------------------------------------- deeds
+
+    def kill(self, broker_id: int, how: str = "kill") -> None:
+        """End a broker's process: kill, power, wipe; `clean` asks it to end."""
+        self.verbs.kill(broker_id, death_kind(how))
+        self.time.settle()
+
+    def boot(self, broker_id: int) -> None:
+        """Start a broker that is down."""
+        self.verbs.start(broker_id)
+        self.time.settle()
+
+    def pause(self, broker_id: int) -> None:
+        """Let a broker stand still."""
+        self.verbs.pause(broker_id)
+
+    def resume(self, broker_id: int) -> None:
+        """Let a paused broker run on."""
+        self.verbs.resume(broker_id)
+        self.time.settle()
+
+    def move(self, topic: str, partition: int, to: int) -> None:
+        """Make `to` the leader of a partition."""
+        self.verbs.move(topic, partition, to)
+        self.time.settle()
+
+    def elect(self, topic: str, partition: int, unclean: bool = False) -> int:
+        """Elect the preferred leader, or any live replica; returns the leader."""
+        answers: list[Any] = []
+        self.verbs.elect(topic, partition, unclean, answers.append)
+        self.time.settle()
+        if not self.run_until_condition(lambda: bool(answers), 10_000):
+            raise ClusterError("the controller did not answer within 10 s")
+        self.verbs.check_elected(topic, partition, answers[0])
+        return self.verbs.leader(topic, partition)
+
+    def add_rule(self, rule: Rule) -> str:
+        """Put a rule of protocol faults in force; returns its name."""
+        return self.verbs.add_rule(rule)
+
+    def remove_rule(self, name: str) -> None:
+        """End a rule."""
+        self.verbs.remove_rule(name)
+        self.time.settle()
+
+    def clear_rules(self) -> None:
+        """End all rules."""
+        self.verbs.clear_rules()
+        self.time.settle()
+
+    def rules(self) -> tuple[RuleStatus, ...]:
+        """The rules in force, and how often each applied."""
+        return self.verbs.rules()
+
+    def _on_network(self, deed: Callable[[Network], T]) -> T:
+        result = deed(self.verbs.network)
+        self.time.settle()
+        return result
+
+    def status(self) -> ClusterStatus:
+        """Everything at this moment."""
+        return cluster_status(self.plan, self.dispatcher)
+
+    # ------------------------------------------------------------------------- the trace
+
+    def trace_hash(self) -> str:
+        """One value for the whole trace so far."""
+        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
+
+    def draw(self) -> tuple[float, ...]:
+        """The next random number of each node: runs that are the same end with the same."""
+        return tuple(rng.random() for rng in self.plan.rngs.values())
+
+    def _keep(self, note: Note) -> None:
+        self.notes.append(note)
+        self.trace.append(note_line(note, self._start_us // 1000))
+
+    def _trace_delivery(self, now_us: int, node_id: int, event: Event) -> None:
+        self.trace.append(f"{now_us - self._start_us} us  {node_id} gets {_described(event)}")
+
+
+def _described(event: Event) -> str:
+    """An event in a few words that are the same in every process."""
+    name = type(event).__name__
+    match event:
+        case PeerRequest() | PeerResponse():
+            body = type(event.body).__name__
+            return f"{name} {body} #{event.request_id} from {event.source}"
+        case Request():
+            body = type(event.body).__name__
+            return f"{name} {body} #{event.correlation_id} on {event.connection_id}"
+        case _:
+            return name
+
+
+def _never() -> bool:
+    return False

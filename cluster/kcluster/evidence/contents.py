@@ -1,0 +1,68 @@
+"""The values in batches, opened once for all replicas that share a batch.
+
+Owns: what was opened.  Never: opens a batch while the cluster runs.
+Kafka: no counterpart; DefaultRecordBatch.iterator, for values alone.
+"""
+
+from __future__ import annotations
+
+from kcluster.protocol.records import compression as codecs
+from kcluster.protocol.records.batches import HEADER_BYTES, Batch
+from kcluster.protocol.records.records import read_records, read_varint
+
+Value = tuple[int, bytes | None]
+"""(offset, value)."""
+
+
+class Contents:
+    """Values by batch; a batch that is compared with another is found by itself, not by equality:
+    replicas share them."""
+
+    def __init__(self) -> None:
+        self._opened: dict[Batch, list[Value]] = {}
+
+    def of(self, batch: Batch) -> list[Value]:
+        """(offset, value) of each record; none of control batches."""
+        found = self._opened.get(batch)
+        if found is None:
+            if batch.is_control:
+                found = []
+            elif batch.codec == codecs.NONE:
+                found = _values(batch)
+            else:
+                found = [(record.offset, record.value) for record in read_records(batch)]
+            self._opened[batch] = found
+        return found
+
+
+def _values(batch: Batch) -> list[Value]:
+    """Without making records: a log has checked the frames.  Most numbers are of one byte."""
+    data = bytes(memoryview(batch.buffer)[HEADER_BYTES:])
+    base, position = batch.base_offset, 0
+    found: list[Value] = []
+    for _ in range(batch.record_count):
+        size = data[position]
+        if size < 0x80:
+            size >>= 1
+            position += 1
+        else:
+            size, position = read_varint(data, position)
+        end = position + size
+        position += 1
+        if data[position] < 0x80:
+            position += 1
+        else:
+            _, position = read_varint(data, position)
+        delta = data[position]
+        if delta < 0x80:
+            delta >>= 1
+            position += 1
+        else:
+            delta, position = read_varint(data, position)
+        size, position = read_varint(data, position)
+        if size > 0:
+            position += size
+        size, position = read_varint(data, position)
+        found.append((base + delta, None if size < 0 else data[position : position + size]))
+        position = end
+    return found

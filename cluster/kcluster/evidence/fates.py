@@ -1,0 +1,109 @@
+"""A record's fate: from its send to every replica that ever had it, to every read.
+
+Owns: putting together what is known of one record.  Never: judges it (anomalies.py does).
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from kcluster.clients.ledger import Partition
+from kcluster.evidence.history import Link, shown
+from kcluster.evidence.lookups import LOSING, Facts
+from kcluster.invariants.ground import Append, Ground
+from kcluster.trace import kinds
+
+
+class Place(Struct, frozen=True):
+    """One append of a record.  `reached`: by broker, when its log had it; `dropped`: by broker,
+    when it lost it again, and by which kind of note; `committed_ms`: -1 for never."""
+
+    offset: int
+    epoch: int
+    leader: int
+    at_ms: int
+    reached: dict[int, int]
+    dropped: dict[int, tuple[int, str]]
+    committed_ms: int = -1
+
+
+class Fate(Struct, frozen=True):
+    """All that became of a record.  Times in ms of the cluster's clock, -1 for never."""
+
+    partition: Partition
+    value: bytes | None
+    outcome: str
+    sent_ms: int
+    ended_ms: int
+    attempts: int
+    places: tuple[Place, ...]
+    reads: tuple[tuple[str, int, int], ...]
+    """(consumer, offset, at_ms)."""
+
+    def links(self) -> Iterator[Link]:
+        """As a story, each event with its time."""
+        if self.sent_ms >= 0:
+            yield Link(self.sent_ms, f"{shown(self.value)} was sent")
+        for place in self.places:
+            where = f"at offset {place.offset} in epoch {place.epoch}"
+            yield Link(place.at_ms, f"appended by broker {place.leader} {where}")
+            for broker, at_ms in place.reached.items():
+                if broker != place.leader:
+                    yield Link(at_ms, f"broker {broker} has it {where}")
+            if place.committed_ms >= 0:
+                yield Link(place.committed_ms, f"committed {where}")
+            for broker, (at_ms, kind) in place.dropped.items():
+                yield Link(at_ms, f"broker {broker} has it no longer {where}: {kind}")
+        if self.ended_ms >= 0:
+            times = f" after {self.attempts} attempts" if self.attempts > 1 else ""
+            yield Link(self.ended_ms, f"its producer called it {self.outcome}{times}")
+        for consumer, offset, at_ms in self.reads:
+            yield Link(at_ms, f"{consumer} read it at offset {offset}")
+
+
+def fate_of(facts: Facts, partition: Partition, value: bytes | None) -> Fate:
+    """What became of the record with this value."""
+    send = facts.send(partition, value)
+    places = tuple(
+        _place(facts, ground, append, offset)
+        for ground, append, offset in facts.places(partition, value)
+    )
+    reads = tuple(
+        (read.consumer, read.offset, read.at_ms)
+        for read in facts.ledger.reads
+        if read.partition == partition and read.value == value
+    )
+    if send is None:
+        return Fate(partition, value, "unknown", -1, -1, 0, places, reads)
+    return Fate(
+        partition, value, str(send.outcome), send.sent_ms, send.ended_ms, send.attempts,
+        places, reads,
+    )  # fmt: skip
+
+
+def _place(facts: Facts, ground: Ground, append: Append, offset: int) -> Place:
+    reached: dict[int, int] = {}
+    dropped: dict[int, tuple[int, str]] = {}
+    committed_ms = -1
+    for move in ground.moves:
+        if move.at_ms < append.at_ms:
+            continue
+        broker, has = move.broker, move.log_end_offset > offset
+        if has and broker not in reached and broker not in dropped:
+            reached[broker] = move.at_ms
+        elif not has and broker in reached and broker not in dropped:
+            dropped[broker] = (move.at_ms, kinds.LOG_TRUNCATED)
+        if committed_ms < 0 and broker == append.broker and move.high_watermark > offset:
+            committed_ms = move.at_ms
+    for broker in reached:
+        for note in facts.of_broker(broker, kinds.BROKER_DOWN):
+            gone = note.data.get("how") in LOSING and note.at_ms >= reached[broker]
+            known = dropped.get(broker)
+            if gone and known is not None and note.at_ms <= known[0]:
+                dropped[broker] = (note.at_ms, f"{note.kind}: {note.data['how']}")
+            elif gone and known is None and note.data["how"] == "wipe":
+                dropped[broker] = (note.at_ms, f"{note.kind}: wipe")
+    return Place(offset, append.epoch, append.broker, append.at_ms, reached, dropped, committed_ms)

@@ -1,0 +1,123 @@
+"""The logs at the end of a run, read from the disks.
+
+Owns: which replica's log counts, whether the others agree, what was deleted on purpose.  Never:
+looks at what clients know.  Kafka: kafka-dump-log and kafka-replica-verification, over all disks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.clients.ledger import Partition
+from kcluster.evidence.history import FinalLog
+from kcluster.evidence.outside import Names
+from kcluster.evidence.recorder import Recorder
+from kcluster.invariants.ground import Ground
+from kcluster.invariants.invariants import Violation
+from kcluster.invariants.rules import is_same
+from kcluster.metadata.image import PartitionRegistration
+from kcluster.operations.status import controller_image
+from kcluster.partition.log.log import Log
+
+INTERNAL: Final = "__"
+
+
+class Finals(Struct):
+    """`logs` of the topics that there are; `offline`: partitions without a leader; `deleted`:
+    (partition, first and last offset) below the log's start; `violations`: replicas that differ."""
+
+    logs: dict[Partition, FinalLog]
+    offline: list[str]
+    deleted: list[tuple[Partition, int, int]]
+    violations: list[Violation]
+
+
+def read_finals(recorder: Recorder, names: Names) -> Finals:
+    """The final logs; `names` of records that are not known by their values."""
+    recorder.look()
+    finals = Finals({}, [], [], [])
+    image = controller_image(recorder.dispatcher)
+    for topic in sorted(image.topics):
+        for registration in image.topics[topic].partitions:
+            partition = (topic, registration.partition)
+            _read(recorder, finals, partition, registration, names)
+    return finals
+
+
+def _read(
+    recorder: Recorder, finals: Finals, partition: Partition, registration: PartitionRegistration,
+    names: Names,
+) -> None:  # fmt: skip
+    key = (registration.topic_id, registration.partition)
+    logs = {
+        broker: log
+        for broker in registration.replicas
+        if (log := recorder.plan.disks[broker].logs.get(key)) is not None
+    }
+    name = f"{partition[0]}-{partition[1]}"
+    if registration.leader < 0:
+        finals.offline.append(name)
+    ground = recorder.invariants.ground(partition[0], key)
+    log = _log_that_counts(registration, logs)
+    if log is None:
+        finals.logs[partition] = FinalLog(0, ())
+        return
+    now_ms = recorder.dispatcher.now_ms
+    for broker in registration.isr:
+        other = logs.get(broker)
+        if other is not None and other is not log:
+            for violation, text in _differing(ground, log, other, registration.leader):
+                subject = f"{name} on broker {broker}"
+                finals.violations.append(Violation(violation, now_ms, subject, text))
+    if partition[0].startswith(INTERNAL):
+        return
+    if log.log_start_offset > 0:
+        finals.deleted.append((partition, 0, log.log_start_offset - 1))
+    start, contents = log.log_start_offset, recorder.contents
+    records = [entry for batch in log.batches_from(start) for entry in contents.of(batch)]
+    if records and records[0][0] < start:
+        records = [entry for entry in records if entry[0] >= start]
+    named = {
+        entry[0]: name
+        for batch in (log.batches_from(start) if names else ())
+        if batch in names
+        for entry, name in zip(contents.of(batch), names[batch], strict=True)
+    }
+    finals.logs[partition] = FinalLog(
+        start, records, log.first_dirty_offset, named, log.log_end_offset, log.epochs.entries
+    )
+
+
+def _log_that_counts(registration: PartitionRegistration, logs: Mapping[int, Log]) -> Log | None:
+    """The leader's; while there is none, the longest of those who may be elected without loss."""
+    if registration.leader in logs:
+        return logs[registration.leader]
+    eligible = (*registration.isr, *registration.elr, *registration.last_known_elr)
+    able = [logs[broker] for broker in eligible if broker in logs] or list(logs.values())
+    return max(able, key=lambda log: log.log_end_offset, default=None)
+
+
+def _differing(ground: Ground, log: Log, other: Log, leader: int) -> Iterator[tuple[str, str]]:
+    """Members of the ISR hold the same below the high watermark."""
+    start = max(
+        log.log_start_offset, other.log_start_offset,
+        log.first_dirty_offset, other.first_dirty_offset,
+    )  # fmt: skip
+    end = min(ground.committed.end, log.log_end_offset, other.log_end_offset)
+    if start >= end:
+        return
+    for own, wanted in zip(other.batches_from(start), log.batches_from(start), strict=False):
+        if wanted.last_offset >= end:
+            return
+        if own is not wanted and not is_same(own, wanted):
+            yield (
+                "committed-differs",
+                (
+                    f"offset {own.base_offset} is of epoch {own.leader_epoch} here, of epoch"
+                    f" {wanted.leader_epoch} on broker {leader} at the end"
+                ),
+            )
+            return

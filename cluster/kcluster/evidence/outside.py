@@ -1,0 +1,217 @@
+"""Clients that keep no ledger, as the brokers saw them: theirs, made from requests and answers.
+
+Owns: the ledger of outside clients, and by what their records are known.  Never: counts a client
+that keeps its own.  Kafka: no counterpart.
+
+What an outside client was told is taken from the answers that brokers gave; whether they reached
+it nobody knows.  Its values may be equal, so a record that has an equal one before it is known by
+its value and a number; a batch that comes again byte for byte, over another connection or after one
+that was not acked, is the same records sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from kcluster.clients.ledger import Outcome, Partition, Read, Send, Told
+from kcluster.evidence.history import Ledger
+from kcluster.evidence.recorder import PartitionAnswer, Recorder
+from kcluster.invariants.ground import Append, Ground
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.records.batches import CRC_AT, CRC_START, Batch
+
+FROM_THE_START: Final = -(1 << 62)
+
+Names = dict[Batch, list[bytes]]
+"""By batch, what each of its records is known by."""
+
+IsInside = Callable[[str | None], bool]
+"""Whether a client id is of a client that keeps its own ledger."""
+
+
+def outside_ledger(
+    recorder: Recorder, inside: Ledger, is_inside: IsInside,
+    commits_since_ms: int = FROM_THE_START,
+) -> tuple[Ledger, Names]:  # fmt: skip
+    """The ledger of all clients that keep none, and the names of their records.  Commits have no
+    time of their own there: those before `commits_since_ms` are left out."""
+    ledger = Ledger()
+    names: Names = {}
+    if not _has_any(recorder, is_inside):
+        return ledger, names
+    of_produce = list(
+        recorder.partition_answers(
+            ApiKey.PRODUCE, lambda entry: not is_inside(entry[2].request.client_id)
+        )
+    )
+    taken = {(send.partition, send.value) for send in inside.sends}
+    for ground in recorder.grounds.values():
+        partition = (ground.topic, ground.partition)
+        own = [answer for answer in of_produce if answer.partition == partition]
+        _add_sends(recorder, ground, own, ledger, names, taken, is_inside)
+    for answer in of_produce:
+        if answer.error_code:
+            _add_told(ledger, answer, "Produce")
+    _add_reads(recorder, ledger, is_inside)
+    _add_commits(recorder, ledger, is_inside, commits_since_ms)
+    return ledger, names
+
+
+def _has_any(recorder: Recorder, is_inside: IsInside) -> bool:
+    """Whether anybody from outside was answered, or wrote something."""
+    asked = {answer[2].request.client_id: None for answer in recorder.answers}
+    for ground in recorder.grounds.values():
+        asked.update(
+            (append.request.client_id, None)
+            for append in ground.appends
+            if append.request is not None
+        )
+    return not all(map(is_inside, asked))
+
+
+def _add_sends(
+    recorder: Recorder, ground: Ground, answers: list[PartitionAnswer], ledger: Ledger,
+    names: Names, taken: set[tuple[Partition, bytes]], is_inside: IsInside,
+) -> None:  # fmt: skip
+    partition = (ground.topic, ground.partition)
+    acked = {answer.base_offset: answer for answer in answers if not answer.error_code}
+    refused = {
+        (answer.reply.request.connection_id, answer.reply.request.correlation_id): answer
+        for answer in answers
+        if answer.error_code
+    }
+    before: dict[tuple[str, bytes], tuple[Append, list[Send]]] = {}
+    for append in ground.appends:
+        request = append.request
+        if request is None or is_inside(request.client_id):
+            continue
+        client = request.client_id or ""
+        own = (client, bytes(append.batch.buffer[CRC_AT:CRC_START]))
+        again = before.get(own)
+        if again is not None and (
+            again[1][0].outcome is not Outcome.ACKED
+            or _connection(again[0]) != request.connection_id
+        ):
+            names[append.batch] = [send.value for send in again[1]]
+            continue
+        sends = _sends(recorder, append, client, partition, taken)
+        names[append.batch] = [send.value for send in sends]
+        answer = acked.get(append.base_offset)
+        if request.body.acks == 0 or (answer is not None and answer.at_ms >= append.at_ms):
+            _end(sends, append, answer)
+        else:
+            error = refused.get((request.connection_id, request.correlation_id))
+            if error is not None:
+                for send in sends:
+                    send.error = error_of(error.error_code).name
+                    send.ended_ms = error.at_ms
+        before[own] = (append, sends)
+        ledger.sends += sends
+
+
+def _connection(append: Append) -> int:
+    return -1 if append.request is None else append.request.connection_id
+
+
+def _sends(
+    recorder: Recorder, append: Append, client: str, partition: Partition,
+    taken: set[tuple[Partition, bytes]],
+) -> list[Send]:  # fmt: skip
+    assert append.request is not None
+    sends = []
+    for _, value in recorder.contents.of(append.batch):
+        name, number = value or b"", 1
+        while (partition, name) in taken:
+            number += 1
+            name = b"%b (%d)" % (value or b"", number)
+        taken.add((partition, name))
+        sends.append(
+            Send(
+                client, partition, name, append.request.body.acks, append.batch.producer_id >= 0,
+                sent_ms=append.at_ms, attempts=1,
+            )
+        )  # fmt: skip
+    return sends
+
+
+def _end(sends: list[Send], append: Append, answer: PartitionAnswer | None) -> None:
+    for index, send in enumerate(sends):
+        send.outcome = Outcome.ACKED
+        if answer is not None:
+            send.offset = append.base_offset + index
+            send.ended_ms = answer.at_ms
+
+
+def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
+    positions: dict[tuple[str, Partition], int] = {}
+    for answer in recorder.partition_answers(
+        ApiKey.FETCH, lambda entry: not is_inside(entry[2].request.client_id)
+    ):
+        if answer.error_code:
+            _add_told(ledger, answer, "Fetch")
+            continue
+        for batch in answer.batches:
+            for offset, value in recorder.contents.of(batch):
+                key = (answer.client, answer.partition)
+                position = positions.get(key, -1)
+                if batch.base_offset < position and offset < position <= batch.last_offset:
+                    continue  # the first batch of a fetch begins before what was asked for
+                is_next = offset == position
+                positions[key] = offset + 1
+                ledger.reads.append(
+                    Read(answer.client, answer.partition, offset, value, not is_next, answer.at_ms)
+                )
+
+
+def _add_told(ledger: Ledger, answer: PartitionAnswer, api: str) -> None:
+    error = error_of(answer.error_code).name
+    ledger.told.append(Told(answer.at_ms, answer.client, api, error, answer.partition))
+
+
+def _add_commits(recorder: Recorder, ledger: Ledger, is_inside: IsInside, since_ms: int) -> None:
+    for at_ms, _, reply in recorder.answers:
+        request, body = reply.request, reply.body
+        if at_ms < since_ms or body is None or is_inside(request.client_id):
+            continue
+        if request.api_key == ApiKey.OFFSET_COMMIT:
+            _add_commit(recorder, ledger, request.body, body)
+        elif request.api_key == ApiKey.OFFSET_FETCH:
+            for group in getattr(body, "groups", None) or (body,):
+                group_id = getattr(group, "group_id", None) or request.body.group_id
+                for topic in group.topics:
+                    name = _topic_name(recorder, topic)
+                    for entry in topic.partitions:
+                        if not entry.error_code and entry.committed_offset >= 0:
+                            ledger.commits.append(
+                                (
+                                    group_id, (name, entry.partition_index),
+                                    entry.committed_offset, False,
+                                )
+                            )  # fmt: skip
+
+
+def _add_commit(recorder: Recorder, ledger: Ledger, asked: Any, answered: Any) -> None:
+    good = {
+        (_topic_name(recorder, topic), entry.partition_index)
+        for topic in answered.topics
+        for entry in topic.partitions
+        if entry.error_code == ErrorCode.NONE
+    }
+    for topic in asked.topics:
+        name = _topic_name(recorder, topic)
+        for entry in topic.partitions:
+            key = (name, entry.partition_index)
+            if key in good:
+                ledger.commits.append((asked.group_id, key, entry.committed_offset, True))
+
+
+def _topic_name(recorder: Recorder, topic: Any) -> str:
+    name: str = topic.name
+    if name:
+        return name
+    for (topic_id, _), ground in recorder.grounds.items():
+        if topic_id == topic.topic_id:
+            return ground.topic
+    return ""

@@ -1,0 +1,1 @@
+"""Protocol faults: which requests a rule matches, and what happens to them."""

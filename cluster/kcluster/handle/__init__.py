@@ -1,0 +1,1 @@
+"""Cluster: the handle for Python users."""

@@ -1,0 +1,367 @@
+"""Cluster: a running cluster in a user's hands; the same handle for Python, CLI and tests.
+
+Owns: what a user may do to a cluster, and when each of these is done.  Never: changes a node's
+state itself (all goes through the driver's thread).  Kafka: the operator with kill -9, iptables and
+kafka-leader-election at hand.
+
+Every method may be called from any thread.  A method returns when the cluster has settled, and
+raises ClusterError, with the reason, if it does not in time or cannot do what was asked.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import gevent
+from gevent.event import Event as GeventEvent
+
+from kcluster.config.topology.model import Topology
+from kcluster.contract import Note
+from kcluster.drivers.live import LiveDriver
+from kcluster.drivers.sockets.listener import ReservedPort
+from kcluster.faults.rules import Rule
+from kcluster.operations.network_verbs import NetworkVerbs
+from kcluster.operations.node_sets import Network
+from kcluster.operations.status import ClusterStatus, NoteEntry, cluster_status
+from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S, ClusterError, Verbs, death_kind
+from kcluster.runtime.build import Plan, build
+from kcluster.runtime.gate import RuleStatus
+from kcluster.runtime.process import DeathKind
+
+__all__ = ["Cluster", "ClusterError", "ClusterStatus", "NoteEntry"]
+
+T = TypeVar("T")
+
+MAX_EVENTS_KEPT: Final = 100_000
+START_TIMEOUT_S: Final = 30.0
+EXTRA_WAIT_S: Final = 10.0
+"""On top of the session timeout, for what follows a broker's death."""
+
+
+class Cluster(NetworkVerbs):
+    """A cluster on the live driver: `with Cluster(Topology.load("topology.yaml")) as cluster: …`.
+
+    `seed`: of all that is random in the cluster; drawn if None.  `log`: gets one line for what an
+    operator should know.  `bootstrap`: `host:port,host:port`, for clients.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        seed: int | None = None,
+        log: Callable[[str], None] | None = None,
+    ) -> None:
+        self.topology = topology
+        self.seed = int.from_bytes(os.urandom(6)) if seed is None else seed
+        self._ports = _reserve(topology)
+        ports = {broker_id: port.port for broker_id, port in self._ports.items()}
+        self.belongings: dict[str, Any] = {}
+        """What others keep for as long as there is this cluster, by names of theirs."""
+        self.plan: Plan = build(topology, self.seed, ports)
+        self.driver = LiveDriver(self.plan, self._ports, log)
+        self._verbs = Verbs(self.plan, self.driver.dispatcher)
+        self._settled = self._verbs.settled
+        self._thread: threading.Thread | None = None
+        self._sequence = 0
+        self._events: deque[NoteEntry] = deque(maxlen=MAX_EVENTS_KEPT)
+        self._subscribers: tuple[Callable[[NoteEntry], None], ...] = ()
+        self.driver.dispatcher.note_sinks = (self._keep,)
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` of every broker, for a client's bootstrap.servers."""
+        return ",".join(f"{host}:{port}" for host, port in self.plan.addresses.values())
+
+    @property
+    def verbs(self) -> Verbs:
+        """The deeds themselves, without waiting; for use in the driver's thread."""
+        return self._verbs
+
+    @property
+    def whole(self) -> Cluster:
+        """Itself, for those who are given a part of its interface."""
+        return self
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """Ids of all brokers, up or not."""
+        return tuple(self.plan.addresses)
+
+    # ------------------------------------------------------------------------ its life
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+        if error is None and self.driver.bugs:
+            raise ClusterError(
+                f"the simulator has a bug: {self.driver.bugs[0]!r}; the traceback is above"
+            ) from self.driver.bugs[0]
+
+    def open(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Start the cluster in a thread of its own; returns when all brokers serve clients."""
+        assert self._thread is None, "a Cluster is opened once"
+        ready: Future[None] = Future()
+
+        def serve() -> None:
+            try:
+                self.driver.run(lambda: ready.set_result(None))
+            finally:
+                if not ready.done():
+                    ready.set_exception(ClusterError("the cluster did not start"))
+
+        self._thread = threading.Thread(
+            target=_in_thread, args=([serve],), name="kcluster", daemon=True
+        )
+        self._thread.start()
+        try:
+            ready.result()
+            self._wait(self._settled.all_serving, timeout_s, "not all brokers came up")
+        except ClusterError:
+            self.close()
+            raise
+
+    def run(self, on_ready: Callable[[], None] | None = None) -> None:
+        """Serve in the calling thread until `close` is called from another thread or greenlet."""
+        self.driver.run(on_ready)
+        self._release()
+
+    def close(self) -> None:
+        """Stop everything at once."""
+        self.driver.stop()
+        if self._thread is None:
+            self._release()
+        elif self._thread is not threading.current_thread():
+            self._thread.join()
+            self._release()
+
+    def _release(self) -> None:
+        for port in self._ports.values():
+            port.release()
+
+    # ------------------------------------------------------------------------ processes
+
+    def kill(
+        self, broker_id: int, how: str = "kill", *, wait: bool = True,
+        timeout_s: float | None = None,
+    ) -> None:  # fmt: skip
+        """End a broker's process: `kill` (SIGKILL), `clean` (controlled shutdown), `power` (what
+        was not flushed is lost), `wipe` (its disk is gone too).  With `wait`, returns when every
+        partition that it led has another leader or is offline and the others know."""
+        death = death_kind(how)
+        self._do(lambda: self._verbs.kill(broker_id, death))
+        if death is DeathKind.CLEAN:
+            self._wait(
+                lambda: self._settled.is_down(broker_id),
+                timeout_s or SHUT_DOWN_LIMIT_S + 1,
+                f"broker {broker_id} did not shut down",
+            )
+        if wait:
+            self._wait(
+                lambda: self._settled.is_without(broker_id),
+                timeout_s or self._session_s() * 2 + EXTRA_WAIT_S,
+                f"broker {broker_id} is down, but the others do not do without it",
+            )
+
+    def start(
+        self, broker_id: int, *, kafka_version: str | None = None, wait: bool = True,
+        timeout_s: float = 30.0,
+    ) -> None:  # fmt: skip
+        """Start a broker that is down, on the disk that it left; as another release from now on
+        if `kafka_version` ("3.9") is given: an upgrade.  Returns when it serves clients and is
+        back in the ISRs that it can get into within `timeout_s`."""
+        self._do(lambda: self._verbs.start(broker_id, kafka_version))
+        if wait:
+            failure = f"broker {broker_id} was started and is still fenced"
+            self._wait(lambda: self._settled.is_serving(broker_id), timeout_s, failure)
+            self._wait(lambda: self._settled.is_in_sync(broker_id), timeout_s, None)
+
+    def pause(self, broker_id: int) -> None:
+        """Let a broker stand still, as in a long garbage collection; its sockets stay open."""
+        self._do(lambda: self._verbs.pause(broker_id))
+
+    def resume(self, broker_id: int) -> None:
+        """Let a paused broker run on."""
+        self._do(lambda: self._verbs.resume(broker_id))
+
+    # ---------------------------------------------------------------------------- leaders
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The broker that leads a partition; ClusterError if there is none."""
+        return self._do(lambda: self._verbs.leader(topic, partition))
+
+    def move(self, topic: str, partition: int, to: int, *, timeout_s: float = 10.0) -> None:
+        """Make `to` the leader of a partition; it must be in the ISR."""
+        self._do(lambda: self._verbs.move(topic, partition, to))
+        failure = f"broker {to} did not become leader of {topic}-{partition}"
+        self._wait(lambda: self._settled.is_led_by(topic, partition, to), timeout_s, failure)
+
+    def elect(
+        self, topic: str, partition: int, *, unclean: bool = False, timeout_s: float = 10.0
+    ) -> int:
+        """Elect the preferred leader (or, `unclean`, any live replica if there is no leader), as
+        kafka-leader-election does; returns the leader."""
+        answer: Future[Any] = Future()
+        self._do(lambda: self._verbs.elect(topic, partition, unclean, answer.set_result))
+        body = self._result(answer, timeout_s, "the controller did not answer")
+        self._verbs.check_elected(topic, partition, body)
+        self._wait(self._settled.has_applied_all, timeout_s, "brokers did not hear of it")
+        return self.leader(topic, partition)
+
+    # ------------------------------------------------------------------------------ rules
+
+    def add_rule(self, rule: Rule) -> str:
+        """Put a rule of protocol faults (`cluster.rule(…)`) in force; returns its name."""
+        return self._do(lambda: self._verbs.add_rule(rule))
+
+    def remove_rule(self, name: str) -> None:
+        """End a rule: what it holds goes on, connections that it silenced are closed."""
+        self._do(lambda: self._verbs.remove_rule(name))
+
+    def clear_rules(self) -> None:
+        """End all rules."""
+        self._do(self._verbs.clear_rules)
+
+    def rules(self) -> tuple[RuleStatus, ...]:
+        """The rules in force, and how often each applied."""
+        return self._do(self._verbs.rules)
+
+    # --------------------------------------------------------------------------- watching
+
+    def status(self) -> ClusterStatus:
+        """Everything at this moment."""
+        return self._do(lambda: cluster_status(self.plan, self.driver.dispatcher))
+
+    def events(self, since: int = 0) -> list[NoteEntry]:
+        """What happened after the entry with sequence `since`, oldest first."""
+        return self._do(lambda: [entry for entry in self._events if entry.sequence > since])
+
+    def subscribe(self, callback: Callable[[NoteEntry], None]) -> Callable[[], None]:
+        """Call `callback(entry)` for all that happens from now on, in the driver's thread: it must
+        be quick and must not call back.  Returns a function that ends it."""
+        self._subscribers = (*self._subscribers, callback)
+
+        def end() -> None:
+            self._subscribers = tuple(x for x in self._subscribers if x is not callback)
+
+        return end
+
+    def wait_for(
+        self,
+        *,
+        isr: tuple[str, int, int] | None = None,
+        leader: tuple[str, int, int] | None = None,
+        event: str | None = None,
+        since: int | None = None,
+        timeout_s: float = 10.0,
+    ) -> None:
+        """Wait until the ISR of (topic, partition) has n members, until broker b leads (topic,
+        partition), or until an event of this kind after `since` (default: from now on)."""
+        assert sum(x is not None for x in (isr, leader, event)) == 1, "one thing to wait for"
+        if isr is not None:
+            topic, partition, size = isr
+            self._do(lambda: self._verbs.partition(topic, partition))
+            self._wait(
+                lambda: len(self._verbs.partition(topic, partition).isr) == size,
+                timeout_s,
+                f"the ISR of {topic}-{partition} does not have {size} members",
+            )
+        elif leader is not None:
+            topic, partition, broker_id = leader
+            self._do(lambda: self._verbs.partition(topic, partition))
+            self._wait(
+                lambda: self._settled.is_led_by(topic, partition, broker_id),
+                timeout_s,
+                f"broker {broker_id} does not lead {topic}-{partition}",
+            )
+        else:
+            first = self._sequence if since is None else since
+            self._wait(
+                lambda: any(x.kind == event and x.sequence > first for x in self._events),
+                timeout_s,
+                f"no event {event}",
+            )
+
+    def _keep(self, note: Note) -> None:
+        self._sequence += 1
+        entry = NoteEntry(self._sequence, note)
+        self._events.append(entry)
+        for subscriber in self._subscribers:
+            subscriber(entry)
+
+    # ------------------------------------------------------------- the driver's thread and ours
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Run something of your own in the driver's thread, between two dispatches."""
+        return self._do(function)
+
+    def _on_network(self, deed: Callable[[Network], T]) -> T:
+        return self._do(lambda: deed(self._verbs.network))
+
+    def _do(self, function: Callable[[], T]) -> T:
+        return self._result(self.driver.call(function), None, "")
+
+    def _wait(self, condition: Callable[[], bool], timeout_s: float, failure: str | None) -> None:
+        """Wait for a condition; `failure` None: it is no error if it does not come."""
+        future = self._do(lambda: self.driver.when(condition))
+        try:
+            self._result(future, timeout_s, failure or "")
+        except ClusterError:
+            if future.done():
+                raise
+            self._do(lambda: self.driver.forget_condition(future))
+            if failure is not None:
+                raise
+
+    def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
+        if threading.get_ident() == self.driver.thread_id:
+            # A greenlet of the driver's own thread: it may wait, the hub may not.
+            done = GeventEvent()
+            future.add_done_callback(lambda _: done.set())
+            if not done.wait(timeout_s):
+                raise ClusterError(f"{failure} within {timeout_s:g} s")
+            return future.result(0)
+        try:
+            return future.result(timeout_s)
+        except FutureTimeoutError:
+            raise ClusterError(f"{failure} within {timeout_s:g} s") from None
+
+    def _session_s(self) -> float:
+        return self.topology.broker_config(self.broker_ids[0]).broker_session_timeout_ms / 1000
+
+
+def _in_thread(todo: list[Callable[[], None]]) -> None:
+    """A cluster's thread.  gevent keeps the frames that destroy a hub: they must not lead to the
+    cluster, or its logs stay in memory."""
+    todo.pop()()
+    gevent.get_hub().destroy(destroy_loop=True)
+
+
+def _reserve(topology: Topology) -> dict[int, ReservedPort]:
+    """The brokers' ports, by id; all or none."""
+    ports: dict[int, ReservedPort] = {}
+    # Fixed ports first, so that none of them is given away as a free one.
+    for spec in sorted(topology.brokers, key=lambda spec: (not spec.port, spec.id)):
+        try:
+            ports[spec.id] = ReservedPort(topology.host, spec.port)
+        except OSError as error:
+            for port in ports.values():
+                port.release()
+            where = f"{topology.host}:{spec.port}"
+            raise ClusterError(f"broker {spec.id} cannot have {where}: {error.strerror}") from error
+    return {broker_id: ports[broker_id] for broker_id in sorted(ports)}

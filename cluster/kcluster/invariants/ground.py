@@ -1,0 +1,126 @@
+"""What is true of each partition, as seen at the brokers: what was appended, and what is committed.
+
+Owns: the memory of one partition over a run, and of each of its replicas as last looked at.
+Never: judges (rules.py, invariants.py do), changes a node.  Kafka: no counterpart; the partition as
+an omniscient observer has it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.contract import Request
+from kcluster.metadata.image import PartitionRegistration
+from kcluster.partition.followers import Role
+from kcluster.partition.log.log import Log
+from kcluster.protocol.records.batches import Batch
+
+PartitionKey = tuple[bytes, int]
+"""(topic id, partition)."""
+
+NO_EPOCH: Final = -1
+
+
+class Append(Struct, gc=False):
+    """One batch appended by a leader.  `request`: the Produce that brought it, None for what the
+    broker wrote itself.  `isr` as the leader had it then."""
+
+    at_ms: int
+    broker: int
+    epoch: int
+    base_offset: int
+    last_offset: int
+    batch: Batch
+    request: Request | None
+    isr: tuple[int, ...]
+
+
+class Move(Struct, gc=False):
+    """A replica's log end or high watermark as of `at_ms`, after one of them moved."""
+
+    at_ms: int
+    broker: int
+    log_end_offset: int
+    high_watermark: int
+
+
+class Committed:
+    """The committed prefix of one partition: batches by base offset in order, up to `end`."""
+
+    __slots__ = ("batches", "end")
+
+    def __init__(self) -> None:
+        self.batches: dict[int, Batch] = {}
+        self.end = 0
+
+    def cut(self, end: int) -> None:
+        """What lies behind `end` is lost."""
+        self.end = end
+        self.batches = {base: batch for base, batch in self.batches.items() if base < end}
+
+
+class Seen:
+    """A replica as it was when last looked at.  `log` is the log itself, as it is now."""
+
+    __slots__ = (
+        "broker", "ground", "high_watermark", "leader_epoch", "life", "log", "log_end_offset",
+        "log_start_offset", "partition_epoch", "registration", "role",
+    )  # fmt: skip
+
+    def __init__(self, ground: Ground, broker: int, life: int) -> None:
+        self.ground = ground
+        self.broker = broker
+        self.life = life
+        self.log: Log
+        self.role: Role
+        self.registration: PartitionRegistration
+        self.leader_epoch = NO_EPOCH
+        self.partition_epoch = NO_EPOCH
+        self.high_watermark = 0
+        self.log_end_offset = 0
+        self.log_start_offset = 0
+
+
+class Ground:
+    """One partition of one topic id, over a whole run.
+
+    `appends`: by leaders, in order of time, also those that were lost later.  `registrations`: the
+    controller's, each with the time at which it was first seen.  `moves`: of all replicas.
+    """
+
+    __slots__ = (
+        "appends", "committed", "deleted_ms", "forgiven", "key", "leaders", "lost", "min_isr",
+        "moves", "newest_epoch", "partition", "registration", "registrations", "seen", "topic",
+        "unclean",
+    )  # fmt: skip
+
+    def __init__(self, topic: str, key: PartitionKey) -> None:
+        self.topic = topic
+        self.key = key
+        self.partition = key[1]
+        self.committed = Committed()
+        self.appends: list[Append] = []
+        self.moves: list[Move] = []
+        self.registration: PartitionRegistration | None = None
+        self.registrations: list[tuple[int, PartitionRegistration]] = []
+        self.seen: dict[int, Seen] = {}
+        """By broker, its replica as last looked at."""
+        self.leaders: dict[int, tuple[int, int]] = {}
+        """By leader epoch: (broker, its life)."""
+        self.newest_epoch = NO_EPOCH
+        self.unclean = NO_EPOCH
+        """Newest leader epoch that an unclean election began."""
+        self.forgiven = NO_EPOCH
+        """Newest leader epoch whose losses have been reckoned with."""
+        self.lost: dict[int, None] = {}
+        """Members of the ISR whose disks lost records since they joined it."""
+        self.min_isr = 1
+        """The effective min.insync.replicas, as a replica had it that was looked at last."""
+        self.deleted_ms = -1
+        """When its topic was deleted."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"

@@ -1,0 +1,366 @@
+"""What must hold at every moment of a cluster's life, whatever is done to it.
+
+Owns: the invariants of replication, and what must be remembered to judge them.  Never: changes a
+node, decides whether a loss was allowed by anything but the notes of an unclean election.
+Kafka: the specs of KIP-101, KIP-279, KIP-497, KIP-966; RaftEventSimulationTest's invariants.
+
+`Invariants.look` after each step of a broker compares the replicas that it concerned with what
+was seen of them before; only those that changed are judged, and an append or a watermark that moves
+on, which most changes are, by a few comparisons.  The names of what it finds are in `VIOLATIONS`,
+with what each means.
+
+What is committed is learnt from leaders: all below a leader's high watermark.  From then on it
+must be in the log of every later leader, at its offset, until an unclean election says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.contract import Note, Request
+from kcluster.invariants.ground import Append, Ground, Move, PartitionKey, Seen
+from kcluster.invariants.rules import (
+    acked_too_soon,
+    differing,
+    extend,
+    first_lacking,
+    is_behind_unclean,
+    members_behind,
+    membership_violations,
+    read_too_soon,
+    registration_violations,
+    replica_violations,
+    step_violations,
+    truncated_committed,
+)
+from kcluster.metadata.image import BrokerRegistration, PartitionRegistration
+from kcluster.partition.followers import Role
+from kcluster.partition.replica import Replica
+from kcluster.trace import kinds
+
+VIOLATIONS: Final = {
+    "two-leaders": "two brokers lead one partition in one leader epoch",
+    "epoch-back": "a replica's leader epoch or partition epoch went back",
+    "metadata-back": "the metadata offset of a broker or the controller went back within one life",
+    "watermark-above-end": "a high watermark lies above its log end",
+    "watermark-above-isr": "a leader's high watermark lies above the log end of an ISR member",
+    "watermark-below-start": "a high watermark lies below its log start",
+    "watermark-back": "a leader's high watermark went back within its epoch",
+    "start-back": "a leader's log start went back within its epoch",
+    "committed-differs": "two replicas hold different records at an offset both call committed",
+    "committed-lost": "a leader lacks records that were committed, after clean elections only",
+    "truncated-committed": "a member of the ISR dropped records that its own leader has committed",
+    "isr-not-replicas": "the ISR names a broker that is no replica",
+    "leader-not-in-isr": "the leader is not in the ISR",
+    "fenced-in-isr": "a fenced broker is in the ISR",
+    "elr-overlaps-isr": "a broker is in the ISR and in the ELR at once",
+    "unclean-unasked": "a leader was taken from outside ISR and ELR and it was not called unclean",
+    "leader-truncated": "a leader's log became shorter within its epoch",
+    "two-replies": "a request was answered twice",
+    "no-reply": "a request was never answered, though its broker lived and nothing was amiss",
+    "ack-before-commit": "acks=all was answered, but the records are not committed",
+    "read-uncommitted": "a consumer was given records that are not committed",
+}
+"""Every invariant by the name of its violation."""
+
+_NEVER_MS: Final = -1
+_LEADER: Final = Role.LEADER
+
+
+class Violation(Struct, frozen=True):
+    """A promise broken.  `name` of VIOLATIONS; `subject`: `orders-0`, `broker 2`, ..."""
+
+    name: str
+    at_ms: int
+    subject: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.at_ms} ms: {self.subject}: {self.text}"
+
+
+class Invariants:
+    """The memory of one run.  `found`: all violations so far, oldest first; `grounds`: what is
+    known of each partition.
+
+    Give it every note (`on_note`), each broker after a step (`look`), the controller's partitions
+    (`look_at_metadata`), and what clients asked and were answered.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[Violation] = []
+        self.grounds: dict[PartitionKey, Ground] = {}
+        self._seen: dict[Replica, Seen] = {}
+        self._metadata_offsets: dict[int, tuple[int, int]] = {}
+        """By node: (its life, the newest offset)."""
+        self._unclean: dict[tuple[str, int], int] = {}
+        """Of partitions that no broker has been seen with yet."""
+        self._open: dict[Request, tuple[int, int]] = {}
+        """Requests that brokers were given and have not answered: (broker, when)."""
+
+    def _report(self, now_ms: int, subject: str, found: Iterable[tuple[str, str]]) -> None:
+        for name, text in found:
+            assert name in VIOLATIONS, name
+            self.found.append(Violation(name, now_ms, subject, text))
+
+    def ground(self, topic: str, key: PartitionKey) -> Ground:
+        """What is known of a partition."""
+        ground = self.grounds.get(key)
+        if ground is None:
+            ground = self.grounds[key] = Ground(topic, key)
+            ground.unclean = self._unclean.pop((topic, key[1]), -1)
+        return ground
+
+    # ------------------------------------------------------------------------- what is told
+
+    def on_note(self, note: Note) -> None:
+        """Notes tell of the elections that may lose records."""
+        # A reassignment may be given up uncleanly when nobody can lead yet.
+        if note.kind in (kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE):
+            if not note.data["clean"]:
+                self._on_unclean(note.data["topic"], note.data["partition"], note.data["epoch"])
+        elif note.kind == kinds.TOPIC_DELETED:
+            for ground in self.grounds.values():
+                if ground.topic == note.data["topic"] and ground.deleted_ms < 0:
+                    ground.deleted_ms = note.at_ms
+
+    def _on_unclean(self, topic: str, partition: int, epoch: int) -> None:
+        for ground in self.grounds.values():
+            if ground.topic == topic and ground.partition == partition and ground.deleted_ms < 0:
+                ground.unclean = epoch
+                return
+        self._unclean[topic, partition] = epoch
+
+    def on_request(self, broker: int, request: Request, now_ms: int) -> None:
+        """A request was given to a broker."""
+        self._open[request] = (broker, now_ms)
+
+    def on_reply(self, broker: int, request: Request, now_ms: int) -> None:
+        """And was answered."""
+        if self._open.pop(request, None) is None:
+            text = f"request {request.correlation_id} of connection {request.connection_id}"
+            self._report(now_ms, f"broker {broker}", [("two-replies", text)])
+
+    def on_death(self, broker: int, loses_records: bool) -> None:
+        """Its process is gone: nobody is owed an answer any more."""
+        for request, (asked, _) in self._open.items():
+            if asked == broker:
+                self._open[request] = (broker, _NEVER_MS)
+        if loses_records:
+            for ground in self.grounds.values():
+                ground.lost[broker] = None
+
+    def on_connection_closed(self, connection_id: int) -> None:
+        """A client is gone: it may still be answered, but need not be."""
+        for request, (asked, _) in self._open.items():
+            if request.connection_id == connection_id:
+                self._open[request] = (asked, _NEVER_MS)
+
+    def look_for_unanswered(self, now_ms: int, limit_ms: int) -> None:
+        """Nothing may be unanswered for longer than `limit_ms` where all brokers run."""
+        for request, (broker, asked_ms) in self._open.items():
+            if asked_ms + limit_ms < now_ms and asked_ms != _NEVER_MS:
+                text = f"{type(request.body).__name__} of {asked_ms} ms"
+                self._report(now_ms, f"broker {broker}", [("no-reply", text)])
+
+    # ----------------------------------------------------------------------- what is looked at
+
+    def look_at_metadata(
+        self,
+        now_ms: int,
+        topic: str,
+        registration: PartitionRegistration,
+        brokers: Mapping[int, BrokerRegistration],
+    ) -> None:
+        """A partition as the controller has it, and the brokers."""
+        ground = self.ground(topic, (registration.topic_id, registration.partition))
+        old = ground.registration
+        if old is not registration:
+            ground.registration = registration
+            ground.registrations.append((now_ms, registration))
+            self._report(now_ms, ground.name, registration_violations(registration, old))
+            for broker in tuple(ground.lost):
+                if broker not in registration.isr:
+                    del ground.lost[broker]
+        self._report(now_ms, ground.name, membership_violations(registration, brokers))
+
+    def look_at_offset(self, now_ms: int, node: int, life: int, offset: int) -> None:
+        """Up to where a node has applied the metadata log."""
+        known = self._metadata_offsets.get(node)
+        if known is not None and known[0] == life and offset < known[1]:
+            text = f"metadata offset {known[1]} -> {offset}"
+            self._report(now_ms, f"broker {node}", [("metadata-back", text)])
+        self._metadata_offsets[node] = (life, offset)
+
+    def look(
+        self,
+        now_ms: int,
+        broker: int,
+        life: int,
+        replicas: Iterable[Replica],
+        request: Request | None = None,
+    ) -> None:
+        """Replicas of a broker, after a step of its; `request`: the Produce that it was given."""
+        all_seen = self._seen
+        for replica in replicas:
+            seen = all_seen.get(replica)
+            if seen is None or seen.life != life:
+                self._meet(now_ms, broker, life, replica, request)
+                continue
+            log, watermark = replica.log, replica.high_watermark
+            end = log.log_end_offset
+            moved = end != seen.log_end_offset or watermark != seen.high_watermark
+            if (
+                replica.registration is not seen.registration
+                or replica.role is not seen.role
+                or replica.leader_epoch != seen.leader_epoch
+                or log.log_start_offset != seen.log_start_offset
+                or end < seen.log_end_offset
+                or not seen.high_watermark <= watermark <= end
+            ):
+                self._judge(now_ms, seen, replica, request)
+            elif moved:
+                self._go_on(now_ms, seen, replica, end, watermark, request)
+
+    def _go_on(
+        self, now_ms: int, seen: Seen, replica: Replica, end: int, watermark: int,
+        request: Request | None,
+    ) -> None:  # fmt: skip
+        """What nearly all changes are: an append, or a watermark that moves on."""
+        ground = seen.ground
+        if ground.unclean >= 0 and is_behind_unclean(ground, replica):
+            self._judge(now_ms, seen, replica, request)
+            return
+        before = seen.high_watermark
+        if replica.is_leader:
+            if end > seen.log_end_offset:
+                _record_appends(now_ms, ground, replica, seen.log_end_offset, request)
+            if watermark > before:
+                committed = ground.committed
+                if before < committed.end:
+                    self._report(now_ms, seen_as(seen), differing(replica, committed, before))
+                extend(committed, replica)
+                self._report(now_ms, seen_as(seen), members_behind(ground, replica))
+        elif watermark > before:
+            batches = replica.log.segments[-1].batches if replica.log.segments else ()
+            last = -1 if watermark == end else -2
+            if len(batches) < 2 or not (
+                (batch := batches[last]).base_offset <= before
+                and ground.committed.batches.get(batch.base_offset) is batch
+            ):
+                found = differing(replica, ground.committed, before)
+                self._report(now_ms, seen_as(seen), found)
+        seen.log_end_offset = end
+        seen.high_watermark = watermark
+        ground.moves.append(Move(now_ms, seen.broker, end, watermark))
+
+    def _meet(
+        self, now_ms: int, broker: int, life: int, replica: Replica, request: Request | None
+    ) -> None:
+        """A replica that was not seen before in this life of its broker."""
+        ground = self.ground(replica.topic, replica.key)
+        seen = self._seen[replica] = ground.seen[broker] = Seen(ground, broker, life)
+        seen.role = Role.NONE
+        seen.registration = replica.registration
+        seen.leader_epoch = replica.leader_epoch
+        seen.partition_epoch = replica.registration.partition_epoch
+        seen.log = log = replica.log
+        seen.log_end_offset = log.log_end_offset
+        seen.log_start_offset = log.log_start_offset
+        # What was on disk when the process began has yet to be compared.
+        seen.high_watermark = min(log.log_start_offset, replica.high_watermark)
+        self._judge(now_ms, seen, replica, request)
+
+    def _judge(self, now_ms: int, seen: Seen, replica: Replica, request: Request | None) -> None:
+        log, ground, broker = replica.log, seen.ground, seen.broker
+        subject = seen_as(seen)
+        self._report(now_ms, subject, replica_violations(replica))
+        self._report(now_ms, subject, step_violations(seen, replica))
+        committed = ground.committed
+        checked = 0
+        if log.log_end_offset >= seen.log_end_offset:
+            checked = min(seen.high_watermark, committed.end)
+        else:
+            self._report(now_ms, subject, truncated_committed(ground, broker, replica))
+        if replica.is_leader and (
+            seen.role is not _LEADER or seen.leader_epoch != replica.leader_epoch
+        ):
+            self._report(now_ms, subject, _began_to_lead(ground, seen, replica))
+        elif replica.is_leader:
+            _record_appends(now_ms, ground, replica, seen.log_end_offset, request)
+        if not is_behind_unclean(ground, replica):
+            self._report(now_ms, subject, differing(replica, committed, checked))
+            if replica.is_leader:
+                if replica.high_watermark > seen.high_watermark:
+                    self._report(now_ms, subject, members_behind(ground, replica))
+                extend(committed, replica)
+        seen.role = replica.role
+        seen.registration = replica.registration
+        seen.leader_epoch = replica.leader_epoch
+        seen.partition_epoch = replica.registration.partition_epoch
+        seen.high_watermark = replica.high_watermark
+        seen.log_end_offset = log.log_end_offset
+        seen.log_start_offset = log.log_start_offset
+        ground.min_isr = replica.min_isr
+        ground.moves.append(Move(now_ms, broker, log.log_end_offset, replica.high_watermark))
+
+    # ------------------------------------------------------------------------------- answers
+
+    def judge_ack(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
+        """A producer was answered about a partition, without an error; it asked for acks=all."""
+        seen = self._seen.get(replica)
+        if seen is not None and answer.base_offset >= seen.ground.committed.end:
+            found = acked_too_soon(seen.ground, replica, answer)
+            self._report(now_ms, f"broker {broker}", found)
+
+    def judge_read(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
+        """A consumer was given records of a partition."""
+        seen = self._seen.get(replica)
+        if seen is not None and answer.records[-1].last_offset >= seen.ground.committed.end:
+            found = read_too_soon(seen.ground, replica, answer)
+            self._report(now_ms, f"broker {broker}", found)
+
+
+def seen_as(seen: Seen) -> str:
+    """A replica as the subject of a violation."""
+    return f"{seen.ground.name} on broker {seen.broker}"
+
+
+def _record_appends(
+    now_ms: int, ground: Ground, replica: Replica, from_offset: int, request: Request | None
+) -> None:
+    """What a leader has appended from `from_offset` on."""
+    log = replica.log
+    if log.log_end_offset <= from_offset:
+        return
+    last = log.segments[-1].batches[-1]
+    batches = [last] if last.base_offset == from_offset else log.batches_from(from_offset)
+    for batch in batches:
+        ground.appends.append(
+            Append(
+                now_ms, replica.broker_id, replica.leader_epoch, batch.base_offset,
+                batch.last_offset, batch, request, replica.isr,
+            )
+        )  # fmt: skip
+
+
+def _began_to_lead(ground: Ground, seen: Seen, replica: Replica) -> Iterator[tuple[str, str]]:
+    epoch = replica.leader_epoch
+    other = ground.leaders.setdefault(epoch, (seen.broker, seen.life))
+    if other != (seen.broker, seen.life):
+        yield "two-leaders", f"epoch {epoch} was led by broker {other[0]}, life {other[1]}"
+    if epoch < ground.newest_epoch:
+        return  # news of its election came late: others lead by now
+    ground.newest_epoch = epoch
+    committed = ground.committed
+    lacking = first_lacking(replica.log, committed)
+    if ground.forgiven < ground.unclean <= epoch:
+        # An unclean election: only what the new leader has too can still be called committed.
+        ground.forgiven = ground.unclean
+    elif lacking is not None:
+        yield "committed-lost", f"epoch {epoch} begins without what is committed from {lacking} on"
+    if lacking is not None:
+        committed.cut(lacking)

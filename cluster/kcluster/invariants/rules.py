@@ -1,0 +1,230 @@
+"""The rules, as pure functions: a replica, a registration or a log in, what is wrong out.
+
+Owns: what each invariant of state means.  Never: remembers anything (ground.py does), knows a
+cluster.  Kafka: the specs of KIP-101, KIP-497, KIP-966.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kcluster.controller.reassigning import is_reassigning
+from kcluster.invariants.ground import Committed, Ground, Seen
+from kcluster.metadata.image import NO_LEADER, BrokerRegistration, PartitionRegistration
+from kcluster.partition.followers import Role
+from kcluster.partition.log.log import Log
+from kcluster.partition.replica import Replica
+from kcluster.protocol.records.batches import Batch
+
+Identity = tuple[int, int, int, int, int, bytes]
+"""What makes a batch that batch: offsets, epoch, producer, sequence, checksum of its records."""
+
+Found = Iterator[tuple[str, str]]
+"""(name of the violation, text)."""
+
+_CRC: Final = slice(17, 21)
+
+
+def identity(batch: Batch) -> Identity:
+    """What two replicas' copies of a batch have in common, and no other batch has."""
+    return (
+        batch.base_offset, batch.last_offset, batch.leader_epoch, batch.producer_id,
+        batch.base_sequence, bytes(batch.buffer[_CRC]),
+    )  # fmt: skip
+
+
+def is_same(own: Batch | None, wanted: Batch) -> bool:
+    """Whether two logs have the same batch; as a rule they share it."""
+    return own is wanted or (own is not None and identity(own) == identity(wanted))
+
+
+def first_lacking(log: Log, committed: Committed, start: int = 0) -> int | None:
+    """The first committed offset from `start` on at which `log` has nothing, or something else;
+    None if there is none.  What lies below the log's start was deleted on purpose, and what
+    compaction has cleaned may have gone."""
+    own = {batch.base_offset: batch for batch in log.batches_from(start)}
+    start = max(start, log.first_dirty_offset)
+    for base, wanted in committed.batches.items():
+        if base < start or wanted.last_offset < log.log_start_offset:
+            continue
+        if not is_same(own.get(base), wanted):
+            return base
+    return committed.end if log.log_end_offset < committed.end else None
+
+
+def registration_violations(new: PartitionRegistration, old: PartitionRegistration | None) -> Found:
+    """What is wrong with a partition as the controller has it now."""
+    outside = [broker for broker in new.isr if broker not in new.replicas]
+    if old is None or new.replicas == old.replicas:
+        # Replicas that a reassignment took away stay in the ELR as long as that is not changed.
+        before = () if old is None else old.elr
+        may_be = (*new.replicas, *before)
+        outside += [broker for broker in new.elr if broker not in may_be]
+    if outside:
+        yield "isr-not-replicas", f"{outside} are not among {list(new.replicas)}"
+    if new.leader != NO_LEADER and new.leader not in new.isr:
+        yield "leader-not-in-isr", f"leader {new.leader}, ISR {list(new.isr)}"
+    both = [broker for broker in new.isr if broker in new.elr]
+    if both:
+        yield "elr-overlaps-isr", f"{both} are in both"
+    if old is None:
+        return
+    if new.leader_epoch < old.leader_epoch or new.partition_epoch < old.partition_epoch:
+        yield "epoch-back", f"leader epoch {old.leader_epoch} -> {new.leader_epoch}"
+    elif new.leader != old.leader and new.leader_epoch == old.leader_epoch:
+        yield "two-leaders", f"leader {old.leader} -> {new.leader} within epoch {new.leader_epoch}"
+    in_sync = (*old.isr, *old.elr)
+    # Who joins the ISR may lead at once where that ends a reassignment; and one may be given up
+    # uncleanly, which Kafka does not call recovering.
+    asked_for = new.recovering or (is_reassigning(old) and not is_reassigning(new))
+    may_lead = (NO_LEADER, old.leader, *in_sync)
+    if new.leader not in may_lead and not asked_for:
+        yield "unclean-unasked", f"leader {new.leader}, ISR and ELR were {list(in_sync)}"
+
+
+def membership_violations(
+    registration: PartitionRegistration, brokers: Mapping[int, BrokerRegistration]
+) -> Found:
+    """A fenced broker is in no ISR (KIP-841).  Without ELR the last member stays in it while there
+    is no leader, for it alone may lead again."""
+    fenced = [
+        broker
+        for broker in registration.isr
+        if (known := brokers.get(broker)) is None or known.fenced
+    ]
+    if fenced and not (registration.leader == NO_LEADER and len(registration.isr) == 1):
+        yield "fenced-in-isr", f"{fenced} are fenced, the ISR is {list(registration.isr)}"
+
+
+def replica_violations(replica: Replica) -> Found:
+    """What is wrong with one replica alone, at any time."""
+    log, watermark = replica.log, replica.high_watermark
+    if watermark > log.log_end_offset:
+        yield "watermark-above-end", f"watermark {watermark}, log end {log.log_end_offset}"
+    if watermark < log.log_start_offset:
+        yield "watermark-below-start", f"watermark {watermark}, log start {log.log_start_offset}"
+
+
+def step_violations(old: Seen, new: Replica) -> Found:
+    """What a replica must not do between two looks at it in one life."""
+    if new.leader_epoch < old.leader_epoch:
+        yield "epoch-back", f"leader epoch {old.leader_epoch} -> {new.leader_epoch}"
+    if new.registration.partition_epoch < old.partition_epoch:
+        yield (
+            "epoch-back",
+            (f"partition epoch {old.partition_epoch} -> {new.registration.partition_epoch}"),
+        )
+    if new.is_leader and old.role is Role.LEADER and new.leader_epoch == old.leader_epoch:
+        if new.high_watermark < old.high_watermark:
+            yield "watermark-back", f"watermark {old.high_watermark} -> {new.high_watermark}"
+        if new.log.log_start_offset < old.log_start_offset:
+            yield "start-back", f"log start {old.log_start_offset} -> {new.log.log_start_offset}"
+        if new.log.log_end_offset < old.log_end_offset:
+            yield "leader-truncated", f"log end {old.log_end_offset} -> {new.log.log_end_offset}"
+
+
+def differing(replica: Replica, committed: Committed, start: int) -> Found:
+    """From `start` to its own watermark a replica has what is committed, where it is known."""
+    log = replica.log
+    end = min(replica.high_watermark, committed.end)
+    start = max(start, log.log_start_offset, log.first_dirty_offset)
+    if start >= end:
+        return
+    for batch in log.batches_from(start):
+        if batch.last_offset >= end:
+            return
+        wanted = committed.batches.get(batch.base_offset)
+        if wanted is not None and not is_same(batch, wanted):
+            yield (
+                "committed-differs",
+                (
+                    f"offset {batch.base_offset} is of epoch {batch.leader_epoch} here,"
+                    f" of epoch {wanted.leader_epoch} where it was committed"
+                ),
+            )
+            return
+
+
+def members_behind(ground: Ground, replica: Replica) -> Found:
+    """A leader's watermark is above no log end in its ISR: what is committed is on all members.
+    Who lost its disk meanwhile is excused, until it has left the ISR."""
+    watermark = replica.high_watermark
+    seen = ground.seen
+    for broker in replica.isr:
+        other = seen.get(broker)
+        if (
+            other is not None and other.log.log_end_offset < watermark
+            and broker not in ground.lost
+        ):  # fmt: skip
+            yield (
+                "watermark-above-isr",
+                (
+                    f"watermark {watermark}, but broker {broker} of the ISR"
+                    f" {list(replica.isr)} ends at {other.log.log_end_offset}"
+                ),
+            )
+
+
+def is_behind_unclean(ground: Ground, replica: Replica) -> bool:
+    """It has not heard yet of the unclean election that changed what is committed, or has not
+    truncated its log yet."""
+    unclean = ground.unclean
+    if unclean < 0:
+        return False
+    if ground.forgiven < unclean or replica.leader_epoch < unclean:
+        return True
+    assert ground.registration is not None
+    return not replica.is_leader and replica.broker_id not in ground.registration.isr
+
+
+def truncated_committed(ground: Ground, broker: int, replica: Replica) -> Found:
+    """A member of the ISR keeps what its leader has committed."""
+    registration, end = ground.registration, ground.committed.end
+    if registration is None or broker not in registration.isr:
+        return
+    if replica.log.log_end_offset < end and not is_behind_unclean(ground, replica):
+        yield (
+            "truncated-committed",
+            (f"log end {replica.log.log_end_offset}, committed up to {end}"),
+        )
+
+
+def acked_too_soon(ground: Ground, replica: Replica, answer: Any) -> Found:
+    """acks=all is answered when the records are committed."""
+    end = ground.committed.end
+    if answer.base_offset >= end and not is_behind_unclean(ground, replica):
+        yield (
+            "ack-before-commit",
+            (f"{replica.name}: offset {answer.base_offset} acked, committed up to {end}"),
+        )
+
+
+def read_too_soon(ground: Ground, replica: Replica, answer: Any) -> Found:
+    """Consumers are given what is committed."""
+    if not answer.records or is_behind_unclean(ground, replica):
+        return
+    end = ground.committed.end
+    for batch in answer.records:
+        if batch.last_offset >= end:
+            text = f"{replica.name}: offset {batch.last_offset} read, committed up to {end}"
+            yield "read-uncommitted", text
+
+
+def extend(committed: Committed, leader: Replica) -> None:
+    """All below a leader's watermark is committed from now on."""
+    watermark, end = leader.high_watermark, committed.end
+    if watermark <= end:
+        return
+    log = leader.log
+    committed.end = watermark
+    if log.segments and log.segments[-1].batches:
+        last = log.segments[-1].batches[-1]
+        if last.base_offset == end and last.last_offset + 1 == watermark:
+            committed.batches[end] = last
+            return
+    for batch in log.batches_from(end):
+        if batch.last_offset >= watermark:
+            break
+        if batch.base_offset >= end:
+            committed.batches[batch.base_offset] = batch

@@ -1,0 +1,229 @@
+"""Invariants at work on a running cluster.
+
+Owns: when a node is looked at: after each of its steps; and which of its replicas: those that the
+event may have moved.  Never: judges (invariants.py does), changes anything in the cluster.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kcluster.broker.node import BrokerNode
+from kcluster.broker.replicas import Replicas
+from kcluster.contract import (
+    ConnectionClosed,
+    Event,
+    Node,
+    Note,
+    PeerRequest,
+    PeerResponse,
+    Reply,
+    Request,
+)
+from kcluster.controller.node import ControllerNode
+from kcluster.invariants.invariants import Invariants
+from kcluster.metadata.image import MetadataFetchResponse
+from kcluster.partition.replica import Replica
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.runtime.dispatch import Dispatcher
+from kcluster.trace import kinds
+
+_PRODUCE: Final = int(ApiKey.PRODUCE)
+_FETCH: Final = int(ApiKey.FETCH)
+_QUESTIONS: Final = frozenset(
+    map(int, (ApiKey.FETCH, ApiKey.METADATA, ApiKey.API_VERSIONS, ApiKey.HEARTBEAT))
+)
+"""Clients' requests that move no replica."""
+_Request: Final = Request
+_PeerRequest: Final = PeerRequest
+_PeerResponse: Final = PeerResponse
+_FetchRequest: Final = m.FetchRequest
+_FetchResponse: Final = m.FetchResponse
+_HeartbeatResponse: Final = m.BrokerHeartbeatResponse
+_ACKS_ALL: Final = -1
+_LOSING: Final = ("power", "wipe")
+_NONE: Final[tuple[Replica, ...]] = ()
+
+
+class Watch:
+    """Invariants at work on a cluster: every step of every node is looked at, just before the next
+    one runs.  Call `look` once more at the end."""
+
+    def __init__(self, dispatcher: Dispatcher, invariants: Invariants | None = None) -> None:
+        self.invariants = invariants or Invariants()
+        self._dispatcher = dispatcher
+        self._processes = dispatcher.processes
+        self._node: Node | None = None
+        """Whose step was the last; it may have died since."""
+        self._life = 0
+        self._stepped_ms = 0
+        self._event: Event | None = None
+        """Which it was given."""
+        self._offsets: dict[int, int] = {}
+        """By node: up to where it has applied the metadata log."""
+        self._answered: list[Reply] = []
+        self._tap = dispatcher.tap
+        dispatcher.tap = self._before_step
+        dispatcher.note_sinks = (*dispatcher.note_sinks, self._on_note)
+        dispatcher.reply_sinks = (*dispatcher.reply_sinks, self._on_reply)
+
+    def look(self) -> None:
+        """Judge the node whose step was the last."""
+        node, event = self._node, self._event
+        self._node = None
+        if isinstance(node, BrokerNode):
+            self._look_at_broker(node, event)
+        elif isinstance(node, ControllerNode):
+            self._look_at_controller(node)
+
+    def _look_at_broker(self, node: BrokerNode, event: Event | None) -> None:
+        invariants, node_id = self.invariants, node.node_id
+        request = None
+        kind = type(event)
+        if kind is _PeerResponse or kind is _PeerRequest:
+            body = event.body  # type: ignore[union-attr]  # messages of peers have one
+            concerned = _named_by_peer(node.replicas, body)
+        elif kind is _Request:
+            assert isinstance(event, Request)
+            if event.api_key == _PRODUCE:
+                request = event
+                concerned = _written(node.replicas, event.body.topic_data)
+            else:
+                concerned = _NONE if event.api_key in _QUESTIONS else node.replicas.all()
+        else:
+            concerned = node.replicas.all()
+        offset = node.image.offset
+        if self._offsets.get(node_id) != offset:
+            self._offsets[node_id] = offset
+            invariants.look_at_offset(self._stepped_ms, node_id, self._life, offset)
+        if concerned:
+            invariants.look(self._stepped_ms, node_id, self._life, concerned, request)
+        if self._answered:
+            self._judge_answers(node)
+
+    def _judge_answers(self, node: BrokerNode) -> None:
+        answered, self._answered = self._answered, []
+        for reply in answered:
+            if reply.request.api_key == _FETCH:
+                self._judge_reads(node, reply.body)
+            elif reply.request.body.acks == _ACKS_ALL:
+                self._judge_acks(node, reply.body)
+
+    def _judge_reads(self, node: BrokerNode, body: Any) -> None:
+        now_ms, invariants = self._stepped_ms, self.invariants
+        for topic in body.responses:
+            for data in topic.partitions:
+                # Old formats are given as bytes.
+                if type(data.records) is not list or not data.records:
+                    continue
+                replica = node.replicas.get(topic.topic_id, data.partition_index)
+                if replica is None:
+                    replica = _by_name(node.replicas, topic.topic, data.partition_index)
+                if replica is not None:
+                    invariants.judge_read(now_ms, node.node_id, replica, data)
+
+    def _judge_acks(self, node: BrokerNode, body: Any) -> None:
+        now_ms, invariants = self._stepped_ms, self.invariants
+        for topic in body.responses:
+            for data in topic.partition_responses:
+                if data.error_code:
+                    continue
+                replica = node.replicas.get(topic.topic_id, data.index)
+                if replica is None:
+                    replica = _by_name(node.replicas, topic.name, data.index)
+                if replica is not None:
+                    invariants.judge_ack(now_ms, node.node_id, replica, data)
+
+    def _look_at_controller(self, node: ControllerNode) -> None:
+        image = node.image
+        if image.offset == self._offsets.get(node.node_id):
+            return
+        self._offsets[node.node_id] = image.offset
+        now_ms, invariants = self._stepped_ms, self.invariants
+        invariants.look_at_offset(now_ms, node.node_id, self._life, image.offset)
+        for topic in image.topics.values():
+            for partition in topic.partitions:
+                invariants.look_at_metadata(now_ms, topic.name, partition, image.brokers)
+
+    def _before_step(self, now_us: int, node_id: int, event: Event) -> None:
+        node = self._node
+        if type(node) is BrokerNode:
+            self._look_at_broker(node, self._event)
+        elif node is not None:
+            self.look()
+        if self._tap is not None:
+            self._tap(now_us, node_id, event)
+        process = self._processes[node_id]
+        self._life = process.life
+        self._node = process.node
+        self._event = event
+        self._stepped_ms = now_us // 1000
+        if isinstance(event, Request):
+            self.invariants.on_request(node_id, event, now_us // 1000)
+        elif isinstance(event, ConnectionClosed):
+            self.invariants.on_connection_closed(event.connection_id)
+
+    def _on_note(self, note: Note) -> None:
+        self.invariants.on_note(note)
+        if note.kind == kinds.BROKER_DOWN:
+            self.look()  # while its logs are still as it left them
+            loses_records = note.data["how"] in _LOSING
+            self.invariants.on_death(note.data["broker"], loses_records)
+
+    def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
+        request = reply.request
+        self.invariants.on_reply(node_id, request, now_ms)
+        if (request.api_key == _FETCH or request.api_key == _PRODUCE) and reply.body is not None:
+            self._answered.append(reply)
+
+
+def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:
+    """The replicas that a message of another node may have moved: those that a fetch names, none if
+    it brings no news, else all."""
+    kind = type(body)
+    if kind is _FetchRequest:
+        topics = body.topics
+        if len(topics) == 1 and len(topics[0].partitions) == 1:
+            replica = replicas.get(topics[0].topic_id, topics[0].partitions[0].partition)
+            return _NONE if replica is None else (replica,)
+        return [
+            replica
+            for topic in topics
+            for partition in topic.partitions
+            if (replica := replicas.get(topic.topic_id, partition.partition)) is not None
+        ]
+    if kind is _FetchResponse:
+        topics = body.responses
+        if len(topics) == 1 and len(topics[0].partitions) == 1:
+            replica = replicas.get(topics[0].topic_id, topics[0].partitions[0].partition_index)
+            return _NONE if replica is None else (replica,)
+        return [
+            replica
+            for topic in topics
+            for partition in topic.partitions
+            if (replica := replicas.get(topic.topic_id, partition.partition_index)) is not None
+        ]
+    if (kind is MetadataFetchResponse and not body.records) or kind is _HeartbeatResponse:
+        return _NONE
+    return replicas.all()
+
+
+def _written(replicas: Replicas, topics: Any) -> list[Replica]:
+    """The replicas that a Produce names, by topic id or name."""
+    found = []
+    for topic in topics:
+        for data in topic.partition_data:
+            replica = replicas.get(topic.topic_id, data.index)
+            if replica is None:
+                replica = _by_name(replicas, topic.name, data.index)
+            if replica is not None:
+                found.append(replica)
+    return found
+
+
+def _by_name(replicas: Replicas, topic: str, partition: int) -> Replica | None:
+    found = replicas.find(topic, partition)
+    return found if isinstance(found, Replica) else None

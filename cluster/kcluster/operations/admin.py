@@ -1,0 +1,107 @@
+"""What an administrator asks of the controller: topics, partitions, reassignments, configs.
+
+Owns: the requests, as Kafka's tools send them, and what their answers refuse, in words.  Never:
+waits, decides anything.
+Kafka: kafka-topics, kafka-configs, kafka-reassign-partitions, kafka-cluster unregister.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kcluster.config.topology.model import TopicSpec
+from kcluster.operations.asking import Asking
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import error_of
+
+TIMEOUT_MS: Final = 30_000
+TOPIC, BROKER = 2, 4
+"""ConfigResource.Type."""
+SET, DELETE = 0, 1
+"""AlterConfigOp.OpType."""
+
+OnEnd = Callable[[str], None]
+"""Called with "" when it is done, or with the refusal in words."""
+
+
+class Admin:
+    """One administrator.  Each of these returns at once; `on_end` is called when it is answered."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    def create_topic(self, spec: TopicSpec, on_end: OnEnd) -> None:
+        """Create a topic, replicas by hand or placed as Kafka does it."""
+        by_hand = spec.assignment or ()
+        create = m.CreateTopicsRequest
+        topic = create.CreatableTopic(
+            name=spec.name,
+            num_partitions=-1 if by_hand else spec.partitions,
+            replication_factor=-1 if by_hand else spec.replication_factor,
+            assignments=[
+                create.CreatableReplicaAssignment(partition_index=index, broker_ids=list(replicas))
+                for index, replicas in enumerate(by_hand)
+            ],
+            configs=[
+                create.CreatableTopicConfig(name=name, value=value)
+                for name, value in spec.config.items()
+            ],
+        )
+        self._ask(create(topics=[topic], timeout_ms=TIMEOUT_MS), on_end)
+
+    def delete_topic(self, name: str, topic_id: bytes, on_end: OnEnd) -> None:
+        """Delete a topic."""
+        topic = m.DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=topic_id)
+        self._ask(m.DeleteTopicsRequest(topics=[topic], timeout_ms=TIMEOUT_MS), on_end)
+
+    def add_partitions(self, topic: str, count: int, on_end: OnEnd) -> None:
+        """Let a topic have `count` partitions."""
+        wanted = m.CreatePartitionsRequest.CreatePartitionsTopic(
+            name=topic, count=count, assignments=None
+        )
+        self._ask(m.CreatePartitionsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS), on_end)
+
+    def reassign(
+        self, topic: str, partition: int, replicas: Sequence[int] | None, on_end: OnEnd
+    ) -> None:
+        """Move a partition to these replicas; None: give the move under way up."""
+        ask = m.AlterPartitionReassignmentsRequest
+        one = ask.ReassignablePartition(
+            partition_index=partition, replicas=None if replicas is None else list(replicas)
+        )
+        topics = [ask.ReassignableTopic(name=topic, partitions=[one])]
+        self._ask(ask(timeout_ms=TIMEOUT_MS, topics=topics), on_end)
+
+    def set_configs(
+        self, kind: int, name: str, configs: Mapping[str, str | None], on_end: OnEnd
+    ) -> None:
+        """Set configs of a topic or a broker (`""`: of all brokers); None: back to the default."""
+        ask = m.IncrementalAlterConfigsRequest
+        changes = [
+            ask.AlterableConfig(
+                name=key, config_operation=DELETE if value is None else SET, value=value
+            )
+            for key, value in configs.items()
+        ]
+        resource = ask.AlterConfigsResource(resource_type=kind, resource_name=name, configs=changes)
+        self._ask(ask(resources=[resource]), on_end)
+
+    def unregister(self, broker_id: int, on_end: OnEnd) -> None:
+        """Forget a broker that is down."""
+        self._ask(m.UnregisterBrokerRequest(broker_id=broker_id), on_end)
+
+    def _ask(self, body: Any, on_end: OnEnd) -> None:
+        self._asking.ask(body, lambda answer: on_end(next(_refusals(answer), "")))
+
+
+def _refusals(answer: Any) -> Iterator[str]:
+    """Every error in an answer, in words."""
+    code = getattr(answer, "error_code", 0)
+    if code:
+        error = error_of(code)
+        yield f"{error.name}: {getattr(answer, 'error_message', None) or error.text}"
+    for field in ("topics", "responses", "results", "partitions"):
+        for part in getattr(answer, field, None) or ():
+            if hasattr(part, "__struct_fields__"):
+                yield from _refusals(part)

@@ -1,0 +1,45 @@
+"""Questions from outside to the controller, as an admin tool would ask them over a broker.
+
+Owns: their numbers and who waits for the answer.  Never: decides anything.
+Kafka: kafka-leader-election, kafka-topics, with the broker that forwards left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kcluster.contract import PeerRequest, PeerResponse
+from kcluster.operations.status import controller_id
+from kcluster.protocol import messages as m
+from kcluster.runtime.dispatch import RUNTIME_ID, Dispatcher
+
+PREFERRED, UNCLEAN = 0, 1
+"""ElectLeadersRequest.ElectionType."""
+
+
+class Asking:
+    """The runtime's own questions.  Answers come as PeerResponses to RUNTIME_ID."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._waiting: dict[int, Callable[[Any], None]] = {}
+        self._next_id = 0
+        dispatcher.on_answer = self._on_answer
+
+    def ask(self, body: Any, on_answer: Callable[[Any], None]) -> None:
+        """Ask the controller; `on_answer(body)` is called between or within dispatches, once."""
+        self._next_id += 1
+        self._waiting[self._next_id] = on_answer
+        question = PeerRequest(RUNTIME_ID, self._next_id, body)
+        self._dispatcher.deliver(controller_id(self._dispatcher), question)
+
+    def _on_answer(self, answer: PeerResponse) -> None:
+        self._waiting.pop(answer.request_id)(answer.body)
+
+
+def elect_request(topic: str, partition: int, unclean: bool) -> Any:
+    """ElectLeaders for one partition."""
+    chosen = m.ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[partition])
+    kind = UNCLEAN if unclean else PREFERRED
+    return m.ElectLeadersRequest(election_type=kind, topic_partitions=[chosen], timeout_ms=10_000)

@@ -1,0 +1,212 @@
+"""The network verbs by sets of nodes: who is meant, whether it can be done, the deed, its undoing.
+
+Owns: Network, the words for nodes (`controller`, `rack a`, `client shop`), refusals.  Never: cuts
+or shapes a link itself (links.py), waits.
+Kafka: iptables and tc on the machines of brokers and clients; Jepsen's net and nemesis/partition.
+
+Nodes are ids or words, alone or in any collection: `1`, `[1, "controller"]`, `"rack a"`.  `clients`
+and `client NAME` mean the project's own and, on the live driver, clients from outside by their
+client.id, in which `*` and `?` stand for anything; `host ADDRESS` means those by where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from kcluster.config.files.problems import unknown
+from kcluster.contract import CONTROLLER_ID
+from kcluster.drivers.wires.virtual import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
+from kcluster.network.graph import graph_of
+from kcluster.network.shapes import DISTRIBUTIONS, Shape
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.links import Links
+from kcluster.operations.settled import Settled
+from kcluster.runtime.build import Plan
+from kcluster.runtime.dispatch import Dispatcher
+
+Nodes = int | str | Iterable[int | str]
+Undo = Callable[[], None]
+
+ANYBODY: Final = "*"
+"""The pattern of all clients from outside."""
+
+
+class Network:
+    """The network of one cluster.  All between two dispatches, in the driver's thread; each verb
+    returns what undoes it, and raises ClusterError, with the reason, for what cannot be done."""
+
+    def __init__(self, plan: Plan, dispatcher: Dispatcher, links: Links, settled: Settled) -> None:
+        self._plan = plan
+        self._dispatcher = dispatcher
+        self._links = links
+        self._settled = settled
+
+    # ------------------------------------------------------------------------------ verbs
+
+    def isolate(self, nodes: Nodes, others: Nodes | None = None, *, one_way: bool = False) -> Undo:
+        """Cut `nodes` off from `others`, by default from everybody else but clients from outside;
+        `one_way`: only what `nodes` send is lost."""
+        links = self._links.isolate(*self._ends(nodes, others), one_way=one_way)
+        return lambda: self._links.mend(links)
+
+    def bridge(self, left: Nodes, right: Nodes) -> Undo:
+        """Cut two sets off from each other; whoever is in neither reaches both, and joins them."""
+        first, second = self._ends(left, right)
+        if all(node in first or node in second for node in self.servers):
+            raise ClusterError("nobody is left to be the bridge; isolate is for that")
+        links = self._links.isolate(first, second)
+        return lambda: self._links.mend(links)
+
+    def slow_link(
+        self, nodes: Nodes, others: Nodes | None = None, *, latency_ms: float = 0,
+        jitter_ms: float = 0, distribution: str = "normal", one_way: bool = False,
+    ) -> Undo:  # fmt: skip
+        """Add latency, with jitter, to what passes between `nodes` and `others`.
+        `distribution`: constant, uniform, normal, or exponential, which has a long tail."""
+        if distribution not in DISTRIBUTIONS:
+            raise ClusterError(f"distribution: {unknown('one', distribution, DISTRIBUTIONS)}")
+        if min(latency_ms, jitter_ms) < 0:
+            raise ClusterError("latency and jitter are 0 or more")
+        shape = Shape(
+            round(latency_ms * 1000), round(jitter_ms * 1000),
+            distribution if jitter_ms else "constant",
+        )  # fmt: skip
+        return self._shape(nodes, others, shape, one_way)
+
+    def lose(
+        self, nodes: Nodes, others: Nodes | None = None, *, share: float, one_way: bool = False
+    ) -> Undo:
+        """Lose a share (0 to 1) of the messages between `nodes` and `others`.  TCP sends them
+        again, later and later; nothing is missing in the end, unless it takes 30 s."""
+        if not 0 <= share < 1:
+            raise ClusterError(f"share={share:g}: 0 or more, and less than 1; isolate is for that")
+        return self._shape(nodes, others, Shape(loss=share), one_way)
+
+    def limit_bandwidth(
+        self, nodes: Nodes, others: Nodes | None = None, *, bytes_per_s: int,
+        one_way: bool = False,
+    ) -> Undo:  # fmt: skip
+        """Let only so many bytes a second over each link between `nodes` and `others`, each way."""
+        if bytes_per_s < 1:
+            raise ClusterError(f"bytes_per_s={bytes_per_s}: at least 1; isolate is for less")
+        return self._shape(nodes, others, Shape(bytes_per_s=bytes_per_s), one_way)
+
+    def heal(self, nodes: Nodes | None = None, others: Nodes | None = None) -> None:
+        """Make links as they were built, whole and no slower: all, those of `nodes`, or those
+        between `nodes` and `others`."""
+        if nodes is None:
+            self._links.heal()
+            return
+        for node in self.find(nodes):
+            for other in (None,) if others is None else self.find(others):
+                self._links.heal(node, other)
+
+    def graph(self) -> Any:
+        """A networkx.DiGraph of the network as it is: nodes with `kind` (broker, controller,
+        client) and `rack`, and an edge for each way that is not cut."""
+        racks = {spec.id: spec.rack for spec in self._plan.topology.brokers if spec.rack}
+        kinds = dict.fromkeys(self._plan.addresses, "broker")
+        kinds[CONTROLLER_ID] = "controller"
+        return graph_of(self._dispatcher.fabric, kinds, racks)
+
+    def _shape(self, nodes: Nodes, others: Nodes | None, shape: Shape, one_way: bool) -> Undo:
+        layers = self._links.shape(*self._ends(nodes, others), shape, one_way=one_way)
+        return lambda: self._links.reshape(layers)
+
+    # ---------------------------------------------------------------------- who is meant
+
+    @property
+    def servers(self) -> tuple[int, ...]:
+        """Brokers, and the controller."""
+        return (*self._plan.addresses, self._settled.controller_id)
+
+    @property
+    def clients(self) -> tuple[int, ...]:
+        """The project's own, and whoever may come from outside."""
+        return (*self._own.keys(), *self._outside(ANYBODY))
+
+    @property
+    def everybody(self) -> tuple[int, ...]:
+        """Brokers, the controller, the project's own clients; others only where they are named."""
+        return (*self.servers, *self._own)
+
+    def find(self, nodes: Nodes) -> tuple[int, ...]:
+        """The ids of all that are meant, each once, in the order of naming."""
+        named = (nodes,) if isinstance(nodes, int | str) else tuple(nodes)
+        found = tuple(dict.fromkeys(node for word in named for node in self._find(word)))
+        if not found:
+            raise ClusterError(f"{nodes}: nobody is meant by this")
+        return found
+
+    def client(self, name: str) -> tuple[int, ...]:
+        """Clients by name, client.id or a pattern of these."""
+        own = tuple(node for node, known in self._own.items() if fnmatchcase(known, name))
+        if own and "*" not in name:
+            return own
+        found = (*own, *self._outside(name))
+        if not found:
+            raise ClusterError(f"client {name}: {unknown('client', name, self._own.values())}")
+        return found
+
+    def _find(self, word: int | str) -> tuple[int, ...]:
+        if isinstance(word, int):
+            return (self._node(word),)
+        kind, _, name = word.strip().partition(" ")
+        match kind:
+            case "controller":
+                return (self._settled.controller_id,)
+            case "brokers":
+                return tuple(self._plan.addresses)
+            case "clients":
+                return self.clients
+            case "client" if name:
+                return self.client(name)
+            case "host" if name:
+                outside = self._outside(name, by_host=True)
+                if not outside:
+                    raise ClusterError(f"{word}: in virtual time clients are nowhere")
+                return outside
+            case "rack" if name:
+                return self._rack(name)
+        raise ClusterError(
+            f"{word!r} is nobody: say a broker's id, controller, brokers, rack NAME, clients,"
+            " client NAME or host ADDRESS"
+        )
+
+    def _rack(self, rack: str) -> tuple[int, ...]:
+        racks = {spec.id: spec.rack for spec in self._plan.topology.brokers if spec.rack}
+        named = sorted(set(racks.values())) or ["none"]
+        if rack not in racks.values():
+            raise ClusterError(f"rack {rack}: {unknown('rack', rack, named)}")
+        return tuple(broker for broker in self._plan.addresses if racks.get(broker) == rack)
+
+    def _node(self, node: int) -> int:
+        if node not in self.servers and node not in self._dispatcher.fabric.clients:
+            there = ", ".join(map(str, self._plan.addresses))
+            text = f"there is no broker {node}; the brokers are {there}"
+            raise ClusterError(text if node < FIRST_CLIENT_ID else f"there is no client {node}")
+        return node
+
+    @property
+    def _own(self) -> dict[int, str]:
+        clients = self._dispatcher.fabric.clients
+        return {node: name for node, name in clients.items() if node < FIRST_OUTSIDE_ID}
+
+    def _outside(self, pattern: str, by_host: bool = False) -> tuple[int, ...]:
+        return self._dispatcher.outlet.outside_clients(pattern, by_host)
+
+    def _ends(self, nodes: Nodes, others: Nodes | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The two sets."""
+        first = self.find(nodes)
+        if others is None:
+            second = tuple(node for node in self.everybody if node not in first)
+        else:
+            second = self.find(others)
+        both = [node for node in first if node in second]
+        if both:
+            raise ClusterError(f"{self._links.names(both)} cannot be on both sides")
+        if not second:
+            raise ClusterError("there is nobody else")
+        return first, second

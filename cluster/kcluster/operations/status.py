@@ -1,0 +1,151 @@
+"""What a cluster looks like from outside, as values: brokers, partitions, notes.
+
+Owns: the types that `Cluster.status()` and `Cluster.events()` give, and how they are filled.
+Never: changes anything.
+Kafka: kafka-topics --describe, kafka-metadata-quorum; a view that no broker has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from kcluster.contract import Note, NoteId
+from kcluster.metadata.image import MetadataImage, PartitionRegistration
+from kcluster.network.graph import parts_of
+from kcluster.partition.disk import Disk
+from kcluster.runtime.build import Plan
+from kcluster.runtime.dispatch import Dispatcher
+
+
+class BrokerStatus(Struct, frozen=True):
+    """One broker.  `state`: up, paused or down: its process; `fenced`: what the controller thinks
+    of it; `kafka_version`: the release as which it serves clients."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    state: str
+    fenced: bool
+    kafka_version: str
+
+
+class PartitionStatus(Struct, frozen=True):
+    """One partition.  `leader` None: offline.  `high_watermark`, `log_end_offset`: the leader's,
+    None without one; `lag`: records behind the leader's log end, by follower."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    high_watermark: int | None
+    log_end_offset: int | None
+    lag: dict[int, int]
+
+
+class ClusterStatus(Struct, frozen=True):
+    """Everything at one moment.  `sides`: groups of nodes that reach each other, one if whole."""
+
+    cluster_id: str
+    at_ms: int
+    controller_id: int
+    metadata_offset: int
+    brokers: list[BrokerStatus]
+    partitions: list[PartitionStatus]
+    cuts: tuple[tuple[int, int], ...]
+    sides: list[tuple[int, ...]]
+
+
+class NoteEntry(Struct, frozen=True):
+    """A note in the order of its coming: `sequence` counts from 1; `note` is the contract's."""
+
+    sequence: int
+    note: Note
+
+    @property
+    def note_id(self) -> NoteId:
+        return self.note.note_id
+
+    @property
+    def kind(self) -> str:
+        return self.note.kind
+
+    @property
+    def text(self) -> str:
+        return self.note.text
+
+
+def cluster_status(plan: Plan, dispatcher: Dispatcher) -> ClusterStatus:
+    """The cluster as it is between two dispatches."""
+    image = controller_image(dispatcher)
+    brokers = []
+    for spec in sorted(plan.topology.brokers, key=lambda spec: spec.id):
+        host, port = plan.addresses[spec.id]
+        registration = image.brokers.get(spec.id)
+        brokers.append(
+            BrokerStatus(
+                spec.id, host, port, spec.rack, str(dispatcher.processes[spec.id].state),
+                registration is None or registration.fenced, plan.releases[spec.id].name,
+            )
+        )  # fmt: skip
+    partitions = [
+        partition_status(name, registration, plan.disks, dispatcher)
+        for name in sorted(image.topics)
+        for registration in image.topics[name].partitions
+    ]
+    return ClusterStatus(
+        plan.cluster_id, dispatcher.now_ms, controller_id(dispatcher), image.offset, brokers,
+        partitions, dispatcher.fabric.cuts, parts_of(dispatcher.fabric),
+    )  # fmt: skip
+
+
+def partition_status(
+    topic: str,
+    registration: PartitionRegistration,
+    disks: Mapping[int, Disk],
+    dispatcher: Dispatcher,
+) -> PartitionStatus:
+    """One partition; offsets are those of the disks, the high watermark that of the leader."""
+    key = (registration.topic_id, registration.partition)
+    leader = registration.leader if registration.leader >= 0 else None
+    end_offset = high_watermark = None
+    lag: dict[int, int] = {}
+    if leader is not None and key in disks[leader].logs:
+        end_offset = disks[leader].logs[key].log_end_offset
+        high_watermark = _high_watermark(dispatcher.processes[leader].node, topic, registration)
+        for replica in registration.replicas:
+            if replica != leader:
+                log = disks[replica].logs.get(key)
+                lag[replica] = max(0, end_offset - (0 if log is None else log.log_end_offset))
+    return PartitionStatus(
+        topic, registration.partition, leader, registration.leader_epoch, registration.replicas,
+        registration.isr, registration.elr, high_watermark, end_offset, lag,
+    )  # fmt: skip
+
+
+def controller_id(dispatcher: Dispatcher) -> int:
+    """The node that is not a broker."""
+    return next(iter(dispatcher.processes))
+
+
+def controller_image(dispatcher: Dispatcher) -> MetadataImage:
+    """The newest metadata there is; while no controller is active, as the last one left it."""
+    process = dispatcher.processes[controller_id(dispatcher)]
+    node: Any = process.node or process.last_node
+    image: MetadataImage = node.image
+    return image
+
+
+def _high_watermark(broker: Any, topic: str, registration: PartitionRegistration) -> int | None:
+    """None while the broker is down, or has not yet heard that it leads."""
+    if broker is None:
+        return None
+    replica = broker.leader_replica(topic, registration.partition)
+    watermark: int | None = getattr(replica, "high_watermark", None)
+    return watermark

@@ -1,0 +1,244 @@
+"""What may be done to a cluster, in either driver: checks, then the deed, without waiting.
+
+Owns: which of these is allowed when, and the words for a refusal.  Never: waits for what follows
+(`Cluster` and `VirtualDriver` do).  Kafka: kill, iptables, kafka-leader-election.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+from kcluster.config.files.problems import unknown
+from kcluster.config.topology.broker_checks import unknown_version
+from kcluster.config.topology.model import BrokerSpec
+from kcluster.contract import MoveLeader
+from kcluster.faults.rules import Rule, RuleBook, RuleError
+from kcluster.metadata.image import PartitionRegistration
+from kcluster.operations.admin import Admin, OnEnd
+from kcluster.operations.asking import Asking, elect_request
+from kcluster.operations.errors import ClusterError as ClusterError
+from kcluster.operations.links import Links
+from kcluster.operations.node_sets import Network
+from kcluster.operations.settled import Settled
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.releases import Release, find_release
+from kcluster.runtime.build import Plan, add_broker
+from kcluster.runtime.dispatch import Dispatcher
+from kcluster.runtime.gate import Gate, RuleStatus
+from kcluster.runtime.process import DeathKind, ProcessState
+from kcluster.trace import kinds
+
+SHUT_DOWN_LIMIT_S: Final = 30.0
+"""A controlled shutdown that takes longer becomes a kill."""
+
+
+class Verbs:
+    """Deeds on one cluster; all between two dispatches, in the driver's thread."""
+
+    def __init__(self, plan: Plan, dispatcher: Dispatcher) -> None:
+        self.settled = Settled(dispatcher)
+        self.links = Links(dispatcher)
+        self.network = Network(plan, dispatcher, self.links, self.settled)
+        self._plan = plan
+        self._dispatcher = dispatcher
+        self._asking = Asking(dispatcher)
+        self.admin = Admin(self._asking)
+
+    # ------------------------------------------------------------------------ processes
+
+    def kill(self, broker_id: int, how: DeathKind) -> None:
+        """End a process, or ask it to end (`clean`).  The controller's id is allowed here and
+        below: when it is started again, another voter is active, with the same metadata log."""
+        self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
+        if how is DeathKind.CLEAN and broker_id != self.settled.controller_id:
+            self._dispatcher.shut_down(broker_id, int(SHUT_DOWN_LIMIT_S * 1e6))
+        else:
+            self._dispatcher.take_down(broker_id, how)
+
+    def start(self, broker_id: int, kafka_version: str | None = None) -> None:
+        """Start a process that is down; as another release from now on, if one is named."""
+        self._process(broker_id, ProcessState.DOWN)
+        disk = self._plan.disks.get(broker_id)
+        if disk is not None and disk.is_full:
+            raise ClusterError(f"broker {broker_id} cannot start: its disk is full")
+        if kafka_version is not None:
+            self._plan.releases[broker_id] = release(kafka_version)
+        self._dispatcher.start(broker_id)
+
+    def readdress(self, broker_id: int) -> None:
+        """Let a broker that is down come back on another port; clients learn it by metadata."""
+        self._process(broker_id, ProcessState.DOWN)
+        host, _ = self._plan.addresses[self.broker(broker_id)]
+        port = self._dispatcher.outlet.new_port(broker_id)
+        self._plan.addresses[broker_id] = (host, port)
+        self._dispatcher.note(
+            kinds.BROKER_READDRESSED, f"broker {broker_id}", f"will listen on {host}:{port}",
+            broker=broker_id, host=host, port=port,
+        )  # fmt: skip
+
+    def add_broker(self, broker_id: int, rack: str | None = None) -> None:
+        """Let a new broker, with an empty disk, join the running cluster."""
+        if broker_id in self._dispatcher.processes:
+            raise ClusterError(f"there is, or was, a broker {broker_id} already")
+        port = self._dispatcher.outlet.new_port(broker_id)
+        process = add_broker(self._plan, BrokerSpec(broker_id, rack=rack), port)
+        self._dispatcher.processes[broker_id] = process
+        self._dispatcher.start(broker_id)
+
+    def remove_broker(self, broker_id: int, on_end: OnEnd) -> None:
+        """Unregister a broker that is down; it never comes back.  Its replicas stay assigned to it,
+        as in Kafka: reassign them first."""
+        self._process(broker_id, ProcessState.DOWN)
+        self._dispatcher.processes[self.broker(broker_id)].is_removed = True
+        del self._plan.addresses[broker_id]
+        self.admin.unregister(broker_id, on_end)
+
+    def fill_disk(self, broker_id: int) -> None:
+        """A broker's only log directory is full: the broker halts, and cannot start until there is
+        room again.  Kafka: LogDirFailureChannel, "all log dirs have failed"."""
+        self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
+        self._plan.disks[self.broker(broker_id)].is_full = True
+        self._dispatcher.note(
+            kinds.DISK_FULL, f"broker {broker_id}",
+            "no space left on its only log directory: the broker halts", broker=broker_id,
+        )  # fmt: skip
+        self._dispatcher.take_down(broker_id, DeathKind.KILL)
+
+    def free_disk(self, broker_id: int) -> None:
+        """There is room on a broker's disk again; it may be started."""
+        self._plan.disks[self.broker(broker_id)].is_full = False
+
+    def pause(self, broker_id: int) -> None:
+        """Let a process stand still."""
+        self._process(broker_id, ProcessState.UP)
+        self._dispatcher.pause(broker_id)
+
+    def resume(self, broker_id: int) -> None:
+        """Let a paused process run on."""
+        self._process(broker_id, ProcessState.PAUSED)
+        self._dispatcher.resume(broker_id)
+
+    # ---------------------------------------------------------------------------- leaders
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The broker that leads a partition."""
+        leader = self.partition(topic, partition).leader
+        if leader < 0:
+            raise ClusterError(f"{topic}-{partition} has no leader")
+        return leader
+
+    def move(self, topic: str, partition: int, to: int) -> None:
+        """Ask the controller to make `to` the leader."""
+        self.broker(to)
+        isr = self.partition(topic, partition).isr
+        if to not in isr:
+            members = ", ".join(map(str, isr)) or "empty"
+            raise ClusterError(f"broker {to} is not in the ISR of {topic}-{partition} ({members})")
+        self._dispatcher.deliver(self.settled.controller_id, MoveLeader(topic, partition, to))
+
+    def elect(
+        self, topic: str, partition: int, unclean: bool, on_answer: Callable[[Any], None]
+    ) -> None:
+        """Ask the controller for an election; `on_answer(ElectLeadersResponse)`."""
+        self.partition(topic, partition)
+        self._asking.ask(elect_request(topic, partition, unclean), on_answer)
+
+    def check_elected(self, topic: str, partition: int, answer: Any) -> None:
+        """Raise what an ElectLeadersResponse complains of."""
+        results = [
+            result
+            for chosen in answer.replica_election_results
+            for result in chosen.partition_result
+        ]
+        code = results[0].error_code if results else answer.error_code
+        if code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
+            error = next(known for known in ErrorCode if known == code)
+            text = (results[0].error_message if results else None) or error.text
+            raise ClusterError(f"{topic}-{partition}: {error.name}: {text}")
+
+    # ------------------------------------------------------------------------------ rules
+
+    def add_rule(self, rule: Rule) -> str:
+        """Put a rule of protocol faults in force; returns its name."""
+        for broker_id in rule.brokers:
+            self.broker(broker_id)
+        gate = self._dispatcher.gate
+        if gate is None:
+            seed = self._plan.seed
+            gate = Gate(self._dispatcher, RuleBook(lambda name: Random(f"{seed}/rule {name}")))
+        try:
+            name = gate.add(rule)
+        except RuleError as error:
+            raise ClusterError(str(error)) from None
+        self._dispatcher.gate = gate
+        return name
+
+    def remove_rule(self, name: str) -> None:
+        """End a rule: what it holds goes on, connections that it silenced are closed."""
+        gate = self._dispatcher.gate
+        if gate is None or name not in gate.book.entries:
+            names = () if gate is None else gate.book.entries
+            raise ClusterError(f"rule {name}: {unknown('rule', name, names)}")
+        gate.remove(name)
+        if gate.is_idle:
+            self._dispatcher.gate = None
+
+    def clear_rules(self) -> None:
+        """End all rules."""
+        for found in self.rules():
+            self.remove_rule(found.name)
+
+    def rules(self) -> tuple[RuleStatus, ...]:
+        """The rules in force and how often each applied, in their order."""
+        gate = self._dispatcher.gate
+        return () if gate is None else gate.status()
+
+    # ---------------------------------------------------------------------------- names
+
+    def broker(self, broker_id: int) -> int:
+        """The id, if there is such a broker."""
+        if broker_id not in self._plan.addresses:
+            there = ", ".join(map(str, self._plan.addresses))
+            raise ClusterError(f"there is no broker {broker_id}; the brokers are {there}")
+        return broker_id
+
+    def node(self, node_id: int) -> int:
+        """The id, if there is such a broker or it is the controller's."""
+        return node_id if node_id == self.settled.controller_id else self.broker(node_id)
+
+    def partition(self, topic: str, partition: int) -> PartitionRegistration:
+        """A partition as the controller knows it."""
+        image = self.settled.image
+        if topic not in image.topics:
+            there = ", ".join(sorted(image.topics)) or "none"
+            raise ClusterError(f"there is no topic {topic!r}; the topics are: {there}")
+        registration = image.partition(topic, partition)
+        if registration is None:
+            count = len(image.topics[topic].partitions)
+            raise ClusterError(f"there is no partition {partition} of {topic}, which has {count}")
+        return registration
+
+    def _process(self, node_id: int, *allowed: ProcessState) -> None:
+        state = self._dispatcher.processes[self.node(node_id)].state
+        if state not in allowed:
+            name = (
+                "the controller" if node_id == self.settled.controller_id else f"broker {node_id}"
+            )
+            raise ClusterError(f"{name} is {state}")
+
+
+def release(kafka_version: str) -> Release:
+    """The release that a user named."""
+    found = find_release(kafka_version)
+    if found is None:
+        raise ClusterError(f"kafka_version={unknown_version(kafka_version)}")
+    return found
+
+
+def death_kind(how: str) -> DeathKind:
+    """The kind of death that a user named."""
+    if how not in tuple(DeathKind):
+        raise ClusterError(f"how={how!r}: it is one of {', '.join(DeathKind)}")
+    return DeathKind(how)

@@ -1,0 +1,1 @@
+"""One replica's log: segments, look-ups, validation, retention, compaction."""

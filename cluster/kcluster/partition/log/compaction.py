@@ -1,0 +1,196 @@
+"""Log compaction: of every key, only the newest record stays.
+
+Owns: what is cleaned and when, and the batches that are left.  Never: changes a batch (others share
+it; a new one takes its place), moves the log's start or end, or renumbers a record.
+Kafka: LogCleaner, LogCleanerManager.cleanableOffsets, MemoryRecords.filterTo; KIP-58, KIP-354,
+KIP-534 (delete horizon).
+
+The newest segment is never cleaned, nor what is not committed, nor what is younger than
+min.compaction.lag.ms.  A tombstone (null value) stays for delete.retention.ms after it was first
+seen here; the time is kept in its batch, in the base timestamp field.
+Not done: aborted transactions are cleaned as if they were committed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kcluster.config.kafka.definitions import TopicConfig
+from kcluster.partition.log.segment import Segment, segment_index
+from kcluster.protocol.records.batches import DELETE_HORIZON_BIT, Batch, parse_batches
+from kcluster.protocol.records.records import Record, build_batch, read_records
+
+if TYPE_CHECKING:
+    from kcluster.partition.log.log import Log
+
+NO_LAG_LIMIT: Final = 2**63 - 1
+"""Default of max.compaction.lag.ms."""
+
+
+class _Pass(Struct):
+    """One cleaning of one log."""
+
+    newest: dict[bytes, int]
+    """Offset of the newest record of each key, in the part that is cleaned now."""
+    end_offset: int
+    last_offsets: dict[int, int]
+    """By producer id: last offset it wrote.  That batch stays, be it empty, for its sequence."""
+    now_ms: int
+    tombstone_ms: int
+
+
+def compact(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
+    """Clean the log if enough of it is dirty; return the number of records dropped."""
+    segments = log.segments
+    start = max(log.first_dirty_offset, log.log_start_offset)
+    end_index = _cleanable_end(log, start, now_ms, config, high_watermark)
+    if not end_index or segments[end_index].base_offset <= start:
+        return 0
+    end_offset = segments[end_index].base_offset
+    cleanable = segments[:end_index]
+    if not _worthwhile(cleanable, start, now_ms, config):
+        return 0
+    last_offsets = {}
+    if log.has_producers:
+        last_offsets = {
+            producer_id: state.batches[-1].last_offset
+            for producer_id, state in log.producers.states.items()
+            if state.batches
+        }
+    work = _Pass(
+        newest=_newest_offsets(cleanable, start),
+        end_offset=end_offset,
+        last_offsets=last_offsets,
+        now_ms=now_ms,
+        tombstone_ms=now_ms + config.delete_retention_ms,
+    )
+    before = _count(cleanable)
+    cleaned = [_clean(segment, work) for segment in cleanable]
+    merged = _merge(cleaned, config.max_segment_bytes)
+    log.replace_segments(end_index, merged)
+    log.first_dirty_offset = end_offset
+    return before - _count(merged)
+
+
+def _cleanable_end(
+    log: Log, first_dirty: int, now_ms: int, config: TopicConfig, high_watermark: int
+) -> int:
+    """Index of the first segment that must not be cleaned."""
+    segments = log.segments
+    stable = high_watermark
+    if log.has_producers:
+        unstable = log.producers.first_unstable_offset
+        stable = high_watermark if unstable is None else min(high_watermark, unstable)
+    lag_ms = config.min_compaction_lag_ms
+    for index in range(len(segments) - 1):
+        segment, next_base = segments[index], segments[index + 1].base_offset
+        if next_base > stable:
+            return index
+        if lag_ms > 0 and next_base > first_dirty and segment.largest_timestamp > now_ms - lag_ms:
+            return index
+    return max(0, len(segments) - 1)
+
+
+def _worthwhile(
+    cleanable: list[Segment], first_dirty: int, now_ms: int, config: TopicConfig
+) -> bool:
+    dirty_index = segment_index(cleanable, first_dirty)
+    dirty = cleanable[dirty_index:]
+    dirty_bytes = sum(segment.size_bytes for segment in dirty)
+    all_bytes = sum(segment.size_bytes for segment in cleanable)
+    if dirty_bytes and dirty_bytes >= all_bytes * config.min_cleanable_dirty_ratio:
+        return True
+    if config.max_compaction_lag_ms == NO_LAG_LIMIT:
+        return False
+    oldest = min(
+        (segment.batches[0].max_timestamp for segment in dirty if segment.batches), default=now_ms
+    )
+    return now_ms - oldest > config.max_compaction_lag_ms
+
+
+def _newest_offsets(segments: list[Segment], first_dirty: int) -> dict[bytes, int]:
+    newest: dict[bytes, int] = {}
+    for segment in segments:
+        for batch in segment.batches:
+            if batch.last_offset < first_dirty or batch.is_control:
+                continue
+            for record in read_records(batch):
+                if record.key is not None:
+                    newest[record.key] = record.offset
+    return newest
+
+
+def _clean(segment: Segment, work: _Pass) -> Segment:
+    batches = [left for batch in segment.batches if (left := _clean_batch(batch, work)) is not None]
+    cleaned = Segment(segment.base_offset, segment.created_ms)
+    cleaned.appended_ms = segment.appended_ms
+    cleaned.replace(batches)
+    return cleaned
+
+
+def _clean_batch(batch: Batch, work: _Pass) -> Batch | None:
+    """What is left of `batch`: itself, a smaller one, or None."""
+    if batch.is_control:
+        return batch
+    horizon_ms = batch.base_timestamp if batch.attributes & DELETE_HORIZON_BIT else None
+    tombstones_go = horizon_ms is not None and horizon_ms <= work.now_ms
+    opened = read_records(batch)
+    kept = [record for record in opened if _stays(record, work, tombstones_go)]
+    if not kept:
+        last_of_pass = batch.last_offset + 1 == work.end_offset
+        last_of_producer = (
+            batch.producer_id >= 0 and work.last_offsets.get(batch.producer_id) == batch.last_offset
+        )
+        if not (last_of_pass or last_of_producer):
+            return None
+    if horizon_ms is None and any(record.value is None for record in kept):
+        horizon_ms = work.tombstone_ms
+    elif len(kept) == len(opened):
+        return batch
+    return _rebuild(batch, kept, horizon_ms)
+
+
+def _stays(record: Record, work: _Pass, tombstones_go: bool) -> bool:
+    if record.key is None:
+        return False
+    if record.value is None and tombstones_go:
+        return False
+    return record.offset >= work.newest.get(record.key, -1)
+
+
+def _rebuild(batch: Batch, records: list[Record], horizon_ms: int | None) -> Batch:
+    rebuilt = build_batch(
+        records,
+        base_offset=batch.base_offset,
+        last_offset=batch.last_offset,
+        compression=batch.codec,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        transactional=batch.is_transactional,
+        leader_epoch=batch.leader_epoch,
+        timestamp_type=batch.timestamp_type,
+        delete_horizon_ms=horizon_ms,
+    )
+    return parse_batches(rebuilt)[0]
+
+
+def _merge(segments: list[Segment], segment_bytes: int) -> list[Segment]:
+    """Join neighbours as long as they fit into one segment; Kafka: groupSegmentsBySize."""
+    merged: list[Segment] = []
+    for segment in segments:
+        if merged and merged[-1].size_bytes + segment.size_bytes <= segment_bytes:
+            last = merged[-1]
+            last.batches += segment.batches
+            last.size_bytes += segment.size_bytes
+            last.max_timestamp = max(last.max_timestamp, segment.max_timestamp)
+            last.appended_ms = max(last.appended_ms, segment.appended_ms)
+        else:
+            merged.append(segment)
+    return merged
+
+
+def _count(segments: list[Segment]) -> int:
+    return sum(batch.record_count for segment in segments for batch in segment.batches)

@@ -1,0 +1,78 @@
+"""What is deleted from a log by age, by size, and below its start.
+
+Owns: which segments go.  Never: appends or reads.
+Kafka: UnifiedLog.deleteOldSegments; retention.ms, retention.bytes, cleanup.policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kcluster.config.kafka.definitions import TopicConfig
+from kcluster.partition.log.segment import Segment
+
+if TYPE_CHECKING:
+    from kcluster.partition.log.log import Log
+
+
+def expire(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
+    """Delete the segments whose time has come; return by how much the log start moved.
+
+    Whole segments only, oldest first, none with an offset at or above the high watermark.  A newest
+    segment that is due is rolled first, so that the log then is empty.
+    """
+    start = log.log_start_offset
+    _delete_leading(log, now_ms, high_watermark, _below_start(log))
+    if "delete" in config.cleanup_policy:
+        if 0 <= config.retention_bytes <= log.size_bytes:
+            _delete_leading(log, now_ms, high_watermark, _over_size(log, config.retention_bytes))
+        if config.retention_ms >= 0:
+            _delete_leading(log, now_ms, high_watermark, _over_age(now_ms, config.retention_ms))
+    return log.log_start_offset - start
+
+
+_Predicate = Callable[[Segment, int | None], bool]
+"""(segment, base offset of the next one or None) -> whether it is due."""
+
+
+def _below_start(log: Log) -> _Predicate:
+    start = log.log_start_offset
+    return lambda _, next_base: next_base is not None and next_base <= start
+
+
+def _over_size(log: Log, retention_bytes: int) -> _Predicate:
+    excess = log.size_bytes - retention_bytes
+
+    def due(segment: Segment, _: int | None) -> bool:
+        nonlocal excess
+        if excess < segment.size_bytes:
+            return False
+        excess -= segment.size_bytes
+        return True
+
+    return due
+
+
+def _over_age(now_ms: int, retention_ms: int) -> _Predicate:
+    return lambda segment, _: now_ms - segment.largest_timestamp > retention_ms
+
+
+def _delete_leading(log: Log, now_ms: int, high_watermark: int, due: _Predicate) -> None:
+    segments = log.segments
+    count = 0
+    while count < len(segments):
+        segment = segments[count]
+        is_last = count + 1 == len(segments)
+        next_base = None if is_last else segments[count + 1].base_offset
+        end_offset = log.log_end_offset if next_base is None else next_base
+        if high_watermark < end_offset or not due(segment, next_base):
+            break
+        if is_last and not segment.batches:
+            break
+        count += 1
+    if not count:
+        return
+    if count == len(segments):
+        log.roll(log.log_end_offset, now_ms)
+    log.drop_segments(count)

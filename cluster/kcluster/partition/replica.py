@@ -1,0 +1,394 @@
+"""One replica of one partition on one broker: its role, high watermark, followers and ISR.
+
+Owns: every transition of those: becoming leader or follower, a follower's progress, the high
+watermark, the ISR proposed and committed.  Never: stores records (log.py does), talks to anybody
+(the broker sends what `propose_*` return), decides who leads (the controller does).
+Kafka: kafka.cluster.Partition, Replica; KIP-101, KIP-497, KIP-841, KIP-903, KIP-966.
+
+    metadata says leader is me      -> lead(): epoch starts at the log end, followers unknown
+    metadata says somebody else is  -> follow(): pending ISR forgotten, waits given up
+    a follower fetches at offset x  -> record_fetch(): it has all before x; watermark may move
+    follower caught up              -> propose_expansion(): counts for the watermark at once
+    follower behind for too long    -> propose_shrink(): counts for the watermark until committed
+    controller agreed / refused     -> commit_isr() / drop_proposal()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kcluster.contract import NoteId
+from kcluster.metadata.image import BrokerRegistration, PartitionRegistration
+from kcluster.partition.followers import NEVER_MS, NO_ROLE, FollowerProgress, IsrProposal, Role
+from kcluster.partition.log.log import Appended
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.config.kafka.definitions import TopicConfig
+    from kcluster.partition.log.log import Log
+    from kcluster.protocol.records.records import Batch
+
+NO_ERROR: Final = ErrorCode.NONE
+
+
+class Replica:
+    """See the module's head.  `log_end_offset` and friends live in `log`."""
+
+    __slots__ = (
+        "acks_waiting", "asked_end_offset", "asked_in_epoch", "broker_id", "brokers", "cause",
+        "config", "fetches_waiting", "followers", "high_watermark", "is_leader", "isr", "key",
+        "lag_time_max_ms", "last_fetches", "leader_epoch", "leader_epoch_start_offset", "log",
+        "min_isr", "partition", "proposal", "registration", "role", "sessions", "topic",
+        "topic_id",
+    )  # fmt: skip
+
+    def __init__(
+        self, topic: str, registration: PartitionRegistration, broker_id: int, log: Log,
+        config: TopicConfig, brokers: Mapping[int, BrokerRegistration],
+        last_fetches: dict[int, int], lag_time_max_ms: int,
+    ) -> None:  # fmt: skip
+        self.topic = topic
+        self.topic_id = registration.topic_id
+        self.partition = registration.partition
+        self.key = (registration.topic_id, registration.partition)
+        self.broker_id = broker_id
+        self.log = log
+        self.brokers = brokers
+        self.last_fetches = last_fetches
+        self.lag_time_max_ms = lag_time_max_ms
+        self.config = config
+        self.registration = registration
+        self.leader_epoch = registration.leader_epoch
+        self.isr = registration.isr
+        self.role = NO_ROLE
+        self.is_leader = False
+        self.high_watermark = max(
+            log.log_start_offset, min(log.high_watermark_checkpoint, log.log_end_offset)
+        )
+        self.leader_epoch_start_offset = 0
+        self.followers: dict[int, FollowerProgress] = {}
+        self.proposal: IsrProposal | None = None
+        self.cause: NoteId | None = None
+        """The note of the controller's decision that made the role what it is."""
+        self.min_isr = 1
+        self.configure(config)
+        # Who waits for this replica to move; the broker fills and wakes them.
+        self.acks_waiting: list[Any] = []
+        self.fetches_waiting: dict[Any, None] = {}
+        self.sessions: dict[Any, Any] = {}
+        # With which epoch and log end the leader was asked last; the broker's fetcher writes it.
+        self.asked_in_epoch = -1
+        self.asked_end_offset = -1
+
+    def __repr__(self) -> str:
+        log = self.log
+        return (
+            f"<{self.topic}-{self.partition} on {self.broker_id}: {self.role.value} "
+            f"epoch={self.leader_epoch} log=[{log.log_start_offset}, {log.log_end_offset}) "
+            f"hw={self.high_watermark} isr={self.registration.isr}>"
+        )
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        proposal = self.proposal
+        return self.isr if proposal is None else proposal.maximal_isr
+
+    def configure(self, config: TopicConfig) -> None:
+        """Take a changed topic config; effective at once."""
+        self.config = config
+        # Kafka caps it: an RF 1 topic with min.insync.replicas=2 still takes acks=all.
+        self.min_isr = min(config.min_insync_replicas, len(self.registration.replicas))
+
+    # ------------------------------------------------------------------------------- role
+
+    def lead(self, registration: PartitionRegistration, now_ms: int) -> bool:
+        """Become, or go on as, the leader of `registration`.  True if a new epoch begins.
+
+        Kafka: Partition.makeLeader.  The epoch starts at the log end: what is there now was
+        written under older epochs, and is what followers must agree with first.
+        """
+        new_epoch = not self.is_leader or registration.leader_epoch > self.leader_epoch
+        self._take(registration)
+        self.role = Role.LEADER
+        self.is_leader = True
+        if not new_epoch:
+            self._keep_followers(now_ms)
+            # Who has left the ISR (fenced by the controller) holds the watermark no longer.
+            self.advance_high_watermark(now_ms)
+            return False
+        log = self.log
+        self.leader_epoch_start_offset = log.log_end_offset
+        log.epochs.assign(registration.leader_epoch, log.log_end_offset)
+        # Also where it led before: others may have since, whom its followers agreed with.
+        self.followers = {}
+        self._keep_followers(now_ms)
+        self.advance_high_watermark(now_ms)
+        return True
+
+    def follow(self, registration: PartitionRegistration) -> bool:
+        """Become, or go on as, a follower.  True if the leader or its epoch changed.
+
+        Kafka: Partition.makeFollower.
+        """
+        changed = (
+            self.role is not Role.FOLLOWER
+            or registration.leader_epoch != self.leader_epoch
+            or registration.leader != self.registration.leader
+        )
+        self._take(registration)
+        self.role = Role.FOLLOWER
+        self.is_leader = False
+        self.followers = {}
+        return changed
+
+    def _take(self, registration: PartitionRegistration) -> None:
+        if registration.partition_epoch > self.registration.partition_epoch:
+            self.proposal = None
+        self.registration = registration
+        self.leader_epoch = registration.leader_epoch
+        self.isr = registration.isr
+        self.min_isr = min(self.config.min_insync_replicas, len(registration.replicas))
+
+    def _keep_followers(self, now_ms: int) -> None:
+        """One FollowerProgress per other replica; those of the ISR start as caught up now."""
+        known, isr = self.followers, self.registration.isr
+        self.followers = {
+            broker_id: known.get(broker_id)
+            or FollowerProgress(broker_id, now_ms if broker_id in isr else NEVER_MS)
+            for broker_id in self.registration.replicas
+            if broker_id != self.broker_id
+        }
+
+    # -------------------------------------------------------------------- followers' progress
+
+    def record_fetch(
+        self, follower_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int,
+        now_ms: int,
+    ) -> bool:  # fmt: skip
+        """A follower asks for `fetch_offset`: it has all before it.  True if the high or the low
+        watermark may have moved.
+
+        Kafka: Partition.updateFollowerFetchState.
+        """
+        follower = self.followers[follower_id]
+        log_end_offset = self.log.log_end_offset
+        if fetch_offset >= log_end_offset:
+            follower.last_caught_up_ms = max(follower.last_caught_up_ms, now_ms)
+        elif fetch_offset >= follower.leader_end_at_last_fetch:
+            # It reached what the leader had a fetch ago: caught up as of that fetch.
+            follower.last_caught_up_ms = max(follower.last_caught_up_ms, follower.last_fetch_ms)
+        start_moved = follower.log_start_offset != log_start_offset
+        end_moved = follower.log_end_offset != fetch_offset
+        follower.log_end_offset = fetch_offset
+        follower.log_start_offset = log_start_offset
+        follower.last_fetch_ms = now_ms
+        follower.leader_end_at_last_fetch = log_end_offset
+        follower.broker_epoch = broker_epoch
+        return (end_moved and self.advance_high_watermark(now_ms)) or start_moved
+
+    def advance_high_watermark(self, now_ms: int) -> bool:
+        """Move the watermark to the least log end of those that must have it.  True if moved.
+
+        Kafka: Partition.maybeIncrementLeaderHW.  Held back while the ISR is below
+        min.insync.replicas (KIP-966), and by a follower that is caught up and about to join.
+        """
+        if len(self.isr) < self.min_isr:
+            return False
+        maximal_isr = self.maximal_isr
+        new = end = self.log.log_end_offset
+        for follower in self.followers.values():
+            if follower.log_end_offset < new and (
+                follower.broker_id in maximal_isr or self._about_to_join(follower, end, now_ms)
+            ):
+                new = follower.log_end_offset
+        if new <= self.high_watermark:
+            return False
+        self.high_watermark = new
+        return True
+
+    def _about_to_join(self, follower: FollowerProgress, end: int, now_ms: int) -> bool:
+        return self._is_eligible(follower) and not self._is_lagging(follower, end, now_ms)
+
+    def _is_eligible(self, follower: FollowerProgress) -> bool:
+        """Neither fenced nor going down (KIP-841), nor of an earlier life (KIP-903)."""
+        broker = self.brokers.get(follower.broker_id)
+        return (
+            broker is not None and broker.is_active and follower.broker_epoch in (-1, broker.epoch)
+        )
+
+    def _is_lagging(self, follower: FollowerProgress, end: int, now_ms: int) -> bool:
+        return (
+            follower.log_end_offset != end
+            and now_ms - follower.last_caught_up_ms > self.lag_time_max_ms
+        )
+
+    def follow_high_watermark(self, leader_high_watermark: int) -> bool:
+        """Take over the leader's watermark as far as this log reaches.  True if it moved."""
+        new = min(leader_high_watermark, self.log.log_end_offset)
+        if new <= self.high_watermark:
+            return False
+        self.high_watermark = new
+        return True
+
+    def low_watermark(self) -> int:
+        """The least log start of the live replicas: DeleteRecords is done when all have moved."""
+        low = self.log.log_start_offset
+        for follower in self.followers.values():
+            broker = self.brokers.get(follower.broker_id)
+            if broker is not None and not broker.fenced:
+                low = min(low, follower.log_start_offset)
+        return low
+
+    # -------------------------------------------------------------------------------- the ISR
+
+    def propose_expansion(self, follower_id: int) -> IsrProposal | None:
+        """The ISR with `follower_id` added, if it has earned it; it holds the watermark at once.
+
+        Kafka: Partition.maybeExpandIsr: it has all that is committed and all of before this epoch.
+        """
+        isr = self.registration.isr
+        if self.proposal is not None or follower_id in isr:
+            return None
+        follower = self.followers[follower_id]
+        if follower.log_end_offset < max(self.high_watermark, self.leader_epoch_start_offset):
+            return None
+        if not self._is_eligible(follower):
+            return None
+        wanted = (*isr, follower_id)
+        return self._propose(wanted, wanted, f"broker {follower_id} has caught up")
+
+    def propose_shrink(self, now_ms: int) -> IsrProposal | None:
+        """The ISR without those that have been behind for replica.lag.time.max.ms.
+
+        Kafka: Partition.maybeShrinkIsr.
+        """
+        isr = self.registration.isr
+        if self.proposal is not None or not self.is_leader or len(isr) == 1:
+            return None
+        end = self.log.log_end_offset
+        lagging = [
+            follower
+            for follower in self.followers.values()
+            if follower.broker_id in isr and self._is_lagging(follower, end, now_ms)
+        ]
+        if not lagging:
+            return None
+        behind = {follower.broker_id for follower in lagging}
+        kept = tuple(broker_id for broker_id in isr if broker_id not in behind)
+        reason = "; ".join(
+            f"broker {f.broker_id} not caught up for {now_ms - f.last_caught_up_ms} ms"
+            f" (at offset {f.log_end_offset} of {end})"
+            for f in lagging
+        )
+        return self._propose(kept, isr, reason)
+
+    def _propose(
+        self, isr: tuple[int, ...], maximal_isr: tuple[int, ...], reason: str
+    ) -> IsrProposal:
+        registration = self.registration
+        self.proposal = IsrProposal(
+            isr, maximal_isr, registration.leader_epoch, registration.partition_epoch, reason
+        )
+        return self.proposal
+
+    def drop_proposal(self, proposal: IsrProposal) -> None:
+        """The controller refused: back to the committed ISR."""
+        if self.proposal is proposal:
+            self.proposal = None
+
+    def commit_isr(self, registration: PartitionRegistration, now_ms: int) -> bool:
+        """The controller agreed: `registration` is the partition as committed.  True if the
+        watermark moved."""
+        if registration.partition_epoch <= self.registration.partition_epoch:
+            return False
+        self._take(registration)
+        return self.advance_high_watermark(now_ms)
+
+    # ---------------------------------------------------------------------- records, both roles
+
+    def append_as_leader(self, records: Any, acks: int, now_ms: int) -> Appended:
+        """Append what a producer sent.  The watermark moves at once where nobody else must have
+        it.  Kafka: Partition.appendRecordsToLeader."""
+        if acks == -1 and len(self.isr) < self.min_isr:
+            return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
+        end = self.log.log_end_offset
+        appended = self.log.append_as_leader(records, self.leader_epoch, now_ms, self.config)
+        for follower in self.followers.values():
+            if follower.log_end_offset == end:
+                # It had all there was when it last fetched, also where an incremental fetch
+                # did not name this partition (KIP-227).
+                last_fetch_ms = self.last_fetches.get(follower.broker_id, NEVER_MS)
+                if last_fetch_ms > follower.last_caught_up_ms:
+                    follower.last_caught_up_ms = last_fetch_ms
+        if len(self.isr) == 1:
+            self.advance_high_watermark(now_ms)
+        return appended
+
+    def retire(self) -> None:
+        """This broker hosts the partition no longer: nobody may be served from it."""
+        self.role = NO_ROLE
+        self.is_leader = False
+        self.followers = {}
+        self.proposal = None
+
+    def check_leader(self, current_leader_epoch: int) -> ErrorCode:
+        """May this replica answer a client that believes in `current_leader_epoch` (-1: none)?
+
+        Kafka: Partition.checkCurrentLeaderEpoch, KIP-320.
+        """
+        error = self.check_epoch(current_leader_epoch)
+        if error or self.is_leader:
+            return error
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def check_epoch(self, current_leader_epoch: int) -> ErrorCode:
+        """Does the asker believe in the same leader epoch (-1: it does not say)?  KIP-320."""
+        if current_leader_epoch == self.leader_epoch or current_leader_epoch == -1:
+            return NO_ERROR
+        if current_leader_epoch < self.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def acks_reached(self, required_offset: int) -> ErrorCode | None:
+        """Is all before `required_offset` committed?  None: not yet.
+
+        Kafka: Partition.checkEnoughReplicasReachOffset.
+        """
+        if not self.is_leader:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.high_watermark < required_offset:
+            return None
+        if len(self.maximal_isr) < self.min_isr:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return NO_ERROR
+
+    def append_as_follower(self, batches: list[Batch], now_ms: int) -> None:
+        """Append what the leader sent, and take over the leader's epochs with it."""
+        self.log.append_as_follower(batches, self.leader_epoch, now_ms, self.config)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop all from `offset` on; the watermark cannot stay above the end.
+
+        Kafka: Partition.truncateTo, on the follower's way to agree with its leader.
+        """
+        self.log.truncate_to(offset)
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Begin anew at `offset`: the leader no longer has what comes before."""
+        self.log.truncate_fully_and_start_at(offset)
+        self.high_watermark = offset
+
+    def advance_log_start(self, offset: int) -> bool:
+        """Forget what is below `offset`: the leader has, or DeleteRecords.  True if it moved."""
+        log = self.log
+        if offset <= log.log_start_offset:
+            return False
+        log.advance_log_start_offset(offset)
+        self.high_watermark = max(self.high_watermark, offset)
+        return True

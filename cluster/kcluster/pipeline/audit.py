@@ -1,0 +1,350 @@
+"""The fate of every record of many runs: lost, duplicated, reordered, late, and why; set-based.
+
+Owns: what a run directory tells of each send, as DataFrames.  Never: reads verdict.json; collects
+anything but sums.
+Kafka: no counterpart; the words are Jepsen's.
+
+A run directory has the logs at the end (contents.jsonl, by the numbers of sends), so a record is
+lost if it was acked, or read, and the log does not hold it.  A table of what topics hold, such as
+an ingested one, is believed instead of the logs where it is given.
+
+One pass over sends and one over reads: all else is small, and sent to every core (places.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kcluster.checks.anomalies import NOT_IDEMPOTENT
+from kcluster.pipeline.causes import (
+    election_within,
+    elections_of,
+    loss_columns,
+    takers_of,
+    with_disks,
+)
+from kcluster.pipeline.places import (
+    KEYS,
+    PARTITION,
+    SMALL_ROWS,
+    bucket_of,
+    copies_of,
+    first_held,
+    first_of,
+    held_by_table,
+    with_rows,
+)
+from kcluster.pipeline.tables import IS_BAD, Tables
+from kcluster.runs.record import CUT, DELETED, HELD
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+LATE_MS: Final = 1_000
+"""An ack that takes longer is late."""
+FATES: Final = ("lost", "duplicated", "reordered", "late")
+ANOMALY_OF: Final = {
+    "lost": "lost-write",
+    "duplicated": "duplicate",
+    "reordered": "nonmonotonic-send",
+}
+"""A fate, and what the simulator's own verdict calls it."""
+_NO_ERROR: Final = "no error was told"
+_OUTCOMES: Final = ("acked", "failed", "unknown")
+
+
+class Shape(Struct):
+    """How many rows of contents.jsonl there are of each kind, how many of what is held have
+    overtaken others, notes of disks that lost something, records read where something was cut:
+    what there is none of is not joined."""
+
+    held: int = 0
+    more: int = 0
+    cut: int = 0
+    deleted: int = 0
+    overtaking: int = 0
+    takers: int = 0
+    reads: int = 0
+
+    @property
+    def is_small(self) -> bool:
+        """Whether each core can have all of them."""
+        return max(self.held, self.more, self.cut, self.deleted) <= SMALL_ROWS
+
+
+class Audit(Struct):
+    """`fates`: a row for each send, computed when it is asked for.  `summary`: a row for each run,
+    partition, epoch, producer, fate, cause and setting that allows it, with counts.  `totals`: one
+    for each run, topic and partition."""
+
+    fates: DataFrame
+    summary: DataFrame
+    totals: DataFrame
+    _kept: list[DataFrame]
+
+    def close(self) -> None:
+        """Forget what is kept of them."""
+        for table in self._kept:
+            table.unpersist()
+
+
+def audit(tables: Tables, late_ms: int = LATE_MS, contents: DataFrame | None = None) -> Audit:
+    """The fate of every record of these runs; reads the ledger once.  `late_ms`: what takes longer
+    until its ack is late; `contents`: what the topics hold, (run, topic, partition, offset, value),
+    where known.  Problems of the files are in `tables.problems` when it returns."""
+    from pyspark.sql import functions as F
+
+    tables.load("notes", "logs", "contents", "leaders")
+    shape = shape_of(tables["contents"], tables["notes"])
+    read = lost_reads(tables, shape).persist()
+    shape.reads = _report(tables, "reads", read)
+    fates = _fates(tables, shape, read, late_ms, contents)
+    counts = _counts(fates).persist()
+    _report(tables, "sends", counts)
+    known = counts.where(F.col("topic").isNotNull())
+    fates = fates.where(~F.col(IS_BAD)).drop(IS_BAD)
+    return Audit(fates, summary_of(known), totals_of(known), [counts, read])
+
+
+def _report(tables: Tables, field: str, found: DataFrame) -> int:
+    """Tell the bad lines of a table's runs, which are null there; the count of the other rows."""
+    from pyspark.sql import functions as F
+
+    is_bad = F.col("topic").isNull()
+    rows = found.groupBy(F.when(is_bad, F.col("run")).alias("run")).count().collect()
+    tables.report(field, (row["run"] for row in rows if row["run"] is not None))
+    return sum(row["count"] for row in rows if row["run"] is None)
+
+
+def shape_of(contents: DataFrame, notes: DataFrame) -> Shape:
+    """Counts of small tables."""
+    from pyspark.sql import functions as F
+
+    first = F.col("copy") == 0
+    held = F.when(first, "held").otherwise("more")
+    kind = F.when(F.col("state") == HELD, held).when(first, F.col("state"))
+    overtaking = first_held(contents).where(F.col("ahead.offset") > F.col("offset"))
+    each = (
+        contents.select(kind.alias("kind"))
+        .unionAll(overtaking.select(F.lit("overtaking")))
+        .unionAll(takers_of(notes).select(F.lit("takers")))
+    )
+    rows = each.where("kind is not null").groupBy("kind").count().collect()
+    return Shape(**{row["kind"]: row["count"] for row in rows})
+
+
+def lost_reads(tables: Tables, shape: Shape) -> DataFrame:
+    """(run, topic, partition, value, read_by) of what was read where something was cut off: who
+    was first; for a run whose reads have bad lines, one that is null but for `run`."""
+    from pyspark.sql import functions as F
+
+    cut = tables["contents"].where(F.col("state") == CUT)
+    begin, end = F.col("offset"), F.col("offset") + F.col("count") - 1
+    spans = cut.select(
+        *(F.col(name).alias(f"cut_{name}") for name in PARTITION),
+        begin.alias("cut_first"), end.alias("cut_last"),
+        F.explode(F.sequence(bucket_of(begin), bucket_of(end))).alias("cut_bucket"),
+    )  # fmt: skip
+    is_there = F.col("offset").between(F.col("cut_first"), F.col("cut_last"))
+    is_there = is_there & (bucket_of(F.col("offset")) == F.col("cut_bucket"))
+    for name in PARTITION:
+        is_there = is_there & (F.col(name) == F.col(f"cut_{name}"))
+    met = tables.whole("reads")
+    if shape.cut:
+        right = F.broadcast(spans) if shape.is_small else spans
+        met = met.join(right, is_there, "left")
+        logs = F.broadcast(_partitions(tables, with_elections=False))
+        met = met.join(logs, list(PARTITION), "left")
+        is_one = F.col("cut_first").isNotNull() & (F.col("offset") >= F.col("kept_from"))
+        met = met.where(F.col(IS_BAD) | is_one)
+    else:
+        met = met.where(IS_BAD)
+    return met.groupBy(*PARTITION, "value").agg(F.min_by("consumer", "at_ms").alias("read_by"))
+
+
+def _partitions(tables: Tables, with_elections: bool) -> DataFrame:
+    """(run, topic, partition, kept_from, elections): below `kept_from` records were deleted on
+    purpose."""
+    from pyspark.sql import functions as F
+
+    kept_from = F.greatest("start_offset", "clean_offset").alias("kept_from")
+    logs = tables["logs"].select(*PARTITION, kept_from)
+    if not with_elections:
+        return logs
+    return logs.join(F.broadcast(elections_of(tables["notes"])), list(PARTITION), "left")
+
+
+def _fates(
+    tables: Tables, shape: Shape, read: DataFrame, late_ms: int, table: DataFrame | None
+) -> DataFrame:
+    """A row for each send, and for each line that is none (`is_bad`)."""
+    from pyspark.sql import functions as F
+
+    contents = tables["contents"]
+    sends = tables.whole("sends")
+    held = first_held(contents)
+    if shape.overtaking:
+        held = _with_errors(held, tables.narrow("sends", *KEYS[1:], "number", "error"))
+    else:
+        held = held.withColumn("error", F.lit(""))
+    placed = with_rows(sends, held, "held", shape.is_small)
+    if table is None:
+        rows = copies_of(contents) if shape.more else None
+        placed = with_rows(placed, rows, "more", shape.is_small, "copies int")
+        shift = F.col("number") - F.col("held_number")
+        placed = placed.withColumns({
+            "at": F.col("held_offset") + shift,
+            "copies": F.coalesce("more_copies", F.lit(0)),
+            "ahead": F.struct("held_ahead.offset", F.col("held_error").alias("error")),
+        })  # fmt: skip
+    else:
+        placed = held_by_table(placed, table)
+    cut = None
+    if shape.cut:
+        cut = first_of(contents, CUT)
+        cut = with_disks(cut, tables) if shape.takers else cut.withColumn("disk", F.lit(None))
+    columns = "number bigint, epoch bigint, offset bigint, disk string"
+    placed = with_rows(placed, cut, "cut", shape.is_small, columns)
+    deleted = first_of(contents, DELETED) if shape.deleted else None
+    placed = with_rows(placed, deleted, "deleted", shape.is_small, "number bigint")
+    partitions = _partitions(tables, with_elections=True)
+    placed = placed.join(F.broadcast(partitions), list(PARTITION), "left")
+    if shape.reads:
+        known = read.where(F.col("topic").isNotNull())
+        known = F.broadcast(known) if shape.reads <= SMALL_ROWS else known
+        placed = placed.join(known, [*PARTITION, "value"], "left")
+    else:
+        placed = placed.withColumn("read_by", F.lit(None).cast("string"))
+    return _judged(placed, late_ms)
+
+
+def _with_errors(held: DataFrame, sends: DataFrame) -> DataFrame:
+    """Rows of what is held with `error`: what the record met that they have overtaken."""
+    from pyspark.sql import functions as F
+
+    overtaking = held.where(F.col("ahead.offset") > F.col("offset"))
+    wanted = overtaking.select(*KEYS, F.col("ahead.number").alias("number")).distinct()
+    errors = sends.join(F.broadcast(wanted), [*KEYS, "number"]).select(
+        *KEYS, F.col("number").alias("ahead_number"), "error"
+    )
+    named = held.withColumn("ahead_number", F.col("ahead.number"))
+    return named.join(F.broadcast(errors), [*KEYS, "ahead_number"], "left").drop("ahead_number")
+
+
+def _judged(placed: DataFrame, late_ms: int) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    is_acked = F.col("outcome") == "acked"
+    # Nobody is owed what went with its topic, or what was written to one that is no more.
+    is_owed = F.col("kept_from").isNotNull() & F.col("deleted_number").isNull()
+    was_deleted = is_acked & F.col("offset").between(0, F.col("kept_from") - 1)
+    is_gone = F.col("at").isNull() & (is_acked | F.col("read_by").isNotNull())
+    took_ms = F.when(F.col("ended_ms") >= 0, F.col("ended_ms") - F.col("sent_ms"))
+    is_here = F.col("at").isNotNull() & is_owed
+    is_behind = F.col("at") < F.col("ahead.offset")
+    judged = placed.select(
+        *KEYS, "number", "value", "acks", "outcome", "offset", "sent_ms", "ended_ms", "attempts",
+        "error", "at", F.coalesce("held_epoch", "cut_epoch").alias("epoch"),
+        took_ms.alias("took_ms"),
+        F.when(is_here, F.col("copies")).otherwise(0).alias("duplicated"),
+        F.coalesce(is_here & is_behind, F.lit(False)).alias("reordered"),
+        F.coalesce(is_acked & (took_ms > late_ms), F.lit(False)).alias("late"),
+        F.coalesce(is_gone & is_owed & ~was_deleted, F.lit(False)).alias("lost"),
+        F.when(~is_acked, F.col("read_by")).alias("read_by"),
+        "idempotent", "ahead", "elections", "cut_epoch", "cut_disk",
+        (F.col("cut_offset") + F.col("number") - F.col("cut_number")).alias("cut_at"),
+        F.col("held_epoch").isNotNull().alias("in_log"), IS_BAD,
+    )  # fmt: skip
+    columns = _causes()
+    spare = ("idempotent", "ahead", "elections", "cut_epoch", "cut_disk", "cut_at", "in_log")
+    return judged.withColumns(columns).drop(*spare)
+
+
+def _causes() -> dict[str, Column]:
+    """For each fate, `fate_by`: what led to it; lost_let: the setting that allows it; null for a
+    record that does not share it."""
+    from pyspark.sql import functions as F
+
+    by, let = loss_columns(F.col("cut_epoch"), F.col("cut_at"), F.col("cut_disk"))
+    missing = F.lit("the log holds it, the table does not")
+    acks = F.when(
+        (F.col("outcome") == "acked") & (F.col("acks") != -1),
+        F.concat(F.lit("acks="), F.col("acks").cast("string")),
+    )
+    error = F.when(F.col("error") != "", F.col("error"))
+    refused = F.when(F.col("ahead.error") != "", F.col("ahead.error"))
+    none = F.lit(_NO_ERROR)
+    retried = F.when(F.col("idempotent"), "").otherwise(NOT_IDEMPOTENT)
+    is_doubled = F.col("duplicated") > 0
+    return {
+        "lost_by": F.when(F.col("lost"), F.when(F.col("in_log"), missing).otherwise(by)),
+        "lost_let": F.when(
+            F.col("lost"), F.when(F.col("in_log"), "").otherwise(F.coalesce(acks, let))
+        ),
+        "duplicated_by": F.when(is_doubled, F.coalesce(error, none)),
+        "duplicated_let": F.when(is_doubled, retried),
+        "reordered_by": F.when(F.col("reordered"), F.coalesce(refused, error, none)),
+        "reordered_let": F.when(F.col("reordered"), retried),
+        "late_by": F.when(F.col("late"), F.coalesce(election_within(), error, none)),
+    }
+
+
+_GROUPS: Final = (
+    *PARTITION, "epoch", "producer", "outcome", "lost_by", "lost_let", "duplicated_by",
+    "duplicated_let", "reordered_by", "reordered_let", "late_by",
+)  # fmt: skip
+
+
+def _counts(fates: DataFrame) -> DataFrame:
+    """Sends that share everything, counted: the one pass over sends ends here, in a few rows."""
+    from pyspark.sql import functions as F
+
+    place = F.coalesce(F.when(F.col("offset") >= 0, F.col("offset")), F.col("at"))
+    return fates.groupBy(*_GROUPS).agg(
+        F.count("*").alias("sent"), F.sum("duplicated").alias("more"),
+        F.min(place).alias("first"), F.max(place).alias("last"),
+    )  # fmt: skip
+
+
+def summary_of(counts: DataFrame) -> DataFrame:
+    """(run, topic, partition, epoch, producer, fate, cause, allowed, records, first, last): `epoch`
+    of the append, null where there was none; `allowed`: the setting that lets it happen, as in the
+    verdict."""
+    from pyspark.sql import functions as F
+
+    def fate(name: str) -> Column:
+        records = F.col("more") if name == "duplicated" else F.col("sent")
+        let = F.lit("") if name == "late" else F.col(f"{name}_let")
+        return F.struct(
+            F.lit(name).alias("fate"), F.col(f"{name}_by").alias("cause"), let.alias("allowed"),
+            records.alias("records"),
+        )  # fmt: skip
+
+    each = F.explode(F.array(*map(fate, FATES))).alias("each")
+    return (
+        counts.select(*PARTITION, "epoch", "producer", "first", "last", each)
+        .where(F.col("each.cause").isNotNull())
+        .groupBy(*PARTITION, "epoch", "producer", "each.fate", "each.cause", "each.allowed")
+        .agg(F.sum("each.records").alias("records"), F.min("first").alias("first"),
+             F.max("last").alias("last"))
+        .orderBy(*PARTITION, "first", "fate")
+    )  # fmt: skip
+
+
+def totals_of(counts: DataFrame) -> DataFrame:
+    """(run, topic, partition, sent, acked, failed, unknown, lost, duplicated, reordered, late)."""
+    from pyspark.sql import functions as F
+
+    def where(condition: Column) -> Column:
+        return F.sum(F.when(condition, F.col("sent")).otherwise(0))
+
+    outcomes = [where(F.col("outcome") == name).alias(name) for name in _OUTCOMES]
+    flagged = [
+        where(F.col(f"{name}_by").isNotNull()).alias(name) for name in FATES if name != "duplicated"
+    ]
+    found = counts.groupBy(*PARTITION).agg(
+        F.sum("sent").alias("sent"), *outcomes, F.sum("more").alias("duplicated"), *flagged
+    )
+    return found.select(*PARTITION, "sent", *_OUTCOMES, *FATES).orderBy(*PARTITION)

@@ -1,0 +1,102 @@
+"""What an ingest is asked to do, and how it is told that it cannot.
+
+Owns: the options, their checks, the kinds of refusal.  Never: looks at a cluster or at files.
+Kafka: the connector's options maxOffsetsPerTrigger, startingOffsets, failOnDataLoss.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.config.files.problems import unknown
+from kcluster.pipeline.source.losses import Lost
+
+SOURCES: Final = ("kcluster", "kafka")
+FORMATS: Final = ("parquet", "delta", "iceberg")
+STARTING: Final = ("earliest", "latest")
+UNTIL: Final = ("stopped", "idle", "once")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_BROKER: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:,/\[\]]+):(\d{1,5})")
+
+
+class IngestError(Exception):
+    """An ingest cannot begin, or cannot go on; the text says why, in one line."""
+
+
+class BadInput(IngestError):
+    """It cannot begin: an option, a topic, a table, jars are not what they must be."""
+
+
+class DataLoss(IngestError):
+    """Offsets that were to be read are gone, and failOnDataLoss is on.  `lost`: all such ranges."""
+
+    def __init__(self, lost: tuple[Lost, ...]) -> None:
+        self.lost = lost
+        more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+        super().__init__(f"{lost[0]}{more}")
+
+
+class IngestOptions(Struct, frozen=True):
+    """From where, what, to where, until when.
+
+    `until`: "once" reads what is there as it begins (AvailableNow), "idle" goes on until nothing
+    came for `idle_ms`, "stopped" until `for_ms` are over (None: until somebody stops it).
+    `checkpoint`: a directory; "": within `out`.  `run`: column `run` of what it writes; each has
+    its own checkpoint.  `max_offsets`: so many in a batch, None for all there are.
+    """
+
+    bootstrap: str
+    topics: tuple[str, ...]
+    out: str
+    source: str = "kcluster"
+    format: str = "parquet"
+    checkpoint: str = ""
+    run: str = "ingest"
+    starting: str = "earliest"
+    max_offsets: int | None = None
+    fail_on_data_loss: bool = True
+    until: str = "stopped"
+    for_ms: int | None = None
+    idle_ms: int = 3_000
+    every_ms: int = 500
+    """From the beginning of one batch to that of the next, at least."""
+    kafka: dict[str, str] = {}
+    """More options of the source, such as kafka.isolation.level."""
+
+    def check(self) -> None:
+        """BadInput for the first value that cannot be."""
+        self._check_words()
+        if not self.topics:
+            raise BadInput("no topics")
+        for topic in self.topics:
+            if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+                raise BadInput(f"topic {topic!r}: a name has letters, digits, '.', '_', '-'")
+        if not _NAME.fullmatch(self.run):
+            raise BadInput(f"run {self.run!r}: a name has letters, digits, '.', '_', '-'")
+        for broker in self.bootstrap.split(","):
+            match = _BROKER.fullmatch(broker.strip())
+            if match is None or not 0 < int(match[1]) < 65_536:
+                raise BadInput(f"bootstrap {broker!r}: it is host:port, or several with commas")
+        if not self.out:
+            raise BadInput("no place to write to")
+        if self.max_offsets is not None and self.max_offsets < 1:
+            raise BadInput(f"max-offsets-per-trigger {self.max_offsets}: at least 1")
+
+    def _check_words(self) -> None:
+        for name, value, known in (
+            ("source", self.source, SOURCES),
+            ("format", self.format, FORMATS),
+            ("starting", self.starting, STARTING),
+            ("until", self.until, UNTIL),
+        ):
+            if value not in known:
+                raise BadInput(f"{name} {value!r}: {unknown(name, value, known)}")
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Topics, each once."""
+        return tuple(dict.fromkeys(self.topics))

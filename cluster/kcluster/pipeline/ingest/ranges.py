@@ -1,0 +1,222 @@
+"""Which offsets a batch spans, and which of them its source passed over: exact ranges, and why.
+
+Owns: the decision, from the batch's offsets, what was known of the log at the batch before, and
+what it was before and after this one was read.  Never: asks a broker (view.py), reads records.
+Kafka: what KafkaOffsetReader's reportDataLoss and KafkaDataConsumer's "Skip missing records" say in
+a log, without a range or with one; KIP-320 (epochs) and KIP-516 (ids) for what neither notices.
+
+Below a log's start nobody can look any more: where that moved while a batch was read, a gap that
+compaction or a transaction had left counts as lost too.  Else such gaps never count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.pipeline.source.losses import NO_EPOCH, NO_OFFSET, Lost
+
+Offsets = dict[str, dict[int, int]]
+"""topic -> partition -> the next offset to read."""
+Gaps = Callable[[str, int, int, int], list[tuple[int, int]]]
+"""(topic, partition, first, last) -> the ranges in it that were not read, both ends included."""
+_DELETED: Final = "it was deleted"
+_REMOVED: Final = "removed by retention or DeleteRecords"
+
+
+class PartitionNow(Struct, frozen=True):
+    """Log start, high watermark, the newest leader epoch; `epoch_end`: where the epoch ends that
+    was asked for, NO_OFFSET if none was."""
+
+    start: int
+    end: int
+    epoch: int = NO_EPOCH
+    epoch_end: int = NO_OFFSET
+
+
+class TopicNow(Struct, frozen=True):
+    """A topic as its cluster has it.  A partition may be missing while it has no leader."""
+
+    topic_id: str
+    partitions: dict[int, PartitionNow]
+
+
+View = dict[str, TopicNow]
+"""Topics by name; one that is not there is missing."""
+
+
+class KnownPartition(Struct):
+    """The newest leader epoch, and the greatest end of the log seen."""
+
+    epoch: int = NO_EPOCH
+    end: int = 0
+
+
+class KnownTopic(Struct):
+    """What was known of a topic.  `gone`: that it was deleted has been told."""
+
+    topic_id: str
+    partitions: dict[int, KnownPartition]
+    gone: bool = False
+
+
+Known = dict[str, KnownTopic]
+
+
+class Batch(Struct, frozen=True):
+    """Offsets `starts` up to before `ends`; the cluster before and after they were read."""
+
+    starts: Offsets
+    ends: Offsets
+    before: View
+    after: View
+
+
+def find_losses(batch: Batch, known: Known, gaps: Gaps) -> list[Lost]:
+    """What was not read of a batch, and never will be, in order of partitions."""
+    lost: list[Lost] = []
+    for topic in sorted({*batch.starts, *batch.ends}):
+        was, now = known.get(topic), batch.after.get(topic)
+        partitions = {*batch.starts.get(topic, {}), *batch.ends.get(topic, {})}
+        for partition in sorted(partitions):
+            start = batch.starts.get(topic, {}).get(partition, 0)
+            end = batch.ends.get(topic, {}).get(partition, start)
+            if now is None:
+                if was is None or not was.gone:
+                    lost += _deleted(topic, partition, start, end, was, gaps)
+                continue
+            lost += _of_partition(topic, partition, (start, end), was, now, batch, gaps)
+    return lost
+
+
+def losses_at_rest(positions: Offsets, known: Known, now: View) -> list[Lost]:
+    """What is lost although no batch will come that tells it: a topic is gone, or became another,
+    or was cut off, and ends just where the source stands.  `known` is told of these."""
+    lost: list[Lost] = []
+    for topic, partitions in sorted(positions.items()):
+        was, there = known.get(topic), now.get(topic)
+        if was is None:
+            continue
+        if there is None:
+            if not was.gone:
+                for partition, at in sorted(partitions.items()):
+                    lost += _deleted(topic, partition, at, at, was, lambda *_: [])
+            was.gone = True
+            continue
+        logs = there.partitions
+        still = {p: at for p, at in sorted(partitions.items()) if p in logs and logs[p].end == at}
+        if was.topic_id != there.topic_id and len(still) < len(partitions):
+            continue  # a batch will come, and tell it of all
+        for partition, at in still.items():
+            lost += _replaced(topic, partition, (at, at), was, there)
+            was.partitions[partition] = KnownPartition(logs[partition].epoch, at)
+        if was.topic_id != there.topic_id:
+            was.topic_id, was.gone = there.topic_id, False
+    return lost
+
+
+def learn(known: Known, now: View, topics: tuple[str, ...]) -> None:
+    """Keep what a view says after a batch, for the next one."""
+    for topic in topics:
+        was, there = known.get(topic), now.get(topic)
+        if there is None:
+            if was is not None:
+                was.gone = True
+            continue
+        if was is None or was.topic_id != there.topic_id:
+            was = known[topic] = KnownTopic(there.topic_id, {})
+        was.gone = False
+        for partition, log in there.partitions.items():
+            was.partitions[partition] = KnownPartition(log.epoch, log.end)
+
+
+def learn_ends(known: Known, now: View) -> None:
+    """Keep how far logs went, of the topics that are still the same."""
+    for topic, was in known.items():
+        there = now.get(topic)
+        if there is None or there.topic_id != was.topic_id:
+            continue
+        for partition, log in there.partitions.items():
+            kept = was.partitions.get(partition)
+            if kept is not None:
+                kept.end = max(kept.end, log.end)
+
+
+def _of_partition(
+    topic: str, partition: int, span: tuple[int, int], was: KnownTopic | None, now: TopicNow,
+    batch: Batch, gaps: Gaps,
+) -> Iterator[Lost]:  # fmt: skip
+    yield from _replaced(topic, partition, span, was, now)
+    log = now.partitions.get(partition)
+    start, end = span
+    if log is None or log.start <= start or end <= start:
+        return
+    before = batch.before.get(topic)
+    first = None if before is None else before.partitions.get(partition)
+    gone_before = log.start if first is None else min(first.start, log.start)
+    why = f"the log begins at {log.start} now: {_REMOVED}"
+    below = min(gone_before, end)
+    found = [(start, below - 1)] if below > start else []
+    if min(log.start, end) > max(start, below):
+        found += gaps(topic, partition, max(start, below), min(log.start, end) - 1)
+    for at, last in _joined(found):
+        yield Lost(topic, partition, at, last, why)
+
+
+def _replaced(
+    topic: str, partition: int, span: tuple[int, int], was: KnownTopic | None, now: TopicNow
+) -> Iterator[Lost]:
+    """What became another log under the source, which went on by its offsets."""
+    if was is None:
+        return
+    start, end = span
+    log, kept = now.partitions.get(partition), was.partitions.get(partition)
+    if was.topic_id != now.topic_id:
+        why = f"the topic was deleted and created again, its id is {now.topic_id} now"
+        if not was.gone:
+            yield Lost(topic, partition, start, _last(start, kept), why)
+        first = 0 if log is None else log.start
+        if first < min(start, end):
+            text = f"{why}; the source went on from {min(start, end)}, past these of the new one"
+            yield Lost(topic, partition, first, min(start, end) - 1, text)
+    elif log is not None and kept is not None and NO_OFFSET < log.epoch_end < start:
+        why = f"the log was cut off at {log.epoch_end}, where epoch {kept.epoch} ends now"
+        yield Lost(topic, partition, log.epoch_end, start - 1, why)
+    elif end < start:
+        yield Lost(topic, partition, end, start - 1, f"the log was cut off, it ended at {end}")
+
+
+def _deleted(
+    topic: str, partition: int, start: int, end: int, was: KnownTopic | None, gaps: Gaps
+) -> Iterator[Lost]:
+    kept = None if was is None else was.partitions.get(partition)
+    missing = gaps(topic, partition, start, end - 1) if end > start else []
+    at = max(start, end)
+    last = _last(at, kept)
+    if missing and missing[-1][1] == at - 1:
+        at = missing.pop()[0]
+        last = last if last is not None else max(start, end) - 1
+    for first, until in missing:
+        yield Lost(topic, partition, first, until, _DELETED)
+    yield Lost(topic, partition, at, last, _DELETED)
+
+
+def _last(start: int, kept: KnownPartition | None) -> int | None:
+    """The last offset known to have been there, if that is not before `start`."""
+    return None if kept is None or kept.end <= start else kept.end - 1
+
+
+def _joined(found: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Ranges that touch, as one."""
+    at: tuple[int, int] | None = None
+    for first, last in found:
+        if at is not None and at[1] + 1 == first:
+            at = (at[0], last)
+            continue
+        if at is not None:
+            yield at
+        at = (first, last)
+    if at is not None:
+        yield at

@@ -1,0 +1,204 @@
+"""A table of ingested records, and one of what could not be: where they are, how they are read.
+
+Owns: the directory's layout and version, columns, which batches are in it.  Never: reads topics.
+Kafka: no counterpart; Spark's FileStreamSink keeps a log, _spark_metadata, instead.
+
+    OUT/ingest.json                                          format and version
+    OUT/records/run=R/batch=N/topic=T/date=D/*.parquet       the table
+    OUT/losses/run=R/batch=N/*.parquet                       what could not be read, by range
+    OUT/runs/R/ OUT/checkpoint/R/ OUT/staging/               of the job alone
+
+A batch is written to staging/ and comes into the table by one rename of its directory, under its
+number.  A job that was killed makes the batch again that it had not ended, from the same offsets,
+and skips one that is there.  So every Parquet reader sees whole batches, each once: Spark's own
+file sink leaves files of broken attempts in place, which only readers of its _spark_metadata know
+to leave out, and which nobody may move.  In a Delta or Iceberg table the last step is a commit of
+theirs that names the batch (formats.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from kcluster.pipeline.ingest.formats import append, check_format, read
+from kcluster.pipeline.ingest.options import BadInput
+from kcluster.pipeline.ingest.storage import Storage
+from kcluster.pipeline.source.losses import Lost
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+VERSION: Final = 1
+PARQUET: Final = "parquet"
+INFO: Final = "ingest.json"
+RECORDS: Final = "records"
+LOSSES: Final = "losses"
+IN_FILES: Final = (
+    "key binary, value binary, headers array<struct<key: string, value: binary>>,"
+    " partition int, offset bigint, timestamp timestamp, timestamp_type int"
+)
+RECORD: Final = f"{IN_FILES}, run string, batch bigint, topic string, date date"
+"""`date`: of the record's timestamp, in UTC."""
+_LOSS_IN_FILES: Final = (
+    "topic string, partition int, first bigint, last bigint, why string, seen_at timestamp"
+)
+LOSS: Final = f"{_LOSS_IN_FILES}, run string, batch bigint"
+"""`first` to `last`, both included; `last` null: nobody knows how far the log went."""
+_KEPT_STATES: Final = 100
+"""As many as Spark keeps of its own (spark.sql.streaming.minBatchesToRetain)."""
+
+
+class TableInfo(msgspec.Struct, frozen=True):
+    """What ingest.json has."""
+
+    version: int
+    format: str
+
+
+class RunState(msgspec.Struct):
+    """What is kept of a run besides Spark's checkpoint: `query`: the checkpoint's id, "" before
+    there is one; `starts`: the offset from which each partition was read."""
+
+    source: str
+    query: str
+    starts: dict[str, dict[int, int]]
+
+
+class Table:
+    """The directory of an ingested table.  BadInput if it is something else."""
+
+    def __init__(self, spark: SparkSession, out: str, format_: str) -> None:
+        self.spark = spark
+        self.format = format_
+        self.storage = Storage(spark, out)
+        text = self.storage.read(INFO)
+        if text is None and self.storage.exists() and not self.storage.is_directory():
+            raise BadInput(f"{out}: a file; a table is a directory")
+        if text is None and self.storage.names():
+            raise BadInput(f"{out}: it has other things in it, and no {INFO}: no table of ours")
+        if text is not None:
+            _check(out, text, format_)
+        check_format(spark, format_)
+        if text is not None:
+            return
+        self.storage.make("")
+        self.storage.write(INFO, msgspec.json.encode(TableInfo(VERSION, format_)).decode())
+
+    def batch_path(self, kind: str, run: str, batch: int | str) -> str:
+        """Where a batch of a run is, or will be."""
+        return f"{kind}/run={run}/batch={batch}"
+
+    def has(self, run: str, batch: int) -> bool:
+        """Whether a batch is in the table, as a whole."""
+        return self.storage.exists(self._mark(run, batch))
+
+    def batches(self, run: str) -> int:
+        """How many batches the table has of a run."""
+        return len(self.storage.names(self._mark(run, 0).rpartition("/")[0]))
+
+    def _mark(self, run: str, batch: int) -> str:
+        """What is there when a batch is in the table."""
+        if self.format == PARQUET:
+            return self.batch_path(RECORDS, run, batch)
+        return f"runs/{run}/done/{batch}"
+
+    def stage(self, records: DataFrame, run: str, batch: int) -> int:
+        """Write a batch, in columns as in RECORD, where nobody looks; returns how many rows."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        path = f"staging/{run}/{self.batch_path(RECORDS, run, batch)}"
+        self.storage.delete(f"staging/{run}/{RECORDS}")
+        self.storage.make(path)
+        seen = Observation()
+        watched = records.drop("run", "batch").observe(seen, F.count(F.lit(1)).alias("rows"))
+        writer = watched.write.mode("overwrite").partitionBy("topic", "date")
+        writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+        writer.parquet(self.storage.url(path))
+        return int(seen.get["rows"])
+
+    def staged(self, run: str) -> DataFrame:
+        """What was staged last."""
+        return self.spark.read.schema(RECORD).parquet(self.storage.url(f"staging/{run}/{RECORDS}"))
+
+    def commit(self, run: str, batch: int, rows: int) -> None:
+        """Let what was staged be in the table."""
+        path = self.batch_path(RECORDS, run, batch)
+        if self.format == PARQUET:
+            self.storage.rename(f"staging/{run}/{path}", path)
+            return
+        if rows:
+            append(self.spark, self.format, self.storage, self.staged(run), (run, batch))
+        self.storage.write(self._mark(run, batch), "")
+
+    def keep_losses(
+        self, run: str, batch: int, part: str, lost: tuple[Lost, ...], seen_ms: int
+    ) -> None:
+        """Keep ranges that could not be read, instead of what an attempt before kept there."""
+        file = f"{self.batch_path(LOSSES, run, batch)}/{part}.parquet"
+        if not lost:
+            self.storage.delete(file)
+            return
+        from pyspark.sql import functions as F
+
+        rows = [(x.topic, x.partition, x.first, x.last, x.why, seen_ms) for x in lost]
+        names = "topic string, partition int, first bigint, last bigint, why string, ms bigint"
+        frame = self.spark.createDataFrame(rows, names)
+        frame = frame.withColumn("seen_at", F.timestamp_millis("ms")).drop("ms").coalesce(1)
+        staged = f"staging/{run}/{LOSSES}"
+        frame.write.mode("overwrite").parquet(self.storage.url(staged))
+        made = next(name for name in self.storage.names(staged) if name.endswith(".parquet"))
+        self.storage.delete(file)
+        self.storage.rename(f"{staged}/{made}", file)
+
+    # ------------------------------------------------------------------------ of the job
+
+    def run_state(self, run: str) -> RunState | None:
+        text = self.storage.read(f"runs/{run}/run.json")
+        return None if text is None else msgspec.json.decode(text, type=RunState)
+
+    def keep_run(self, run: str, state: RunState) -> None:
+        self.storage.write(f"runs/{run}/run.json", msgspec.json.encode(state).decode())
+
+    def known(self, run: str, batch: int) -> str | None:
+        """What was kept at the end of a batch."""
+        return self.storage.read(f"runs/{run}/{batch}.json")
+
+    def keep_known(self, run: str, batch: int, text: str) -> None:
+        self.storage.write(f"runs/{run}/{batch}.json", text)
+        self.storage.delete(f"runs/{run}/{batch - _KEPT_STATES}.json")
+
+
+def _check(out: str, text: str, format_: str) -> None:
+    try:
+        info = msgspec.json.decode(text, type=TableInfo)
+    except msgspec.DecodeError as error:
+        raise BadInput(f"{out}/{INFO}: {error}") from None
+    if info.version != VERSION:
+        text = f"a table of version {info.version}; this kcluster writes version {VERSION}"
+        raise BadInput(f"{out}: {text}")
+    if info.format != format_:
+        raise BadInput(f"{out}: a {info.format} table, not {format_}")
+
+
+def read_records(spark: SparkSession, out: str) -> DataFrame:
+    """The records of a table, of all its runs: columns as in RECORD.  BadInput."""
+    storage = Storage(spark, out)
+    text = storage.read(INFO)
+    if text is None:
+        raise BadInput(f"{out}: no table of `kcluster pipeline ingest`: it has no {INFO}")
+    info = msgspec.json.decode(text, type=TableInfo)
+    _check(out, text, info.format)
+    if info.format != PARQUET:
+        return read(spark, info.format, storage)
+    storage.make(RECORDS)
+    return spark.read.schema(RECORD).parquet(storage.url(RECORDS))
+
+
+def read_losses(spark: SparkSession, out: str) -> DataFrame:
+    """What could not be read, of all runs: columns as in LOSS."""
+    storage = Storage(spark, out)
+    storage.make(LOSSES)
+    return spark.read.schema(LOSS).parquet(storage.url(LOSSES))

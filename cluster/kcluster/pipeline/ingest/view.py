@@ -1,0 +1,83 @@
+"""What a cluster says of topics at this moment: ids, log starts and ends, epochs.
+
+Owns: which questions make a view, how long is waited for the first answer.  Never: asks brokers
+itself (source/lookups.py), decides what is lost (ranges.py).
+Kafka: Admin.describeTopics and listOffsets; OffsetsForLeaderEpochClient (KIP-320).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kcluster.config.files.problems import unknown
+from kcluster.pipeline.ingest.options import BadInput, IngestError
+from kcluster.pipeline.ingest.ranges import Known, PartitionNow, TopicNow, View
+from kcluster.pipeline.source.client import Client
+from kcluster.pipeline.source.errors import SourceError, Unreachable
+from kcluster.pipeline.source.lookups import Lookups
+from kcluster.pipeline.source.losses import NO_EPOCH, Wanted
+from kcluster.pipeline.source.options import ReadSettings, read_settings
+
+_FIRST_MS: Final = 2_000
+"""So long somebody may take to answer at first; later it is default.api.timeout.ms."""
+
+
+class Cluster:
+    """Some topics of a cluster.  IngestError when nobody answers in time."""
+
+    def __init__(self, bootstrap: str, topics: tuple[str, ...]) -> None:
+        self.bootstrap, self.topics = bootstrap, topics
+        self._settings = self._read()
+        self._lookups = Lookups(Client(self._settings.client), self._settings)
+
+    def check(self, may_be_gone: bool = False) -> None:
+        """BadInput if nobody is there; with the nearest name, for a topic that is not there."""
+        client = Client(self._read(_FIRST_MS).client)
+        try:
+            client.refresh(None)
+        except Unreachable as error:
+            raise BadInput(f"nobody at {self.bootstrap}: {error}") from None
+        finally:
+            client.close()
+        there = sorted(name for name, topic in client.topics.items() if not topic.is_internal)
+        for topic in self.topics:
+            if topic not in client.topics and not may_be_gone:
+                raise BadInput(f"topic {topic}: {unknown('topic', topic, there)}")
+
+    def look(self, known: Known | None = None) -> View:
+        """The topics as they are now; `known`: whose epochs to ask for.  One that is not there is
+        missing; it takes as long as partitions have no leader."""
+        try:
+            topics = self._lookups.partitions(expected=self.topics)
+            wanted = [
+                _wanted(name, partition, topic.id, known or {})
+                for name, topic in topics.items()
+                for partition in topic.partitions
+            ]
+            logs = self._lookups.logs_now(wanted)
+        except SourceError as error:
+            raise IngestError(str(error)) from None
+        found: dict[str, dict[int, PartitionNow]] = {}
+        ids: dict[str, str] = {}
+        for one, log in zip(wanted, logs, strict=True):
+            if log is not None and ids.setdefault(one.topic, log.topic_id) == log.topic_id:
+                epoch = self._lookups.client.leader(one.topic, one.partition).epoch
+                now = PartitionNow(log.start, log.end, epoch, log.epoch_end)
+                found.setdefault(one.topic, {})[one.partition] = now
+        return {name: TopicNow(ids[name], partitions) for name, partitions in found.items()}
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._lookups.client.close()
+
+    def _read(self, timeout_ms: int | None = None) -> ReadSettings:
+        given = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": ",".join(self.topics)}
+        if timeout_ms is not None:
+            given["kafka.default.api.timeout.ms"] = str(timeout_ms)
+        return read_settings({**given, "kafka.client.id": "kcluster-ingest"}, True)
+
+
+def _wanted(topic: str, partition: int, topic_id: str, known: Known) -> Wanted:
+    was = known.get(topic)
+    kept = None if was is None or was.topic_id != topic_id else was.partitions.get(partition)
+    return Wanted(topic, partition, 0, None, NO_EPOCH if kept is None else kept.epoch)

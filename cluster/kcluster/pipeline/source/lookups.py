@@ -1,0 +1,275 @@
+"""What a reader asks of the cluster before it reads: which partitions, which offsets.
+
+Owns: ListOffsets and OffsetForLeaderEpoch until they are answered; what a subscription means today.
+Never: reads records (loading.py), compares with what was wanted (losses.py).
+Kafka: OffsetFetcher, ListOffsetsHandler; KIP-207 (a new leader's watermark), KIP-320, KIP-516; of
+Spark's connector ConsumerStrategy and KafkaOffsetReaderAdmin.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from kcluster.config.files.problems import unknown
+from kcluster.pipeline.source.client import Client, Deadline, Topic
+from kcluster.pipeline.source.errors import OptionError, SourceError
+from kcluster.pipeline.source.losses import NO_EPOCH, NO_OFFSET, LogNow, Wanted
+from kcluster.pipeline.source.offsets import EARLIEST, LATEST, Key, Mark
+from kcluster.pipeline.source.options import Bound, ReadSettings
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode, error_of
+
+_CONSUMER: Final = -1
+_GONE_RETRY_MS: Final = 100
+_EPOCHS_MIN_VERSION: Final = 3
+"""Before, a broker asks more rights for OffsetForLeaderEpoch than for reading."""
+
+
+class Lookups:
+    """Questions of one reader."""
+
+    def __init__(self, client: Client, settings: ReadSettings) -> None:
+        self.client = client
+        self.settings = settings
+
+    # ----------------------------------------------------------------------- what is there
+
+    def partitions(self, expected: Iterable[str] = ()) -> dict[str, Topic]:
+        """The topics that are to be read, as they are now; of `assign` with these partitions only.
+
+        Topics that are named, or `expected` (they were there before), are missed only when several
+        brokers do not know them: fetchOffset.numRetries times more.
+        """
+        settings = self.settings
+        named = {*settings.topics, *settings.assigned}
+        for tries_left in range(settings.retries, -1, -1):
+            self.client.refresh(None if settings.pattern else named)
+            found = {name: one for name, one in self.client.topics.items() if self._is_read(one)}
+            if {*named, *expected} <= found.keys() or not tries_left:
+                break
+            Deadline(settings.client.api_timeout_ms).wait(
+                max(settings.retry_interval_ms, _GONE_RETRY_MS), "topics are missing"
+            )
+        return found
+
+    def keys(self, topics: Mapping[str, Topic]) -> list[Key]:
+        """The partitions of these topics that are to be read, sorted."""
+        wanted = self.settings.assigned
+        return sorted(
+            (topic.name, index)
+            for topic in topics.values()
+            for index in topic.partitions
+            if not wanted or index in wanted.get(topic.name, ())
+        )
+
+    def all_there(self) -> list[Key]:
+        """The partitions of a new job; SourceError where a topic or a partition is not there."""
+        topics = self.partitions()
+        for name in (*self.settings.topics, *self.settings.assigned):
+            if name not in topics:
+                self.client.refresh(None)
+                told = unknown("topic", name, sorted(self.client.topics))
+                raise SourceError(f"{name} at {self.client.bootstrap}: {told}")
+        for name, indexes in self.settings.assigned.items():
+            for index in indexes:
+                if index not in topics[name].partitions:
+                    count = len(topics[name].partitions)
+                    raise SourceError(f"assign: {name} has {count} partitions, none is {index}")
+        return self.keys(topics)
+
+    def _is_read(self, topic: Topic) -> bool:
+        if self.settings.pattern:
+            matches = re.fullmatch(self.settings.pattern, topic.name) is not None
+            return matches and not topic.is_internal
+        return topic.name in self.settings.topics or topic.name in self.settings.assigned
+
+    # ----------------------------------------------------------------------- which offsets
+
+    def bound(self, bound: Bound, keys: Iterable[Key], option: str) -> dict[Key, Mark]:
+        """Where each partition begins or ends, by what was asked for."""
+        asked: dict[Key, int] = {}
+        known: dict[Key, int] = {}
+        by_time: dict[Key, int] = {}
+        keys = list(keys)
+        if bound.each:
+            _check_same(option, bound, keys)
+        for key in keys:
+            at = bound.timestamp_ms if bound.timestamp_ms is not None else bound.of(key)
+            if bound.timestamp_ms is not None or bound.is_by_time:
+                assert at is not None
+                by_time[key] = at
+            elif bound.word or at in (EARLIEST, LATEST):
+                asked[key] = EARLIEST if bound.word == "earliest" or at == EARLIEST else LATEST
+            else:
+                assert at is not None
+                known[key] = at
+        found = self.list_offsets(asked)
+        current = self.list_offsets(dict.fromkeys(known, LATEST))
+        for key, offset in known.items():
+            found[key] = Mark(offset, NO_EPOCH, current[key].topic_id)
+        return found | self._by_time(by_time, option)
+
+    def _by_time(self, asked: Mapping[Key, int], option: str) -> dict[Key, Mark]:
+        found = self.list_offsets(asked)
+        after = {key: LATEST for key, mark in found.items() if mark.offset < 0}
+        if after and option.startswith("starting") and self.settings.after_last == "error":
+            topic, partition = min(after)
+            raise SourceError(
+                f"{topic}-{partition}: no record is at or after timestamp"
+                f" {asked[topic, partition]} (startingOffsetsByTimestampStrategy is error)"
+            )
+        return found | self.list_offsets(after)
+
+    def latest(self, keys: Iterable[Key]) -> dict[Key, Mark]:
+        """Up to where records may be read now: high watermarks, or last stable offsets."""
+        return self.list_offsets(dict.fromkeys(keys, LATEST))
+
+    def list_offsets(self, asked: Mapping[Key, int], uncommitted: bool = False) -> dict[Key, Mark]:
+        """What ListOffsets answers for timestamps, or EARLIEST and LATEST; offset -1 where nothing
+        is at or after a timestamp.  `uncommitted`: high watermarks, whatever the isolation level.
+
+        Unreachable where a partition's leader does not answer in time; partitions that are gone by
+        then are not in the answer.
+        """
+        found: dict[Key, Mark] = {}
+        deadline = self.client.deadline()
+        level = int(self.settings.is_read_committed and not uncommitted)
+        left = dict(asked)
+        while True:
+            why = ""
+            for node, keys in self._by_leader(left).items():
+                why = self._ask_offsets(node, keys, left, level, found) or why
+            left = {key: at for key, at in left.items() if key not in found}
+            if not left:
+                return found
+            deadline.wait(self.settings.client.retry_backoff_ms, why or _nobody(left))
+            self._refresh({topic for topic, _ in asked})
+            left = {key: at for key, at in left.items() if self._exists(key)}
+
+    def _refresh(self, topics: set[str]) -> None:
+        """What is known of topics, anew.  One that a broker does not know is asked of others,
+        fetchOffset.numRetries times more: a broker that has just started may know none yet."""
+        for tries_left in range(self.settings.retries, -1, -1):
+            self.client.refresh(topics)
+            if topics <= self.client.topics.keys() or not tries_left:
+                return
+            Deadline(self.settings.client.api_timeout_ms).wait(_GONE_RETRY_MS, "")
+
+    def _exists(self, key: Key) -> bool:
+        topic = self.client.topics.get(key[0])
+        return topic is not None and key[1] in topic.partitions
+
+    def _by_leader(self, keys: Iterable[Key]) -> dict[int, list[Key]]:
+        found: dict[int, list[Key]] = {}
+        for key in keys:
+            leader = self.client.leader(*key)
+            if leader.node >= 0:
+                found.setdefault(leader.node, []).append(key)
+        return found
+
+    def _ask_offsets(
+        self, node: int, keys: list[Key], at: Mapping[Key, int], level: int, found: dict[Key, Mark]
+    ) -> str:
+        """Put what one broker says into `found`; why something is missing."""
+        entry = m.ListOffsetsRequest.ListOffsetsPartition
+        topics: dict[str, m.ListOffsetsRequest.ListOffsetsTopic] = {}
+        for key in keys:
+            topic = topics.setdefault(key[0], m.ListOffsetsRequest.ListOffsetsTopic(key[0]))
+            topic.partitions.append(entry(key[1], self.client.leader(*key).epoch, at[key]))
+        body = m.ListOffsetsRequest(
+            _CONSUMER, level, list(topics.values()), self.settings.client.request_timeout_ms
+        )
+        answer = self.client.ask(node, ApiKey.LIST_OFFSETS, body)
+        if answer is None:
+            return f"broker {node} does not answer"
+        why = ""
+        for told_topic in answer.topics:
+            known = self.client.topics[told_topic.name]
+            for told in told_topic.partitions:
+                key = told_topic.name, told.partition_index
+                if told.error_code:
+                    why = f"{key[0]}-{key[1]}: {_check_retriable(told.error_code, key).name}"
+                    continue
+                found[key] = Mark(told.offset, self.client.leader(*key).epoch, known.id)
+        return why
+
+    # ----------------------------------------------------------------------- what a log is now
+
+    def log_now(self, wanted: Wanted) -> LogNow | None:
+        """For losses.decide; None: the partition is not there.  Unreachable."""
+        return self.logs_now([wanted])[0]
+
+    def logs_now(self, wanted: list[Wanted]) -> list[LogNow | None]:
+        """The same for many, with few requests."""
+        self._refresh({one.topic for one in wanted})
+        there = [one for one in wanted if self._exists((one.topic, one.partition))]
+        keys = [(one.topic, one.partition) for one in there]
+        starts = self.list_offsets(dict.fromkeys(keys, EARLIEST), uncommitted=True)
+        ends = self.list_offsets(dict.fromkeys(keys, LATEST), uncommitted=True)
+        found: list[LogNow | None] = []
+        for one in wanted:
+            key = one.topic, one.partition
+            if key not in starts or key not in ends:
+                found.append(None)
+                continue
+            end = ends[key]
+            same = not one.topic_id or one.topic_id == end.topic_id
+            epoch_end = NO_OFFSET
+            if same and one.epoch not in (NO_EPOCH, end.epoch):
+                epoch_end = self._epoch_end(key, one.epoch)
+            found.append(LogNow(starts[key].offset, end.offset, end.topic_id, epoch_end))
+        return found
+
+    def _epoch_end(self, key: Key, epoch: int) -> int:
+        """Where that epoch ends in the leader's log; NO_OFFSET if it cannot say."""
+        deadline = self.client.deadline()
+        request = m.OffsetForLeaderEpochRequest
+        while True:
+            leader = self.client.leader(*key)
+            why = _nobody([key])
+            if leader.node >= 0:
+                asked = request.OffsetForLeaderPartition(key[1], leader.epoch, epoch)
+                body = request(_CONSUMER, [request.OffsetForLeaderTopic(key[0], [asked])])
+                told = self._epoch_answer(leader.node, body)
+                if told is None:
+                    why = f"broker {leader.node} does not answer"
+                elif not told.error_code:
+                    return int(told.end_offset) if told.leader_epoch >= 0 else NO_OFFSET
+                else:
+                    why = f"{key[0]}-{key[1]}: {_check_retriable(told.error_code, key).name}"
+            deadline.wait(self.settings.client.retry_backoff_ms, why)
+            self._refresh({key[0]})
+            if not self._exists(key):
+                return NO_OFFSET
+
+    def _epoch_answer(self, node: int, body: Any) -> Any:
+        api = ApiKey.OFFSET_FOR_LEADER_EPOCH
+        answer = self.client.ask(node, api, body)
+        return None if answer is None else answer.topics[0].partitions[0]
+
+
+def _check_retriable(code: int, key: Key) -> ErrorCode:
+    error = error_of(code)
+    if not error.retriable:
+        raise SourceError(f"{key[0]}-{key[1]}: {error.name}: {error.text}")
+    return error
+
+
+def _nobody(keys: Iterable[Key]) -> str:
+    topic, partition = min(keys)
+    return f"{topic}-{partition}: nobody leads it"
+
+
+def _check_same(option: str, bound: Bound, keys: list[Key]) -> None:
+    """What is asked for is of the partitions that are read, and of all of them."""
+    named = {(topic, index) for topic, each in bound.each.items() for index in each}
+    name = f"{option}OffsetsByTimestamp" if bound.is_by_time else f"{option}Offsets"
+    for whose, missing in (
+        ("it says nothing of", set(keys) - named), ("nobody reads", named - set(keys))
+    ):  # fmt: skip
+        if missing:
+            told = ", ".join(f"{topic}-{index}" for topic, index in sorted(missing)[:5])
+            raise OptionError(f"{name}: {whose} {told}")

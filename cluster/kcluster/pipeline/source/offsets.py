@@ -1,0 +1,117 @@
+"""Offsets as the connector writes them in JSON: what a user asks for, what a checkpoint holds.
+
+Owns: these shapes and the checks on them.  Never: asks what an offset stands for today
+(lookups.py), reads a checkpoint (Spark does).
+Kafka: of Spark's connector JsonUtils and KafkaSourceOffset.
+
+    {"orders": {"0": 23, "1": -2}}     offsets by topic and partition; -2 is earliest, -1 latest
+    {"orders": [0, 1]}                 partitions, for `assign`
+
+A stream's position has the first shape, and in the same shape what its log was then:
+
+    {"orders": {"0": 23}, "orders:epoch": {"0": 4}, "orders:id": {"0": high, "1": low}}
+
+No topic has a colon in its name.  A checkpoint of the connector's is read as it is; it has neither,
+so what is lost is seen from offsets alone until a batch has gone by.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.pipeline.source.errors import OptionError
+from kcluster.pipeline.source.losses import NO_EPOCH
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+_EPOCH: Final = ":epoch"
+_ID: Final = ":id"
+_HALF: Final = 1 << 64
+
+Key = tuple[str, int]
+"""(topic, partition)."""
+
+
+class Mark(Struct, frozen=True):
+    """A place in a partition: the offset, the leader epoch when it was told, the topic's id."""
+
+    offset: int
+    epoch: int = NO_EPOCH
+    topic_id: str = ""
+
+
+def parse_partitions(option: str, text: str) -> dict[str, list[int]]:
+    """`{"orders": [0, 1]}`; OptionError."""
+    found = _object(option, text)
+    for topic, partitions in found.items():
+        if not isinstance(partitions, list) or not all(
+            type(index) is int and index >= 0 for index in partitions
+        ):
+            raise OptionError(f'{option}: {topic}: partitions are numbers, as in {{"a": [0, 1]}}')
+    if not any(found.values()):
+        raise OptionError(f"{option}: no partition in it")
+    return found
+
+
+def parse_offsets(option: str, text: str, least: int = EARLIEST) -> dict[Key, int]:
+    """`{"orders": {"0": 23}}`; OptionError for another shape, or numbers below `least`."""
+    found: dict[Key, int] = {}
+    for topic, partitions in _object(option, text).items():
+        if not isinstance(partitions, dict):
+            raise OptionError(f'{option}: {topic}: it is {{"partition": number}}')
+        for index, offset in partitions.items():
+            if not index.isdecimal():
+                raise OptionError(f"{option}: {topic}: {index!r} is no partition")
+            if type(offset) is not int or offset < least:
+                raise OptionError(f"{option}: {topic}-{index}: {offset!r} cannot be")
+            found[topic, int(index)] = offset
+    return found
+
+
+def to_json(marks: Mapping[Key, Mark]) -> dict[str, dict[str, int]]:
+    """A stream's position, sorted, so that equal ones are equal as text."""
+    found: dict[str, dict[str, int]] = {}
+    for (topic, partition), mark in sorted(marks.items()):
+        found.setdefault(topic, {})[str(partition)] = mark.offset
+        if mark.epoch != NO_EPOCH:
+            found.setdefault(topic + _EPOCH, {})[str(partition)] = mark.epoch
+        if mark.topic_id:
+            high, low = divmod(int(mark.topic_id, 16), _HALF)
+            # Java's longs have a sign.
+            found[topic + _ID] = {"0": _signed(high), "1": _signed(low)}
+    return found
+
+
+def from_json(position: Mapping[str, Mapping[str, int]]) -> dict[Key, Mark]:
+    """What `to_json` wrote, or the connector."""
+    marks: dict[Key, Mark] = {}
+    for topic, offsets in position.items():
+        if ":" in topic:
+            continue
+        epochs = position.get(topic + _EPOCH, {})
+        halves = position.get(topic + _ID)
+        topic_id = ""
+        if halves is not None:
+            topic_id = f"{halves['0'] % _HALF:016x}{halves['1'] % _HALF:016x}"
+        for partition, offset in offsets.items():
+            epoch = epochs.get(partition, NO_EPOCH)
+            marks[topic, int(partition)] = Mark(offset, epoch, topic_id)
+    return marks
+
+
+def _signed(half: int) -> int:
+    return half - _HALF if half >= _HALF >> 1 else half
+
+
+def _object(option: str, text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise OptionError(f"{option}: not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise OptionError(f'{option}: it is an object, as in {{"orders": …}}')
+    return found

@@ -1,0 +1,86 @@
+"""How much of each partition a batch takes, and who reads which part of it.
+
+Owns: both sums.  Never: asks a broker.
+Kafka: of Spark's connector KafkaMicroBatchStream.rateLimit and KafkaOffsetRangeCalculator; the
+numbers are theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil, floor
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kcluster.pipeline.source.losses import NO_EPOCH
+from kcluster.pipeline.source.offsets import Key
+
+
+class Range(Struct, frozen=True):
+    """What one task reads: offsets `start` up to before `until` of a partition.
+
+    `epoch`: the leader epoch in which `start` was told, `topic_id`: of which topic.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    until: int
+    epoch: int = NO_EPOCH
+    topic_id: str = ""
+
+    @property
+    def size(self) -> int:
+        """How many offsets."""
+        return max(self.until - self.start, 0)
+
+
+def limited(starts: Mapping[Key, int], ends: Mapping[Key, int], limit: int) -> dict[Key, int]:
+    """Ends such that about `limit` offsets lie between both, each partition with its share.
+
+    One that has anything gets one offset at least, so many partitions may make it a few more.
+    """
+    sizes = {key: end - starts[key] for key, end in ends.items() if end > starts.get(key, end)}
+    total = sum(sizes.values())
+    found = dict(ends)
+    for key, size in sizes.items():
+        share = limit * size / total
+        count = ceil(share) if share < 1 else floor(share)
+        found[key] = min(ends[key], starts[key] + count)
+    return found
+
+
+def split(
+    ranges: Sequence[Range], min_partitions: int | None = None, max_records: int | None = None
+) -> list[Range]:
+    """Ranges that have something, the large ones in parts: at least about `min_partitions` of them,
+    with at most `max_records` offsets each."""
+    found = [one for one in ranges if one.size > 0]
+    if max_records is not None:
+        found = [part for one in found for part in _parts(one, -(-one.size // max_records))]
+    if min_partitions is None or len(found) >= min_partitions:
+        return found
+    total = sum(one.size for one in found)
+    # Those too small to be split have no say in how the others are.
+    small = {one for one in found if _count(one.size, total, min_partitions) == 1}
+    rest = total - sum(one.size for one in found if one in small)
+    wanted = max(min_partitions - len(small), 1)
+    parts: list[Range] = []
+    for one in found:
+        parts += [one] if one in small else _parts(one, _count(one.size, rest, wanted))
+    return parts
+
+
+def _count(size: int, total: int, partitions: int) -> int:
+    # Java's Math.round: a half goes up.
+    return max(floor(size / total * partitions + 0.5), 1)
+
+
+def _parts(one: Range, count: int) -> list[Range]:
+    parts, start = [], one.start
+    for number in range(count):
+        until = start + (one.until - start) // (count - number)
+        parts.append(replace(one, start=start, until=until))
+        start = until
+    return parts

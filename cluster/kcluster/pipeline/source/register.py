@@ -1,0 +1,255 @@
+"""`format("kcluster")` for Spark: the classes that it asks for, around what this package does.
+
+Owns: these classes, and how workers find the package.  Never: does anything itself.
+Kafka: of Spark's connector KafkaSourceProvider.
+
+The classes are made in a function, so that they travel to a worker by value: it can open them
+before it has found the package, which their methods then import.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kcluster.pipeline.session import ARCHIVE, is_local
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import DataSource, InputPartition
+    from pyspark.sql.types import StructType
+
+FORMAT: Final = "kcluster"
+
+
+def register(spark: SparkSession) -> None:
+    """Let this session read and write `format("kcluster")`."""
+    archive = "" if is_local(str(spark.sparkContext.master)) else ARCHIVE
+    spark.dataSource.register(source_class(archive))
+
+
+def source_class(archive: str = "") -> type[DataSource]:
+    """The data source; `archive`: where workers unpacked the package, "": it is installed."""
+    from pyspark.sql.datasource import DataSource
+
+    find = _finder(archive)
+    readers, writers = _readers(find), _writers(find)
+
+    class KclusterSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "kcluster"
+
+        def schema(self) -> StructType:
+            find()
+            from kcluster.pipeline.source.columns import spark_schema
+
+            text = self.options.get("includeHeaders", "false")
+            return spark_schema(text.strip().lower() == "true")
+
+        def reader(self, schema: StructType) -> Any:
+            find()
+            return readers[0](_read_settings(self.options, schema, False))
+
+        def streamReader(self, schema: StructType) -> Any:
+            find()
+            return readers[1](_read_settings(self.options, schema, True))
+
+        def writer(self, schema: StructType, overwrite: bool) -> Any:
+            find()
+            return writers[0](_write_settings(self.options, schema, overwrite))
+
+        def streamWriter(self, schema: StructType, overwrite: bool) -> Any:
+            find()
+            return writers[1](_write_settings(self.options, schema, overwrite))
+
+    def _read_settings(options: Any, schema: Any, is_stream: bool) -> bytes:
+        import msgspec
+
+        from kcluster.pipeline.source.columns import spark_schema
+        from kcluster.pipeline.source.errors import OptionError
+        from kcluster.pipeline.source.options import read_settings
+
+        settings = read_settings(options, is_stream)
+        if schema != spark_schema(settings.include_headers):
+            raise OptionError("a schema cannot be given: the columns are those of Kafka's records")
+        return msgspec.json.encode(settings)
+
+    def _write_settings(options: Any, schema: Any, overwrite: bool) -> bytes:
+        import msgspec
+
+        from kcluster.pipeline.source.errors import OptionError
+        from kcluster.pipeline.source.options import write_settings
+        from kcluster.pipeline.source.writer import check_columns
+
+        if overwrite:
+            raise OptionError("a topic cannot be overwritten: use mode append")
+        settings = write_settings(options)
+        check_columns({field.name: field.dataType.simpleString() for field in schema}, settings)
+        return msgspec.json.encode(settings)
+
+    return KclusterSource
+
+
+def _finder(archive: str) -> Callable[[], None]:
+    """What makes the package importable in a worker."""
+
+    def find() -> None:
+        import sys
+
+        if archive:
+            from pyspark import SparkFiles
+
+            place = f"{SparkFiles.getRootDirectory()}/{archive}"
+            if place not in sys.path:
+                sys.path.insert(0, place)
+
+    return find
+
+
+def _readers(find: Callable[[], None]) -> tuple[Any, Any]:
+    from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+    def decoded(settings: bytes) -> Any:
+        import msgspec
+
+        from kcluster.pipeline.source.options import ReadSettings
+
+        return msgspec.json.decode(settings, type=ReadSettings)
+
+    def tasks(ranges: Any) -> list[InputPartition]:
+        import msgspec
+
+        return [InputPartition(msgspec.json.encode(one)) for one in ranges]
+
+    def load(settings: bytes, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        find()
+        import msgspec
+
+        from kcluster.pipeline.source.loading import load
+        from kcluster.pipeline.source.planning import Range
+
+        # Spark makes a task of None where there is nothing to read.
+        if partition.value is None:
+            return iter(())
+        return load(decoded(settings), msgspec.json.decode(partition.value, type=Range))
+
+    class BatchReader(DataSourceReader):
+        def __init__(self, settings: bytes) -> None:
+            self.settings = settings
+
+        def partitions(self) -> list[InputPartition]:
+            find()
+            from kcluster.pipeline.source.stream import batch_ranges
+
+            return tasks(batch_ranges(decoded(self.settings)))
+
+        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+            return load(self.settings, partition)
+
+    return BatchReader, _stream_reader(find, decoded, tasks, load)
+
+
+def _stream_reader(
+    find: Callable[[], None],
+    decoded: Callable[[bytes], Any],
+    tasks: Callable[[Any], list[InputPartition]],
+    load: Callable[[bytes, InputPartition], Iterator[pa.RecordBatch]],
+) -> Any:
+    from pyspark.sql.datasource import DataSourceStreamReader
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        ReadMinRows,
+        SupportsTriggerAvailableNow,
+    )
+
+    class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+        def __init__(self, settings: bytes) -> None:
+            self.settings = settings
+            self.plans: Any = None
+
+        def stream(self) -> Any:
+            if self.plans is None:
+                find()
+                from kcluster.pipeline.source.stream import Stream
+
+                self.plans = Stream(decoded(self.settings))
+            return self.plans
+
+        def initialOffset(self) -> dict[str, Any]:
+            found: dict[str, Any] = self.stream().initial()
+            return found
+
+        def getDefaultReadLimit(self) -> ReadLimit:
+            settings = decoded(self.settings)
+            if settings.max_offsets is not None:
+                return ReadMaxRows(settings.max_offsets)
+            if settings.min_offsets is not None:
+                return ReadMinRows(settings.min_offsets)
+            return ReadAllAvailable()
+
+        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+            most = None
+            if isinstance(limit, ReadMaxRows):
+                most = limit.max_rows
+            elif isinstance(limit, ReadMinRows):
+                most = (1 << 63) - 1
+            found: dict[str, Any] = self.stream().latest(start, most)
+            return found
+
+        def reportLatestOffset(self) -> dict[str, Any] | None:
+            found: dict[str, Any] | None = self.stream().known()
+            return found
+
+        def prepareForTriggerAvailableNow(self) -> None:
+            self.stream().stay()
+
+        def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+            return tasks(self.stream().ranges(start, end))
+
+        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+            return load(self.settings, partition)
+
+        def stop(self) -> None:
+            if self.plans is not None:
+                self.plans.close()
+
+    return StreamReader
+
+
+def _writers(find: Callable[[], None]) -> tuple[Any, Any]:
+    from pyspark.sql.datasource import (
+        DataSourceArrowWriter,
+        DataSourceStreamArrowWriter,
+        WriterCommitMessage,
+    )
+
+    def write(settings: bytes, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        find()
+        import msgspec
+
+        from kcluster.pipeline.source.options import WriteSettings
+        from kcluster.pipeline.source.writer import write
+
+        write(msgspec.json.decode(settings, type=WriteSettings), batches)
+        return WriterCommitMessage()
+
+    class BatchWriter(DataSourceArrowWriter):
+        def __init__(self, settings: bytes) -> None:
+            self.settings = settings
+
+        def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+            return write(self.settings, iterator)
+
+    class StreamWriter(DataSourceStreamArrowWriter):
+        def __init__(self, settings: bytes) -> None:
+            self.settings = settings
+
+        def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+            return write(self.settings, iterator)
+
+    return BatchWriter, StreamWriter

@@ -1,0 +1,325 @@
+"""Rows of a DataFrame as records of topics: at least once, acked by all in sync unless told else.
+
+Owns: the columns that a DataFrame must have, which partition a row goes to, batches until they are
+acked.  Never: transactions; a task that Spark tries again writes its rows again.
+Kafka: KafkaProducer, BuiltInPartitioner, Sender; KIP-98 (sequences, so that a retry of a request
+writes nothing twice); of Spark's connector KafkaWriter and KafkaWriteTask.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from kcluster.clients.producer.partitioning import partition_of_key
+from kcluster.config.files.problems import unknown
+from kcluster.pipeline.source.client import Client, Connection, Deadline
+from kcluster.pipeline.source.errors import OptionError, SourceError
+from kcluster.pipeline.source.loading import client_of
+from kcluster.pipeline.source.offsets import Key
+from kcluster.pipeline.source.options import WriteSettings
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode, ProtocolError, error_of
+from kcluster.protocol.records.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from kcluster.protocol.records.records import Record, build_batch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
+_BYTES: Final = ("string", "binary")
+_TYPES: Final = {
+    "key": _BYTES, "value": _BYTES, "topic": ("string",), "partition": ("int",),
+    "headers": (HEADERS_TYPE,),
+}  # fmt: skip
+_RECORD_OVERHEAD_BYTES: Final = 24
+_BATCH_OVERHEAD_BYTES: Final = 61
+_TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+_BUFFER_BATCHES: Final = 8
+"""So many batches' worth of bytes wait for being sent together."""
+_SEQUENCES: Final = 1 << 31
+_VERSION_OF_NAMES: Final = 12
+"""The last Produce that names topics; a topic that was made anew is no error for a writer."""
+
+
+def check_columns(types: Mapping[str, str], settings: WriteSettings) -> None:
+    """OptionError for columns of which no records can be made; `types` as in DDL."""
+    if "value" not in types:
+        told = unknown("column", "value", list(types))
+        raise OptionError(f"column value is needed: {told.replace('no such column', 'it is not')}")
+    if not settings.topic and "topic" not in types:
+        raise OptionError("option topic or a column topic is needed")
+    for name, kinds in _TYPES.items():
+        if name == "headers" and not settings.include_headers:
+            continue
+        if name in types and types[name] not in kinds:
+            raise OptionError(f"column {name} is {' or '.join(kinds)}, not {types[name]}")
+
+
+def write(settings: WriteSettings, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write the rows of one task; how many.  SourceError, Unreachable."""
+    writer = _Writer(client_of(settings.client), settings)
+    count = 0
+    for batch in batches:
+        count += batch.num_rows
+        writer.add(batch)
+    writer.flush()
+    return count
+
+
+class _Batch(Struct):
+    """Records on their way to one partition, and their bytes with the sequence they have."""
+
+    records: list[Record]
+    size_bytes: int = _BATCH_OVERHEAD_BYTES
+    encoded: bytes = b""
+    base_sequence: int = NO_SEQUENCE
+
+
+class _Writer:
+    """What one task writes."""
+
+    def __init__(self, client: Client, settings: WriteSettings) -> None:
+        self._client = client
+        self._settings = settings
+        self._open: dict[Key, _Batch] = {}
+        self._full: dict[Key, list[_Batch]] = {}
+        self._waiting_bytes = 0
+        self._sticky: dict[str, int] = {}
+        self._sequences: dict[Key, int] = {}
+        self._producer = NO_PRODUCER_ID, NO_PRODUCER_EPOCH
+        self._limit_bytes = min(settings.batch_bytes, settings.request_bytes)
+        self._partition_of_key = lru_cache(1 << 14)(partition_of_key)
+
+    # ------------------------------------------------------------------------------ rows
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows; some are sent."""
+        import pyarrow as pa
+
+        def column(name: str) -> list[Any]:
+            if name not in batch.schema.names:
+                return [None] * batch.num_rows
+            found = batch.column(name)
+            return list(
+                (found.cast(pa.binary()) if name in ("key", "value") else found).to_pylist()
+            )
+
+        with_headers = self._settings.include_headers
+        headers = column("headers") if with_headers else [None] * batch.num_rows
+        topics = [self._settings.topic] * batch.num_rows
+        if not self._settings.topic:
+            topics = column("topic")
+        now_ms = time.time_ns() // 1_000_000
+        for key, value, topic, partition, header in zip(
+            column("key"), column("value"), topics, column("partition"), headers, strict=True
+        ):
+            if topic is None:
+                raise SourceError(
+                    "a row has no topic: column topic is null, and there is no option"
+                )
+            found = tuple((one["key"], one["value"]) for one in header or ())
+            self._take(topic, partition, Record(0, now_ms, key, value, found))
+
+    def _take(self, topic: str, partition: int | None, record: Record) -> None:
+        size = _RECORD_OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
+        size += sum(8 + len(name) + len(value or b"") for name, value in record.headers)
+        if size > self._settings.request_bytes:
+            raise SourceError(
+                f"a record of {size} bytes for {topic} is more than kafka.max.request.size"
+                f" ({self._settings.request_bytes})"
+            )
+        where = topic, self._partition(topic, record.key) if partition is None else partition
+        self._check_partition(*where)
+        batch = self._open.get(where)
+        if batch is not None and batch.size_bytes + size > self._limit_bytes:
+            self._full.setdefault(where, []).append(self._open.pop(where))
+            batch = None
+            if record.key is None and partition is None:
+                self._sticky.pop(topic)
+                where = topic, self._partition(topic, None)
+                batch = self._open.get(where)
+        if batch is None:
+            batch = self._open[where] = _Batch([])
+        batch.records.append(record)
+        batch.size_bytes += size
+        self._waiting_bytes += size
+        if self._waiting_bytes > _BUFFER_BATCHES * self._limit_bytes:
+            self.flush()
+
+    def _partition(self, topic: str, key: bytes | None) -> int:
+        if key is not None:
+            return self._partition_of_key(key, self._count(topic))
+        found = self._sticky.get(topic)
+        if found is None:
+            # Any will do: which one is of no account, only that all are used.
+            found = self._sticky[topic] = random.randrange(self._count(topic))
+        return found
+
+    def _check_partition(self, topic: str, partition: int) -> None:
+        count = self._count(topic)
+        if not 0 <= partition < count:
+            raise SourceError(f"{topic} has {count} partitions, none is {partition}")
+
+    def _count(self, topic: str) -> int:
+        found = self._client.topics.get(topic)
+        if found is None:
+            found = self._found(topic)
+        return len(found.partitions)
+
+    def _found(self, topic: str) -> Any:
+        """A topic that Metadata was not asked for yet, or one that its brokers make now."""
+        deadline = self._client.deadline()
+        names = {*self._client.topics, topic}
+        while True:
+            self._client.refresh(names, may_create=True)
+            found = self._client.topics.get(topic)
+            if found is not None and found.partitions:
+                return found
+            backoff_ms = self._settings.client.retry_backoff_ms
+            deadline.wait(backoff_ms, f"no topic {topic} at {self._client.bootstrap}")
+
+    # ---------------------------------------------------------------------------- sending
+
+    def flush(self) -> None:
+        """Send all that waits; returns when it is acked."""
+        for where, batch in self._open.items():
+            self._full.setdefault(where, []).append(batch)
+        self._open.clear()
+        if self._settings.is_idempotent and self._full and self._producer[0] < 0:
+            self._producer = self._new_producer()
+        deadline = Deadline(self._settings.delivery_timeout_ms)
+        while self._full:
+            before = sum(map(len, self._full.values()))
+            why = self._round()
+            if why and sum(map(len, self._full.values())) >= before:
+                deadline.wait(self._settings.client.retry_backoff_ms, why)
+            else:
+                deadline = Deadline(self._settings.delivery_timeout_ms)
+            if why:
+                self._client.refresh({*self._client.topics, *(topic for topic, _ in self._full)})
+        self._waiting_bytes = 0
+
+    def _round(self) -> str:
+        """One request to each leader, with the first batch of each partition; why some failed."""
+        why = ""
+        by_leader: dict[int, list[Key]] = {}
+        for where in self._full:
+            node = self._client.leader(*where).node
+            if node < 0:
+                why = f"{where[0]}-{where[1]}: nobody leads it"
+            else:
+                by_leader.setdefault(node, []).append(where)
+        asked: list[tuple[int, Connection, list[Key]]] = []
+        for node, keys in by_leader.items():
+            try:
+                connection = self._client.connection(node)
+                self._send(connection, keys)
+                asked.append((node, connection, keys))
+            except (OSError, ProtocolError) as error:
+                self._client.drop(node)
+                why = f"broker {node}: {str(error) or type(error).__name__}"
+        for node, connection, keys in asked:
+            if not self._settings.acks:
+                for where in keys:
+                    self._done(where)
+                continue
+            try:
+                answer = connection.take()
+            except (OSError, ProtocolError) as error:
+                self._client.drop(node)
+                why = f"broker {node}: {str(error) or type(error).__name__}"
+                continue
+            for topic in answer.responses:
+                for told in topic.partition_responses:
+                    why = self._answered((topic.name, told.index), told) or why
+        return why
+
+    def _send(self, connection: Connection, keys: list[Key]) -> None:
+        request = m.ProduceRequest
+        topics: dict[str, m.ProduceRequest.TopicProduceData] = {}
+        room = self._settings.request_bytes
+        taken: list[Key] = []
+        for where in keys:
+            batch = self._encoded(where)
+            if taken and len(batch) > room:
+                continue  # in the next round
+            room -= len(batch)
+            taken.append(where)
+            topic = topics.setdefault(where[0], request.TopicProduceData(where[0]))
+            topic.partition_data.append(request.PartitionProduceData(where[1], batch))
+        keys[:] = taken
+        settings = self._settings
+        body = request(None, settings.acks, settings.client.request_timeout_ms, [*topics.values()])
+        connection.send(ApiKey.PRODUCE, body, _VERSION_OF_NAMES, answered=settings.acks != 0)
+
+    def _encoded(self, where: Key) -> bytes:
+        """The first batch of a partition; the same bytes, with the same sequence, at every try."""
+        batch = self._full[where][0]
+        if not batch.encoded:
+            if self._producer[0] >= 0:
+                batch.base_sequence = self._sequences.get(where, 0)
+                end = batch.base_sequence + len(batch.records)
+                self._sequences[where] = end % _SEQUENCES
+            batch.encoded = bytes(
+                build_batch(
+                    batch.records, compression=self._settings.compression,
+                    producer_id=self._producer[0], producer_epoch=self._producer[1],
+                    base_sequence=batch.base_sequence,
+                )
+            )  # fmt: skip
+        return batch.encoded
+
+    def _answered(self, where: Key, told: Any) -> str:
+        """What an answer means for a partition's first batch; why it must be tried again."""
+        error = error_of(told.error_code)
+        if error in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            self._done(where)
+            return ""
+        batch = self._full[where][0]
+        name = f"{where[0]}-{where[1]}"
+        if error in _TOO_LARGE and len(batch.records) > 1:
+            self._split(where, batch)
+            return ""
+        if not error.retriable:
+            why = told.error_message or error.text
+            raise SourceError(f"{name}: {error.name}: {why}")
+        return f"{name}: {error.name}"
+
+    def _split(self, where: Key, batch: _Batch) -> None:
+        """Two of one that the broker found too large; it took no sequence."""
+        if batch.base_sequence != NO_SEQUENCE:
+            self._sequences[where] = batch.base_sequence
+        half = len(batch.records) // 2
+        self._full[where][:1] = [_Batch(batch.records[:half]), _Batch(batch.records[half:])]
+
+    def _done(self, where: Key) -> None:
+        batches = self._full[where]
+        batches.pop(0)
+        if not batches:
+            del self._full[where]
+
+    def _new_producer(self) -> tuple[int, int]:
+        deadline = self._client.deadline()
+        while True:
+            node = next((one.node for topic in self._client.topics.values()
+                         for one in topic.partitions.values() if one.node >= 0), -1)  # fmt: skip
+            why = "no broker gives a producer id"
+            if node >= 0:
+                body = m.InitProducerIdRequest(None, self._settings.client.request_timeout_ms)
+                answer = self._client.ask(node, ApiKey.INIT_PRODUCER_ID, body)
+                if answer is not None and not answer.error_code:
+                    return answer.producer_id, answer.producer_epoch
+                if answer is not None:
+                    error = error_of(answer.error_code)
+                    why = f"broker {node}: {error.name}"
+                    if not error.retriable:
+                        raise SourceError(why)
+            deadline.wait(self._settings.client.retry_backoff_ms, why)
+            self._client.refresh({*self._client.topics})

@@ -1,0 +1,173 @@
+"""A cell and a seed as a scenario: cluster, load, and what fails when.
+
+Owns: the template, the draw of failures.  Never: runs it (runs.py), has a clock or a global random.
+Kafka: no counterpart.
+
+What fails when depends on the seed and on nothing else but the columns that say how often: cells
+that differ in durability settings meet the same failures, so they can be compared seed by seed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from random import Random
+from typing import Any, Final
+
+import yaml
+from msgspec import Struct
+
+from kcluster.config.files.tree import from_python
+from kcluster.pipeline.sweep.columns import NONE, Cell, Faults
+from kcluster.scenario.language.loader import read_scenario
+from kcluster.scenario.language.model import Scenario
+
+TOPIC: Final = "orders"
+PRODUCER: Final = "shop"
+CONSUMER: Final = "reader"
+
+
+class Failure(Struct, frozen=True, order=True):
+    """These brokers go down together, and are back after a time, or not (None)."""
+
+    at_ms: int
+    brokers: tuple[int, ...]
+    repair_ms: int | None
+
+
+def scenario_of(cell: Cell, seed: int, name: str = "sweep") -> Scenario:
+    """The run of a cell with a seed."""
+    return read_scenario(from_python(values_of(cell, seed, name)), f"{name}.yaml", {}, [])
+
+
+def text_of(cell: Cell, seed: int, name: str = "sweep", story: str = "") -> str:
+    """The same as a scenario file: `kcluster scenario run` plays it again, event by event."""
+    values = values_of(cell, seed, name)
+    told = {"name": name, "story": story, "seed": seed} if story else {"name": name, "seed": seed}
+    return str(yaml.safe_dump({**told, **values}, sort_keys=False, width=100))
+
+
+def values_of(cell: Cell, seed: int, name: str) -> dict[str, Any]:
+    """The scenario as plain values, by the keys of scenario files."""
+    producer: dict[str, Any] = {
+        "topic": TOPIC, "name": PRODUCER, "rate": str(cell.rate_per_s),
+        "size": cell.size_bytes, "acks": cell.acks,
+    }  # fmt: skip
+    if cell.idempotent != NONE:
+        producer["idempotent"] = cell.idempotent
+    workload: dict[str, Any] = {"producers": [producer]}
+    if cell.consumers:
+        # Not in a group: 50 partitions of __consumer_offsets would be most of a run's work.
+        partitions = [f"{TOPIC}-{number}" for number in range(cell.partitions)]
+        reader = {"partitions": partitions, "name": CONSUMER, "members": cell.consumers}
+        workload["consumers"] = [reader]
+    return {
+        "name": name, "duration": f"{cell.duration_ms}ms", "topology": _topology(cell),
+        "workload": workload, "steps": _steps(cell, seed),
+    }  # fmt: skip
+
+
+def _topology(cell: Cell) -> dict[str, Any]:
+    of_brokers = {"replica.lag.time.max.ms": str(cell.replica_lag_ms)}
+    of_topic = {
+        "min.insync.replicas": str(cell.min_insync_replicas),
+        "unclean.leader.election.enable": "true" if cell.unclean_election else "false",
+    }
+    if cell.flush_messages != NONE:
+        of_topic["flush.messages"] = str(cell.flush_messages)
+    if cell.flush_interval_ms != NONE:
+        of_topic["flush.ms"] = str(cell.flush_interval_ms)
+        # Brokers look for what is due so often, by default never (LogManager.flushDirtyLogs).
+        of_brokers["log.flush.scheduler.interval.ms"] = str(cell.flush_interval_ms)
+    brokers: Any = cell.brokers
+    if cell.racks and cell.rack_aware:
+        numbers = range(1, cell.brokers + 1)
+        brokers = [{"id": at, "rack": _rack_of(cell, at)} for at in numbers]
+    topic = {
+        "partitions": cell.partitions, "replication_factor": cell.replication_factor,
+        "config": of_topic,
+    }  # fmt: skip
+    return {
+        "brokers": brokers, "config": of_brokers, "topics": {TOPIC: topic},
+        "network": {"default_latency_ms": cell.latency_ms},
+    }  # fmt: skip
+
+
+def _rack_of(cell: Cell, broker: int) -> str:
+    return f"rack{(broker - 1) * cell.racks // cell.brokers + 1}"
+
+
+def _steps(cell: Cell, seed: int) -> list[dict[str, Any]]:
+    if isinstance(cell.faults, Faults):
+        at = f"{cell.first_failure_ms}ms"
+        return [{"at": at, "faults": {"profile": json.loads(cell.faults.profile)}}]
+    return [_step(cell, failure) for failure in failures_of(cell, seed)]
+
+
+def _step(cell: Cell, failure: Failure) -> dict[str, Any]:
+    at, brokers = f"{failure.at_ms}ms", ", ".join(map(str, failure.brokers))
+    repair = None if failure.repair_ms is None else f"{failure.repair_ms}ms"
+    if cell.failure == "pause":
+        step: dict[str, Any] = {"at": at, "pause": brokers}
+    elif cell.failure == "clean" and repair is not None:
+        # Its time away is from when it is down: handing over what it leads may take long.
+        return {"at": at, "restart": {"brokers": brokers, "how": "clean", "down": repair}}
+    else:
+        step = {"at": at, "kill": {"brokers": brokers, "how": cell.failure}}
+    return step if repair is None else {**step, "for": repair}
+
+
+def domains_of(cell: Cell) -> dict[str, tuple[int, ...]]:
+    """What fails together, by name."""
+    brokers = range(1, cell.brokers + 1)
+    if cell.failure_domain == "all":
+        return {"all": tuple(brokers)}
+    domains: dict[str, tuple[int, ...]] = {}
+    for broker in brokers:
+        name = str(broker) if cell.failure_domain == "broker" else _rack_of(cell, broker)
+        domains[name] = (*domains.get(name, ()), broker)
+    return domains
+
+
+def failures_of(cell: Cell, seed: int) -> list[Failure]:
+    """By time; a domain that is away cannot fail."""
+    domains = domains_of(cell)
+    if isinstance(cell.mtbf_ms, int):
+        return sorted(
+            failure
+            for name, brokers in domains.items()
+            for failure in _of_domain(cell, cell.mtbf_ms, brokers, Random(f"{seed}:{name}"))
+        )
+    rng = Random(f"{seed}")
+    span_ms = cell.duration_ms - cell.first_failure_ms
+    times = sorted(
+        cell.first_failure_ms + int(rng.random() * span_ms) for _ in range(cell.failures)
+    )
+    away_until: dict[str, float] = {}
+    found = []
+    for at_ms in times:
+        shuffled = sorted(domains, key=lambda _: rng.random())
+        repair_ms = _repair(cell, rng)
+        up = [name for name in shuffled if away_until.get(name, -1) < at_ms]
+        if up:
+            away_until[up[0]] = float("inf") if repair_ms is None else at_ms + repair_ms
+            found.append(Failure(at_ms, domains[up[0]], repair_ms))
+    return found
+
+
+def _of_domain(
+    cell: Cell, mtbf_ms: int, brokers: tuple[int, ...], rng: Random
+) -> Iterator[Failure]:
+    at_ms = cell.first_failure_ms + rng.expovariate(1 / mtbf_ms)
+    while at_ms < cell.duration_ms:
+        repair_ms = _repair(cell, rng)
+        yield Failure(int(at_ms), brokers, repair_ms)
+        if repair_ms is None:
+            return
+        at_ms += repair_ms + 1 + rng.expovariate(1 / mtbf_ms)
+
+
+def _repair(cell: Cell, rng: Random) -> int | None:
+    """Always draws, so that what comes after is the same for every repair time."""
+    drawn = rng.expovariate(1)
+    return None if cell.repair_ms == NONE else max(1, round(drawn * int(cell.repair_ms)))

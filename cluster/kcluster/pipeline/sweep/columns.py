@@ -1,0 +1,178 @@
+"""One cell of a sweep: its columns, their kinds and defaults, what cannot be together.
+
+Owns: Cell, the words of its values, contradictions.  Never: reads a grid (grid.py), runs anything.
+Kafka: the configs that the columns set are named in cells.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from kcluster.config.files.reading import Reading
+from kcluster.config.files.tree import Items, Map, Node, Scalar, from_yaml
+from kcluster.scenario.actions.faults import Faults as FaultsAction
+from kcluster.scenario.language.fields import (
+    Flag,
+    Kind,
+    OneOf,
+    Schema,
+    Whole,
+    duration,
+    fields_of,
+    rate,
+    size,
+)
+from kcluster.scenario.language.profiles import find_profile
+
+NONE: Final = "none"
+_PROFILE: Final = fields_of(FaultsAction)[0].kind
+FAILURES: Final = ("failures", "mtbf")
+"""Keys of the columns by which brokers fail; `faults` is the third way."""
+OF_FAILURES: Final = ("failure", "failure_domain", "repair")
+"""Keys of the columns that say how: nothing without one of FAILURES."""
+
+
+class OrNone(Struct, frozen=True):
+    """A kind, or the word `none`."""
+
+    inner: Kind
+
+    def read(self, reading: Reading, node: Node, path: str) -> Any:
+        if isinstance(node, Scalar) and node.text == NONE:
+            return NONE
+        return self.inner.read(reading, node, path)
+
+    def schema(self) -> Schema:
+        return {"anyOf": [{"const": NONE}, self.inner.schema()]}
+
+
+class Faults(Struct, frozen=True):
+    """A fault profile: its name, and all of it as JSON, so that a cell needs no other file."""
+
+    name: str
+    profile: str
+
+
+class FaultsKind(Struct, frozen=True):
+    """A profile of random faults, as in scenarios; kept as it was written."""
+
+    def read(self, reading: Reading, node: Node, path: str) -> Faults | None:
+        before = len(reading.problems)
+        _PROFILE.read(reading, node, path)
+        if len(reading.problems) > before:
+            return None
+        if isinstance(node, Scalar):
+            file = find_profile(node.text or "", os.path.dirname(reading.source))
+            assert file is not None  # it was just read
+            with open(file, encoding="utf-8") as opened:
+                found, _ = from_yaml(opened.read(), file)
+            assert found is not None
+            return Faults(node.text or "", json.dumps(_plain(found)))
+        profile = json.dumps(_plain(node))
+        return Faults(f"inline {_digest(profile.encode())[:4]}", profile)
+
+    def schema(self) -> Schema:
+        return _PROFILE.schema()
+
+
+class Cell(Struct, frozen=True):
+    """One combination of settings; each field is a column, its key the name without the unit."""
+
+    brokers: Annotated[int, Whole(1, 99)] = 3
+    racks: Annotated[int, Whole(0, 99)] = 0
+    """Brokers stand in so many racks, neighbours together; 0: they have none."""
+    rack_aware: Annotated[bool, Flag()] = True
+    """Whether they were told (broker.rack), so that replicas are placed in different ones."""
+    partitions: Annotated[int, Whole(1, 1_000)] = 1
+    replication_factor: Annotated[int, Whole(1, 99)] = 3
+    min_insync_replicas: Annotated[int, Whole(1, 99)] = 1
+    acks: Annotated[str, OneOf("acks", ("0", "1", "all"))] = "all"
+    idempotent: Annotated[str | bool, OrNone(Flag())] = NONE
+    """none: as the Java client does by its other settings."""
+    unclean_election: Annotated[bool, Flag()] = False
+    flush_messages: Annotated[str | int, OrNone(Whole(1))] = NONE
+    flush_interval_ms: Annotated[str | int, OrNone(duration(1))] = NONE
+    replica_lag_ms: Annotated[int, duration(1)] = 30_000
+    """replica.lag.time.max.ms."""
+    latency_ms: Annotated[int, duration()] = 1
+    """Between any two nodes, one way: with none, replicas and acks would take no time."""
+    failures: Annotated[int, Whole(0, 1_000)] = 0
+    """So many in a run, each of a domain that is up, at times drawn from it."""
+    mtbf_ms: Annotated[str | int, OrNone(duration(1))] = NONE
+    """Each domain, by itself, fails after a time of this mean, drawn exponentially."""
+    repair_ms: Annotated[str | int, OrNone(duration(1))] = 10_000
+    """Mean time until it is back, drawn exponentially; none: it stays away until the run's end."""
+    failure: Annotated[str, OneOf("failure", ("kill", "power", "wipe", "clean", "pause"))] = "power"
+    failure_domain: Annotated[str, OneOf("domain", ("broker", "rack", "all"))] = "broker"
+    """What fails together: a broker, the brokers of a rack, all brokers (not the controller)."""
+    first_failure_ms: Annotated[int, duration()] = 1_000
+    """Before this time nothing fails."""
+    faults: Annotated[str | Faults, OrNone(FaultsKind())] = NONE
+    rate_per_s: Annotated[float, rate()] = 10.0
+    size_bytes: Annotated[int, size(1, 1 << 20)] = 100
+    consumers: Annotated[int, Whole(0, 100)] = 1
+    duration_ms: Annotated[int, duration(1_000)] = 60_000
+
+    @property
+    def key(self) -> str:
+        """Its identity, by all that it is; the same in every grid and process."""
+        return _digest(msgspec.json.encode(self))
+
+    def columns(self) -> dict[str, str]:
+        """Every column as words."""
+        return {f.key: words_of(f.name, getattr(self, f.name)) for f in fields_of(Cell)}
+
+
+def contradictions(cell: Cell) -> Iterator[str]:
+    """Why there can be no such cell."""
+    if cell.replication_factor > cell.brokers:
+        yield f"{cell.replication_factor} replicas need as many brokers, not {cell.brokers}"
+    if cell.min_insync_replicas > cell.replication_factor:
+        yield f"{cell.min_insync_replicas} in sync of {cell.replication_factor} replicas"
+    if cell.racks > cell.brokers:
+        yield f"{cell.racks} racks with {cell.brokers} brokers"
+    ways = [cell.failures > 0, cell.mtbf_ms != NONE, cell.faults != NONE]
+    if sum(ways) > 1:
+        yield "failures, mtbf and faults are three ways to say what fails; one of them is enough"
+    if cell.failure_domain == "rack" and not cell.racks:
+        yield "failure_domain rack needs racks"
+    if any(ways) and cell.first_failure_ms >= cell.duration_ms:
+        first, end = words_of("_ms", cell.first_failure_ms), words_of("_ms", cell.duration_ms)
+        yield f"the first failure at {first} is after the run's end at {end}"
+    if cell.idempotent is True and cell.acks != "all":
+        yield "an idempotent producer needs acks=all"
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=8).hexdigest()
+
+
+def _plain(node: Node) -> Any:
+    """A tree as Python values, numbers and flags as such."""
+    if isinstance(node, Map):
+        return {key: _plain(entry.value) for key, entry in node.entries.items() if key != "story"}
+    if isinstance(node, Items):
+        return [_plain(item) for item in node.items]
+    if node.text is None or node.quoted:
+        return node.text
+    if node.text in ("true", "false"):
+        return node.text == "true"
+    return int(node.text) if node.text.isdecimal() else node.text
+
+
+def words_of(field: str, value: Any) -> str:
+    """As in a file: `10s`, `none`, `true`."""
+    if isinstance(value, Faults):
+        return value.name
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if field.endswith("_ms") and isinstance(value, int):
+        return f"{value // 1000}s" if value % 1000 == 0 else f"{value}ms"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,257 @@
+"""A sweep's grid: a YAML file of settings with one value or several each, as cells.
+
+Owns: reading a grid with every problem at its place, which combinations are left out, choosing
+cells and seeds by words.  Never: what a column is (columns.py), runs anything, knows Spark.
+Kafka: no counterpart.
+
+    seeds: 100
+    grid:
+      replication_factor: 3
+      min_insync_replicas: [1, 2]
+      mtbf: 60s
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from typing import Any, Final
+
+from msgspec import Struct, structs
+
+from kcluster.config.files.problems import Problem, ProblemsError, join, show, unknown
+from kcluster.config.files.reading import Reading, is_null, kind
+from kcluster.config.files.tree import Items, Map, Node, from_yaml
+from kcluster.pipeline.sweep.columns import (
+    FAILURES,
+    NONE,
+    OF_FAILURES,
+    Cell,
+    contradictions,
+    words_of,
+)
+from kcluster.scenario.language.fields import Story, Whole, fields_of, text
+
+MAX_CELLS: Final = 10_000
+MAX_RUNS: Final = 10_000_000
+"""Cells times seeds: the driver keeps a bit for each."""
+MAX_BYTES: Final = 512 * 1024
+DEFAULT_SEEDS: Final = 100
+_KEYS: Final = ("name", "story", "seeds", "grid")
+_SEEDS: Final = Whole(1, MAX_RUNS)
+_SEED: Final = Whole(0, 2**63 - 1)
+
+
+class GridError(ProblemsError):
+    """A grid cannot be used."""
+
+
+class Grid(Struct, frozen=True):
+    """Cells, their names by what differs among them, and seeds."""
+
+    name: str
+    story: str
+    cells: tuple[Cell, ...]
+    varied: tuple[str, ...]
+    """Keys of the columns that have more than one value, in the file's order."""
+    seeds: tuple[int, ...]
+    left_out: int = 0
+    """Combinations that cannot be: more replicas than brokers, more in sync than replicas."""
+    source: str = ""
+    whys: tuple[str, ...] = ()
+    """Why they cannot, each once."""
+
+    def title(self, at: int) -> str:
+        """`replication_factor=3 min_insync_replicas=1`."""
+        columns = self.cells[at].columns()
+        return " ".join(f"{key}={columns[key]}" for key in self.varied) or self.name
+
+    def find(self, words: str) -> int:
+        """The cell by number (from 1), or by enough of its columns: `acks=1,brokers=3`.  ValueError
+        where that is none, or several."""
+        if words.isdecimal():
+            if 1 <= int(words) <= len(self.cells):
+                return int(words) - 1
+            raise ValueError(f"cell {words}: there are cells 1 to {len(self.cells)}")
+        wanted = dict(
+            part.strip().partition("=")[::2] for part in words.replace(" ", ",").split(",") if part
+        )
+        known = self.cells[0].columns()
+        for key in wanted:
+            if key not in known:
+                raise ValueError(f"cell {show(words)}: {key}: {unknown('column', key, known)}")
+        found = [
+            at
+            for at, cell in enumerate(self.cells)
+            if all(cell.columns()[key] == value for key, value in wanted.items())
+        ]
+        if len(found) == 1:
+            return found[0]
+        many = f"{len(found)} cells are so" if found else "no cell is so"
+        raise ValueError(f"cell {show(words)}: {many}; {self.title(0)} is cell 1")
+
+
+def load_grid(path: str | os.PathLike[str]) -> Grid:
+    """The grid of a file; GridError."""
+    source = os.fspath(path)
+    try:
+        with open(source, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        why = f"cannot be read: {error.strerror}"
+        raise GridError([Problem(source, 0, 0, "", why)]) from None
+    if len(data) > MAX_BYTES:
+        raise GridError([Problem(source, 1, 1, "", "larger than 512 KiB: not a grid")])
+    try:
+        return parse_grid(data.decode("utf-8-sig"), source)
+    except UnicodeDecodeError as error:
+        line = bytes(error.object[: error.start]).count(b"\n") + 1
+        raise GridError([Problem(source, line, 1, "", "not UTF-8")]) from None
+
+
+def parse_grid(yaml_text: str, source: str = "grid.yaml") -> Grid:
+    """The grid of a YAML text; GridError with every problem."""
+    node, problems = from_yaml(yaml_text, source)
+    if node is None:
+        raise GridError(problems or [Problem(source, 1, 1, "", "empty: not a grid")])
+    reading = Reading(source)
+    reading.problems += problems
+    if not isinstance(node, Map):
+        reading.wrong(node, "", f"{kind(node)}; a grid is a mapping with keys like seeds, grid")
+        raise GridError(reading.problems)
+    top = reading.entries(node, "", _KEYS, "key of a grid file")
+    name = text().read(reading, top["name"], "name") if "name" in top else None
+    story = Story().read(reading, top["story"], "story") if "story" in top else None
+    seeds = _seeds(reading, top.get("seeds"))
+    columns = _columns(reading, top.get("grid"), node)
+    cells, whys = _combined(reading, columns, top.get("grid"))
+    if cells and not reading.problems:
+        _check_size(reading, len(cells), len(seeds), top.get("seeds") or node)
+        _check_failures(reading, cells, top["grid"])
+    if reading.problems:
+        raise GridError(reading.problems)
+    keys = {field.name: field.key for field in fields_of(Cell)}
+    varied = tuple(keys[name] for name, values in columns.items() if len(values) > 1)
+    named = name or os.path.basename(source).rpartition(".")[0] or "grid"
+    each = tuple(dict.fromkeys(whys))
+    return Grid(named, story or "", cells, varied, seeds, len(whys), source, each)
+
+
+def with_seeds(grid: Grid, words: str) -> Grid:
+    """With these instead: `100` for 1 to 100, or some: `1..50,77`.  ValueError."""
+    if words.isdecimal():
+        words = f"1..{words}"
+    seeds: dict[int, None] = {}
+    most = MAX_RUNS // len(grid.cells)
+    for part in words.split(","):
+        first, dots, last = part.strip().partition("..")
+        if not first.isdecimal() or not (last.isdecimal() or not dots):
+            raise ValueError(f"{show(part)} is no seed; write 100, or 1..50,77")
+        some = range(int(first), int(last or first) + 1)
+        if not some:
+            raise ValueError(f"{show(part)}: no seeds, no runs")
+        if some[-1] > _SEED.high:
+            raise ValueError(f"{show(part)}: {_SEED.high} is the last seed")
+        if some[-1] - some[0] >= most - len(seeds):
+            raise ValueError(f"{show(words)}: {_too_many(len(grid.cells))}")
+        for seed in some:
+            if seed in seeds:
+                raise ValueError(f"seed {seed} twice")
+            seeds[seed] = None
+    return structs.replace(grid, seeds=tuple(seeds))
+
+
+def _seeds(reading: Reading, node: Node | None) -> tuple[int, ...]:
+    """A number of seeds, from 1 on, or a list of them."""
+    if node is None:
+        return tuple(range(1, DEFAULT_SEEDS + 1))
+    if not isinstance(node, Items):
+        count = _SEEDS.read(reading, node, "seeds")
+        return tuple(range(1, (count or 0) + 1))
+    seeds: dict[int, None] = {}
+    for at, item in enumerate(node.items):
+        seed = _SEED.read(reading, item, join("seeds", at))
+        if seed in seeds:
+            reading.wrong(item, join("seeds", at), f"seed {seed} twice")
+        elif seed is not None:
+            seeds[seed] = None
+    if not node.items:
+        reading.wrong(node, "seeds", "empty: no seeds, no runs")
+    return tuple(seeds)
+
+
+def _columns(reading: Reading, node: Node | None, root: Map) -> dict[str, list[Any]]:
+    """Values by field, in the file's order."""
+    known = {field.key: field for field in fields_of(Cell)}
+    if node is None or not isinstance(node, Map) or not node.entries:
+        reading.wrong(
+            root.entries.get("grid") or root,
+            "grid",
+            "empty: it must be a mapping of columns like acks: [1, all]",
+        )
+        return {}
+    columns: dict[str, list[Any]] = {}
+    reading.entries(node, "grid", tuple(known), "column")
+    for key, entry in node.entries.items():
+        path = join("grid", key)
+        if key not in known:
+            continue
+        if is_null(entry.value) or (isinstance(entry.value, Items) and not entry.value.items):
+            reading.wrong(entry, path, "empty: no value, no cell")
+            continue
+        items = entry.value.items if isinstance(entry.value, Items) else [entry.value]
+        values: list[Any] = []
+        for number, item in enumerate(items):
+            where = join(path, number) if isinstance(entry.value, Items) else path
+            value = known[key].kind.read(reading, item, where)
+            if value is not None and value in values:
+                reading.wrong(item, where, f"{words_of(known[key].name, value)} twice")
+            elif value is not None:
+                values.append(value)
+        columns[known[key].name] = values
+    return columns
+
+
+def _combined(
+    reading: Reading, columns: dict[str, list[Any]], at: Node | None
+) -> tuple[tuple[Cell, ...], list[str]]:
+    """All combinations that can be, and of each that cannot why."""
+    if reading.problems or at is None:
+        return (), []
+    count = math.prod(len(values) for values in columns.values())
+    if count > MAX_CELLS:
+        reading.wrong(at, "grid", f"{count:,} cells; {MAX_CELLS:,} are the most")
+        return (), []
+    cells: list[Cell] = []
+    whys: list[str] = []
+    for combination in itertools.product(*columns.values()):
+        cell = Cell(**dict(zip(columns, combination, strict=True)))
+        why = next(contradictions(cell), None)
+        if why is None:
+            cells.append(cell)
+        else:
+            whys.append(why)
+    if not cells:
+        reading.wrong(at, "grid", f"no cell is left: {whys[0]}")
+    return tuple(cells), whys
+
+
+def _check_size(reading: Reading, cells: int, seeds: int, at: Node) -> None:
+    if cells * seeds > MAX_RUNS:
+        reading.wrong(at, "seeds", f"{seeds:,} of them: {_too_many(cells)}")
+
+
+def _too_many(cells: int) -> str:
+    return f"{MAX_RUNS:,} runs are the most, {MAX_RUNS // cells:,} seeds of {cells:,} cells"
+
+
+def _check_failures(reading: Reading, cells: tuple[Cell, ...], node: Node) -> None:
+    """Columns that say how brokers fail, where none does."""
+    assert isinstance(node, Map)  # columns were read from it
+    if any(cell.failures or cell.mtbf_ms != NONE for cell in cells):
+        return
+    for key, entry in node.entries.items():
+        if key in OF_FAILURES:
+            ways = " or ".join(FAILURES)
+            reading.wrong(entry, join("grid", key), f"nothing fails so: there is no {ways}")

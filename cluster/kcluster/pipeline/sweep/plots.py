@@ -1,0 +1,218 @@
+"""A sweep drawn: where acked records are lost, and what it costs not to lose them.
+
+Owns: the two plots, as PNG by matplotlib (extra `plots`).  Never: sums, needs a display.
+Kafka: no counterpart.
+
+Colours are cividis, which is made for eyes that see no red and green; nothing is told by colour
+alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kcluster.pipeline.sweep.grid import Grid
+from kcluster.pipeline.sweep.summary import Summed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PLOTS_HELP: Final = "no plots: pip install 'kcluster[plots]'"
+MAX_NAMED: Final = 24
+"""Cells: of more, the trade-off plot has the numbers and no list of names."""
+_DPI: Final = 110
+_COLOURS: Final = "cividis"
+_NEAR_PX: Final = 13
+"""Dots nearer than this share one label."""
+_CHAR_PT: Final = 5.2
+"""How wide a digit of a label is, about."""
+_LINE_PX: Final = 14
+_RISES_PT: Final = (5.0, -14.0, 19.0, -28.0, 33.0, -42.0, 47.0)
+"""How far above its dot a label may stand, what is tried first first."""
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is here."""
+    return find_spec("matplotlib") is not None
+
+
+def write_plots(grid: Grid, sums: Sequence[Summed], out: str | os.PathLike[str]) -> list[Path]:
+    """heat_map.png and trade_off.png; returns the files."""
+    places = []
+    for name, figure in (("heat_map", heat_map(grid, sums)), ("trade_off", trade_off(grid, sums))):
+        place = Path(out) / f"{name}.png"
+        # No version of a library in the file: what has not changed is the same bytes.
+        figure.savefig(place, dpi=_DPI, metadata={"Software": None})
+        places.append(place)
+    return places
+
+
+def heat_map(grid: Grid, sums: Sequence[Summed]) -> Figure:
+    """P(loss) with its interval: the last column that varies across, all others down.  Hatched:
+    no such cell, or no run of it."""
+    from matplotlib.figure import Figure
+
+    tops, sides, places = _places(grid)
+    shares = [[float("nan")] * len(tops) for _ in sides]
+    for (y, x), cell in zip(places, sums, strict=True):
+        shares[y][x] = cell.loss if cell.runs else float("nan")
+    longest = max(len(side) for side in sides)
+    figure = Figure(
+        figsize=(2.4 + 0.075 * longest + 1.7 * len(tops), 1.7 + 0.62 * len(sides)),
+        layout="constrained",
+    )
+    axes = figure.add_subplot()
+    high = max((cell.loss for cell in sums), default=0) or 1
+    image = axes.imshow(shares, cmap=_COLOURS, vmin=0, vmax=high, aspect="auto")
+    axes.patch.set(hatch="///", edgecolor="#bbb", facecolor="white")
+    axes.set_xticks(range(len(tops)), tops)
+    axes.set_yticks(range(len(sides)), sides, fontsize=9)
+    if grid.varied:
+        axes.set_xlabel(grid.varied[-1])
+    axes.set_title("P(a run loses an acked record), 95 % interval", fontsize=11)
+    for (y, x), cell in zip(places, sums, strict=True):
+        if cell.runs:
+            colour = "black" if cell.loss > high * 0.5 else "white"
+            axes.text(
+                x, y, loss_words(cell), ha="center", va="center", color=colour, fontsize=9,
+                linespacing=1.3,
+            )  # fmt: skip
+    axes.set_xticks([x - 0.5 for x in range(1, len(tops))], minor=True)
+    axes.set_yticks([y - 0.5 for y in range(1, len(sides))], minor=True)
+    axes.grid(which="minor", color="white", linewidth=2)
+    axes.tick_params(which="both", length=0)
+    figure.colorbar(image, ax=axes, format=lambda share, _: f"{share * 100:g} %")
+    return figure
+
+
+def loss_words(cell: Summed) -> str:
+    """Two lines: `12 %` and `10 to 14 %`; of a cell without a loss `none` and `below 0.4 %`."""
+    low, high = cell.loss_exact
+    if not cell.losses:
+        return f"none\nbelow {high * 100:.2g} %"
+    return f"{cell.loss * 100:.3g} %\n{low * 100:.2g} to {high * 100:.2g} %"
+
+
+def trade_off(grid: Grid, sums: Sequence[Summed]) -> Figure:
+    """Durability against availability against latency: a dot is a cell, with its number.  A cell
+    without a loss is an arrow that hangs from the end of its interval."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import LogLocator
+
+    shown = [(at, cell) for at, cell in enumerate(sums, 1) if cell.runs]
+    names = [f"{at}  {grid.title(at - 1)}" for at, _ in shown]
+    is_named = len(shown) <= MAX_NAMED
+    width = 6.6 + (0.072 * max(map(len, names), default=0) if is_named else 0)
+    height = max(4.6, 0.2 * len(names) * is_named + 1)
+    figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
+    axes = figure.add_subplot()
+    lost = [(at, cell) for at, cell in shown if cell.losses]
+    kept = [(at, cell) for at, cell in shown if not cell.losses]
+    xs = [cell.a_failure_s("writes") for _, cell in lost]
+    ys = [cell.loss for _, cell in lost]
+    low = [cell.loss - cell.loss_exact[0] for _, cell in lost]
+    high = [cell.loss_exact[1] - cell.loss for _, cell in lost]
+    axes.errorbar(xs, ys, yerr=[low, high], fmt="none", ecolor="#999", capsize=2, zorder=1)
+    ends = [cell.loss_exact[1] for _, cell in kept]
+    kept_xs = [cell.a_failure_s("writes") for _, cell in kept]
+    latencies = [cell.ack_p50_ms or 0 for _, cell in shown]
+    look: dict[str, Any] = {
+        "cmap": _COLOURS, "vmin": min(latencies, default=0), "vmax": max(latencies, default=1),
+        "edgecolors": "black", "linewidths": 0.6, "s": 55, "zorder": 2,
+    }  # fmt: skip
+    dots = axes.scatter(xs, ys, c=[cell.ack_p50_ms or 0 for _, cell in lost], **look)
+    axes.scatter(
+        kept_xs, ends, c=[cell.ack_p50_ms or 0 for _, cell in kept], marker="v", **look
+    )  # fmt: skip
+    if xs or kept_xs:  # a scale of logarithms needs something on it
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.set_xlim(0, max(*xs, *kept_xs, 0.1) * 1.12)
+        axes.set_ylim(min([*ys, *ends]) / 2.5, 1.6 * max([*ys, *ends]))
+    axes.set_xlabel("availability: seconds without writes, a failure of a broker")
+    axes.set_ylabel("durability: P(a run loses an acked record)\n▼ none: it is below this (95 %)")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{share * 100:g} %")
+    axes.yaxis.set_minor_formatter("")
+    axes.grid(color="#eee", zorder=0)
+    axes.set_axisbelow(True)
+    figure.colorbar(dots, ax=axes, label="latency: ack, p50, ms", pad=0.01)
+    if is_named:
+        handles = [Line2D([], [], linestyle="none") for _ in names]
+        figure.legend(
+            handles, names, loc="outside right upper", handlelength=0, handletextpad=0,
+            fontsize=8.5, frameon=False,
+        )  # fmt: skip
+    points = [*zip((at for at, _ in lost), xs, ys, strict=True)]
+    points += [*zip((at for at, _ in kept), kept_xs, ends, strict=True)]
+    _label(figure, axes, points)
+    return figure
+
+
+def _label(figure: Figure, axes: Any, points: list[tuple[int, float, float]]) -> None:
+    """The numbers of the dots, those of dots that lie on each other as one, where there is room."""
+    figure.draw_without_rendering()  # from here on the axes are where they will be
+    groups: list[tuple[float, float, list[int]]] = []
+    for at, x, y in sorted(points):
+        px, py = axes.transData.transform((x, y))
+        for gx, gy, numbers in groups:
+            if abs(gx - px) <= _NEAR_PX and abs(gy - py) <= _NEAR_PX:
+                numbers.append(at)
+                break
+        else:
+            groups.append((px, py, [at]))
+    point_px = figure.dpi / 72
+    taken = [_box(px, py, 0, 0, 0) for px, py, _ in groups]
+    for px, py, numbers in groups:
+        words = in_words(numbers)
+        width = _CHAR_PT * len(words)
+        offsets = [(dx, dy) for dy in _RISES_PT for dx in (8.0, -8.0 - width)]
+        boxes = [_box(px, py, dx * point_px, dy * point_px, width * point_px) for dx, dy in offsets]
+        free = [at for at, box in enumerate(boxes) if not any(_meet(box, x) for x in taken)]
+        at = free[0] if free else 0
+        taken.append(boxes[at])
+        axes.annotate(
+            words, axes.transData.inverted().transform((px, py)), xytext=offsets[at],
+            textcoords="offset points", fontsize=9, zorder=3,
+            arrowprops={"arrowstyle": "-", "color": "#999", "lw": 0.6, "shrinkB": 4},
+        )  # fmt: skip
+
+
+def in_words(numbers: Sequence[int]) -> str:
+    """`1-4, 7` of 1, 2, 3, 4, 7."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    told = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+    return ", ".join(told)
+
+
+def _box(px: float, py: float, dx: float, dy: float, width: float) -> tuple[float, ...]:
+    """Left, bottom, right, top in pixels: of a label, or of a dot where it has no width."""
+    if not width:
+        return px - _NEAR_PX / 2, py - _NEAR_PX / 2, px + _NEAR_PX / 2, py + _NEAR_PX / 2
+    return px + dx, py + dy - 2, px + dx + width, py + dy + _LINE_PX
+
+
+def _meet(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _places(grid: Grid) -> tuple[list[str], list[str], list[tuple[int, int]]]:
+    """Words across, words down, and of each cell (row, column)."""
+    columns = [cell.columns() for cell in grid.cells]
+    across, down = grid.varied[-1:], grid.varied[:-1]
+    tops, sides = (
+        ["\n".join(f"{found[key]}" for key in across) for found in columns],
+        ["  ".join(f"{key}={found[key]}" for key in down) for found in columns],
+    )
+    top, side = list(dict.fromkeys(tops)), list(dict.fromkeys(sides))
+    places = [(side.index(b), top.index(a)) for a, b in zip(tops, sides, strict=True)]
+    return top, side, places

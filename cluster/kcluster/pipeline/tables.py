@@ -1,0 +1,263 @@
+"""Run directories as DataFrames, one table of many runs, and what in their files cannot be read.
+
+Owns: columns and their types, which line is bad and where, that a run's files are there.  Never:
+knows what a row means (audit.py, timeline.py).
+Kafka: no counterpart.
+
+Every table has `run`, the name of its directory.  Sizes do not matter: a file is split, and read by
+all cores.  Small tables are kept; the ledger's two, sends and reads, are read as they are needed
+(`whole`), with their bad lines, so that these are counted on the way.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, get_type_hints
+
+import msgspec
+
+from kcluster.runs.directory import INFO, VERDICT, RunError, find_run
+from kcluster.runs.record import FORMAT, TABLES, RunInfo
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+MAX_PROBLEMS: Final = 20
+"""So many bad lines of a file are told one by one."""
+IS_BAD: Final = "is_bad"
+_CORRUPT: Final = "_corrupt"
+_TYPES: Final[dict[Any, str]] = {
+    int: "bigint",
+    int | None: "bigint",
+    str: "string",
+    str | None: "string",
+    bool: "boolean",
+    dict[str, Any]: "string",
+    tuple[int, ...]: "array<bigint>",
+    tuple[int, int]: "array<bigint>",
+    tuple[int, int] | None: "array<bigint>",
+}
+"""A dict is left as JSON text, for get_json_object."""
+
+
+class WindowRow(msgspec.Struct, frozen=True, gc=False):
+    """A time in which a partition was without reads or writes, as verdict.json has it."""
+
+    kind: str
+    partition: tuple[str, int]
+    from_ms: int
+    to_ms: int
+    is_over: bool
+    clients: list[str]
+    errors: list[str]
+    reasons: list[dict[str, Any]]
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What is used of verdict.json."""
+
+    windows: list[WindowRow] = []
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One run directory.  `name` is `run` in every table."""
+
+    path: Path
+    info: RunInfo
+    windows: list[WindowRow]
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+def find_runs(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Run], list[str]]:
+    """The runs at or right below each path, by name, and what is wrong with some.  RunError if a
+    path has none, if two have one name, or if one is of another format."""
+    found: dict[str, Run] = {}
+    problems: list[str] = []
+    for path in map(Path, paths):
+        for place in _places(path):
+            other = found.get(place.name)
+            if other is None:
+                found[place.name] = _run(place, problems)
+            elif other.path != place:
+                raise RunError(f"{place}: a run of this name is at {other.path} too")
+    return [found[name] for name in sorted(found)], problems
+
+
+def _places(path: Path) -> list[Path]:
+    if (path / INFO).exists() or not path.is_dir():
+        return [find_run(path).resolve()]
+    below = (each.resolve() for each in sorted(path.iterdir()) if (each / INFO).exists())
+    places = list(dict.fromkeys(below))
+    return places or [find_run(path).resolve()]
+
+
+def _run(path: Path, problems: list[str]) -> Run:
+    try:
+        info = msgspec.json.decode((path / INFO).read_bytes(), type=RunInfo)
+    except (OSError, msgspec.DecodeError) as error:
+        raise RunError(f"{path / INFO}: {error}") from None
+    if info.format != FORMAT:
+        again = f"; run it again: {info.replay}" if info.format < FORMAT and info.replay else ""
+        text = f"a run directory of format {info.format}; this kcluster reads format {FORMAT}"
+        raise RunError(f"{path / INFO}: {text}{again}")
+    try:
+        judged = msgspec.json.decode((path / VERDICT).read_bytes(), type=Judgement)
+    except (OSError, msgspec.DecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        problems.append(f"{path / VERDICT}: {reason}")
+        judged = Judgement()
+    return Run(path, info, judged.windows)
+
+
+class Tables:
+    """The tables of some runs.  `problems`: places that cannot be read, `file:line: why`, or a
+    file that is missing; the rest is used."""
+
+    def __init__(self, spark: SparkSession, runs: Sequence[Run]) -> None:
+        self.spark = spark
+        self.runs = list(runs)
+        self.problems: list[str] = []
+        self._kept: dict[str, DataFrame] = {}
+        self._whole: dict[str, DataFrame] = {}
+
+    def __getitem__(self, field: str) -> DataFrame:
+        """The table of a field of RunRecord, without lines that cannot be read; it is kept."""
+        self.load(field)
+        return self._kept[field].where(f"not {IS_BAD}").drop(IS_BAD)
+
+    def load(self, *fields: str) -> None:
+        """Read and keep these, in one go, and tell what is wrong with them."""
+        from pyspark.sql import functions as F
+
+        fresh = [field for field in fields if field not in self._kept]
+        bad: DataFrame | None = None
+        for field in fresh:
+            table = self._kept[field] = self.whole(field).persist()
+            here = table.where(IS_BAD).select("run", F.lit(field).alias("field"))
+            bad = here if bad is None else bad.union(here)
+        if bad is not None:
+            found = bad.distinct().collect()
+            for field in fresh:
+                self.report(field, (row["run"] for row in found if row["field"] == field))
+
+    def whole(self, field: str) -> DataFrame:
+        """The same with `is_bad`, and lines that cannot be read: null but for `run`; not kept.
+        Whoever reads it tells `report` which runs have such."""
+        table = self._whole.get(field)
+        if table is None:
+            file, row_type = TABLES[field]
+            there = [run for run in self.runs if (run.path / file).exists()]
+            for run in self.runs:
+                if run not in there:
+                    self.problems.append(f"{run.path / file}: No such file or directory")
+            files = [run.path / file for run in there]
+            table = self._whole[field] = frame_of(self.spark, files, row_type)
+        return table
+
+    def narrow(self, field: str, *columns: str) -> DataFrame:
+        """Some columns and `run`, not kept; of a line that cannot be read what can be."""
+        file, row_type = TABLES[field]
+        files = [run.path / file for run in self.runs if (run.path / file).exists()]
+        return frame_of(self.spark, files, row_type, columns)
+
+    def report(self, field: str, runs: Iterable[str]) -> None:
+        """These runs' file has lines that cannot be read: find them."""
+        file, row_type = TABLES[field]
+        by_name = {run.name: run for run in self.runs}
+        for name in sorted(runs):
+            self.problems += bad_lines(by_name[name].path / file, row_type)
+
+    def size_bytes(self, field: str) -> int:
+        """Of its files."""
+        files = (run.path / TABLES[field][0] for run in self.runs)
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def close(self) -> None:
+        """Forget what is kept of them."""
+        for table in self._kept.values():
+            table.unpersist()
+        self._kept.clear()
+
+
+def frame_of(
+    spark: SparkSession, files: Sequence[Path], row_type: type[msgspec.Struct],
+    columns: Sequence[str] = (),
+) -> DataFrame:  # fmt: skip
+    """Files of JSON lines as one DataFrame; a bad line is `is_bad`, all else but `run` null.
+    `columns`: only these and `run`; nobody looks for bad lines then, which takes a third longer."""
+    from pyspark.sql import functions as F
+
+    schema = f"{ddl(row_type)}, {_CORRUPT} string"
+    if not files:
+        empty = spark.createDataFrame([], schema).drop(_CORRUPT)
+        whole = empty.select("*", F.lit("").alias("run"), F.lit(False).alias(IS_BAD))
+        return whole.select(*columns, "run") if columns else whole
+    raw = spark.read.schema(schema).json(
+        [_pattern(file) for file in files], mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT
+    )
+    folder = F.substring_index(F.substring_index(F.col("_metadata.file_path"), "/", -2), "/", 1)
+    run = F.lit(files[0].parent.name) if len(files) == 1 else F.url_decode(folder)
+    if columns:
+        return raw.select(*columns, run.alias("run"))
+    names = [name for name in raw.columns if name != _CORRUPT]
+    told = raw.select(*names, run.alias("run"), _is_bad(row_type).alias(IS_BAD))
+    kept = (F.when(~F.col(IS_BAD), F.col(name)).alias(name) for name in names)
+    return told.select(*kept, "run", IS_BAD)
+
+
+def _pattern(path: Path) -> str:
+    """Spark takes a path for a pattern: one that only this path matches."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path))
+
+
+def ddl(row_type: type[msgspec.Struct]) -> str:
+    """The columns of a row type, in Spark's words."""
+    hints = get_type_hints(row_type)
+    return ", ".join(
+        f"`{field.encode_name}` {_TYPES[hints[field.name]]}"
+        for field in msgspec.structs.fields(row_type)
+    )
+
+
+def _is_bad(row_type: type[msgspec.Struct]) -> Column:
+    """No JSON, or a column that must be there is not."""
+    from pyspark.sql import functions as F
+
+    hints = get_type_hints(row_type)
+    bad = F.col(_CORRUPT).isNotNull()
+    for field in msgspec.structs.fields(row_type):
+        if field.required and type(None) not in getattr(hints[field.name], "__args__", ()):
+            bad = bad | F.col(field.encode_name).isNull()
+    return bad
+
+
+def bad_lines(path: Path, row_type: type[msgspec.Struct]) -> list[str]:
+    """`file:line: why` of each line that is no such row; read line by line."""
+    problems: list[str] = []
+    more = 0
+    for problem in _bad_lines(path, row_type):
+        if len(problems) < MAX_PROBLEMS:
+            problems.append(problem)
+        else:
+            more += 1
+    if more:
+        problems.append(f"{path}: {more:,} more lines that cannot be read")
+    return problems or [f"{path}: lines that Spark cannot read"]
+
+
+def _bad_lines(path: Path, row_type: type[msgspec.Struct]) -> Iterator[str]:
+    decode = msgspec.json.Decoder(row_type).decode
+    with open(path, "rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                yield f"{path}:{number}: {error}"

@@ -1,0 +1,231 @@
+"""What many runs have in common: windows, failovers, errors, ISR churn, latencies, as tables.
+
+Owns: the tables, their columns, and that they are written.  Never: draws (charts.py), judges a
+run (its verdict.json has).
+Kafka: no counterpart; what dashboards of its metrics show (IsrShrinksPerSec).
+
+All times are ms; a row's `run` is the name of its directory.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kcluster.contract import CONTROLLER_ID
+from kcluster.pipeline.causes import number_of, partition_of_note
+from kcluster.pipeline.places import PARTITION
+from kcluster.pipeline.tables import Tables
+from kcluster.trace import kinds
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+PERCENTS: Final = (50, 95, 99)
+
+
+class Timeline(Struct):
+    """`windows`, `failovers`, `isr`: a row each; `failover_times`, `errors`, `latencies`,
+    `requests`: sums."""
+
+    windows: DataFrame
+    failovers: DataFrame
+    failover_times: DataFrame
+    errors: DataFrame
+    isr: DataFrame
+    latencies: DataFrame
+    requests: DataFrame
+
+    def tables(self) -> dict[str, DataFrame]:
+        """All of them by name."""
+        return {name: getattr(self, name) for name in self.__struct_fields__}
+
+
+def timeline(tables: Tables) -> Timeline:
+    """The tables of these runs."""
+    tables.load("notes", "told", "requests", "sends")
+    failovers = failovers_of(tables["notes"], tables["sends"])
+    return Timeline(
+        windows_of(tables), failovers, failover_times(failovers), errors_of(tables),
+        isr_churn(tables["notes"]), latencies_of(tables["sends"]),
+        requests_of(tables["requests"]),
+    )  # fmt: skip
+
+
+def write(found: Timeline, out: str | os.PathLike[str]) -> list[Path]:
+    """Each table as Parquet below `out`; returns their directories."""
+    places = []
+    for name, table in found.tables().items():
+        place = Path(out) / name
+        table.write.mode("overwrite").parquet(str(place))
+        places.append(place)
+    return places
+
+
+def read(spark: SparkSession, out: str | os.PathLike[str]) -> Timeline:
+    """What `write` has left in `out`."""
+    names = Timeline.__struct_fields__
+    return Timeline(*(spark.read.parquet(str(Path(out) / name)) for name in names))
+
+
+def windows_of(tables: Tables) -> DataFrame:
+    """(run, topic, partition, kind, from_ms, to_ms, duration_ms, is_over, clients, errors, cause):
+    as verdict.json has them; `cause` is what began each."""
+    rows = [
+        (
+            run.name, *each.partition, each.kind, each.from_ms - run.info.began_ms,
+            each.to_ms - run.info.began_ms, each.to_ms - each.from_ms, each.is_over, each.clients,
+            each.errors, each.reasons[0]["text"] if each.reasons else "unknown",
+        )
+        for run in tables.runs
+        for each in run.windows
+    ]  # fmt: skip
+    schema = (
+        "run string, topic string, partition bigint, kind string, from_ms bigint, to_ms bigint,"
+        " duration_ms bigint, is_over boolean, clients array<string>, errors array<string>,"
+        " cause string"
+    )
+    return tables.spark.createDataFrame(rows, schema)
+
+
+def failovers_of(notes: DataFrame, sends: DataFrame) -> DataFrame:
+    """(run, topic, partition, epoch, old, new, clean, down_ms, noticed_ms, elected_ms, acked_ms):
+    elections of another leader, or of any after there was none, since a broker that led was not to
+    be heard: killed, paused, or cut off from the controller.  `down_ms` is in the cluster's clock,
+    the others are how long after it; `noticed_ms` (fenced) is null where the broker was back
+    before; `acked_ms`, of the first record that waited for the new leader, where none did: when
+    somebody happens to write there next is no failover time.  Not of Kafka's own topics."""
+    from pyspark.sql import functions as F
+
+    timed = _changes_of_leader(notes).join(F.broadcast(_absences(notes)), ["run", "old"])
+    since = F.array_max(F.filter("back", lambda at: at <= F.col("left_ms")))
+    begun = F.filter("gone", lambda at: (at < F.col("left_ms")) & (since.isNull() | (at >= since)))
+    timed = timed.withColumn("down_ms", F.array_min(begun)).where(
+        (F.col("new") >= 0) & F.col("down_ms").isNotNull()
+    )
+    seen = F.filter("fenced", lambda at: at.between(F.col("down_ms"), F.col("left_ms")))
+    keys = [*PARTITION, "epoch", "at_ms"]
+    acks = sends.where("outcome = 'acked'").select(*PARTITION, "sent_ms", "ended_ms")
+    first = (
+        acks.join(F.broadcast(timed.select(*keys)), list(PARTITION))
+        .where(F.col("at_ms").between(F.col("sent_ms"), F.col("ended_ms")))
+        .groupBy(*keys)
+        .agg(F.min("ended_ms").alias("first_ms"))
+    )
+    return timed.join(first, keys, "left").select(
+        *PARTITION, "epoch", "old", "new", "clean", "down_ms",
+        (F.array_min(seen) - F.col("down_ms")).alias("noticed_ms"),
+        (F.col("at_ms") - F.col("down_ms")).alias("elected_ms"),
+        (F.col("first_ms") - F.col("down_ms")).alias("acked_ms"),
+    ).orderBy(*PARTITION, "epoch")  # fmt: skip
+
+
+def _changes_of_leader(notes: DataFrame) -> DataFrame:
+    """(run, topic, partition, epoch, old, new, clean, at_ms, left_ms): `old` led last, until
+    `left_ms`, when the controller took the lead from it."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    changes = notes.where(F.col("kind").isin(kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE))
+    told = changes.select(
+        *partition_of_note(), number_of("epoch").alias("epoch"), number_of("old").alias("old"),
+        number_of("new").alias("new"), "at_ms",
+        (F.get_json_object("data", "$.clean") == "true").alias("clean"),
+    ).where(~F.col("topic").startswith("__") & (F.col("old") != F.col("new")))  # fmt: skip
+    before = Window.partitionBy(*PARTITION).orderBy("at_ms", "epoch")
+    had_none = F.col("old") < 0
+    return told.select(
+        *PARTITION, "epoch", "new", "clean", "at_ms",
+        F.when(had_none, F.lag("old").over(before)).otherwise(F.col("old")).alias("old"),
+        F.when(had_none, F.lag("at_ms").over(before)).otherwise(F.col("at_ms")).alias("left_ms"),
+    )  # fmt: skip
+
+
+def _absences(notes: DataFrame) -> DataFrame:
+    """(run, old, gone, back, fenced): of each broker when it could not be heard any more, when it
+    could again, and when the controller found out; arrays of ms.  One that was killed and is
+    started again is back when the controller lets it in."""
+    from pyspark.sql import functions as F
+
+    kind = F.col("kind")
+    link = F.when(number_of("to") == CONTROLLER_ID, number_of("source"))
+    is_link = kind.isin(kinds.LINK_CUT, kinds.LINK_HEALED)
+    gone = kind.isin(kinds.BROKER_DOWN, kinds.BROKER_PAUSED, kinds.LINK_CUT)
+    back = kind.isin(kinds.BROKER_UNFENCED, kinds.BROKER_RESUMED, kinds.LINK_HEALED)
+    fenced = kind == kinds.BROKER_FENCED
+    broker = F.when(is_link, link).otherwise(number_of("broker"))
+    about = notes.where(gone | back | fenced).withColumn("old", broker)
+    when = {"gone": gone, "back": back, "fenced": fenced}
+    return (
+        about.where(F.col("old").isNotNull())
+        .groupBy("run", "old")
+        .agg(*(F.collect_list(F.when(is_one, F.col("at_ms"))).alias(name)
+               for name, is_one in when.items()))
+    )  # fmt: skip
+
+
+def failover_times(failovers: DataFrame) -> DataFrame:
+    """(step, failovers, p50, p95, p99, max): step is noticed, elected or acked."""
+    from pyspark.sql import functions as F
+
+    steps = ", ".join(f"'{step}', {step}_ms" for step in ("noticed", "elected", "acked"))
+    long = failovers.selectExpr(f"stack(3, {steps}) as (step, ms)").where("ms is not null")
+    return long.groupBy("step").agg(F.count("*").alias("failovers"), *_percentiles("ms"))
+
+
+def errors_of(tables: Tables) -> DataFrame:
+    """(api, client, error, times, runs, per_second): per second of the runs' own time."""
+    from pyspark.sql import functions as F
+
+    seconds = sum(run.info.ended_ms - run.info.began_ms for run in tables.runs) / 1_000
+    return tables["told"].groupBy("api", "client", "error").agg(
+        F.count("*").alias("times"), F.count_distinct("run").alias("runs"),
+        (F.count("*") / F.lit(max(seconds, 0.001))).alias("per_second"),
+    ).orderBy(F.desc("times"), "api", "client", "error")  # fmt: skip
+
+
+def isr_churn(notes: DataFrame) -> DataFrame:
+    """(run, topic, partition, shrinks, expands): Kafka's own topics too."""
+    from pyspark.sql import functions as F
+
+    changed = notes.where(F.col("kind").isin(kinds.ISR_SHRUNK, kinds.ISR_EXPANDED))
+    return changed.select(*partition_of_note(), "kind").groupBy("run", "topic", "partition").agg(
+        F.count_if(F.col("kind") == kinds.ISR_SHRUNK).alias("shrinks"),
+        F.count_if(F.col("kind") == kinds.ISR_EXPANDED).alias("expands"),
+    ).orderBy("run", "topic", "partition")  # fmt: skip
+
+
+def latencies_of(sends: DataFrame) -> DataFrame:
+    """(run, producer, acks, acked, p50, p95, p99, max): from send to ack."""
+    from pyspark.sql import functions as F
+
+    acked = sends.where("outcome = 'acked' and ended_ms >= 0 and sent_ms >= 0")
+    timed = acked.withColumn("ms", F.col("ended_ms") - F.col("sent_ms"))
+    return (
+        timed.groupBy("run", "producer", "acks")
+        .agg(F.count("*").alias("acked"), *_percentiles("ms"))
+        .orderBy("run", "producer", "acks")
+    )
+
+
+def requests_of(requests: DataFrame) -> DataFrame:
+    """(api, client, requests, runs, p50, p95, p99, max): from a request's arrival at a broker to
+    its answer; `client`: its client.id.  Of a Fetch also the time there was nothing to read."""
+    from pyspark.sql import functions as F
+
+    return requests.groupBy("api", "client").agg(
+        F.sum("count").alias("requests"), F.count_distinct("run").alias("runs"),
+        *_percentiles("took_ms", "count"),
+    ).orderBy("api", "client")  # fmt: skip
+
+
+def _percentiles(name: str, count: str | None = None) -> list[Column]:
+    """`count`: the column that has how often each value is there."""
+    from pyspark.sql import functions as F
+
+    often = F.lit(1) if count is None else F.col(count)
+    found = [F.percentile(name, each / 100, often).alias(f"p{each}") for each in PERCENTS]
+    return [*found, F.max(name).alias("max")]

@@ -1,0 +1,1 @@
+"""From the schema table to decode and encode functions."""

@@ -1,0 +1,382 @@
+"""An answer with a chosen error in it, for any API: where errors stand is read from the schema.
+
+Owns: which topics and partitions a request names, the answer that tells all or some of them an
+error, a request without those, two answers as one.  Never: decides that there is an error
+(faults/rules.py does), or changes a message that it is given.
+Kafka: AbstractRequest.getErrorResponse, which every API writes by hand.
+
+The error goes to the innermost entries that the answer has: partitions before topics before the
+whole, as brokers do.  SHALLOW has the APIs that Kafka answers further out.  An entry with an error
+keeps what it is known by (KEYS), and has for the rest what a failed one has in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, Final
+
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import APIS, ApiKey
+from kcluster.protocol.codec.schema import Field, StructSchema, message_schema
+from kcluster.protocol.errors import ErrorCode
+
+KEYS: Final = frozenset(
+    {
+        "name", "topic", "topic_name", "topic_id", "index", "partition", "partition_index",
+        "partition_id", "group_id", "member_id", "group_instance_id", "resource_type",
+        "resource_name", "key", "transactional_id", "producer_id", "feature", "user", "entity",
+        "entity_type", "entity_name", "is_internal", "log_dir", "replica_nodes", "isr_nodes",
+        "offline_replicas", "leader_epoch",
+    }
+)  # fmt: skip
+"""Fields that tell which entry it is, or hold in spite of the error."""
+ERROR_FIELDS: Final = ("error_code", "partition_error_code")
+SHALLOW: Final = {
+    ApiKey.METADATA: 1, ApiKey.OFFSET_FETCH: 1, ApiKey.LEAVE_GROUP: 0, ApiKey.OFFSET_DELETE: 0,
+    ApiKey.UPDATE_FEATURES: 0, ApiKey.DESCRIBE_LOG_DIRS: 0,
+}  # fmt: skip
+"""Arrays to go down into at most, while no topic or partition is singled out."""
+SESSION_ERRORS: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)  # fmt: skip
+"""Are about a fetch as a whole."""
+
+_FAILED: Final[dict[str, Any]] = {
+    "base_offset": -1, "high_watermark": -1, "leader_id": -1, "node_id": -1, "port": -1,
+    "committed_offset": -1, "low_watermark": -1, "records": b"",
+}  # fmt: skip
+"""What Kafka puts where the schema has no such default."""
+_TOPIC_FIELDS: Final = ("name", "topic", "topic_name")
+_PARTITION_FIELDS: Final = ("partition_index", "index", "partition", "partition_id")
+_ALIASES: Final = {"user": "name", "topic_name": "name", "topic": "name"}
+_READS: Final = frozenset(
+    key
+    for key in ApiKey
+    if key.name.startswith(("DESCRIBE_", "LIST_")) or key.name.endswith("_DESCRIBE")
+) | {
+    ApiKey.FETCH, ApiKey.METADATA, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.API_VERSIONS, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+}  # fmt: skip
+
+NameOf = Callable[[bytes], str | None]
+"""A topic's name by its id."""
+Wanted = Callable[[str, int | None], bool]
+"""Whether a topic's partition is meant; None: whether a topic may be meant at all."""
+
+
+def is_read(api_key: int) -> bool:
+    """Whether nothing but its answer comes of such a request."""
+    return api_key in _READS
+
+
+def depth_limit(api_key: int, error: ErrorCode, wanted: Wanted | None) -> int | None:
+    """Arrays to go down into at most; None for all."""
+    if api_key == ApiKey.FETCH and error in SESSION_ERRORS:
+        return 0
+    return SHALLOW.get(ApiKey(api_key)) if wanted is None else None
+
+
+class ErrorAnswers:
+    """Answers of one API in one version with one error.
+
+    `wanted`: which topics and partitions are told of it; None for all and everything.
+    """
+
+    def __init__(
+        self, api_key: int, version: int, error: ErrorCode, name_of: NameOf,
+        wanted: Wanted | None = None,
+    ) -> None:  # fmt: skip
+        self._version = version
+        self._error = int(error)
+        self._name_of = name_of
+        self._wanted = wanted
+        api = APIS[api_key].name
+        self._asked = message_schema(api + "Request").top
+        self._told = message_schema(api + "Response").top
+        self._top = m.message_class(api + "Response")
+        limit = depth_limit(api_key, error, wanted)
+        if limit is not None and not _bears_errors(self._told, version, limit):
+            limit = None  # old versions of some have no such place
+        self._limit = limit
+
+    # --------------------------------------------------------------- an answer out of nothing
+
+    def answer(self, request: Any) -> Any | None:
+        """The answer to a request that nobody has served; None if it has no room for an error."""
+        made, is_told = self._mirror(self._told, self._top, request, self._asked, None, 0)
+        return made if is_told else None
+
+    def _mirror(
+        self, told: StructSchema, cls: Any, asked: Any, schema: StructSchema, topic: str | None,
+        depth: int,
+    ) -> tuple[Any, bool]:  # fmt: skip
+        values: dict[str, Any] = {}
+        is_told = False
+        for field in self._arrays(told, depth):
+            entries = []
+            for item, item_schema in self._counterparts(field, asked, schema):
+                made, is_below = self._entry(field, item, item_schema, topic, depth)
+                if is_below:
+                    entries.append(made)
+                    is_told = True
+            values[field.name] = entries
+        if depth:
+            values |= _keys(told, asked)
+        return self._failed(told, cls, values, is_told)
+
+    def _entry(
+        self, field: Field, item: Any, schema: StructSchema | None, topic: str | None, depth: int
+    ) -> tuple[Any, bool]:
+        """The entry of an answer for an element of a request, if it is meant."""
+        struct, cls = field.struct, getattr(self._top, field.type)
+        assert struct is not None
+        if self._wanted is not None:
+            is_meant, topic = self._is_meant(item, topic)
+            if not is_meant:
+                return None, False
+        if schema is not None:
+            return self._mirror(struct, cls, item, schema, topic, depth + 1)
+        key = next(inner.name for inner in struct.fields if inner.name in KEYS)
+        return self._failed(struct, cls, {key: item}, False)
+
+    def _failed(
+        self, struct: StructSchema, cls: Any, values: dict[str, Any], is_told: bool
+    ) -> tuple[Any, bool]:
+        for field in struct.fields:
+            if field.name in _FAILED and field.name not in values:
+                values[field.name] = _FAILED[field.name]
+            if not is_told and field.name in ERROR_FIELDS and field.is_in(self._version):
+                values[field.name] = self._error
+                is_told = True
+        return cls(**values), is_told
+
+    def _arrays(self, struct: StructSchema, depth: int) -> Iterator[Field]:
+        """The arrays of an answer that may have errors in them."""
+        if self._limit is None or depth < self._limit:
+            for field in struct.fields:
+                if (
+                    field.is_array and field.struct is not None and field.is_in(self._version)
+                    and _bears_errors(field.struct, self._version)
+                ):  # fmt: skip
+                    yield field
+
+    def _counterparts(
+        self, field: Field, asked: Any, schema: StructSchema
+    ) -> Iterator[tuple[Any, StructSchema | None]]:
+        """What of a request an array of its answer tells about, each with its schema."""
+        arrays = [x for x in schema.fields if x.is_array and x.is_in(self._version)]
+        chosen = [x for x in arrays if x.name == field.name] or [
+            x for x in arrays if not x.name.startswith("forgotten")
+        ]
+        assert field.struct is not None
+        has_topics = any(x.name in _TOPIC_FIELDS for x in field.struct.fields)
+        for array in chosen:
+            inner = array.struct
+            for item in getattr(asked, array.name) or ():
+                below = [] if inner is None else [x for x in inner.fields if x.name == "topics"]
+                if has_topics and below:
+                    # By directory in the question, not in the answer (AlterReplicaLogDirs).
+                    yield from ((topic, below[0].struct) for topic in item.topics)
+                else:
+                    yield item, inner
+
+    # ------------------------------------------------------------------ an answer that there is
+
+    def override(self, answer: Any) -> tuple[Any, bool]:
+        """A broker's answer with the error put in, and whether there was room for it."""
+        return self._override(self._told, self._top, answer, None, 0)
+
+    def _override(
+        self, struct: StructSchema, cls: Any, answer: Any, topic: str | None, depth: int
+    ) -> tuple[Any, bool]:
+        is_told, changes = False, {}
+        for field in self._arrays(struct, depth):
+            entries = []
+            for item in getattr(answer, field.name) or ():
+                is_meant, below = True, topic
+                if self._wanted is not None:
+                    is_meant, below = self._is_meant(item, topic)
+                if is_meant:
+                    assert field.struct is not None
+                    kind = getattr(self._top, field.type)
+                    item, is_below = self._override(field.struct, kind, item, below, depth + 1)
+                    is_told = is_told or is_below
+                entries.append(item)
+            changes[field.name] = entries
+        if is_told:
+            values = {field.name: getattr(answer, field.name) for field in struct.fields}
+            return cls(**values | changes), True
+        if self._wanted is not None and topic is None:
+            return answer, False
+        made, is_told = self._failed(struct, cls, _keys(struct, answer), False)
+        return (made, True) if is_told else (answer, False)
+
+    # ------------------------------------------------------------------------ the parts meant
+
+    def _is_meant(self, item: Any, topic: str | None) -> tuple[bool, str | None]:
+        """Whether an element of an array is meant, and the topic that it belongs to."""
+        assert self._wanted is not None
+        if topic is not None:
+            partition = partition_of(item)
+            return partition is None or self._wanted(topic, partition), topic
+        found = topic_of(item, self._name_of)
+        return found is None or self._wanted(found, None), found
+
+    def rest(self, request: Any) -> Any | None:
+        """The request without what is meant; None if nothing is left of it."""
+        found = _without(self._asked, request, self._version, self._name_of, self._wanted)
+        return found if any(named(self._asked, found, self._version, self._name_of)) else None
+
+    def merged(self, answer: Any, errors: Any) -> Any:
+        """A broker's answer to `rest`, with the entries of `answer(request)`."""
+        return _merged(self._told, self._top, self._top, answer, errors)
+
+
+def topics_named(
+    api_key: int, version: int, request: Any, name_of: NameOf
+) -> list[tuple[str, int | None]]:
+    """(topic, partition) of all that a request names; None for a topic as a whole."""
+    schema = message_schema(APIS[api_key].name + "Request").top
+    return list(named(schema, request, version, name_of))
+
+
+def named(
+    schema: StructSchema, asked: Any, version: int, name_of: NameOf
+) -> Iterator[tuple[str, int | None]]:
+    """The same, by the request's schema."""
+    for field in schema.fields:
+        if not field.is_array or not field.is_in(version):
+            continue
+        for item in getattr(asked, field.name) or ():
+            if _names_topics(field):
+                topic = topic_of(item, name_of)
+                partitions = _partitions_of(field, item)
+                if topic is not None:
+                    yield from ((topic, x) for x in ([None] if partitions is None else partitions))
+            elif field.struct is not None:
+                yield from named(field.struct, item, version, name_of)
+
+
+def topic_of(item: Any, name_of: NameOf) -> str | None:
+    """The name of the topic that an entry is about."""
+    if isinstance(item, str):
+        return item
+    for name in _TOPIC_FIELDS:
+        found: str | None = getattr(item, name, None)
+        if found:
+            return found
+    topic_id = getattr(item, "topic_id", None)
+    return name_of(topic_id) if topic_id else None
+
+
+def partition_of(item: Any) -> int | None:
+    """The number of the partition that an entry is about."""
+    if isinstance(item, int):
+        return item
+    return next((getattr(item, x) for x in _PARTITION_FIELDS if hasattr(item, x)), None)
+
+
+def _names_topics(field: Field) -> bool:
+    if field.struct is None and field.type != "string":
+        return False
+    return "topic" in field.name and not field.name.startswith("forgotten")
+
+
+def _partitions_field(field: Field) -> Field | None:
+    if field.struct is None:
+        return None
+    return next(
+        (x for x in field.struct.fields if x.is_array and x.name.startswith("partition")), None
+    )
+
+
+def _partitions_of(field: Field, item: Any) -> list[int | None] | None:
+    inner = _partitions_field(field)
+    if inner is None:
+        return None
+    return [partition_of(x) for x in getattr(item, inner.name)]
+
+
+def _without(
+    schema: StructSchema, asked: Any, version: int, name_of: NameOf, wanted: Wanted | None
+) -> Any:
+    values = {field.name: getattr(asked, field.name) for field in schema.fields}
+    for field in schema.fields:
+        items = values[field.name]
+        if not field.is_array or not items or not field.is_in(version):
+            continue
+        left = []
+        for item in items:
+            if _names_topics(field):
+                item = _topic_without(field, item, name_of, wanted)
+            elif field.struct is not None:
+                item = _without(field.struct, item, version, name_of, wanted)
+            if item is not None:
+                left.append(item)
+        values[field.name] = left
+    return type(asked)(**values)
+
+
+def _topic_without(field: Field, item: Any, name_of: NameOf, wanted: Wanted | None) -> Any | None:
+    topic = topic_of(item, name_of)
+    if wanted is not None and (topic is None or not wanted(topic, None)):
+        return item
+    inner = _partitions_field(field)
+    if inner is None or wanted is None or field.struct is None:
+        return None
+    assert topic is not None
+    values = {x.name: getattr(item, x.name) for x in field.struct.fields}
+    left = [x for x in values[inner.name] if not wanted(topic, partition_of(x))]
+    values[inner.name] = left
+    return type(item)(**values) if left else None
+
+
+def _keys(struct: StructSchema, value: Any) -> dict[str, Any]:
+    """What an entry is known by, of a request's element or an answer's entry."""
+    found = {}
+    for field in struct.fields:
+        if field.name in KEYS and field.struct is None:
+            for name in (field.name, _ALIASES.get(field.name, field.name)):
+                if hasattr(value, name):
+                    found[field.name] = getattr(value, name)
+                    break
+    return found
+
+
+def _merged(struct: StructSchema, top: Any, cls: Any, answer: Any, errors: Any) -> Any:
+    values = {field.name: getattr(answer, field.name) for field in struct.fields}
+    for field in struct.fields:
+        more = getattr(errors, field.name)
+        if not field.is_array or field.struct is None or not more:
+            continue
+        inner, kind = field.struct, getattr(top, field.type)
+        has_below = any(x.is_array and x.struct is not None for x in inner.fields)
+        entries = list(values[field.name] or ())
+        for entry in more:
+            key = _keys(inner, entry)
+            at = next((i for i, x in enumerate(entries) if _keys(inner, x) == key), None)
+            if at is None or not has_below:
+                entries.append(entry)
+            else:
+                entries[at] = _merged(inner, top, kind, entries[at], entry)
+        values[field.name] = entries
+    return cls(**values)
+
+
+@cache
+def _bears_errors(struct: StructSchema, version: int, depth: int = 99) -> bool:
+    return any(
+        field.name in ERROR_FIELDS
+        or (
+            depth > 0
+            and field.is_array
+            and field.struct is not None
+            and _bears_errors(field.struct, version, depth - 1)
+        )
+        for field in struct.fields
+        if field.is_in(version)
+    )

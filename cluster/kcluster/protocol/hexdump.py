@@ -1,0 +1,293 @@
+"""A frame's bytes, each with field path, type and value: what the careful decoder saw, in order.
+
+Owns: Span and Dump, telling requests from responses' needs, names beside numbers.  Never: prints
+(cli/decode.py does).  Kafka: no counterpart; Wireshark's Kafka dissector shows as much.
+
+Every byte is in exactly one span, also of frames that are wrong: then the spans before the place
+are what was understood, and the last one is the rest.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.protocol.apis import APIS, ApiKey, codec, is_known
+from kcluster.protocol.codec.primitives import PACKERS, CarefulReader
+from kcluster.protocol.codec.schema import Field, MessageSchema, StructSchema, message_schema
+from kcluster.protocol.errors import ErrorCode, ProtocolError
+from kcluster.protocol.hexdump_records import Span, record_spans
+from kcluster.protocol.messages import message_class
+
+__all__ = ["Dump", "Span", "dump_frames", "dump_request", "dump_response", "split_frames"]
+
+LENGTH_BYTES: Final = 4
+_ERRORS: Final = {int(error): error.name for error in ErrorCode}
+_EMPTY: Final = StructSchema("Header", ())
+_CORRELATION: Final = ("correlation_id", "int32")
+
+
+class Dump(Struct):
+    """One frame, understood as far as possible.
+
+    `spans`: in order, without gaps, offsets counted in the bytes as they were given; `error`: why
+    the rest was not understood, None if all was.
+    """
+
+    kind: str
+    """request or response."""
+    api_key: int
+    api_version: int
+    spans: list[Span]
+    error: ProtocolError | None = None
+
+    @property
+    def title(self) -> str:
+        """`Produce request v11`."""
+        if self.api_key not in APIS:
+            return f"{self.kind} of an unknown API"
+        return f"{APIS[self.api_key].name} {self.kind} v{self.api_version}"
+
+
+def split_frames(data: bytes) -> list[tuple[int, int]] | None:
+    """(offset, size) of the frames in `data` with the four bytes before each, which are not in it;
+    None if these four bytes are not there: then `data` is one frame."""
+    found, position = [], 0
+    while position < len(data):
+        size = int.from_bytes(data[position : position + LENGTH_BYTES], "big", signed=True)
+        position += LENGTH_BYTES
+        if size < 0 or position + size > len(data):
+            return None
+        found.append((position, size))
+        position += size
+    return found or None
+
+
+def dump_frames(
+    data: bytes, api: tuple[int, int] | None = None, sized: bool | None = None
+) -> list[Dump]:
+    """All frames of `data`.
+
+    `api`: (key, version), if these are responses; `sized`: whether four bytes with its size stand
+    before each frame, None to find out.
+    """
+    frames = split_frames(data) if sized is not False else None
+    if frames is None:
+        if sized or (sized is None and api is None and _looks_cut_off(data)):
+            return [_cut_off(data, api)]
+        return [_dump(data, 0, api)]
+    dumps = []
+    for offset, size in frames:
+        dump = _dump(data[offset : offset + size], offset, api)
+        dump.spans.insert(0, Span(offset - LENGTH_BYTES, LENGTH_BYTES, "size", "int32", size))
+        dumps.append(dump)
+    return dumps
+
+
+def _looks_cut_off(data: bytes) -> bool:
+    """Whether a request stands behind four bytes that promise more than there is."""
+    first, second, key, version = (int.from_bytes(data[x : x + 2], "big") for x in (0, 2, 4, 6))
+    is_size = first == 0 or first not in APIS
+    return is_size and not is_known(first, second) and len(data) >= 8 and is_known(key, version)
+
+
+def _cut_off(data: bytes, api: tuple[int, int] | None) -> Dump:
+    size = int.from_bytes(data[:LENGTH_BYTES], "big", signed=True)
+    dump = _dump(data[LENGTH_BYTES:], LENGTH_BYTES, api)
+    there = len(data) - LENGTH_BYTES
+    text = f"{size} bytes claimed, {there} there"
+    first = Span(0, min(len(data), LENGTH_BYTES), "size", "int32", size, problem=text)
+    dump.spans.insert(0, first)
+    dump.error = dump.error or ProtocolError(text, 0, "size")
+    return dump
+
+
+def _dump(frame: bytes, offset: int, api: tuple[int, int] | None) -> Dump:
+    return dump_request(frame, offset) if api is None else dump_response(frame, *api, offset)
+
+
+def dump_request(frame: bytes, offset: int = 0) -> Dump:
+    """A request without its size; `offset` is where it stands in what the reader sees."""
+    reader = _Tracer(frame, offset, "request")
+    dump = Dump("request", -1, -1, reader.spans)
+    try:
+        dump.api_key = reader.named("api_key", "int16")
+        dump.api_version = reader.named("api_version", "int16")
+        if not is_known(dump.api_key, dump.api_version):
+            raise reader.refuse(dump.api_key, dump.api_version)
+        reader.named(*_CORRELATION)
+        found = codec(dump.api_key, dump.api_version)
+        if found.request_header_version >= 1:
+            reader.client_id()
+        if found.request_header_version >= 2:
+            reader.header_tags()
+        reader.body(f"{APIS[dump.api_key].name}Request", dump.api_version)
+    except ProtocolError as error:
+        dump.error = error
+    return _closed(dump, reader)
+
+
+def dump_response(frame: bytes, api_key: int, api_version: int, offset: int = 0) -> Dump:
+    """A response without its size; of an API and version for which `is_known` holds."""
+    reader = _Tracer(frame, offset, "response")
+    dump = Dump("response", api_key, api_version, reader.spans)
+    try:
+        reader.named(*_CORRELATION)
+        if codec(api_key, api_version).response_header_version:
+            reader.header_tags()
+        reader.body(f"{APIS[api_key].name}Response", api_version)
+    except ProtocolError as error:
+        dump.error = error
+    return _closed(dump, reader)
+
+
+def _closed(dump: Dump, reader: _Tracer) -> Dump:
+    """The dump with spans for the bytes that no value claimed."""
+    error, end, spans = dump.error, reader.start, []
+    for span in reader.spans:
+        if span.offset > end:
+            spans.append(reader.gap(end, span.offset, "tags", "unknown tagged field"))
+        spans.append(span)
+        end = span.offset + span.size
+    last, read = reader.start + len(reader.buffer), reader.start + reader.position
+    if error is None and end < read:
+        spans.append(reader.gap(end, read, "tags", "unknown tagged field"))
+        end = read
+    if end < last:
+        if error is None:
+            spans.append(reader.gap(end, last, "", "not read", "bytes after the last field"))
+        else:
+            spans.append(reader.gap(end, last, error.field_path, "not read", error.reason))
+    dump.spans = spans
+    if error is not None:
+        dump.error = ProtocolError(error.reason, error.position + reader.start, error.field_path)
+    return dump
+
+
+class _Tracer(CarefulReader):
+    """The careful decoder, which keeps what it read."""
+
+    __slots__ = ("name", "spans", "start")
+
+    def __init__(self, frame: bytes, start: int, name: str) -> None:
+        nothing = message_class("HeartbeatRequest")
+        super().__init__(memoryview(frame), 0, 0, False, nothing)
+        self.start = start
+        self.name = name
+        self.spans: list[Span] = []
+
+    # ------------------------------------------------------------------------- header and body
+
+    def named(self, name: str, kind: str) -> int:
+        """A number of the header."""
+        self.path = ["header", name]
+        value = self.fixed(kind)
+        if name == "api_key" and value in APIS:
+            self._relabel(note=APIS[value].name)
+        self.path = []
+        return value
+
+    def client_id(self) -> None:
+        """The header's nullable string, which is never compact."""
+        start = 8
+        self.path = ["header", "client_id"]
+        size = self.fixed("int16")
+        self._relabel(type="int16 length")
+        if size > self.left:
+            raise self.fail(f"{size} bytes claimed, {self.left} left", start)
+        if size > 0:
+            found = bytes(self.take(size))
+            try:
+                self._add(self.position - size, "string", found.decode())
+            except UnicodeDecodeError as error:
+                raise self.fail("not UTF-8", self.position - size + error.start) from None
+        self.path = []
+
+    def header_tags(self) -> None:
+        """The tagged fields of a flexible header."""
+        self.flexible = True
+        self.path = ["header"]
+        self.tags(_EMPTY, {})
+        self.path = []
+
+    def body(self, name: str, version: int) -> None:
+        """The message."""
+        schema: MessageSchema = message_schema(name)
+        self.version, self.flexible = version, schema.is_flexible(version)
+        self.top = message_class(name)
+        self.struct(schema.top, self.top)
+        if self.left and not schema.ignores_rest:
+            raise ProtocolError(f"{self.left} bytes follow the message", self.position)
+
+    def refuse(self, api_key: int, api_version: int) -> ProtocolError:
+        """Why nothing behind the version can be read."""
+        if api_key not in APIS:
+            return ProtocolError(f"there is no API {api_key}", 0, "header.api_key")
+        low, high = APIS[api_key].all_versions
+        text = f"{APIS[api_key].name} has no version {api_version}; it has {low} to {high}"
+        return ProtocolError(text, 2, "header.api_version")
+
+    def gap(self, begin: int, end: int, path: str, kind: str, problem: str = "") -> Span:
+        """Bytes that no value claimed."""
+        data = bytes(self.buffer[begin - self.start : end - self.start])
+        return Span(begin, end - begin, path, kind, data, problem=problem)
+
+    # ------------------------------------------------------------ what the careful decoder calls
+
+    def fixed(self, kind: str) -> int:
+        value = super().fixed(kind)
+        self._add(self.position - PACKERS[kind].size, kind, value)
+        return value
+
+    def uvarint(self) -> int:
+        start = self.position
+        value = super().uvarint()
+        self._add(start, "uvarint", value)
+        return value
+
+    def length(self, kind: str) -> int:
+        value = super().length(kind)
+        last = self.spans[-1]
+        note = "null" if value < 0 else (f"= {value}" if value != last.value else "")
+        self._relabel(type=f"{last.type} length", note=note)
+        return value
+
+    def item(self, field: Field) -> Any:
+        start, before = self.position, len(self.spans)
+        value = super().item(field)
+        if field.struct is not None:
+            return value
+        if len(self.spans) > before:
+            start = self.spans[-1].offset + self.spans[-1].size - self.start
+        if self.position == start:
+            return value
+        if field.type == "records":
+            self.spans += record_spans(bytes(value), self.start + start, self._path())
+        else:
+            self._add(start, field.type, value, _meaning(field, value))
+        return value
+
+    def _add(self, start: int, kind: str, value: Any, note: str = "") -> None:
+        size = self.position - start
+        self.spans.append(Span(self.start + start, size, self._path(), kind, value, note))
+
+    def _relabel(self, **changes: str) -> None:
+        last = self.spans[-1]
+        values = {name: getattr(last, name) for name in last.__struct_fields__}
+        self.spans[-1] = Span(**values | changes)
+
+    def _path(self) -> str:
+        return self.fail("", 0).field_path
+
+
+def _meaning(field: Field, value: Any) -> str:
+    """What a person would look up."""
+    if field.name.endswith("error_code"):
+        return _ERRORS.get(value, "")
+    if field.type == "uuid":
+        return base64.urlsafe_b64encode(value).decode().rstrip("=")
+    if field.name == "api_key" and value in APIS:
+        return ApiKey(value).name
+    return ""

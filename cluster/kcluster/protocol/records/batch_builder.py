@@ -1,0 +1,95 @@
+"""A record batch that grows record by record, as a producer fills it.
+
+Owns: its bytes until it is sent; the same layout as records.py, without opening anything twice.
+Never: decides when it is full.  Kafka: MemoryRecordsBuilder.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kcluster.protocol.records import compression as codecs
+from kcluster.protocol.records.batches import (
+    HEADER,
+    LENGTH_END,
+    MAGIC,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    seal,
+)
+
+
+def varint(value: int) -> bytes:
+    """Zigzag, then seven bits a byte, low first."""
+    encoded = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while encoded > 0x7F:
+        out.append(encoded & 0x7F | 0x80)
+        encoded >>= 7
+    out.append(encoded)
+    return bytes(out)
+
+
+_SMALL_LIMIT: Final = 2_048
+_SMALL: Final = tuple(varint(value) for value in range(_SMALL_LIMIT))
+_NULL: Final = varint(-1)
+
+
+class BatchBuilder:
+    """`count` records without headers, `size_bytes` long with the header.  Offsets begin at 0."""
+
+    __slots__ = ("_base_timestamp", "_body", "_max_timestamp", "count", "size_bytes")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.size_bytes = HEADER.size
+        self._body = bytearray()
+        self._base_timestamp = self._max_timestamp = -1
+
+    def append(self, timestamp: int, key: bytes | None, value: bytes | None) -> None:
+        """One record more."""
+        if not self.count:
+            self._base_timestamp = timestamp
+        if timestamp > self._max_timestamp:
+            self._max_timestamp = timestamp
+        delta, count = timestamp - self._base_timestamp, self.count
+        record = b"".join(
+            (
+                b"\0",  # attributes: none are defined
+                _SMALL[delta] if 0 <= delta < _SMALL_LIMIT else varint(delta),
+                _SMALL[count] if count < _SMALL_LIMIT else varint(count),
+                _NULL if key is None else varint(len(key)) + key,
+                _NULL if value is None else _size(value) + value,
+                b"\0",  # no headers
+            )
+        )
+        self._body += _size(record)
+        self._body += record
+        self.count = count + 1
+        self.size_bytes = HEADER.size + len(self._body)
+
+    def build(
+        self, compression: str = "none", producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH, base_sequence: int = NO_SEQUENCE,
+    ) -> bytearray:  # fmt: skip
+        """The batch, in a bytearray of its own each time."""
+        payload: bytes | bytearray = self._body
+        codec = codecs.CODEC_IDS[compression]
+        if codec != codecs.NONE:
+            payload = codecs.compress(codec, payload)
+        batch = bytearray(
+            HEADER.pack(
+                0, HEADER.size - LENGTH_END + len(payload), -1, MAGIC, 0, codec, self.count - 1,
+                self._base_timestamp, self._max_timestamp, producer_id, producer_epoch,
+                base_sequence, self.count,
+            )
+        )  # fmt: skip
+        batch += payload
+        seal(batch)
+        return batch
+
+
+def _size(data: bytes) -> bytes:
+    size_bytes = len(data)
+    return _SMALL[size_bytes] if size_bytes < _SMALL_LIMIT else varint(size_bytes)

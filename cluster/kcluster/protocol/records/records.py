@@ -1,0 +1,246 @@
+"""Records of a batch: building batches from records, opening batches into records.
+
+Owns: the layout of a record.  Never: is needed to store or forward a batch; that is header only.
+Kafka: DefaultRecord, MemoryRecordsBuilder; KIP-82 (headers), KIP-98 (format v2).
+
+The header view of batches (batches.py) is part of this module's interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records import compression as codecs
+from kcluster.protocol.records.batches import (
+    CONTROL_BIT,
+    CREATE_TIME,
+    DELETE_HORIZON_BIT,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_END,
+    LOG_APPEND_TIME,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    Batch,
+    InvalidRecords,
+    check_crc,
+    parse_batches,
+    seal,
+)
+
+__all__ = [
+    "Batch",
+    "Header",
+    "InvalidRecords",
+    "Record",
+    "build_batch",
+    "check_crc",
+    "parse_batches",
+    "read_records",
+]
+
+Header = tuple[str, bytes | None]
+
+
+class Record(Struct, gc=False):
+    """One record, opened.  `offset` and `timestamp` are absolute."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: tuple[Header, ...] = ()
+
+
+# ------------------------------------------------------------------------------------ building
+
+
+def build_batch(
+    records: Iterable[Record],
+    *,
+    base_offset: int = 0,
+    compression: str | int = "none",
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+    control: bool = False,
+    leader_epoch: int = -1,
+    timestamp_type: int = CREATE_TIME,
+    last_offset: int | None = None,
+    delete_horizon_ms: int | None = None,
+) -> bytearray:
+    """Return one batch as bytes.
+
+    Without `last_offset`, records get `base_offset`, `base_offset + 1`, … whatever their `offset`
+    says.  With it their own offsets are kept, gaps and all, as a compacted batch needs.
+    `delete_horizon_ms`: when compaction may drop its tombstones (KIP-534); it takes the place of
+    the base timestamp, from which the records' timestamps are counted all the same.
+    """
+    codec = codecs.CODEC_IDS[compression] if isinstance(compression, str) else compression
+    opened = list(records)
+    base_timestamp = opened[0].timestamp if opened else NO_TIMESTAMP
+    if delete_horizon_ms is not None:
+        base_timestamp = delete_horizon_ms
+    max_timestamp = max((record.timestamp for record in opened), default=NO_TIMESTAMP)
+    body = bytearray()
+    for index, record in enumerate(opened):
+        delta = index if last_offset is None else record.offset - base_offset
+        _write_record(body, record, delta, record.timestamp - base_timestamp)
+    last_delta = len(opened) - 1 if last_offset is None else last_offset - base_offset
+    attributes = (
+        codec
+        | (LOG_APPEND_TIME_BIT if timestamp_type == LOG_APPEND_TIME else 0)
+        | (TRANSACTIONAL_BIT if transactional else 0)
+        | (CONTROL_BIT if control else 0)
+        | (DELETE_HORIZON_BIT if delete_horizon_ms is not None else 0)
+    )
+    payload = body if codec == codecs.NONE else codecs.compress(codec, body)
+    batch = bytearray(HEADER_BYTES)
+    batch += payload
+    HEADER.pack_into(
+        batch, 0,
+        base_offset, len(batch) - LENGTH_END, leader_epoch, MAGIC, 0, attributes, last_delta,
+        base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, len(opened),
+    )  # fmt: skip
+    seal(batch)
+    return batch
+
+
+def _write_record(out: bytearray, record: Record, offset_delta: int, timestamp_delta: int) -> None:
+    body = bytearray(1)  # record attributes: none are defined
+    _write_varint(body, timestamp_delta)
+    _write_varint(body, offset_delta)
+    _write_nullable(body, record.key)
+    _write_nullable(body, record.value)
+    _write_varint(body, len(record.headers))
+    for name, value in record.headers:
+        encoded = name.encode()
+        _write_varint(body, len(encoded))
+        body += encoded
+        _write_nullable(body, value)
+    _write_varint(out, len(body))
+    out += body
+
+
+def _write_nullable(out: bytearray, data: bytes | None) -> None:
+    if data is None:
+        out.append(1)  # zigzag of -1
+        return
+    _write_varint(out, len(data))
+    out += data
+
+
+def _write_varint(out: bytearray, value: int) -> None:
+    """Zigzag, then seven bits a byte, low first."""
+    encoded = (value << 1) ^ (value >> 63)
+    while encoded > 0x7F:
+        out.append(encoded & 0x7F | 0x80)
+        encoded >>= 7
+    out.append(encoded)
+
+
+# ------------------------------------------------------------------------------------- opening
+
+
+def read_records(batch: Batch, size_max: int = codecs.SIZE_MAX) -> list[Record]:
+    """Open `batch` and return its records.
+
+    Raises InvalidRecords: INVALID_RECORD for bytes that are not the declared number of records,
+    CORRUPT_MESSAGE for a payload that does not decompress, or to more than `size_max` bytes.
+    """
+    payload = memoryview(batch.buffer)[HEADER_BYTES:]
+    if batch.codec != codecs.NONE:
+        try:
+            payload = memoryview(codecs.decompress(batch.codec, payload, size_max))
+        except codecs.CompressionError as problem:
+            raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, str(problem)) from problem
+    return _read_all(batch, bytes(payload))
+
+
+def _read_all(batch: Batch, data: bytes) -> list[Record]:
+    append_time = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
+    records: list[Record] = []
+    position = 0
+    try:
+        for _ in range(batch.record_count):
+            size, position = read_varint(data, position)
+            end = position + size
+            if size < 0 or end > len(data):
+                raise InvalidRecords(
+                    ErrorCode.INVALID_RECORD, f"record of {size} bytes does not fit"
+                )
+            records.append(_read_one(batch, data, position, end, append_time))
+            position = end
+    except (IndexError, UnicodeDecodeError) as problem:
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, "records end too soon") from problem
+    if position != len(data):
+        raise InvalidRecords(
+            ErrorCode.INVALID_RECORD,
+            f"{len(data) - position} bytes left after the declared {batch.record_count} records",
+        )
+    return records
+
+
+def _read_one(
+    batch: Batch, data: bytes, position: int, end: int, append_time: int | None
+) -> Record:
+    timestamp_delta, position = read_varint(data, position + 1)
+    offset_delta, position = read_varint(data, position)
+    key, position = _read_nullable(data, position, end)
+    value, position = _read_nullable(data, position, end)
+    header_count, position = read_varint(data, position)
+    if header_count < 0 or header_count > end - position:
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, f"{header_count} headers cannot be")
+    headers: Sequence[Header] = ()
+    if header_count:
+        headers = found = []
+        for _ in range(header_count):
+            name, position = _read_nullable(data, position, end)
+            if name is None:
+                raise InvalidRecords(ErrorCode.INVALID_RECORD, "a header's key is null")
+            content, position = _read_nullable(data, position, end)
+            found.append((name.decode(), content))
+    if position != end:
+        raise InvalidRecords(
+            ErrorCode.INVALID_RECORD, f"record's size is {position - end} bytes off its content"
+        )
+    timestamp = batch.base_timestamp + timestamp_delta if append_time is None else append_time
+    return Record(batch.base_offset + offset_delta, timestamp, key, value, tuple(headers))
+
+
+def _read_nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    size, position = read_varint(data, position)
+    if size < 0:
+        return None, position
+    stop = position + size
+    if stop > end:
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, f"field of {size} bytes does not fit")
+    return data[position:stop], stop
+
+
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """Return (zigzag varint at `position`, position behind it); IndexError past the end."""
+    byte = data[position]
+    position += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
+    value = byte & 0x7F
+    shift = 7
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+        shift += 7
+        if shift > 63:
+            raise InvalidRecords(ErrorCode.INVALID_RECORD, "varint longer than 10 bytes")

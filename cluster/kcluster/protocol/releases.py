@@ -1,0 +1,108 @@
+"""Kafka's releases: which APIs and versions a broker of each lists, and which errors it knows.
+
+Owns: the table releases.txt, and what a user may call a release.  Never: which APIs our broker has
+handlers for (broker/versions.py).
+Kafka: ApiKeys and Errors of each release; tools/read_versions.py reads them from the jars.
+
+    0 PRODUCE  0.11 0-3  1.0 0-5  2.0 0-6
+
+that is: API key, name, then from which release on which versions are listed; `-` for none any more.
+Up to 3.2 these are a ZooKeeper broker's, from 3.3 on a KRaft broker's (KIP-833): 0.11 is the oldest
+because before it brokers did not store format v2 (KIP-98), in which all logs here are.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final, final
+
+from kcluster.protocol.codec.schema import SCHEMA_DIR, Versions
+
+FIRST_KRAFT: Final = (3, 3)
+
+_METADATA_VERSIONS: Final = {
+    (3, 3): 7, (3, 4): 8, (3, 5): 11, (3, 6): 14, (3, 7): 19, (3, 8): 20, (3, 9): 21, (4, 0): 25,
+    (4, 1): 27, (4, 2): 29, (4, 3): 30,
+}  # fmt: skip
+"""Release -> its level of the feature metadata.version (KIP-778).  Kafka: MetadataVersion."""
+
+
+@final
+class Release:
+    """One release, `2.8`: of its patches the last one counts.
+
+    `listed`: API key -> versions that its brokers list.  `highest_error`: greater error codes came
+    later.  `metadata_version`: 0 for brokers that have no such feature.
+    """
+
+    __slots__ = ("highest_error", "listed", "metadata_version", "name", "number")
+
+    def __init__(
+        self, name: str, number: tuple[int, int], listed: dict[int, Versions], highest_error: int
+    ) -> None:
+        self.name = name
+        self.number = number
+        self.listed = listed
+        self.highest_error = highest_error
+        self.metadata_version = _METADATA_VERSIONS.get(number, 0)
+
+    def __repr__(self) -> str:
+        return f"<Kafka {self.name}>"
+
+    @property
+    def is_kraft(self) -> bool:
+        """Whether its brokers forward to a controller of its own; else one of them is it."""
+        return self.number >= FIRST_KRAFT
+
+
+@cache
+def releases() -> dict[str, Release]:
+    """Name -> release, the oldest first."""
+    rows = [
+        [cell.split() for cell in line.split("  ")]
+        for line in (SCHEMA_DIR.parent / "releases.txt").read_text().splitlines()
+        if not line.startswith("#")
+    ]
+    names = rows[0][0][1:]
+    numbers = {name: _number(name) for name in names}
+    errors: dict[str, str] = {}
+    listed: dict[str, dict[int, Versions]] = {name: {} for name in names}
+    for head, *changes in rows[1:]:
+        since = dict(changes)
+        value = "-"
+        for name in names:
+            value = since.get(name, value)
+            if head == ["errors"]:
+                errors[name] = value
+            elif value != "-":
+                low, _, high = value.partition("-")
+                listed[name][int(head[0])] = int(low), int(high)
+    return {name: Release(name, numbers[name], listed[name], int(errors[name])) for name in names}
+
+
+@cache
+def latest() -> Release:
+    """The release that this cluster is by default."""
+    return list(releases().values())[-1]
+
+
+def find_release(text: str) -> Release | None:
+    """The release that `text` names: `2.8`, or one of its patches, `2.8.2`; None if none."""
+    known = releases()
+    parts = text.split(".")
+    # Before 1.0 a release had three numbers and its patches four.
+    for length in (3, 2) if parts[0] == "0" else (2,):
+        found = known.get(".".join(parts[:length]))
+        rest = parts[length:]
+        if found is not None and len(rest) <= 2 and all(_is_number(part) for part in rest):
+            return found
+    return None
+
+
+def _number(name: str) -> tuple[int, int]:
+    major, _, minor = name.partition(".")
+    return int(major), int(minor)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 3

@@ -1,0 +1,136 @@
+"""The directory of a run: written when it is over, read by explain, pages and Spark.
+
+Owns: the files' names and form: run.json, verdict.json, scenario.yaml, timeline.html, and one file
+of JSON lines for each table.  Never: knows what a run means.  A line that cannot be read is told
+with its place, and the rest is used.
+Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kcluster.runs.page import page_of
+from kcluster.runs.record import FORMAT, SINCE, TABLES, RunInfo, RunRecord
+
+LATEST: Final = "latest"
+INFO: Final = "run.json"
+VERDICT: Final = "verdict.json"
+SCENARIO: Final = "scenario.yaml"
+PAGE: Final = "timeline.html"
+MAX_NAME: Final = 60
+
+
+class RunError(Exception):
+    """A run directory cannot be used; the text says which file, and why."""
+
+
+def write_run(parent: str | os.PathLike[str], record: RunRecord) -> Path:
+    """Write a run below `parent`, in a directory of its own; returns it.  `latest` links to it."""
+    parent = Path(parent)
+    info = record.info
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", info.name)[:MAX_NAME] or "run"
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    path = _free(parent, f"{name}-{info.clock}-{info.seed}-{stamp}")
+    (path / INFO).write_bytes(msgspec.json.format(msgspec.json.encode(info)) + b"\n")
+    (path / VERDICT).write_bytes(msgspec.json.format(msgspec.json.encode(record.verdict)) + b"\n")
+    if record.scenario:
+        (path / SCENARIO).write_text(record.scenario)
+    encode = msgspec.json.Encoder().encode
+    for field, (file, _) in TABLES.items():
+        with open(path / file, "wb") as out:
+            out.writelines(encode(row) + b"\n" for row in getattr(record, field))
+    write_page(path, record)
+    _link(parent, path)
+    return path
+
+
+def write_page(path: Path, record: RunRecord) -> Path:
+    """Write the timeline of a run into its directory; returns the file."""
+    page = path / PAGE
+    page.write_text(page_of(record), "utf-8")
+    return page
+
+
+def _free(parent: Path, name: str) -> Path:
+    parent.mkdir(parents=True, exist_ok=True)
+    for number in range(1, 10_000):
+        path = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        return path
+    raise RunError(f"{parent}: ten thousand runs of one name in one second")
+
+
+def _link(parent: Path, path: Path) -> None:
+    """`latest`, changed in one go: others may be writing runs here too."""
+    fresh = parent / f".{LATEST}-{os.getpid()}-{path.name}"
+    fresh.symlink_to(path.name)
+    os.replace(fresh, parent / LATEST)
+
+
+def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
+    """A run, and what is wrong with its files: `file:line: why`.  RunError if there is no run.
+    What an older format has not is empty."""
+    path = find_run(path)
+    record = RunRecord(_info(path / INFO))
+    problems: list[str] = []
+    try:
+        record.verdict = msgspec.json.decode((path / VERDICT).read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError) as error:
+        problems.append(f"{path / VERDICT}: {error}")
+    if (path / SCENARIO).exists():
+        record.scenario = (path / SCENARIO).read_text(errors="replace")
+    for field, (file, row_type) in TABLES.items():
+        if record.info.format < SINCE.get(field, 1):
+            continue
+        setattr(record, field, _rows(path / file, row_type, problems))
+    return record, problems
+
+
+def find_run(path: str | os.PathLike[str]) -> Path:
+    """The directory of a run: this one, or the `latest` below it.  RunError if there is none."""
+    path = Path(path)
+    if path.is_dir() and not (path / INFO).exists() and (path / LATEST / INFO).exists():
+        path = path / LATEST
+    if not (path / INFO).exists():
+        what = "no such directory" if not path.exists() else f"no run: it has no {INFO}"
+        raise RunError(f"{path}: {what}")
+    return path
+
+
+def _info(path: Path) -> RunInfo:
+    try:
+        info = msgspec.json.decode(path.read_bytes(), type=RunInfo)
+    except (OSError, msgspec.DecodeError) as error:
+        raise RunError(f"{path}: {error}") from None
+    if info.format > FORMAT:
+        text = f"of format {info.format}, written by a newer kcluster; this one reads {FORMAT}"
+        raise RunError(f"{path}: {text}")
+    return info
+
+
+def _rows(path: Path, row_type: Any, problems: list[str]) -> list[Any]:
+    decode = msgspec.json.Decoder(row_type).decode
+    rows: list[Any] = []
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        problems.append(f"{path}: {error.strerror}")
+        return rows
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        try:
+            rows.append(decode(line))
+        except msgspec.DecodeError as error:
+            problems.append(f"{path}:{number}: {error}")
+    return rows

@@ -1,0 +1,188 @@
+"""A run as a story: each change with its cause, and each replica's log drawn as cells.
+
+Owns: which notes are chapters, the drawing of logs.  Never: reads files, prints; colours are marks
+of rich's markup, which a terminal shows and a file can do without (`plain`).
+Kafka: what one puts together by hand from controller.log, state-change.log and kafka-dump-log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.runs.record import AppendRow, LeaderRow, MoveRow, NoteRow, RunRecord
+from kcluster.trace import kinds
+
+CELLS: Final = 48
+"""A log is drawn so wide; each cell stands for the same number of offsets."""
+COLOURS: Final = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "white")
+"""Of leader epochs, in turn."""
+QUIET: Final = frozenset(
+    {
+        kinds.BECAME_LEADER, kinds.BECAME_FOLLOWER, kinds.BROKER_REGISTERED, kinds.LINK_CUT,
+        kinds.LINK_HEALED,
+    }
+)  # fmt: skip
+DRAWN_AFTER: Final = frozenset(
+    {kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE, kinds.LOG_TRUNCATED, kinds.RECORDS_LOST}
+)
+"""After these the logs of the partition concerned are drawn."""
+_INTERNAL: Final = "__"
+
+
+class Replica(Struct):
+    """One replica's log at a moment."""
+
+    broker: int
+    log_end_offset: int
+    high_watermark: int
+
+
+def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
+    """The story of a run in lines with rich's markup; of one partition (`orders-0`) if named.
+    KeyError if the run has no such partition."""
+    names = partitions_of(record)
+    if partition and partition not in names:
+        raise KeyError(partition)
+    chosen = [partition] if partition else names
+    info = record.info
+    yield f"[bold]{_escaped(info.name)}[/]  {info.clock}, seed {info.seed}: [bold]{info.outcome}[/]"
+    if info.story:
+        yield from (f"  [italic]{_escaped(line)}[/]" for line in info.story.strip().splitlines())
+    yield ""
+    told = {note.id: note for note in record.notes}
+    for note in record.notes:
+        if not _belongs(note, chosen, bool(partition)):
+            continue
+        yield _line(note, told, info.began_ms)
+        if note.kind in DRAWN_AFTER and note.subject in chosen:
+            yield from drawing(record, note.subject, note.at_ms)
+    yield ""
+    for name in chosen:
+        yield f"at the end, {name}:"
+        yield from drawing(record, name, info.ended_ms)
+    yield from _legend(record, chosen)
+
+
+def partitions_of(record: RunRecord) -> list[str]:
+    """The partitions of a run, but for Kafka's own topics, in order."""
+    found = {(row.topic, row.partition): None for row in record.leaders}
+    return [f"{topic}-{number}" for topic, number in sorted(found) if not topic.startswith("__")]
+
+
+def _belongs(note: NoteRow, chosen: Sequence[str], only_one: bool) -> bool:
+    if note.kind in QUIET or note.subject.startswith(_INTERNAL):
+        return False
+    about_partition = "partition" in note.data
+    if not only_one or not about_partition:
+        return True
+    return note.subject in chosen
+
+
+def _line(note: NoteRow, told: dict[tuple[int, int], NoteRow], began_ms: int) -> str:
+    at = f"{note.at_ms - began_ms:>+8} ms"
+    line = f"{at}  [bold]{note.kind}[/]  {_escaped(note.subject)}: {_escaped(note.text)}"
+    cause = told.get(note.cause) if note.cause is not None else None
+    if cause is None or cause.text in note.text:
+        return line
+    return f"{line}\n{'':>13}because {_escaped(cause.subject)}: {_escaped(cause.text)}"
+
+
+# ------------------------------------------------------------------------------------ drawing
+
+
+def drawing(record: RunRecord, partition: str, at_ms: int) -> Iterator[str]:
+    """Each replica's log of a partition at a moment: a cell for some offsets, coloured by the epoch
+    that wrote it; `|` is the high watermark; what the log end has not reached is left blank."""
+    topic, number = partition.rsplit("-", 1)
+    key = (topic, int(number))
+    leader = _leader_at([r for r in record.leaders if (r.topic, r.partition) == key], at_ms)
+    moves = [row for row in record.moves if (row.topic, row.partition) == key]
+    appends = [row for row in record.appends if (row.topic, row.partition) == key]
+    replicas = _replicas_at(moves, at_ms)
+    end = max((replica.log_end_offset for replica in replicas), default=0)
+    if not end:
+        return
+    per_cell = -(-end // CELLS)
+    for replica in replicas:
+        role = "" if leader is None else _role(replica.broker, leader)
+        cells = "".join(_cells(replica, end, per_cell, appends, at_ms))
+        yield (
+            f"{'':>13}broker {replica.broker} {role:<9} {cells}"
+            f"  end {replica.log_end_offset}, hw {replica.high_watermark}"
+        )
+
+
+def _leader_at(rows: Iterable[LeaderRow], at_ms: int) -> LeaderRow | None:
+    found = None
+    for row in rows:
+        if row.at_ms <= at_ms:
+            found = row
+    return found
+
+
+def _role(broker: int, leader: LeaderRow) -> str:
+    if broker == leader.leader:
+        return "leader"
+    if broker in leader.isr:
+        return "in sync"
+    return "in ELR" if broker in leader.elr else "behind"
+
+
+def _replicas_at(moves: Iterable[MoveRow], at_ms: int) -> list[Replica]:
+    found: dict[int, Replica] = {}
+    for row in moves:
+        if row.at_ms <= at_ms:
+            found[row.broker] = Replica(row.broker, row.log_end_offset, row.high_watermark)
+    return [found[broker] for broker in sorted(found)]
+
+
+def _cells(
+    replica: Replica, end: int, per_cell: int, appends: Sequence[AppendRow], at_ms: int
+) -> Iterator[str]:
+    watermark = replica.high_watermark // per_cell
+    count = -(-end // per_cell)
+    for cell in range(count):
+        if cell == watermark:
+            yield "|"
+        offset = cell * per_cell
+        if offset >= replica.log_end_offset:
+            yield " "
+            continue
+        epoch = _epoch_of(offset, appends, at_ms)
+        yield f"[{COLOURS[epoch % len(COLOURS)]}]█[/]"
+    if watermark >= count:
+        yield "|"
+
+
+def _epoch_of(offset: int, appends: Sequence[AppendRow], at_ms: int) -> int:
+    """The epoch of the newest append of an offset so far."""
+    for row in reversed(appends):
+        if row.at_ms <= at_ms and row.base_offset <= offset <= row.last_offset:
+            return row.epoch
+    return 0
+
+
+def _legend(record: RunRecord, chosen: Sequence[str]) -> Iterator[str]:
+    epochs = sorted(
+        {row.epoch for row in record.appends if f"{row.topic}-{row.partition}" in chosen}
+    )
+    if epochs:
+        shown = "  ".join(
+            f"[{COLOURS[epoch % len(COLOURS)]}]█[/] epoch {epoch}" for epoch in epochs
+        )
+        yield f"{'':>13}{shown}   | high watermark"
+
+
+def _escaped(text: str) -> str:
+    """Text that is no markup."""
+    return text.replace("[", "\\[")
+
+
+def plain(line: str) -> str:
+    """A line without its marks."""
+    unmarked = re.sub(r"(?<!\\)\[/?[a-z_ ]*\]", "", line)
+    return unmarked.replace("\\[", "[")

@@ -1,0 +1,136 @@
+"""Which send stands where in the logs at the end, and which appends did not outlive the run.
+
+Owns: the numbers of sends, the rows of contents.jsonl and logs.jsonl, as runs of neighbours: a log
+that one producer filled in order is one row for each leader epoch.  Never: judges.
+Kafka: no counterpart; kafka-dump-log of each partition's leader, by who sent what.
+
+A record is known by its value, or by its name where it came from outside (outside.py).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+
+from kcluster.clients.ledger import Partition
+from kcluster.evidence.history import FinalLog, Ledger
+from kcluster.evidence.recorder import Judged, Recorder
+from kcluster.invariants.ground import Append, Ground
+from kcluster.runs.record import CUT, DELETED, HELD, ContentRow, LogRow
+
+Numbers = Mapping[tuple[Partition, bytes | None], list[tuple[str, int]]]
+"""By partition and value: (producer, number) of the sends; one, unless somebody sent it twice."""
+Entry = tuple[int, bytes | None]
+"""(offset, what its record is known by)."""
+
+
+def numbers_of(ledger: Ledger) -> tuple[list[int], Numbers]:
+    """The number of each send, in the ledger's order; and where to find it by its value."""
+    last: dict[tuple[str, Partition], int] = {}
+    numbers: list[int] = []
+    by_value: dict[tuple[Partition, bytes | None], list[tuple[str, int]]] = {}
+    for send in ledger.sends:
+        key = (send.producer, send.partition)
+        last[key] = number = last.get(key, 0) + 1
+        numbers.append(number)
+        by_value.setdefault((send.partition, send.value), []).append((send.producer, number))
+    return numbers, by_value
+
+
+def log_rows(judged: Judged) -> list[LogRow]:
+    """The logs at the end."""
+    return [
+        LogRow(*partition, log.start_offset, log.clean_offset, log.end_offset)
+        for partition, log in judged.logs.items()
+    ]
+
+
+def content_rows(judged: Judged, recorder: Recorder, numbers: Numbers) -> list[ContentRow]:
+    """What is held, what was cut off, and what went with its topic."""
+    rows: list[ContentRow] = []
+    for partition, log in judged.logs.items():
+        rows += _held(partition, log, numbers)
+        cut = _Rows(partition, CUT, numbers)
+        for ground in recorder.of_partition(partition):
+            if ground.deleted_ms < 0:
+                for append in ground.appends:
+                    entries = _not_held(judged, recorder, log, append)
+                    cut.add(entries, append.epoch, append.at_ms)
+        rows += cut.rows
+    for ground in recorder.grounds.values():
+        if ground.deleted_ms >= 0:
+            rows += _deleted(recorder, ground, numbers)
+    return rows
+
+
+class _Rows:
+    """Rows of one partition and state: a record next to the one before it is of the same row."""
+
+    def __init__(self, partition: Partition, state: str, numbers: Numbers) -> None:
+        self.rows: list[ContentRow] = []
+        self._partition, self._state, self._numbers = partition, state, numbers
+        self._copies: dict[tuple[str, int], int] = {}
+        self._open: dict[str, ContentRow] = {}
+
+    def add(self, entries: Iterable[Entry], epoch: int, at_ms: int = -1) -> None:
+        """Records in order of offset, of one epoch."""
+        for offset, value in entries:
+            for producer, number in self._numbers.get((self._partition, value), ()):
+                copy = self._copies.get((producer, number), 0)
+                self._copies[producer, number] = copy + 1
+                row = self._open.get(producer)
+                if row is not None and (
+                    offset == row.offset + row.count and number == row.number + row.count
+                    and (epoch, at_ms, copy) == (row.epoch, row.at_ms, row.copy)
+                ):  # fmt: skip
+                    row.count += 1
+                    continue
+                self._open[producer] = row = ContentRow(
+                    *self._partition, self._state, epoch, at_ms, offset, producer, number, 1, copy
+                )
+                self.rows.append(row)
+
+
+def _held(partition: Partition, log: FinalLog, numbers: Numbers) -> list[ContentRow]:
+    rows = _Rows(partition, HELD, numbers)
+    names = log.names
+    starts = [start for _, start in log.epochs]
+    for offset, value in log.records:
+        name = names.get(offset, value) if names else value
+        rows.add(((offset, name),), _epoch_at(log, starts, offset))
+    return rows.rows
+
+
+def _epoch_at(log: FinalLog, starts: list[int], offset: int) -> int:
+    at = bisect_right(starts, offset)
+    return log.epochs[at - 1][0] if at else -1
+
+
+def _not_held(judged: Judged, recorder: Recorder, log: FinalLog, append: Append) -> Iterator[Entry]:
+    """The records of an append that the log at the end has not from it: another epoch's are there,
+    or none.  A leader epoch writes an offset once."""
+    starts = [start for _, start in log.epochs]
+    ends = (append.base_offset, append.last_offset)
+    if ends[1] < log.end_offset and all(
+        _epoch_at(log, starts, offset) == append.epoch for offset in ends
+    ):
+        return
+    for offset, value in _entries(judged, recorder, append):
+        is_held = offset < log.end_offset and _epoch_at(log, starts, offset) == append.epoch
+        if offset >= log.start_offset and not is_held:
+            yield offset, value
+
+
+def _entries(judged: Judged, recorder: Recorder, append: Append) -> Iterator[Entry]:
+    contents = recorder.contents.of(append.batch)
+    names = judged.names.get(append.batch)
+    for index, (offset, value) in enumerate(contents):
+        yield offset, value if names is None else names[index]
+
+
+def _deleted(recorder: Recorder, ground: Ground, numbers: Numbers) -> list[ContentRow]:
+    """By their values, as the verdict has it."""
+    rows = _Rows((ground.topic, ground.partition), DELETED, numbers)
+    for append in ground.appends:
+        rows.add(recorder.contents.of(append.batch), append.epoch)
+    return rows.rows

@@ -1,0 +1,126 @@
+"""A run that is over as the rows of a run directory.
+
+Owns: from recorder, ledger and verdict to runs.record.  Never: writes files (runs/directory.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kcluster.checks.verdict import Verdict
+from kcluster.contract import Note
+from kcluster.evidence.history import Ledger
+from kcluster.evidence.recorder import Judged, Recorder
+from kcluster.runs.holding import content_rows, log_rows, numbers_of
+from kcluster.runs.record import (
+    AppendRow,
+    LeaderRow,
+    MoveRow,
+    NoteRow,
+    ReadRow,
+    RequestRow,
+    RunInfo,
+    RunRecord,
+    SendRow,
+    ToldRow,
+)
+from kcluster.trace.render import api_name, plain
+
+
+def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdict) -> RunRecord:
+    """All of a run that was judged.  `info.outcome` and its topology are filled in here; `ledger`:
+    of clients that keep one, where nobody has judged the run."""
+    judged = recorder.judged or Judged(ledger, {}, {})
+    ledger = judged.ledger
+    numbers, by_value = numbers_of(ledger)
+    info.outcome = verdict.outcome
+    info.topology = plain(msgspec.to_builtins(_without_places(recorder.plan.topology)))
+    record = RunRecord(info, notes=note_rows(recorder.notes))
+    record.verdict = msgspec.json.decode(verdict.to_json())
+    record.sends = [
+        SendRow(
+            send.producer, *send.partition, _text(send.value) or "", send.acks, send.idempotent,
+            str(send.outcome), send.offset, send.sent_ms, send.ended_ms, send.attempts, send.error,
+            number,
+        )
+        for send, number in zip(ledger.sends, numbers, strict=True)
+    ]  # fmt: skip
+    record.reads = [
+        ReadRow(
+            read.consumer, *read.partition, read.offset, _text(read.value), read.restarted,
+            read.at_ms,
+        )
+        for read in ledger.reads
+    ]  # fmt: skip
+    record.told = [
+        ToldRow(
+            told.client, told.api, told.error, told.partition and told.partition[0],
+            told.partition and told.partition[1], told.at_ms,
+        )
+        for told in ledger.told
+    ]  # fmt: skip
+    _add_grounds(record, recorder)
+    record.logs = log_rows(judged)
+    record.contents = content_rows(judged, recorder, by_value)
+    record.requests = request_rows(recorder)
+    return record
+
+
+def note_rows(notes: Iterable[Note]) -> list[NoteRow]:
+    """Notes as rows."""
+    return [
+        NoteRow(
+            note.note_id, note.at_ms, note.kind, note.subject, note.text, note.cause,
+            plain(note.data),
+        )
+        for note in notes
+    ]  # fmt: skip
+
+
+def request_rows(recorder: Recorder) -> list[RequestRow]:
+    """How long brokers took to answer: a row for each API, client, broker and time."""
+    times = Counter(
+        (reply.request.api_key, reply.request.client_id or "", broker,
+         at_ms - reply.request.arrived_ms)
+        for at_ms, broker, reply in recorder.answers
+    )  # fmt: skip
+    return [
+        RequestRow(api_name(api), client, broker, took_ms, count)
+        for (api, client, broker, took_ms), count in sorted(times.items())
+    ]
+
+
+def _add_grounds(record: RunRecord, recorder: Recorder) -> None:
+    for ground in recorder.grounds.values():
+        name = (ground.topic, ground.partition)
+        record.appends += [
+            AppendRow(
+                *name, append.at_ms, append.broker, append.epoch, append.base_offset,
+                append.last_offset,
+                "" if append.request is None else append.request.client_id or "", append.isr,
+            )
+            for append in ground.appends
+        ]  # fmt: skip
+        record.moves += [
+            MoveRow(*name, move.at_ms, move.broker, move.log_end_offset, move.high_watermark)
+            for move in ground.moves
+        ]
+        record.leaders += [
+            LeaderRow(
+                *name, at_ms, found.leader, found.leader_epoch, tuple(found.isr), tuple(found.elr),
+                tuple(found.replicas),
+            )
+            for at_ms, found in ground.registrations
+        ]  # fmt: skip
+
+
+def _without_places(topology: Any) -> Any:
+    return msgspec.structs.replace(topology, places={})
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8", "backslashreplace")

@@ -1,0 +1,365 @@
+"""A run as lanes in time: what page.py puts into the HTML file and its script draws.
+
+Owns: which note belongs to which lane, counts of clients by time, places instead of names.
+Never: draws, makes HTML, reads files.
+Kafka: no counterpart.
+
+`values_of` gives plain values for JSON.  Times are whole ms since the run began; a note is named by
+its place in `notes`, -1 for none.  Lanes: `deeds` what was done to the cluster, `control` what the
+controller and groups did, `b<id>` a broker, `p<place>` a partition by its place in `partitions`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from kcluster.runs.record import NoteRow, RunRecord
+from kcluster.runs.spans import Spans, broker_spans, death_of, link_spans, names
+from kcluster.runs.thinning import Series, steps, thin
+from kcluster.trace import kinds
+
+OUTSIDE: Final = -1
+"""First half of the ids of notes that tell what was done to the cluster from outside."""
+DEEDS: Final = "deeds"
+CONTROL: Final = "control"
+MAX_POINTS: Final = 60_000
+"""Of all replicas together; beyond it a replica's moves are thinned, but for falls."""
+MAX_TIMES: Final = 4_000
+"""Of a client's sends or reads: beyond it neighbouring times are counted as one."""
+INTERNAL: Final = "__"
+MOVES_OF_ADMINISTRATORS: Final = frozenset(
+    (
+        kinds.TOPIC_CREATED, kinds.TOPIC_DELETED, kinds.PARTITIONS_ADDED, kinds.CONFIG_CHANGED,
+        kinds.FEATURE_CHANGED, kinds.REASSIGNMENT_STARTED,
+    )
+)  # fmt: skip
+_SHORT: Final = {
+    kinds.BROKER_STARTED: "{} started", kinds.BROKER_PAUSED: "{} paused",
+    kinds.BROKER_RESUMED: "{} resumed", kinds.DISK_FULL: "{}: disk full",
+    kinds.BROKER_READDRESSED: "{} moved", kinds.RECORDS_LOST: "{} lost records",
+    kinds.CONTROLLER_DOWN: "{} down", kinds.NETWORK_HEALED: "{} healed",
+    kinds.RULE_ADDED: "{} added",
+    kinds.RULE_REMOVED: "{} removed", kinds.TOPIC_CREATED: "{} created",
+    kinds.TOPIC_DELETED: "{} deleted", kinds.PARTITIONS_ADDED: "{} grew",
+    kinds.CONFIG_CHANGED: "{} configured", kinds.REASSIGNMENT_STARTED: "{} reassigned",
+}  # fmt: skip
+
+
+class _Partition(Struct):
+    """A partition's lane: `leaders` rows of (ms, leader, epoch, ISR, ELR); leader -2: deleted."""
+
+    name: str
+    internal: bool
+    replicas: tuple[int, ...] = ()
+    leaders: list[tuple[Any, ...]] = field(default_factory=list)
+    series: dict[int, Series] = field(default_factory=dict)
+    changed: bool = False
+
+
+class _Client(Struct):
+    """A client's lane: counts by time."""
+
+    name: str
+    sent: dict[int, int] = field(default_factory=dict)
+    ended: dict[int, list[int]] = field(default_factory=dict)
+    """By time: acked, failed, unknown, and the longest that one of them took."""
+    reads: dict[int, int] = field(default_factory=dict)
+    told: dict[tuple[int, str, str, str], int] = field(default_factory=dict)
+
+
+def values_of(record: RunRecord) -> dict[str, Any]:
+    """What the page draws; the module's docstring tells the units."""
+    return _Maker(record).values()
+
+
+class _Maker:
+    """Reads a record once, table by table."""
+
+    def __init__(self, record: RunRecord) -> None:
+        self._record = record
+        self._began_ms = record.info.began_ms
+        self._end_ms = max(record.info.ended_ms - self._began_ms, 1)
+        self._partitions: dict[tuple[str, int], _Partition] = {}
+        self._clients: dict[str, _Client] = {}
+        self._ordered: list[_Partition] = []
+        self._places: dict[tuple[str, int], int] = {}
+        self._kinds: dict[str, int] = {}
+
+    def values(self) -> dict[str, Any]:
+        record = self._record
+        info, verdict = record.info, record.verdict
+        self._read_leaders()
+        self._read_moves()
+        self._sort()
+        self._read_clients()
+        notes = self._notes()
+        # Before the partitions: what was found makes one a changed one.
+        windows = [self._window(each) for each in verdict.get("windows", ())]
+        anomalies = [self._anomaly(each) for each in verdict.get("anomalies", ())]
+        return {
+            "run": {
+                "name": info.name, "clock": info.clock, "seed": info.seed,
+                "outcome": info.outcome, "passed": info.passed, "failures": info.failures,
+                "reason": verdict.get("reason", ""), "story": info.story.strip(),
+                "replay": info.replay, "source": info.source, "version": info.version,
+                "scenario": record.scenario, "end": self._end_ms, "counts": self._counts(),
+            },
+            "kinds": list(self._kinds),
+            "notes": notes,
+            "brokers": self._brokers(),
+            "partitions": [self._partition(each) for each in self._partitions.values()],
+            "clients": [self._client(each) for each in self._clients.values()],
+            "windows": windows,
+            "anomalies": anomalies,
+            "violations": [self._violation(each) for each in verdict.get("violations", ())],
+        }  # fmt: skip
+
+    def _since(self, at_ms: int) -> int:
+        return at_ms - self._began_ms
+
+    # ---------------------------------------------------------------------- partitions
+
+    def _of(self, topic: str, number: int) -> _Partition:
+        found = self._partitions.get((topic, number))
+        if found is None:
+            name = f"{topic}-{number}"
+            found = self._partitions[topic, number] = _Partition(name, topic.startswith(INTERNAL))
+        return found
+
+    def _read_leaders(self) -> None:
+        for row in self._record.leaders:
+            partition = self._of(row.topic, row.partition)
+            partition.replicas = tuple(dict.fromkeys((*partition.replicas, *row.replicas)))
+            at = self._since(row.at_ms)
+            partition.leaders.append((at, row.leader, row.leader_epoch, row.isr, row.elr))
+        deleted: dict[str, list[int]] = {}
+        for note in self._record.notes:
+            if note.kind == kinds.TOPIC_DELETED:
+                deleted.setdefault(note.subject, []).append(self._since(note.at_ms))
+        for (topic, _), partition in self._partitions.items():
+            partition.leaders += [(at, -2, -1, (), ()) for at in deleted.get(topic, ())]
+            partition.leaders.sort(key=_in_order)
+            partition.leaders = list({row[0]: row for row in partition.leaders}.values())
+            partition.changed = sum(row[0] > 0 for row in partition.leaders) > 0
+
+    def _read_moves(self) -> None:
+        for row in self._record.moves:
+            series = self._of(row.topic, row.partition).series
+            one = series.get(row.broker)
+            if one is None:
+                one = series[row.broker] = Series()
+            one.add(row.at_ms - self._began_ms, row.log_end_offset, row.high_watermark)
+        every = [one for each in self._partitions.values() for one in each.series.values()]
+        if sum(len(one.times) for one in every) > MAX_POINTS:
+            budget = max(MAX_POINTS // len(every), 20)
+            for one in every:
+                thin(one, -(-self._end_ms // budget))
+
+    def _sort(self) -> None:
+        self._partitions = dict(sorted(self._partitions.items()))
+        self._ordered = list(self._partitions.values())
+        self._places = {key: place for place, key in enumerate(self._partitions)}
+
+    def _partition(self, each: _Partition) -> dict[str, Any]:
+        series = [
+            {"broker": broker, "t": steps(one.times), "end": steps(one.ends),
+             "hw": steps(one.watermarks)}
+            for broker, one in sorted(each.series.items())
+        ]  # fmt: skip
+        return {
+            "name": each.name, "internal": each.internal, "changed": each.changed,
+            "replicas": each.replicas, "leaders": each.leaders, "series": series,
+        }  # fmt: skip
+
+    # ------------------------------------------------------------------------- clients
+
+    def _client_of(self, name: str) -> _Client:
+        found = self._clients.get(name)
+        if found is None:
+            found = self._clients[name] = _Client(name)
+        return found
+
+    def _read_clients(self) -> None:
+        cell = max(1, self._end_ms // MAX_TIMES)
+        began_ms = self._began_ms
+        places = {"acked": 0, "failed": 1}
+        for send in self._record.sends:
+            client = self._client_of(send.producer)
+            if send.sent_ms >= 0:
+                at = (send.sent_ms - began_ms) // cell * cell
+                client.sent[at] = client.sent.get(at, 0) + 1
+            if send.ended_ms >= 0:
+                at = (send.ended_ms - began_ms) // cell * cell
+                counts = client.ended.get(at)
+                if counts is None:
+                    counts = client.ended[at] = [0, 0, 0, 0]
+                counts[places.get(send.outcome, 2)] += 1
+                counts[3] = max(counts[3], send.ended_ms - max(send.sent_ms, began_ms))
+        for read in self._record.reads:
+            client = self._client_of(read.consumer)
+            at = (read.at_ms - began_ms) // cell * cell
+            client.reads[at] = client.reads.get(at, 0) + 1
+        for told in self._record.told:
+            client = self._client_of(told.client)
+            about = "" if told.topic is None else f"{told.topic}-{told.partition}"
+            key = ((told.at_ms - began_ms) // cell * cell, told.api, told.error, about)
+            client.told[key] = client.told.get(key, 0) + 1
+
+    def _client(self, each: _Client) -> dict[str, Any]:
+        return {
+            "name": each.name,
+            "sent": sorted(each.sent.items()),
+            "ended": [(at, *counts) for at, counts in sorted(each.ended.items())],
+            "reads": sorted(each.reads.items()),
+            "told": [(*key, count) for key, count in sorted(each.told.items())],
+        }
+
+    # --------------------------------------------------------------------------- notes
+
+    def _notes(self) -> list[tuple[Any, ...]]:
+        """Rows of (ms, place of its kind, lane, subject, text, cause, short words of a deed)."""
+        self._numbers = {note.id: number for number, note in enumerate(self._record.notes)}
+        # A set that is cut or mended is told as a whole, after its links.
+        self._sets = {
+            note.at_ms
+            for note in self._record.notes
+            if note.kind in (kinds.NETWORK_CUT, kinds.NETWORK_HEALED)
+        }
+        rows = []
+        for note in self._record.notes:
+            lane = self._lane(note)
+            kind = self._kinds.setdefault(note.kind, len(self._kinds))
+            if lane.startswith("p") and note.kind == kinds.LOG_TRUNCATED:
+                self._partition_at(int(lane[1:])).changed = True
+            rows.append(
+                (
+                    self._since(note.at_ms), kind, lane, note.subject, note.text,
+                    self._number(note.cause), _short(note) if lane == DEEDS else "",
+                )
+            )  # fmt: skip
+        return rows
+
+    def _partition_at(self, place: int) -> _Partition:
+        return self._ordered[place]
+
+    def _lane(self, note: NoteRow) -> str:
+        if note.kind in (kinds.LINK_CUT, kinds.LINK_HEALED):
+            return "" if note.at_ms in self._sets else DEEDS
+        data = note.data
+        if "topic" in data and "partition" in data:
+            place = self._places.get((data["topic"], data["partition"]))
+            if place is not None and note.kind != kinds.REASSIGNMENT_STARTED:
+                return f"p{place}"
+        began = note.at_ms <= self._began_ms
+        if note.id[0] == OUTSIDE and note.kind != kinds.RULE_HIT:
+            return "" if began and note.kind == kinds.BROKER_STARTED else DEEDS
+        if note.kind in MOVES_OF_ADMINISTRATORS:
+            return CONTROL if began or note.subject.startswith(INTERNAL) else DEEDS
+        broker = data.get("broker")
+        if note.subject.startswith("broker ") and isinstance(broker, int):
+            return f"b{broker}"
+        return CONTROL
+
+    def _number(self, note_id: Any) -> int:
+        return -1 if note_id is None else self._numbers.get(tuple(note_id), -1)
+
+    def _brokers(self) -> list[dict[str, Any]]:
+        notes = self._record.notes
+        known = [each["id"] for each in self._record.info.topology.get("brokers", ())]
+        seen = [note.data["broker"] for note in notes if note.kind == kinds.BROKER_STARTED]
+        replicas = [broker for each in self._partitions.values() for broker in each.replicas]
+        racks = {
+            each["id"]: each.get("rack") for each in self._record.info.topology.get("brokers", ())
+        }
+        ids = sorted(dict.fromkeys((*known, *seen, *replicas)))
+        states, fenced = broker_spans(notes, ids)
+        cuts = link_spans(notes, ids)
+        return [
+            {
+                "id": broker, "rack": racks.get(broker) or "",
+                "states": self._spans(states[broker]), "fenced": self._spans(fenced[broker]),
+                "cuts": self._spans(cuts[broker]),
+            }
+            for broker in ids
+        ]  # fmt: skip
+
+    def _spans(self, spans: Spans) -> list[tuple[int, int, str, int]]:
+        """(from, to, what, note that began it); one that lasts goes to the end."""
+        over = (self._end_ms + self._began_ms, "", None)
+        return [
+            (self._since(at), self._since(end), what, self._number(note))
+            for (at, what, note), (end, *_) in pairwise((*spans, over))
+            if what and end > at
+        ]
+
+    # ------------------------------------------------------------------------- verdict
+
+    def _counts(self) -> dict[str, int]:
+        names = ("sent", "acked", "failed", "unknown", "read")
+        return {name: self._record.verdict.get(name, 0) for name in names}
+
+    def _chain(self, links: Iterable[dict[str, Any]]) -> list[tuple[int, str, int]]:
+        return [
+            (self._since(link["at_ms"]), _shorter(link["text"]), self._number(link.get("note_id")))
+            for link in links
+        ]
+
+    def _window(self, each: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "kind": each["kind"], "partition": self._place(each["partition"]),
+            "from": self._since(each["from_ms"]), "to": self._since(each["to_ms"]),
+            "over": each["is_over"], "clients": each["clients"], "errors": each["errors"],
+            "chain": self._chain(each["reasons"]),
+        }  # fmt: skip
+
+    def _anomaly(self, each: dict[str, Any]) -> dict[str, Any]:
+        chain = self._chain(each["chain"])
+        at = each["at_ms"] if each["at_ms"] >= 0 else self._began_ms
+        return {
+            "name": each["name"], "partition": self._place(each["partition"]),
+            "where": "-".join(map(str, each["partition"])), "text": _shorter(each["text"]),
+            "count": each["count"], "client": each["client"], "allowed": each["allowed"],
+            "at": self._since(at), "chain": chain,
+        }  # fmt: skip
+
+    def _violation(self, each: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "name": each["name"], "subject": each["subject"], "text": each["text"],
+            "at": self._since(each["at_ms"]),
+        }  # fmt: skip
+
+    def _place(self, partition: list[Any]) -> int:
+        place = self._places.get((partition[0], partition[1]), -1)
+        if place >= 0:
+            self._partition_at(place).changed = True
+        return place
+
+
+def _short(note: NoteRow) -> str:
+    """A deed in two or three words."""
+    if note.kind == kinds.BROKER_DOWN:
+        return f"{note.subject} {death_of(note)}"
+    if note.kind == kinds.NETWORK_CUT:
+        return f"{names(note.data.get('nodes', ()))} cut off"
+    if note.kind == kinds.NETWORK_SHAPED:
+        return note.text.rpartition(": ")[2]
+    if note.kind == kinds.RULE_ADDED and "effect" in note.data:
+        return f"{note.subject}: {note.data['effect']}"
+    words = _SHORT.get(note.kind)
+    return words.format(note.subject) if words else f"{note.subject} {note.kind.replace('_', ' ')}"
+
+
+def _in_order(row: tuple[Any, ...]) -> tuple[int, int]:
+    """By time; a topic that is deleted and created again in one ms is there."""
+    at, leader, epoch, *_ = row
+    return at, 1 if leader == -2 else 2 if epoch == 0 else 0
+
+
+def _shorter(text: str) -> str:
+    """Without the filling of records, which workloads make of dots."""
+    return re.sub(r"\.{6,}", "…", text)

@@ -1,0 +1,132 @@
+"""From a topology to the nodes, disks and links of a cluster.
+
+Owns: which values each node is made with, and where its randomness comes from.  Never: opens a
+port, reads a clock.  Kafka: kafka-storage format, and the start scripts.
+
+Everything random in a cluster comes from one seed, by a generator for each node, so that what one
+node draws does not depend on how often another did.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Final
+
+from msgspec import Struct, structs
+
+from kcluster.broker.node import BrokerNode
+from kcluster.config.kafka.broker import BrokerConfig
+from kcluster.config.topology.model import BrokerSpec, Topology
+from kcluster.contract import CONTROLLER_ID, Node
+from kcluster.controller.metadata_log import MetadataLog
+from kcluster.controller.node import ControllerNode
+from kcluster.network.fabric import Fabric
+from kcluster.partition.disk import Disk
+from kcluster.protocol.releases import Release
+from kcluster.runtime.process import Process
+
+REPLICATED_BY_DEFAULT: Final = 3
+
+
+class Plan(Struct):
+    """All that a driver needs to run a cluster.  `processes`: the controller first, then brokers
+    by id; none is up yet."""
+
+    topology: Topology
+    seed: int
+    cluster_id: str
+    fabric: Fabric
+    processes: tuple[Process, ...]
+    disks: dict[int, Disk]
+    rngs: dict[int, Random]
+    addresses: dict[int, tuple[str, int]]
+    """By broker id: host and port that clients are told, from its next start on."""
+    releases: dict[int, Release]
+    """By broker id: as which release it starts next."""
+
+
+def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
+    """`ports`: by broker id, the port where it listens."""
+    cluster_id = _cluster_id(Random(f"{seed}/cluster id"))
+    specs = sorted(topology.brokers, key=lambda spec: spec.id)
+    node_ids = (CONTROLLER_ID, *(spec.id for spec in specs))
+    rngs = {node_id: Random(f"{seed}/{node_id}") for node_id in node_ids}
+    disks = {spec.id: Disk() for spec in specs}
+    addresses = {spec.id: spec.advertised_address(topology.host, ports[spec.id]) for spec in specs}
+    releases = {spec.id: topology.release_of(spec.id) for spec in specs}
+    processes = [Process(CONTROLLER_ID, _controller_builder(topology, rngs, cluster_id))]
+    for spec in specs:
+        config = topology.broker_config(spec.id, _defaults_for(len(specs)))
+        builder = _broker_builder(
+            spec, config, disks[spec.id], addresses, rngs[spec.id], cluster_id, releases
+        )
+        processes.append(Process(spec.id, builder, disks[spec.id]))
+    fabric = _fabric(topology, node_ids, Random(f"{seed}/fabric"))
+    return Plan(
+        topology, seed, cluster_id, fabric, tuple(processes), disks, rngs, addresses, releases
+    )
+
+
+def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
+    """One more broker, with an empty disk; its process is not up yet."""
+    topology = plan.topology = structs.replace(
+        plan.topology, brokers=(*plan.topology.brokers, spec)
+    )
+    plan.rngs[spec.id] = Random(f"{plan.seed}/{spec.id}")
+    plan.disks[spec.id] = Disk()
+    plan.addresses[spec.id] = spec.advertised_address(topology.host, port)
+    plan.releases[spec.id] = topology.release_of(spec.id)
+    config = topology.broker_config(spec.id, _defaults_for(len(topology.brokers)))
+    builder = _broker_builder(
+        spec, config, plan.disks[spec.id], plan.addresses, plan.rngs[spec.id], plan.cluster_id,
+        plan.releases,
+    )  # fmt: skip
+    process = Process(spec.id, builder, plan.disks[spec.id])
+    plan.processes = (*plan.processes, process)
+    plan.fabric.node_ids = tuple(sorted((*plan.fabric.node_ids, spec.id)))
+    return process
+
+
+def _defaults_for(brokers: int) -> dict[str, int]:
+    """Kafka's three replicas of internal topics, or as many as there can be."""
+    factor = min(REPLICATED_BY_DEFAULT, brokers)
+    return {
+        "offsets.topic.replication.factor": factor,
+        "transaction.state.log.replication.factor": factor,
+        "transaction.state.log.min.isr": min(2, factor),
+    }
+
+
+def _controller_builder(
+    topology: Topology, rngs: Mapping[int, Random], cluster_id: str
+) -> Callable[[], Node]:
+    config = BrokerConfig.resolve(
+        topology.profile, _defaults_for(len(topology.brokers)), topology.config
+    )
+    expected = tuple(sorted(spec.id for spec in topology.brokers))
+    topics = list(topology.topics.values())
+    log = MetadataLog()
+    return lambda: ControllerNode(config, rngs[CONTROLLER_ID], cluster_id, topics, expected, log)
+
+
+def _broker_builder(
+    spec: BrokerSpec, config: BrokerConfig, disk: Disk, addresses: Mapping[int, tuple[str, int]],
+    rng: Random, cluster_id: str, releases: Mapping[int, Release],
+) -> Callable[[], Node]:  # fmt: skip
+    return lambda: BrokerNode(
+        spec.id, config, disk, *addresses[spec.id], spec.rack, rng, cluster_id, releases[spec.id]
+    )
+
+
+def _fabric(topology: Topology, node_ids: tuple[int, ...], rng: Random) -> Fabric:
+    fabric = Fabric(node_ids, topology.network.default_latency_ms, rng)
+    for link in topology.network.links:
+        fabric.set_latency(*link.between, link.latency_ms)
+    return fabric
+
+
+def _cluster_id(rng: Random) -> str:
+    """22 characters, as Kafka writes a random UUID."""
+    return base64.urlsafe_b64encode(rng.randbytes(16)).decode().rstrip("=")

@@ -1,0 +1,400 @@
+"""Delivers events to nodes and carries out their effects: the part that both drivers share.
+
+Owns: the processes of a cluster, the queue of a dispatch, messages in flight, nodes' deadlines,
+life and death of processes, where notes go.  Never: reads a clock (the driver says what time it
+is), touches a socket (`Outlet` does).  Kafka: the machines, the kernel and the network.
+
+A *dispatch* is one `run`: events are delivered first in, first out, until no node has anything left
+to do now.  Guarantees: contract.py, 1 to 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import Any, Final
+
+from kcluster.contract import (
+    CloseConnection,
+    Effect,
+    Event,
+    Note,
+    NoteId,
+    PeerDisconnected,
+    PeerRequest,
+    PeerResponse,
+    Reply,
+    Send,
+    Shutdown,
+    Start,
+    Stopped,
+    Tick,
+)
+from kcluster.network.fabric import Fabric, Link
+from kcluster.runtime.gate import Gate
+from kcluster.runtime.process import DEATHS, DeathKind, Outlet, Process, ProcessState
+from kcluster.trace import kinds
+
+RUNTIME_ID: Final = -1
+"""First half of the NoteIds of what was done to the cluster from outside: kill, pause, cut."""
+
+NEVER_US: Final = 1 << 62
+_UP: Final = ProcessState.UP
+_PAUSED: Final = ProcessState.PAUSED
+
+MAX_STEPS: Final = 300_000
+"""More steps in one dispatch than any work needs: two nodes ask each other for ever."""
+
+MAX_IDLE: Final = 100_000
+"""So many dispatches at one time, and a node does not heed its Ticks."""
+
+_LIFE_SHIFT: Final = 40
+_ASKED_BITS: Final = (1 << _LIFE_SHIFT) - 1
+
+NoteSink = Callable[[Note], None]
+ReplySink = Callable[[int, Reply, int], None]  # (broker id, reply, now_ms)
+HealSink = Callable[[Link], None]
+"""A link is whole again: clients' connections over it that lost something are broken."""
+LostSink = Callable[[Link, int], None]  # (link, µs until what was lost for good resets it)
+Tap = Callable[[int, int, Event], None]  # (now_us, node id, event about to be delivered)
+
+
+class Dispatcher:
+    """Nodes by id, and everything between them.  Times in microseconds, of the driver's clock."""
+
+    def __init__(self, fabric: Fabric, processes: Iterable[Process], outlet: Outlet) -> None:
+        self.fabric = fabric
+        self.processes: dict[int, Process] = {process.node_id: process for process in processes}
+        self.note_sinks: tuple[NoteSink, ...] = ()
+        self.reply_sinks: tuple[ReplySink, ...] = ()
+        self.heal_sinks: tuple[HealSink, ...] = ()
+        self.on_lost: LostSink = lambda link, after_us: None
+        self.on_answer: Callable[[PeerResponse], None] | None = None
+        """Gets answers to questions that the runtime itself asked, as node RUNTIME_ID."""
+        self.tap: Tap | None = None
+        self.now_us = 0
+        self.quiet_until_us = NEVER_US
+        """Nothing is due before this; may be earlier than `next_due_us()`, never later."""
+        self.outlet = outlet
+        self.gate: Gate | None = None  # while there are rules on requests of clients
+        self._deeds: list[tuple[int, int, Callable[[], None]]] = []
+        self._pending: list[tuple[Process, int, Event]] = []
+        self._in_flight: list[tuple[int, int, int, Process, int, Event]] = []
+        """(arrival_us, sequence, source, destination, its life, event)."""
+        self._sequence = 0
+        self._last_arrival_us: dict[Link, int] = {}
+        self._touched: list[Process] = []
+        self._running = False
+        self._notes = 0
+        self._shutdown_limits_us: dict[int, int] = {}
+
+    # ------------------------------------------------------------------------------- time
+
+    @property
+    def now_ms(self) -> int:
+        """The time that nodes see."""
+        return self.now_us // 1000
+
+    def next_due_us(self) -> int:
+        """When something is to happen without a client's doing; NEVER_US for never."""
+        due_us = self._in_flight[0][0] if self._in_flight else NEVER_US
+        if self._deeds:
+            due_us = min(due_us, self._deeds[0][0])
+        for process in self.processes.values():
+            if process.deadline_ms is not None and process.deadline_ms * 1000 < due_us:
+                due_us = process.deadline_ms * 1000
+        limits_us = self._shutdown_limits_us
+        return min(due_us, *limits_us.values()) if limits_us else due_us
+
+    def at(self, now_us: int) -> None:
+        """It is `now_us` now.  What was due since the last time happens first, each at its own time
+        and in that order: a driver that comes late must not make brokers miss their heartbeats."""
+        idle = 0
+        while self.quiet_until_us <= now_us:
+            before_us = self.now_us
+            self.advance(self.quiet_until_us)
+            idle = 0 if self.now_us > before_us else idle + 1
+            assert idle < MAX_IDLE, f"time stands still; due at {self.quiet_until_us} us for ever"
+        self.now_us = max(self.now_us, now_us)
+
+    def advance(self, now_us: int) -> None:
+        """It is `now_us` now: deliver what has arrived, give Ticks that are due, run."""
+        self.now_us = max(self.now_us, now_us)
+        while self._deeds and self._deeds[0][0] <= self.now_us:
+            heappop(self._deeds)[2]()
+        self._collect_arrivals()
+        self._run()
+        now_ms = self.now_us // 1000
+        for process in self.processes.values():
+            if process.deadline_ms is not None and process.deadline_ms <= now_ms:
+                self._pending.append((process, process.life, Tick()))
+        if self._pending:
+            self._run()
+        for node_id, limit_us in tuple(self._shutdown_limits_us.items()):
+            if limit_us <= self.now_us:
+                self.take_down(node_id, DeathKind.KILL)
+        self.quiet_until_us = self.next_due_us()
+
+    def deliver(self, node_id: int, event: Event) -> None:
+        """Give `event` to a node at the time of the last `advance`, and run to quiescence."""
+        if self._in_flight:
+            self._collect_arrivals()
+        process = self.processes[node_id]
+        self._pending.append((process, process.life, event))
+        self._run()
+
+    def hand_in(self, node_id: int, event: Event) -> None:
+        """Give `event` to a node; what the nodes then say to each other waits for `run`: so what
+        many clients send at once is replicated at once."""
+        self._step(self.processes[node_id], event, self.now_us // 1000)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing waits for `run`."""
+        return not self._pending and not self._touched
+
+    def run(self) -> None:
+        """Let the nodes talk until they have nothing more to say."""
+        self._run()
+
+    def later(self, at_us: int, deed: Callable[[], None]) -> None:
+        """Do something at that time, between two dispatches, before what else is due then."""
+        self._sequence += 1
+        self.quiet_until_us = min(self.quiet_until_us, at_us)
+        heappush(self._deeds, (at_us, self._sequence, deed))
+
+    def tell(self, node_id: int, reply: Reply) -> None:
+        """Give a client what a broker answers."""
+        self.outlet.reply(node_id, reply)
+        for sink in self.reply_sinks:
+            sink(node_id, reply, self.now_us // 1000)
+
+    def _collect_arrivals(self) -> None:
+        in_flight, fabric = self._in_flight, self.fabric
+        while in_flight and in_flight[0][0] <= self.now_us:
+            _, _, source, process, life, event = heappop(in_flight)
+            if not fabric.has_cuts or not fabric.is_cut(source, process.node_id):
+                self._pending.append((process, life, event))
+
+    # ---------------------------------------------------------------------------- the loop
+
+    def _run(self) -> None:
+        assert not self._running, "a step called back into the dispatcher"
+        self._running = True
+        now_ms = self.now_us // 1000
+        wave: list[tuple[Process, int, Event]] = []
+        steps = taken = 0
+        try:
+            # Breadth first, so what a wave of events brings forth is the next wave.
+            while self._pending:
+                wave, self._pending, taken = self._pending, [], 0
+                for process, life, event in wave:
+                    taken += 1
+                    if process.life == life:
+                        self._step(process, event, now_ms)
+                        steps += 1
+                    assert steps < MAX_STEPS, f"no end: node {process.node_id} gets {event}"
+        finally:
+            if steps == MAX_STEPS:
+                # What goes round is dropped: nodes ask again when no answer comes.
+                self._pending = []
+            elif taken < len(wave):
+                # A step raised: what came behind it has its turn in the next run.
+                self._pending[:0] = wave[taken:]
+            self._running = False
+            self._read_deadlines()
+
+    def _step(self, process: Process, event: Event, now_ms: int) -> None:
+        node = process.node
+        if node is None:
+            return
+        if process.state is _PAUSED:
+            process.inbox.append(event)
+            return
+        if not process.touched:
+            process.touched = True
+            self._touched.append(process)
+        if self.tap is not None:
+            self.tap(self.now_us, process.node_id, event)
+        is_sound = False
+        try:
+            self._carry_out(process, node.step(now_ms, event), now_ms)
+            is_sound = True
+        finally:
+            if not is_sound and process.disk is not None:
+                # A bug of ours, which whoever called us reports.  The broker is in no state to
+                # go on: its process ends, as that of a broker that throws does.
+                self._die(process, DeathKind.KILL, f"process ended by a bug, at {event!r:.200}")
+
+    def _carry_out(self, process: Process, effects: Iterable[Effect], now_ms: int) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._send(process, effect)
+            elif isinstance(effect, Reply):
+                if self.gate is None:
+                    self.tell(process.node_id, effect)
+                else:
+                    self.gate.on_reply(process.node_id, effect)
+            elif isinstance(effect, Note):
+                for note_sink in self.note_sinks:
+                    note_sink(effect)
+            elif isinstance(effect, CloseConnection):
+                self.outlet.close_connection(process.node_id, effect.connection_id, effect.reason)
+            else:
+                assert isinstance(effect, Stopped), effect
+                self._die(process, DeathKind.CLEAN)
+
+    def _read_deadlines(self) -> None:
+        for process in self._touched:
+            process.touched = False
+            node = process.node
+            if node is None or process.state is not _UP:
+                process.deadline_ms = None
+                continue
+            deadline_ms = process.deadline_ms = node.deadline_ms
+            if deadline_ms is not None and deadline_ms * 1000 < self.quiet_until_us:
+                self.quiet_until_us = deadline_ms * 1000
+        self._touched.clear()
+
+    # ------------------------------------------------------------------- between the nodes
+
+    def _send(self, source: Process, effect: Send) -> None:
+        message = effect.message
+        if effect.to == RUNTIME_ID:
+            assert isinstance(message, PeerResponse), message
+            assert self.on_answer is not None
+            self.on_answer(message)
+            return
+        process = self.processes[effect.to]
+        if process.node is None:
+            if not self.fabric.is_cut(source.node_id, effect.to):
+                self.post(effect.to, source, PeerDisconnected(effect.to))
+            return
+        # An answer must not reach a later life of the one who asked, so the life is part of the
+        # number; in a first life the two are the same.
+        if type(message) is PeerResponse:
+            asked = message.request_id
+            if asked >> _LIFE_SHIFT != process.life:
+                return
+            if process.life:
+                message = PeerResponse(message.source, asked & _ASKED_BITS, message.body)
+        elif source.life:
+            number = source.life << _LIFE_SHIFT | message.request_id
+            message = PeerRequest(message.source, number, message.body)
+        self.post(source.node_id, process, message)
+
+    def post(self, source: int, process: Process, event: Event) -> None:
+        """Put an event on the link from `source`: at once, later, or never."""
+        if self.fabric.is_plain and not self._in_flight:
+            self._pending.append((process, process.life, event))
+            return
+        delay_us = self.fabric.delay_us(source, process.node_id, self.now_us, event)
+        if delay_us is None:
+            return
+        link = (source, process.node_id)
+        if delay_us < 0:
+            self._last_arrival_us[link] = self.now_us - delay_us
+            self.on_lost(link, -delay_us)
+            return
+        arrival_us = max(self.now_us + delay_us, self._last_arrival_us.get(link, 0))
+        if arrival_us <= self.now_us:
+            self._pending.append((process, process.life, event))
+            return
+        self._last_arrival_us[link] = arrival_us
+        self._sequence += 1
+        self.quiet_until_us = min(self.quiet_until_us, arrival_us)
+        heappush(
+            self._in_flight, (arrival_us, self._sequence, source, process, process.life, event)
+        )
+
+    # ----------------------------------------------------------------------- life and death
+
+    def start(self, node_id: int) -> None:
+        """A process starts, on the disk that it has.  It must be down."""
+        process = self.processes[node_id]
+        assert process.state is ProcessState.DOWN, process.state
+        process.node = process.last_node = process.build_node()
+        self._change(process, ProcessState.UP)
+        if process.disk is not None:
+            text = "process started" if not process.life else "process started again"
+            self.note(kinds.BROKER_STARTED, f"broker {node_id}", text, broker=node_id)
+        self.deliver(node_id, Start())
+
+    def take_down(self, node_id: int, how: DeathKind) -> None:
+        """A process goes at once; not for `clean`, which is `shut_down`."""
+        process = self.processes[node_id]
+        assert process.state is not ProcessState.DOWN, process.state
+        self._die(process, how)
+        self._run()
+
+    def shut_down(self, node_id: int, limit_us: int) -> None:
+        """Ask a process to stop cleanly; killed if it has not by `limit_us` from now."""
+        assert self.processes[node_id].state is not ProcessState.DOWN
+        self._shutdown_limits_us[node_id] = self.now_us + limit_us
+        self.quiet_until_us = min(self.quiet_until_us, self.now_us + limit_us)
+        self.deliver(node_id, Shutdown())
+
+    def pause(self, node_id: int) -> None:
+        """Stop a process from running; what comes for it is kept."""
+        process = self.processes[node_id]
+        assert process.state is ProcessState.UP, process.state
+        process.deadline_ms = None
+        self._change(process, ProcessState.PAUSED)
+        self.note(kinds.BROKER_PAUSED, f"broker {node_id}", "paused: nothing runs", broker=node_id)
+
+    def resume(self, node_id: int) -> None:
+        """Let a paused process run on: first what came for it meanwhile, then its deadlines."""
+        process = self.processes[node_id]
+        assert process.state is ProcessState.PAUSED, process.state
+        self._change(process, ProcessState.UP)
+        self.note(kinds.BROKER_RESUMED, f"broker {node_id}", "runs again", broker=node_id)
+        self._pending.extend((process, process.life, event) for event in process.inbox)
+        process.inbox.clear()
+        process.touched = True
+        self._touched.append(process)
+        self._run()
+
+    def _die(self, process: Process, how: DeathKind, text: str = "") -> None:
+        process.life += 1
+        process.node = None
+        process.deadline_ms = None
+        process.inbox.clear()
+        self._shutdown_limits_us.pop(process.node_id, None)
+        if process.disk is None:
+            self.note(kinds.CONTROLLER_DOWN, "controller", "the active controller's process ended")
+            self._gone(process)
+            return
+        subject = f"broker {process.node_id}"
+        self.note(
+            kinds.BROKER_DOWN, subject, text or DEATHS[how], broker=process.node_id, how=str(how)
+        )
+        if how is DeathKind.POWER:
+            if lost := process.disk.lose_unflushed():
+                text = f"{lost} records were not flushed and are gone, over all its logs"
+                self.note(kinds.RECORDS_LOST, subject, text, broker=process.node_id, records=lost)
+        elif how is DeathKind.WIPE:
+            process.disk.wipe()
+        self._gone(process)
+
+    def _gone(self, process: Process) -> None:
+        self._change(process, ProcessState.DOWN)
+        for other in self.processes.values():
+            if other.node is not None:
+                self.post(process.node_id, other, PeerDisconnected(process.node_id))
+
+    def _change(self, process: Process, state: ProcessState) -> None:
+        was, process.state = process.state, state
+        self.outlet.process_changed(process, was)
+
+    # --------------------------------------------------------------------------- the notes
+
+    def note(
+        self, kind: str, subject: str, text: str, *, cause: NoteId | None = None, **data: Any
+    ) -> NoteId:
+        """Tell what was done to the cluster from outside."""
+        self._notes += 1
+        note_id = (RUNTIME_ID, self._notes)
+        note = Note(note_id, self.now_ms, kind, subject, text, cause, data)
+        for sink in self.note_sinks:
+            sink(note)
+        return note_id

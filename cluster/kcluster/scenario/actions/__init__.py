@@ -1,0 +1,13 @@
+"""What may be done to a cluster in a scenario, by name.  Importing this registers all of them."""
+
+from kcluster.scenario.actions import admin as admin
+from kcluster.scenario.actions import brokers as brokers
+from kcluster.scenario.actions import faults as faults
+from kcluster.scenario.actions import leaders as leaders
+from kcluster.scenario.actions import machines as machines
+from kcluster.scenario.actions import network as network
+from kcluster.scenario.actions import rules as rules
+from kcluster.scenario.actions import waiting as waiting
+from kcluster.scenario.actions.base import ACTIONS, Action, Stage
+
+__all__ = ["ACTIONS", "Action", "Stage"]

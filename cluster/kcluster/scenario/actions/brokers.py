@@ -1,0 +1,91 @@
+"""What may happen to brokers' processes: kill, stop, start, pause, resume.
+
+Owns: these words.  Never: how it is done (operations/verbs.py).  Kafka: kill, kafka-server-start.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from kcluster.runtime.process import DeathKind, ProcessState
+from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.language.fields import OneOf
+from kcluster.scenario.language.words import TARGETS, Targets
+
+_WAYS: Final = OneOf("way to die", ("kill", "clean", "power", "wipe"))
+
+
+class _OnBrokers(Action, frozen=True):
+    """An action on some brokers."""
+
+    brokers: Annotated[Targets, TARGETS]
+
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.brokers)
+
+
+@action("kill", short="brokers")
+class Kill(_OnBrokers, frozen=True):
+    """End brokers' processes.  `how`: kill (what was written stays in the page cache), power
+    (unflushed records are lost), wipe (back with an empty disk), clean (controlled shutdown).
+    Undone by starting them again."""
+
+    how: Annotated[str, _WAYS] = "kill"
+
+    def do(self, stage: Stage) -> Undo:
+        chosen = stage.nodes(self.brokers)
+        for broker_id in chosen:
+            stage.verbs.kill(broker_id, DeathKind(self.how))
+        return lambda: _start(stage, chosen)
+
+
+@action("stop", short="brokers")
+class Stop(_OnBrokers, frozen=True):
+    """Stop brokers cleanly: SIGTERM, controlled shutdown.  Undone by starting them again."""
+
+    def do(self, stage: Stage) -> Undo:
+        return Kill(self.brokers, "clean").do(stage)
+
+
+@action("start", short="brokers")
+class Start(_OnBrokers, frozen=True):
+    """Start brokers that are down, on the disks that they have."""
+
+    def do(self, stage: Stage) -> None:
+        for broker_id in stage.nodes(self.brokers):
+            stage.verbs.start(broker_id)
+
+
+@action("pause", short="brokers")
+class Pause(_OnBrokers, frozen=True):
+    """Let brokers stand still, as by SIGSTOP or a long collection of garbage.  Undone by letting
+    them run on."""
+
+    def do(self, stage: Stage) -> Undo:
+        chosen = stage.nodes(self.brokers)
+        for broker_id in chosen:
+            stage.verbs.pause(broker_id)
+        return lambda: _resume(stage, chosen)
+
+
+@action("resume", short="brokers")
+class Resume(_OnBrokers, frozen=True):
+    """Let paused brokers run on."""
+
+    def do(self, stage: Stage) -> None:
+        for broker_id in stage.nodes(self.brokers):
+            stage.verbs.resume(broker_id)
+
+
+def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
+    """Start those that are down: somebody else may have been quicker."""
+    for broker_id in chosen:
+        process = stage.dispatcher.processes[broker_id]
+        if process.state is ProcessState.DOWN and not process.is_removed:
+            stage.verbs.start(broker_id)
+
+
+def _resume(stage: Stage, chosen: tuple[int, ...]) -> None:
+    for broker_id in chosen:
+        if stage.dispatcher.processes[broker_id].state is ProcessState.PAUSED:
+            stage.verbs.resume(broker_id)

@@ -1,0 +1,25 @@
+"""Random faults by a profile, as a step.
+
+Owns: the words.  Never: chooses faults (nemesis.py).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.language.profiles import ProfileKind
+from kcluster.scenario.play.nemesis import Nemesis, Profile
+
+
+@action("faults", short="profile")
+class Faults(Action, frozen=True):
+    """Random faults within bounds, by a profile, from now on.  Undone by stopping them and
+    repairing what is under way."""
+
+    profile: Annotated[Profile, ProfileKind()]
+
+    def do(self, stage: Stage) -> Undo:
+        nemesis = Nemesis(stage, self.profile)
+        nemesis.start()
+        return nemesis.stop

@@ -1,0 +1,106 @@
+"""What may happen to the network: sets cut off from sets, bridges, slow and lossy links, healing.
+
+Owns: these words.  Never: how it is done, and what cannot be (operations/node_sets.py).
+Kafka: iptables and tc, as ducktape's and Jepsen's nemeses use them.
+
+`others` left out means everybody else: brokers, the controller, and the workload's clients.
+Clients from outside, live, are meant where they are named: `clients`, or `client billing*`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from kcluster.network.shapes import DISTRIBUTIONS
+from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.language.fields import Flag, OneOf, duration, fraction, size
+from kcluster.scenario.language.words import TARGETS, Targets
+
+_DISTRIBUTION: Final = OneOf("distribution", DISTRIBUTIONS)
+
+
+class _BetweenSets(Action, frozen=True):
+    """An action on the links between some nodes and others."""
+
+    nodes: Annotated[Targets, TARGETS]
+    others: Annotated[Targets | None, TARGETS] = None
+    one_way: Annotated[bool, Flag()] = False
+    """Only what `nodes` send is hit, not what they are sent."""
+
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.nodes)
+
+    def ends(self, stage: Stage) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+        """The two sets; None for everybody else."""
+        nodes = stage.nodes(self.nodes)
+        return nodes, None if self.others is None else stage.nodes(self.others)
+
+
+@action("isolate", short="nodes")
+class Isolate(_BetweenSets, frozen=True):
+    """Cut nodes off from others, by default from everybody.  Undone by healing these links."""
+
+    def do(self, stage: Stage) -> Undo:
+        return stage.verbs.network.isolate(*self.ends(stage), one_way=self.one_way)
+
+
+@action("bridge")
+class Bridge(Action, frozen=True):
+    """Cut two sets off from each other; who is in neither reaches both."""
+
+    left: Annotated[Targets, TARGETS]
+    right: Annotated[Targets, TARGETS]
+
+    def affected(self, stage: Stage) -> tuple[int, ...]:
+        return stage.nodes(self.left)
+
+    def do(self, stage: Stage) -> Undo:
+        return stage.verbs.network.bridge(stage.nodes(self.left), stage.nodes(self.right))
+
+
+@action("slow")
+class Slow(_BetweenSets, frozen=True):
+    """Make links slow: latency, with jitter by a distribution, on top of what there is."""
+
+    latency_ms: Annotated[float, duration()] = 0
+    jitter_ms: Annotated[float, duration()] = 0
+    distribution: Annotated[str, _DISTRIBUTION] = "normal"
+
+    def do(self, stage: Stage) -> Undo:
+        return stage.verbs.network.slow_link(
+            *self.ends(stage), latency_ms=self.latency_ms, jitter_ms=self.jitter_ms,
+            distribution=self.distribution, one_way=self.one_way,
+        )  # fmt: skip
+
+
+@action("lose")
+class Lose(_BetweenSets, frozen=True):
+    """Lose a share of the segments on links: TCP sends them again, later and later."""
+
+    share: Annotated[float, fraction()] = 0.1
+
+    def do(self, stage: Stage) -> Undo:
+        ends = self.ends(stage)
+        return stage.verbs.network.lose(*ends, share=self.share, one_way=self.one_way)
+
+
+@action("limit_bandwidth")
+class LimitBandwidth(_BetweenSets, frozen=True):
+    """Let only so many bytes a second over each of these links, each way."""
+
+    to_bytes: Annotated[int, size(1)] = 1_000_000
+
+    def do(self, stage: Stage) -> Undo:
+        return stage.verbs.network.limit_bandwidth(
+            *self.ends(stage), bytes_per_s=self.to_bytes, one_way=self.one_way
+        )
+
+
+@action("heal", short="nodes")
+class Heal(Action, frozen=True):
+    """Make links as they were built, whole and no slower: all, or those of some nodes."""
+
+    nodes: Annotated[Targets | None, TARGETS] = None
+
+    def do(self, stage: Stage) -> None:
+        stage.verbs.network.heal(None if self.nodes is None else stage.nodes(self.nodes))

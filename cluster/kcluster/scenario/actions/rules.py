@@ -1,0 +1,118 @@
+"""Faults that know the protocol: errors answered, requests and replies delayed, dropped, reordered.
+
+Owns: the words.  Never: which requests a rule fits (faults/rules.py), what it does
+(runtime/gate.py).  Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from kcluster.faults.rules import Rule, RuleError, rule
+from kcluster.operations.verbs import ClusterError
+from kcluster.protocol.apis import APIS
+from kcluster.protocol.errors import ErrorCode
+from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.language.fields import (
+    Flag,
+    ListOf,
+    OneOf,
+    Whole,
+    Words,
+    duration,
+    fraction,
+    text,
+)
+from kcluster.scenario.language.words import PARTITION, TARGETS, PartitionName, Targets
+
+_API: Final = OneOf("API", tuple(line.name for line in APIS.values()))
+_ERRORS: Final = tuple(name for name in ErrorCode.__members__ if name != "NONE")
+_ERROR: Final = OneOf("error of Kafka", _ERRORS)
+
+
+def _versions(text_: str) -> tuple[int, int]:
+    low, dots, high = text_.partition("..")
+    if not low.strip().isdecimal() or (dots and not high.strip().isdecimal()):
+        raise ValueError("not a version like 9, or 3..9")
+    return int(low), int(high) if dots else int(low)
+
+
+@action("rule")
+class AddRule(Action, frozen=True):
+    """Let requests of clients that fit have one effect: answer an error, delay, drop, close,
+    throttle, stale metadata, or reorder.  Undone by removing the rule."""
+
+    api: Annotated[tuple[str, ...], ListOf(_API, "APIs")] = ()
+    version: Annotated[tuple[int, int] | None, Words("a version like 9, or 3..9", _versions)] = None
+    client: Annotated[str, text()] = "*"
+    """A client of the workload by its name, or a pattern of client ids."""
+    broker: Annotated[Targets | None, TARGETS] = None
+    topic: Annotated[str | None, text()] = None
+    partition: Annotated[PartitionName | None, PARTITION] = None
+    nth: Annotated[int, Whole(0)] = 0
+    """Only this request of those that fit, from 1 on."""
+    every: Annotated[int, Whole(1)] = 1
+    first: Annotated[int, Whole(0)] = 0
+    times: Annotated[int, Whole(0)] = 0
+    probability: Annotated[float, fraction()] = 1.0
+
+    answer: Annotated[str | None, _ERROR] = None
+    after: Annotated[bool, Flag()] = False
+    """With `answer`: the broker does what it was asked all the same."""
+    delay_ms: Annotated[int | None, duration()] = None
+    of: Annotated[str | None, OneOf("half", ("request", "reply"))] = None
+    jitter_ms: Annotated[int | None, duration()] = None
+    drop: Annotated[str | None, OneOf("half", ("request", "reply"))] = None
+    close: Annotated[str | None, OneOf("moment", ("before", "after", "true"))] = None
+    """With `drop`, true: the connection is closed at once."""
+    throttle_ms: Annotated[int | None, duration(1)] = None
+    stale: Annotated[bool, Flag()] = False
+    reorder_ms: Annotated[int | None, duration(1)] = None
+
+    def made(self, brokers: tuple[int, ...], client: str) -> Rule:
+        """The rule; RuleError with all that is wrong."""
+        words: dict[str, Any] = {
+            key: getattr(self, key)
+            for key in (
+                "answer",
+                "delay_ms",
+                "of",
+                "jitter_ms",
+                "drop",
+                "throttle_ms",
+                "reorder_ms",
+            )
+            if getattr(self, key) is not None
+        }
+        words |= {key: True for key in ("after", "stale") if getattr(self, key)}
+        if self.close is not None:
+            words["close"] = True if self.close == "true" else self.close
+        topic, partition = self.partition or (self.topic, ())
+        return rule(
+            api=self.api, version=self.version, client=client, broker=brokers, topic=topic,
+            partition=partition, nth=self.nth, every=self.every, first=self.first,
+            times=self.times, probability=self.probability, **words,
+        )  # fmt: skip
+
+    def do(self, stage: Stage) -> Undo:
+        brokers = () if self.broker is None else stage.nodes(self.broker)
+        number = stage.client_ids().get(self.client)
+        client = self.client if number is None else f"client-{number}"
+        try:
+            name = stage.verbs.add_rule(self.made(brokers, client))
+        except RuleError as error:
+            raise ClusterError(str(error)) from None
+
+        def undo() -> None:
+            if any(found.name == name for found in stage.verbs.rules()):
+                stage.verbs.remove_rule(name)
+
+        return undo
+
+
+@action("clear_rules")
+class ClearRules(Action, frozen=True):
+    """End all rules."""
+
+    def do(self, stage: Stage) -> None:
+        stage.verbs.clear_rules()

@@ -1,0 +1,1 @@
+"""Scenario files: words, keys, values, and every problem with its place."""

@@ -1,0 +1,101 @@
+"""Configs of the workload's clients, by Kafka's names: `config: {linger.ms: 5, acks: all}`.
+
+Owns: the names, reading them, the defaults of each profile.  Never: makes a client (workload.py).
+Kafka: ProducerConfig, ConsumerConfig.
+"""
+
+from __future__ import annotations
+
+from types import NoneType
+from typing import Any, Final, get_args, get_type_hints
+
+from msgspec import Struct, structs
+
+from kcluster.config.files.problems import join, show, unknown
+from kcluster.config.files.reading import Reading, kind
+from kcluster.config.files.tree import Map, Node, Scalar
+from kcluster.scenario.language.fields import Schema
+
+FAST_FACTOR: Final = 100
+"""Profile fast: Kafka's time constants so many times shorter, the clients' too."""
+_KEPT: Final = frozenset({"linger_ms", "socket_connection_setup_timeout_ms"})
+"""Times that are not scaled: they are no part of how a failure is noticed or waited out."""
+_FLAGS: Final = {"true": True, "false": False}
+
+
+_WITHOUT_UNIT: Final = ("batch_size_bytes", "max_request_size_bytes", "buffer_memory_bytes")
+"""Fields that say their unit where Kafka's names do not."""
+
+
+def kafka_name(field: str) -> str:
+    """`batch_size_bytes` -> `batch.size`, `fetch_min_bytes` -> `fetch.min.bytes`."""
+    name = field.removesuffix("_bytes") if field in _WITHOUT_UNIT else field
+    return name.replace("_", ".")
+
+
+def names_of(struct: type[Struct]) -> dict[str, str]:
+    """Fields of a client's settings by Kafka's names."""
+    return {kafka_name(field.name): field.name for field in structs.fields(struct)}
+
+
+def defaults_of(struct: type[Struct], profile: str) -> dict[str, Any]:
+    """What a profile sets otherwise than Kafka: times, if it is `fast`."""
+    if profile != "fast":
+        return {}
+    return {
+        field.name: max(1, field.default // FAST_FACTOR)
+        for field in structs.fields(struct)
+        if field.name.endswith("_ms") and field.name not in _KEPT and isinstance(field.default, int)
+        and field.default > 0
+    }  # fmt: skip
+
+
+class ClientConfigs(Struct, frozen=True):
+    """A mapping of Kafka's config names, as a dict by the settings' fields."""
+
+    struct: Any
+    what: str
+
+    def read(self, reading: Reading, node: Node, path: str) -> dict[str, Any] | None:
+        if not isinstance(node, Map):
+            text = f"{kind(node)}; it must be a mapping of Kafka's names, like linger.ms"
+            reading.wrong(node, path, text)
+            return None
+        names = names_of(self.struct)
+        hints = get_type_hints(self.struct)
+        values: dict[str, Any] = {}
+        for key, entry in node.entries.items():
+            field = names.get(key)
+            if field is None:
+                reading.wrong(entry, join(path, key), unknown(self.what, key, names))
+                continue
+            try:
+                values[field] = _value(entry.value, key, hints[field])
+            except ValueError as error:
+                reading.wrong(entry.value, join(path, key), str(error))
+        return values
+
+    def schema(self) -> Schema:
+        properties = {name: {"type": ["string", "number", "boolean"]} for name in
+                      names_of(self.struct)}  # fmt: skip
+        return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _value(node: Node, key: str, hint: Any) -> Any:
+    if not isinstance(node, Scalar) or node.text is None:
+        raise ValueError(f"{kind(node)}; it must be a value")
+    text = node.text
+    types = [x for x in (get_args(hint) or (hint,)) if x is not NoneType]
+    if key == "acks":
+        if text not in ("0", "1", "all", "-1"):
+            raise ValueError(f"{show(text)}: acks is 0, 1 or all")
+        return -1 if text == "all" else int(text)
+    if bool in types:
+        if text not in _FLAGS:
+            raise ValueError(f"{show(text)}: it must be true or false")
+        return _FLAGS[text]
+    if int in types:
+        if not text.lstrip("-").isdecimal():
+            raise ValueError(f"{show(text)} is not a whole number")
+        return int(text)
+    return float(text) if float in types else text

@@ -1,0 +1,299 @@
+"""Scenario files to Scenarios: every problem with its place, the nearest names, nothing started.
+
+Owns: the keys of a scenario, reading steps.  Never: runs anything.  ScenarioError is a ValueError
+whose text has one line for each problem: `file:line:column path: what is wrong`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import structs
+
+from kcluster.config.files.problems import Problem, TopologyError, join, unknown
+from kcluster.config.files.reading import Reading, kind
+from kcluster.config.files.tree import (
+    MAX_TEXT_BYTES,
+    Entry,
+    Map,
+    Node,
+    Scalar,
+    from_python,
+    from_yaml,
+)
+from kcluster.config.topology.checks import check_topology
+from kcluster.config.topology.model import Place, Topology
+from kcluster.scenario.actions import ACTIONS
+from kcluster.scenario.language.fields import (
+    Flag,
+    ListOf,
+    OneOf,
+    Story,
+    Whole,
+    duration,
+    fields_of,
+    read_struct,
+    text,
+)
+from kcluster.scenario.language.model import (
+    DEFAULT_DURATION_MS,
+    Checks,
+    ConsumerSpec,
+    ProducerSpec,
+    Scenario,
+    Step,
+    StepOptions,
+    Trigger,
+    Workload,
+)
+from kcluster.scenario.language.naming import check_names
+from kcluster.scenario.language.words import Moment
+
+KEYS: Final[dict[str, Any]] = {
+    "name": text(),
+    "story": Story(),
+    "seed": Whole(0, 2**63 - 1),
+    "duration": duration(1),
+    "heal": Flag(),
+    "clocks": ListOf(OneOf("clock", ("virtual", "live")), "clocks"),
+}
+"""Keys of a scenario besides topology, workload, steps and checks."""
+_ALL_KEYS: Final = (*KEYS, "topology", "workload", "steps", "checks")
+_TRIGGER_KEYS: Final = tuple(field.key for field in fields_of(Trigger))
+_OPTION_KEYS: Final = tuple(field.key for field in fields_of(StepOptions))
+
+
+class ScenarioError(ValueError):
+    """A scenario cannot be used; str() has one line for each problem, in order of place."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = tuple(sorted(problems, key=lambda p: (p.line, p.column)))
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def load(path: str | os.PathLike[str], overrides: Mapping[str, Any]) -> Scenario:
+    """The scenario of a file."""
+    source = os.fspath(path)
+    try:
+        with open(source, "rb") as file:
+            data = file.read(MAX_TEXT_BYTES + 1)
+    except OSError as error:
+        raise ScenarioError(
+            [Problem(source, 0, 0, "", f"cannot be read: {error.strerror}")]
+        ) from None
+    return parse(data, source, overrides)
+
+
+def parse(yaml_text: str | bytes, source: str, overrides: Mapping[str, Any]) -> Scenario:
+    """The scenario of a YAML text; `overrides` replace top-level keys."""
+    if len(yaml_text) > MAX_TEXT_BYTES:
+        size = f"larger than {MAX_TEXT_BYTES // 1024} KiB: not a scenario"
+        raise ScenarioError([Problem(source, 1, 1, "", size)])
+    if isinstance(yaml_text, bytes):
+        try:
+            yaml_text = yaml_text.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = bytes(error.object[: error.start]).count(b"\n") + 1
+            raise ScenarioError([Problem(source, line, 1, "", "not UTF-8")]) from None
+    node, problems = from_yaml(yaml_text, source)
+    if node is None:
+        raise ScenarioError(problems or [Problem(source, 1, 1, "", "empty: not a scenario")])
+    return structs.replace(read_scenario(node, source, overrides, problems), text=yaml_text)
+
+
+def read_scenario(
+    root: Node, source: str, overrides: Mapping[str, Any], problems: list[Problem]
+) -> Scenario:
+    """The scenario of a tree; `problems` that it has already."""
+    reading = Reading(source)
+    reading.problems += problems
+    if not isinstance(root, Map):
+        text_ = f"{kind(root)}; a scenario is a mapping with keys like story, topology, steps"
+        reading.wrong(root, "", text_)
+        raise ScenarioError(reading.problems)
+    top = reading.entries(root, "", _ALL_KEYS, "key of a scenario")
+    top |= {key: from_python(value) for key, value in overrides.items() if value is not None}
+    values = {key: kind.read(reading, top[key], key) for key, kind in KEYS.items() if key in top}
+    topology = _topology(reading, top.get("topology"), root, source)
+    workload = _workload(reading, top.get("workload"))
+    steps = _steps(reading, top.get("steps"))
+    checks = Checks()
+    if "checks" in top:
+        checks = read_struct(reading, top["checks"], "checks", Checks, "check") or checks
+    if topology is not None:
+        check_names(reading, top, topology, workload, steps, checks)
+    if reading.problems or topology is None:
+        raise ScenarioError(reading.problems)
+    name = values.get("name") or os.path.basename(source).rpartition(".")[0] or "scenario"
+    default = Scenario(name, values.get("story") or "", topology)
+    return structs.replace(
+        default, workload=workload, steps=steps, checks=checks, source=source,
+        duration_ms=values.get("duration") or _duration(workload, steps),
+        heal=values.get("heal", True) is not False, seed=values.get("seed"),
+        clocks=values.get("clocks") or default.clocks,
+    )  # fmt: skip
+
+
+def _duration(workload: Workload, steps: tuple[Step, ...]) -> int:
+    """Where none is given: all that the steps' times come to, and some time after them."""
+    at_ms = 0
+    for step in steps:
+        trigger, undo = step.trigger, step.options.for_
+        at_ms = max(at_ms, trigger.at.high_ms if trigger.at else 0)
+        at_ms += trigger.after.high_ms if trigger.after else 0
+        at_ms += undo.high_ms if undo else 0
+    return max(DEFAULT_DURATION_MS, at_ms + DEFAULT_DURATION_MS // 2)
+
+
+# ----------------------------------------------------------------------------------- topology
+
+
+def _topology(reading: Reading, node: Node | None, root: Map, source: str) -> Topology | None:
+    if node is None:
+        return Topology.of(3) if "topology" not in root.entries else None
+    if isinstance(node, Scalar) and node.text is not None:
+        path = os.path.join(os.path.dirname(source), node.text)
+        try:
+            return Topology.load(path)
+        except TopologyError as error:
+            reading.problems += error.problems
+            return None
+    topology, problems = check_topology(node, source)
+    reading.problems += [structs.replace(p, path=join_path("topology", p.path)) for p in problems]
+    return topology
+
+
+def join_path(head: str, tail: str) -> str:
+    """`topology` and `brokers[0]` -> `topology.brokers[0]`."""
+    return f"{head}.{tail}" if tail else head
+
+
+# ----------------------------------------------------------------------------------- workload
+
+
+def _workload(reading: Reading, node: Node | None) -> Workload:
+    keys = ("producers", "consumers")
+    parts = reading.entries(node, "workload", keys, "part of a workload")
+    producers = _specs(reading, parts.get("producers"), "workload.producers", ProducerSpec)
+    consumers = _specs(reading, parts.get("consumers"), "workload.consumers", ConsumerSpec)
+    return Workload(tuple(_named(producers, "producer")), tuple(_named(consumers, "consumer")))
+
+
+def _specs(reading: Reading, node: Node | None, path: str, struct: Any) -> list[Any]:
+    if node is None:
+        return []
+    what = f"setting of a {path.rpartition('.')[2].removesuffix('s')}"
+    if isinstance(node, Map):
+        found = [read_struct(reading, node, path, struct, what)]
+    else:
+        items = reading.items(node, path, f"{path.rpartition('.')[2]}")
+        found = [
+            read_struct(reading, item, join(path, at), struct, what)
+            for at, item in enumerate(items)
+        ]
+    return [spec for spec in found if spec is not None]
+
+
+def _named(specs: list[Any], word: str) -> list[Any]:
+    """Those without a name get one: producer, or producer-2 of several."""
+    many = len(specs) > 1
+    return [
+        structs.replace(spec, name=spec.name or (f"{word}-{at}" if many else word))
+        for at, spec in enumerate(specs, 1)
+    ]
+
+
+# -------------------------------------------------------------------------------------- steps
+
+
+def _steps(reading: Reading, node: Node | None) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    at = Moment(0, 0)
+    for index, item in enumerate(reading.items(node, "steps", "steps")):
+        step = _step(reading, item, join("steps", index))
+        if step is None:
+            continue
+        steps.append(step)
+        if step.trigger.at is None:
+            continue
+        if step.trigger.at.high_ms < at.low_ms:
+            reading.wrong(
+                item, join("steps", index),
+                f"at {step.trigger.at.high_ms} ms comes before the step above it; steps are"
+                " taken in order",
+            )  # fmt: skip
+        at = step.trigger.at
+    return tuple(steps)
+
+
+def _step(reading: Reading, node: Node, path: str) -> Step | None:
+    if isinstance(node, Scalar) and node.text is not None:
+        node = Map({node.text: _bare(node)}, node.line, node.column)
+    if not isinstance(node, Map):
+        reading.wrong(node, path, f"{kind(node)}; a step is a mapping like {{at: 5s, kill: 1}}")
+        return None
+    verbs = [key for key in node.entries if key in ACTIONS]
+    known = (*_TRIGGER_KEYS, *_OPTION_KEYS, *ACTIONS)
+    strange = [key for key in node.entries if key not in known]
+    for key in strange:
+        text_ = unknown("thing to do, nor key of a step", key, known)
+        reading.wrong(node.entries[key], join(path, key), text_)
+    if len(verbs) != 1:
+        if not strange:
+            what = f"both {verbs[0]} and {verbs[1]}" if verbs else "nothing to do"
+            reading.wrong(node, path, f"{what}; a step does one thing, such as kill: 1")
+        return None
+    trigger = read_struct(reading, _part(node, _TRIGGER_KEYS), path, Trigger, "trigger")
+    options = read_struct(reading, _part(node, _OPTION_KEYS), path, StepOptions, "option")
+    action = _action(reading, node, verbs[0], path)
+    if trigger is None or options is None or action is None:
+        return None
+    if trigger.times is not None and trigger.every is None:
+        reading.wrong(node, join(path, "times"), "how often? times goes with every: 5s")
+        return None
+    return Step(verbs[0], action, trigger, options, Place(node.line, node.column))
+
+
+def _action(reading: Reading, node: Map, verb: str, path: str) -> Any:
+    cls = ACTIONS[verb]
+    entry = node.entries[verb]
+    return read_struct(reading, entry.value, join(path, verb), cls, f"key of {verb}", cls.SHORT)
+
+
+def read_deed(node: Node, source: str) -> Step:
+    """A deed alone, as in a step: `{isolate: leader(orders-0), for: 5s}`; no trigger."""
+    reading = Reading(source)
+    step = _step(reading, node, "")
+    if step is not None and step.trigger != Trigger():
+        reading.wrong(node, "", "a deed is done now: it takes no at, after, when or every")
+    if reading.problems or step is None:
+        raise ScenarioError(reading.problems)
+    return step
+
+
+def deed_of(verb: str, short: Any, keys: Mapping[str, Any], undone_after: Any = None) -> Step:
+    """A deed from Python values: its one value, or its keys."""
+    entries = {verb: Entry(from_python(keys or short))}
+    if undone_after is not None:
+        entries["for"] = Entry(from_python(undone_after))
+    return read_deed(Map(entries), "")
+
+
+def parse_deed(text_: str, source: str = "") -> Step:
+    """A deed from YAML text: `isolate: leader(orders-0)`, or `heal`."""
+    node, problems = from_yaml(text_, source)
+    if node is None or problems:
+        raise ScenarioError(problems or [Problem(source, 0, 0, "", "nothing to do")])
+    return read_deed(node, source)
+
+
+def _part(node: Map, keys: tuple[str, ...]) -> Map:
+    entries = {key: entry for key, entry in node.entries.items() if key in keys}
+    return Map(entries, node.line, node.column)
+
+
+def _bare(node: Scalar) -> Entry:
+    """A bare word as a step: `- heal`."""
+    return Entry(Scalar(None, False, node.line, node.column), node.line, node.column)

@@ -1,0 +1,236 @@
+"""A scenario as checked values: story, topology, workload, steps, checks.
+
+Owns: these types, and what their keys may hold.  Never: reads files (loader.py), runs (runner.py).
+Kafka: no counterpart; Trogdor's task specs come nearest.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from msgspec import Struct
+
+from kcluster.clients.consumer.settings import ConsumerSettings
+from kcluster.clients.producer.settings import ProducerSettings
+from kcluster.config.files.problems import unknown
+from kcluster.config.topology.model import Place, Topology
+from kcluster.evidence.history import ANOMALIES
+from kcluster.protocol.errors import ErrorCode
+from kcluster.scenario.actions.base import Action
+from kcluster.scenario.language.client_configs import ClientConfigs
+from kcluster.scenario.language.fields import (
+    Flag,
+    ListOf,
+    MapOf,
+    OneOf,
+    Whole,
+    Words,
+    duration,
+    rate,
+    size,
+    text,
+)
+from kcluster.scenario.language.words import (
+    CONDITION,
+    COUNT,
+    EVENTS,
+    MOMENT,
+    Condition,
+    Count,
+    Moment,
+    PartitionName,
+    partition_name,
+)
+
+DEFAULT_DURATION_MS: Final = 10_000
+DEFAULT_SEED: Final = 1
+CLIENTS_OWN_ERRORS: Final = (
+    "DISCONNECTED",
+    "REQUEST_TIMED_OUT",
+    "LOG_TRUNCATION",
+    "NO_OFFSET_FOR_PARTITION",
+)
+
+
+def _error_name(word: str) -> str:
+    names = [error.name for error in ErrorCode]
+    if word in names or word in CLIENTS_OWN_ERRORS:
+        return word
+    raise ValueError(unknown("error of Kafka", word, names))
+
+
+def _event_name(word: str) -> str:
+    if word in EVENTS:
+        return word
+    raise ValueError(unknown("event", word, EVENTS))
+
+
+def _anomaly_name(word: str) -> str:
+    if word in ANOMALIES:
+        return word
+    raise ValueError(unknown("anomaly", word, ANOMALIES))
+
+
+_ACKS: Final = OneOf("acks", ("0", "1", "all", "-1"))
+_ERROR: Final = Words("an error by Kafka's name", _error_name)
+
+
+class ProducerSpec(Struct, frozen=True):
+    """A producer of the workload: what it sends, how fast, and its settings as Kafka calls them."""
+
+    topic: Annotated[str, text()]
+    name: Annotated[str, text()] = ""
+    partition: Annotated[int | None, Whole()] = None
+    """Where all of it goes; None: spread as the Java client does."""
+    rate_per_s: Annotated[float, rate()] = 50.0
+    size_bytes: Annotated[int, size(1, 1 << 20)] = 100
+    keys: Annotated[int, Whole(0, 1_000_000)] = 0
+    """So many different keys; 0: none."""
+    count: Annotated[int | None, Whole(1)] = None
+    start_ms: Annotated[int, duration()] = 0
+    stop_ms: Annotated[int | None, duration()] = None
+    acks: Annotated[str, _ACKS] = "all"
+    idempotent: Annotated[bool | None, Flag()] = None
+    retries: Annotated[int | None, Whole()] = None
+    linger_ms: Annotated[int | None, duration()] = None
+    in_flight: Annotated[int | None, Whole(1, 100)] = None
+    request_timeout_ms: Annotated[int | None, duration(1)] = None
+    delivery_timeout_ms: Annotated[int | None, duration(1)] = None
+    retry_backoff_ms: Annotated[int | None, duration()] = None
+    batch_size_bytes: Annotated[int | None, size()] = None
+    config: Annotated[dict[str, Any], ClientConfigs(ProducerSettings, "producer config")] = {}
+    """By the fields of ProducerSettings; in files by Kafka's names."""
+
+
+class ConsumerSpec(Struct, frozen=True):
+    """A consumer of the workload, of a group or of partitions that it is given."""
+
+    topics: Annotated[tuple[str, ...], ListOf(text(), "topics")] = ()
+    partitions: Annotated[
+        tuple[PartitionName, ...],
+        ListOf(Words("a partition like orders-0", partition_name), "partitions"),
+    ] = ()
+    name: Annotated[str, text()] = ""
+    group: Annotated[str | None, text()] = None
+    members: Annotated[int, Whole(1, 100)] = 1
+    """So many alike, named name-1, name-2, ..."""
+    start_ms: Annotated[int, duration()] = 0
+    stop_ms: Annotated[int | None, duration()] = None
+    isolation: Annotated[str, OneOf("isolation level", ("read_uncommitted", "read_committed"))] = (
+        "read_uncommitted"
+    )
+    reset: Annotated[str, OneOf("reset policy", ("earliest", "latest", "none"))] = "earliest"
+    commit: Annotated[str, OneOf("commit style", ("auto", "after_poll", "never"))] = "auto"
+    config: Annotated[dict[str, Any], ClientConfigs(ConsumerSettings, "consumer config")] = {}
+    """By the fields of ConsumerSettings; in files by Kafka's names."""
+    rack: Annotated[str | None, text()] = None
+
+
+class Workload(Struct, frozen=True):
+    """Who sends and reads.  Outside clients may join in when it runs live."""
+
+    producers: tuple[ProducerSpec, ...] = ()
+    consumers: tuple[ConsumerSpec, ...] = ()
+
+
+class Trigger(Struct, frozen=True):
+    """When a step begins: all of these that are given, one after the other.
+
+    `at`: time since the start of the scenario; `after`: since the step before was done; `when`: as
+    soon as this holds; `every`: again and again, `times` times or until the end."""
+
+    at: Annotated[Moment | None, MOMENT] = None
+    after: Annotated[Moment | None, MOMENT] = None
+    when: Annotated[Condition | None, CONDITION] = None
+    every: Annotated[Moment | None, MOMENT] = None
+    times: Annotated[int | None, Whole(1, 100_000)] = None
+    within_ms: Annotated[int | None, duration(1)] = None
+    """`when` that has not come to hold by then fails the run; None: by the scenario's end."""
+
+
+class StepOptions(Struct, frozen=True):
+    """What any step may say besides its trigger and its deed."""
+
+    for_: Annotated[Moment | None, MOMENT] = None
+    """Undone after so long."""
+    as_: Annotated[str, text()] = ""
+    """A name by which later steps mean the same brokers."""
+
+
+class Step(Struct, frozen=True):
+    """One thing to do, and when."""
+
+    verb: str
+    action: Action
+    trigger: Trigger = Trigger()
+    options: StepOptions = StepOptions()
+    place: Place = Place(0, 0)
+
+
+class Checks(Struct, frozen=True):
+    """What must come of it; a scenario with none of these must end valid."""
+
+    verdict: Annotated[str | None, OneOf("verdict", ("valid", "invalid", "unknown"))] = None
+    """None: valid, or whatever follows from the anomalies that are expected."""
+    anomalies: Annotated[dict[str, Count], MapOf(COUNT, "anomalies", _anomaly_name)] = {}
+    """How many of each; those that are not named must not be there."""
+    causes: Annotated[tuple[str, ...], ListOf(text(), "words of a cause")] = ()
+    """Each must be found in the chain of events that an anomaly is explained by."""
+    errors: Annotated[tuple[str, ...], ListOf(_ERROR, "errors")] = ()
+    """Clients must be told each of these at least once."""
+    no_errors: Annotated[tuple[str, ...], ListOf(_ERROR, "errors")] = ()
+    events: Annotated[
+        tuple[str, ...], ListOf(Words("an event of the cluster", _event_name), "events")
+    ] = ()
+    no_events: Annotated[
+        tuple[str, ...], ListOf(Words("an event of the cluster", _event_name), "events")
+    ] = ()
+    at_end: Annotated[tuple[Condition, ...], ListOf(CONDITION, "conditions")] = ()
+    sent: Annotated[Count | None, COUNT] = None
+    acked: Annotated[Count | None, COUNT] = None
+    failed: Annotated[Count | None, COUNT] = None
+    unknown: Annotated[Count | None, COUNT] = None
+    read: Annotated[Count | None, COUNT] = None
+    writes_unavailable_ms: Annotated[Count | None, COUNT] = None
+    """Of the partition that was without writes longest."""
+    reads_unavailable_ms: Annotated[Count | None, COUNT] = None
+
+
+class Scenario(Struct, frozen=True):
+    """A whole scenario.  Made by `load`, `parse` or `of`, which raise ScenarioError."""
+
+    name: str
+    story: str
+    topology: Topology
+    workload: Workload = Workload()
+    steps: tuple[Step, ...] = ()
+    checks: Checks = Checks()
+    duration_ms: int = DEFAULT_DURATION_MS
+    heal: bool = True
+    """Before the verdict everything is mended: links healed, brokers started, rules removed."""
+    seed: int | None = None
+    clocks: tuple[str, ...] = ("virtual", "live")
+    """Those on which it says something."""
+    source: str = ""
+    text: str = ""
+    """As it was read, for run directories."""
+
+    def first_seed(self, given: int | None = None) -> int:
+        """The seed of a run: as given, or the file's, or 1."""
+        if given is not None:
+            return given
+        return DEFAULT_SEED if self.seed is None else self.seed
+
+    @classmethod
+    def load(cls, path: Any, **overrides: Any) -> Scenario:
+        """Read a YAML file."""
+        from kcluster.scenario.language.loader import load
+
+        return load(path, overrides)
+
+    @classmethod
+    def parse(cls, yaml_text: str | bytes, source: str = "scenario.yaml") -> Scenario:
+        """Read YAML text; `source` stands in messages for the file."""
+        from kcluster.scenario.language.loader import parse
+
+        return parse(yaml_text, source, {})

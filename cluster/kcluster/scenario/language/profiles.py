@@ -1,0 +1,106 @@
+"""Profiles of random faults from files and from steps.
+
+Owns: where a profile is looked for, its keys.  Never: plays one (nemesis.py).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.config.files.problems import join, show
+from kcluster.config.files.reading import Reading, kind
+from kcluster.config.files.tree import Map, Node, Scalar, from_yaml
+from kcluster.scenario.actions.base import ACTIONS
+from kcluster.scenario.language.fields import Schema, Whole, read_struct, struct_schema
+from kcluster.scenario.language.words import MOMENT
+from kcluster.scenario.play.nemesis import Fault, Profile
+
+_WEIGHT: Final = Whole(1, 1_000)
+
+
+class ProfileKind(Struct, frozen=True):
+    """A profile by name (`one-failure-at-a-time`, looked for beside the scenario, in `profiles`
+    there and one directory up), or as a mapping."""
+
+    def read(self, reading: Reading, node: Node, path: str) -> Profile | None:
+        if isinstance(node, Map):
+            return read_profile(reading, node, path)
+        if not isinstance(node, Scalar) or node.text is None:
+            reading.wrong(node, path, f"{kind(node)}; it must be a profile's name, or a mapping")
+            return None
+        file = find_profile(node.text, os.path.dirname(reading.source))
+        if file is None:
+            text = f"{show(node.text)}: no such profile here, in profiles or in ../profiles"
+            reading.wrong(node, path, text)
+            return None
+        with open(file, "rb") as opened:
+            root, problems = from_yaml(opened.read().decode("utf-8", "replace"), file)
+        inner = Reading(file)
+        profile = None if root is None else read_profile(inner, root, "")
+        reading.problems += [*problems, *inner.problems]
+        return profile
+
+    def schema(self) -> Schema:
+        inline = struct_schema(Profile)
+        inline["properties"]["kinds"] = {"type": "array", "items": {"type": "object"}}
+        return {"anyOf": [{"type": "string"}, inline]}
+
+
+def find_profile(name: str, directory: str) -> str | None:
+    """The file of a profile, None if there is none."""
+    file = name if name.endswith((".yaml", ".yml")) else f"{name}.yaml"
+    for place in ("", "profiles", os.path.join("..", "profiles")):
+        path = os.path.join(directory, place, file)
+        if os.path.isfile(path):
+            return os.path.normpath(path)
+    return None
+
+
+def read_profile(reading: Reading, node: Node, path: str) -> Profile | None:
+    """A profile from a mapping of its keys; `kinds` is a list of deeds, each with its weight."""
+    if not isinstance(node, Map):
+        reading.wrong(node, path, f"{kind(node)}; a profile is a mapping with `kinds`")
+        return None
+    entry = node.entries.get("kinds")
+    if entry is None:
+        reading.wrong(node, join(path, "kinds"), "missing: which faults?")
+        return None
+    where = join(path, "kinds")
+    kinds: list[Fault] = []
+    for at, item in enumerate(reading.items(entry.value, where, "deeds like {kill: any broker}")):
+        fault = _fault(reading, item, join(where, at))
+        if fault is not None:
+            kinds.append(fault)
+    if not kinds and not reading.problems:
+        reading.wrong(entry, where, "empty: which faults?")
+    rest = {key: value for key, value in node.entries.items() if key != "kinds"}
+    others = Map(rest, node.line, node.column)
+    return read_struct(
+        reading, others, path, Profile, "key of a profile", beside={"kinds": tuple(kinds)}
+    )
+
+
+def _fault(reading: Reading, node: Node, path: str) -> Fault | None:
+    if not isinstance(node, Map):
+        reading.wrong(node, path, f"{kind(node)}; a kind is a mapping like {{kill: any broker}}")
+        return None
+    verbs = [key for key in node.entries if key in ACTIONS]
+    known = ("weight", "repair", *ACTIONS)
+    reading.entries(node, path, known, "deed, nor key of a kind")
+    if len(verbs) != 1:
+        reading.wrong(node, path, "a kind is one deed, such as kill: any broker")
+        return None
+    cls = ACTIONS[verbs[0]]
+    value = node.entries[verbs[0]].value
+    action: Any = read_struct(
+        reading, value, join(path, verbs[0]), cls, f"key of {verbs[0]}", cls.SHORT
+    )
+    weight, repair = node.entries.get("weight"), node.entries.get("repair")
+    drawn = 1 if weight is None else _WEIGHT.read(reading, weight.value, join(path, "weight"))
+    after = None if repair is None else MOMENT.read(reading, repair.value, join(path, "repair"))
+    if action is None or drawn is None:
+        return None
+    return Fault(verbs[0], action, drawn, after)

@@ -1,0 +1,122 @@
+"""What a scenario's checks say of a run: one line for each that does not hold.
+
+Owns: comparing.  Never: judges the run itself (checks/verdict.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from kcluster.checks.verdict import Verdict
+from kcluster.contract import Note
+from kcluster.scenario.language.model import Checks
+from kcluster.scenario.play.stage import StageBase
+
+VALID = "valid"
+INVALID = "invalid"
+INTERNAL = "__"
+
+
+def failed_checks(
+    checks: Checks, verdict: Verdict, stage: StageBase, notes: list[Note]
+) -> list[str]:
+    """What does not hold, in words; deeds that could not be done come first."""
+    return [
+        *stage.problems,
+        *_verdict(checks, verdict),
+        *_anomalies(checks, verdict),
+        *_causes(checks, verdict),
+        *_told(checks, verdict),
+        *_events(checks, notes),
+        *_at_end(checks, stage),
+        *_counts(checks, verdict),
+    ]
+
+
+def expected_verdict(checks: Checks) -> str:
+    """What the verdict must be: as said, or invalid where anomalies must be there, or valid."""
+    if checks.verdict is not None:
+        return checks.verdict
+    must_be = any(not count.holds(0) for count in checks.anomalies.values())
+    return INVALID if must_be else VALID
+
+
+def _verdict(checks: Checks, verdict: Verdict) -> Iterator[str]:
+    expected = expected_verdict(checks)
+    may_be = any(count.holds(0) for count in checks.anomalies.values())
+    if verdict.outcome != expected and not (
+        may_be and checks.verdict is None and verdict.outcome in (VALID, INVALID)
+    ):
+        yield f"the verdict is {verdict.outcome}, not {expected}"
+
+
+def _anomalies(checks: Checks, verdict: Verdict) -> Iterator[str]:
+    counts = Counter(verdict.counts())
+    for name, wanted in checks.anomalies.items():
+        if not wanted.holds(counts[name]):
+            yield f"anomalies.{name}: there are {counts[name]}, not {wanted}"
+    for name in sorted(counts):
+        if name not in checks.anomalies:
+            yield f"{counts[name]} {name} that nobody expected"
+    for violation in verdict.violations:
+        yield f"an invariant is broken: {violation}"
+
+
+def _causes(checks: Checks, verdict: Verdict) -> Iterator[str]:
+    told = "\n".join(
+        f"{anomaly.text}\n" + "\n".join(link.text for link in anomaly.chain)
+        for anomaly in verdict.anomalies
+    )
+    for words in checks.causes:
+        if words not in told:
+            yield f"causes: no anomaly is explained by {words!r}"
+
+
+def _told(checks: Checks, verdict: Verdict) -> Iterator[str]:
+    told = {error.error for error in verdict.errors}
+    for name in checks.errors:
+        if name not in told:
+            there = ", ".join(sorted(told)) or "none at all"
+            yield f"errors: no client was told {name} (they were told {there})"
+    for name in checks.no_errors:
+        if name in told:
+            yield f"no_errors: clients were told {name}"
+
+
+def _events(checks: Checks, notes: list[Note]) -> Iterator[str]:
+    """Kafka's own topics do not count."""
+    notes = [note for note in notes if not note.subject.startswith(INTERNAL)]
+    happened = {note.kind for note in notes}
+    for kind in checks.events:
+        if kind not in happened:
+            yield f"events: {kind} did not happen"
+    for kind in checks.no_events:
+        if kind in happened:
+            text = next(note.text for note in notes if note.kind == kind)
+            yield f"no_events: {kind}: {text}"
+
+
+def _at_end(checks: Checks, stage: StageBase) -> Iterator[str]:
+    for condition in checks.at_end:
+        if not stage.holds(condition):
+            value = "" if condition.word in ("event", "settled") else (
+                f" (it is {stage.value(condition)})"
+            )  # fmt: skip
+            yield f"at_end: {condition} does not hold{value}"
+
+
+def _counts(checks: Checks, verdict: Verdict) -> Iterator[str]:
+    numbers = {
+        "sent": verdict.sent,
+        "acked": verdict.acked,
+        "failed": verdict.failed,
+        "unknown": verdict.unknown,
+        "read": verdict.read,
+        "writes_unavailable_ms": verdict.unavailable_ms("writes"),
+        "reads_unavailable_ms": verdict.unavailable_ms("reads"),
+    }
+    for name, number in numbers.items():
+        wanted = getattr(checks, name)
+        if wanted is not None and not wanted.holds(number):
+            yield f"{name.removesuffix('_ms')}: {number}, not {wanted}"

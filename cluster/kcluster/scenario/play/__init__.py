@@ -1,0 +1,1 @@
+"""Scenarios played on a stage, live or in virtual time."""

@@ -1,0 +1,135 @@
+"""The stage on the live driver: real sockets, wall-clock time.
+
+Owns: timers of steps, the workload's clients over TCP.  Never: blocks the driver's thread: all that
+is here runs in it, but for `run`, which waits in the caller's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Event
+from typing import Final
+
+import gevent
+
+from kcluster.clients.wire import Client, Wire
+from kcluster.drivers.wires.tcp import LiveClients
+from kcluster.evidence.history import Ledger
+from kcluster.evidence.recorder import Recorder
+from kcluster.handle.cluster import Cluster
+from kcluster.scenario.language.client_configs import FAST_FACTOR
+from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.play.running import CALM_LIMIT_MS, Progress, Run, RunResult
+from kcluster.scenario.play.stage import StageBase
+
+LATE_MS: Final = 10_000
+"""On a busy machine all takes longer."""
+LOOK_S: Final = 0.002
+"""How often conditions are looked at that nothing in the cluster may announce: counts of acks."""
+
+
+class LiveStage(StageBase):
+    """A stage on an open Cluster; made and used in the driver's thread, `run` excepted."""
+
+    def __init__(self, cluster: Cluster, seed: int, ledger: Ledger) -> None:
+        driver = cluster.driver
+        super().__init__(cluster.plan, driver.dispatcher, cluster.verbs, ledger, seed)
+        self.driver = driver
+        self._clients = LiveClients(driver, seed)
+        self._began_ms = driver.now_ms()
+        self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
+        self._looker: gevent.Greenlet | None = None
+        """While there is something to look out for."""
+        self._over = Event()
+        self._is_over: Callable[[], bool] | None = None
+
+    @property
+    def now_ms(self) -> int:
+        return self.driver.now_ms() - self._began_ms
+
+    def at(self, at_ms: int, deed: Callable[[], None]) -> None:
+        delay_s = max(0.0, (at_ms - self.now_ms) / 1000)
+        gevent.spawn_later(delay_s, self._do, deed)
+
+    def when(self, holds: Callable[[], bool], deed: Callable[[], None]) -> None:
+        self._waiting.append((holds, deed))
+        self._look_out()
+
+    def _add(self, client: Client) -> Wire:
+        return self._clients.add_client(client)
+
+    def _do(self, deed: Callable[[], None]) -> None:
+        self.driver.wake()
+        deed()
+        self.driver.settle()
+
+    def _look_out(self) -> None:
+        if self._looker is None:
+            self._looker = gevent.spawn(self._look)
+
+    def _look(self) -> None:
+        while self._waiting or self._is_over is not None:
+            gevent.sleep(LOOK_S)
+            self.driver.wake()
+            for entry in tuple(self._waiting):
+                holds, deed = entry
+                if holds():
+                    self._waiting.remove(entry)
+                    self._do(deed)
+            if self._is_over is not None and self._is_over():
+                self._is_over = None
+                self._over.set()
+        self._looker = None
+
+    # --------------------------------------------------------------- in the caller's thread
+
+    def run(
+        self,
+        is_over: Callable[[], bool],
+        limit_ms: int,
+        progress: Callable[[int], object] = lambda now_ms: None,
+    ) -> bool:
+        """Wait until `is_over` holds, for `limit_ms` at most; whether it does.  `progress(now_ms)`
+        is called a few times a second."""
+        self._over.clear()
+        self._is_over = is_over
+        self.driver.call(self._look_out)
+        until = time.monotonic() + limit_ms / 1000
+        while not self._over.wait(0.05):
+            progress(self.now_ms)
+            if time.monotonic() > until:
+                return False
+        return True
+
+    def close(self) -> None:
+        """In the driver's thread: let go of the clients."""
+        if self._looker is not None:
+            self._looker.kill(block=False)
+        self._clients.close()
+
+
+def run_live(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
+    """A run on a cluster of its own."""
+    began_s = time.monotonic()
+    cluster = Cluster(scenario.topology, seed=seed)
+    recorder = Recorder(cluster.driver.dispatcher, cluster.plan)
+    ledger = Ledger()
+    duration_ms = scenario.duration_ms
+    with cluster:
+        run = cluster.call(lambda: Run(scenario, LiveStage(cluster, seed, ledger), recorder, seed))
+        stage = run.stage
+        assert isinstance(stage, LiveStage)
+        cluster.call(run.begin)
+        stage.run(
+            lambda: stage.now_ms >= duration_ms, 2 * duration_ms + LATE_MS,
+            lambda now_ms: progress(now_ms, duration_ms),
+        )  # fmt: skip
+        cluster.call(run.calm_down)
+        calm_ms = CALM_LIMIT_MS // (FAST_FACTOR if scenario.topology.profile == "fast" else 1)
+        is_quiet = stage.run(run.is_quiet, max(calm_ms, LATE_MS))
+        cluster.call(run.stop_consumers)
+        stage.run(run.are_consumers_gone, LATE_MS)
+        result = cluster.call(lambda: run.result("live", time.monotonic() - began_s, is_quiet, ""))
+        cluster.call(stage.close)
+    return result

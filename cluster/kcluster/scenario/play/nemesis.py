@@ -1,0 +1,110 @@
+"""Random faults within bounds: which, when, for how long, all drawn by the seed.
+
+Owns: Profile, and playing one on a stage.  Never: does a fault itself (actions/), reads files
+(profiles.py).
+Kafka: no counterpart; Jepsen's nemesis, TigerBeetle's and FoundationDB's fault models.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Struct
+
+from kcluster.operations.verbs import ClusterError
+from kcluster.scenario.actions.base import Action, Stage, Undo
+from kcluster.scenario.language.fields import Flag, Story, Whole
+from kcluster.scenario.language.words import MOMENT, Moment, condition
+
+_SETTLED: Final = condition("settled")
+
+
+class Fault(Struct, frozen=True):
+    """One kind of fault of a profile; `weight` beside the others'."""
+
+    verb: str
+    action: Action
+    weight: int = 1
+    repair: Moment | None = None
+    """Undone after so long; None: as the profile says."""
+
+
+class Profile(Struct, frozen=True):
+    """Random faults: how often, how long, and what must never be exceeded."""
+
+    kinds: tuple[Fault, ...]
+    story: Annotated[str, Story()] = ""
+    every: Annotated[Moment, MOMENT] = Moment(2_000, 6_000)
+    """From one fault's beginning to the next one's."""
+    repair: Annotated[Moment, MOMENT] = Moment(1_000, 8_000)
+    at_once: Annotated[int, Whole(1, 100)] = 1
+    """Never more faults than so many at a time."""
+    waits_for_sync: Annotated[bool, Flag()] = True
+    """The next one begins only when all brokers serve and are in every ISR again."""
+
+
+class Nemesis:
+    """One profile at work.  It goes on until `stop`; what is under way is then undone."""
+
+    def __init__(self, stage: Stage, profile: Profile) -> None:
+        self.begun = 0
+        self._stage = stage
+        self._profile = profile
+        self._under_way: dict[int, Undo] = {}
+        self._is_stopped = False
+
+    def start(self) -> None:
+        """The first fault comes after one `every`."""
+        self._stage.at(self._stage.now_ms + self._draw(self._profile.every), self._turn)
+
+    def stop(self) -> None:
+        """No more faults; undo those that are under way."""
+        self._is_stopped = True
+        for number in tuple(self._under_way):
+            self._repair(number)
+
+    def _turn(self) -> None:
+        if self._is_stopped:
+            return
+        if self._may_begin():
+            self._begin(self._chosen())
+        self._stage.at(self._stage.now_ms + max(1, self._draw(self._profile.every)), self._turn)
+
+    def _may_begin(self) -> bool:
+        if len(self._under_way) >= self._profile.at_once:
+            return False
+        return not self._profile.waits_for_sync or self._stage.holds(_SETTLED)
+
+    def _chosen(self) -> Fault:
+        kinds = self._profile.kinds
+        at = self._stage.rng.randrange(sum(kind.weight for kind in kinds))
+        for kind in kinds:
+            at -= kind.weight
+            if at < 0:
+                return kind
+        raise AssertionError("weights are positive")
+
+    def _begin(self, fault: Fault) -> None:
+        try:
+            undo = fault.action.do(self._stage)
+        except ClusterError:
+            return  # nobody is there whom it could hit now
+        self.begun += 1
+        if undo is None:
+            return
+        number = self.begun
+        self._under_way[number] = undo
+        after_ms = self._draw(fault.repair or self._profile.repair)
+        self._stage.at(self._stage.now_ms + after_ms, lambda: self._repair(number))
+
+    def _repair(self, number: int) -> None:
+        undo = self._under_way.pop(number, None)
+        if undo is None:
+            return
+        try:
+            undo()
+        except ClusterError as error:
+            self._stage.refuse(f"repairing a random fault: {error}")
+
+    def _draw(self, moment: Moment) -> int:
+        return moment.low_ms + self._stage.rng.randrange(moment.high_ms - moment.low_ms + 1)

@@ -1,0 +1,204 @@
+"""Plays a scenario's steps on a stage: triggers, deeds, undoing, repetition, calm at the end.
+
+Owns: the order of steps, what has been played.  Never: waits, knows which clock it is on; decides
+what a deed does (actions/) or whether it went well (outcome.py).
+Kafka: Trogdor's coordinator; TigerBeetle's and FoundationDB's workload runners are the model.
+
+Steps are taken in order: one begins to wait for its trigger when the one above is done (a step with
+`every` is done once it has begun).  `for` undoes a deed later, beside the steps that follow.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.operations.verbs import ClusterError, Verbs
+from kcluster.runtime.build import Plan
+from kcluster.runtime.dispatch import Dispatcher
+from kcluster.runtime.process import ProcessState
+from kcluster.scenario.actions.base import Undo
+from kcluster.scenario.language.model import Scenario, Step
+from kcluster.scenario.language.words import Moment
+from kcluster.scenario.play.stage import StageBase
+
+NEVER_MS: Final = 1 << 60
+
+
+class Played(Struct, frozen=True):
+    """A deed that was done.  `index` of its step, from 0; `nodes` that were meant."""
+
+    at_ms: int
+    index: int
+    text: str
+    nodes: tuple[int, ...]
+
+
+class Runner:
+    """One run of a scenario's steps.  Give it `start`; `is_done` tells when all are through."""
+
+    def __init__(self, scenario: Scenario, stage: StageBase) -> None:
+        self.scenario = scenario
+        self.stage = stage
+        self.played: list[Played] = []
+        self.is_ended = False
+        self._next = 0
+        self._waits_for: Step | None = None
+        self._undos: dict[int, Undo] = {}
+        """What is still to be undone, by running number."""
+        self._undo_count = 0
+
+    @property
+    def is_done(self) -> bool:
+        """All steps have been taken."""
+        return self._next >= len(self.scenario.steps) and self._waits_for is None
+
+    def start(self) -> None:
+        """Begin with the first step."""
+        self._advance()
+
+    def end(self) -> None:
+        """No more steps: tell of the one that still waits; undo everything, if wanted."""
+        self.is_ended = True
+        waiting = self._waits_for
+        if waiting is not None and waiting.trigger.when is not None:
+            condition = waiting.trigger.when
+            text = f"{self._name(waiting)} waited for {condition} in vain"
+            if condition.word not in ("event", "settled"):
+                text += f" (it is {self.stage.value(condition)})"
+            self.stage.refuse(text)
+        elif not self.is_done:
+            left = len(self.scenario.steps) - self._next + (waiting is not None)
+            self.stage.refuse(f"the scenario ended with {left} steps to go; give it more time")
+        if self.scenario.heal:
+            self.heal()
+
+    def heal(self) -> None:
+        """Mend everything: what `for` would have undone, cut links, brokers that are not up."""
+        undos, self._undos = self._undos, {}
+        for undo in undos.values():
+            self.stage.attempt("healing", undo)
+        stage = self.stage
+        for problem in mend(stage.verbs, stage.plan, stage.dispatcher):
+            stage.refuse(problem)
+
+    # -------------------------------------------------------------------------- one after one
+
+    def _advance(self) -> None:
+        if self._next >= len(self.scenario.steps) or self.is_ended:
+            self._waits_for = None
+            return
+        index, step = self._next, self.scenario.steps[self._next]
+        self._next += 1
+        self._waits_for = step
+        now_ms = self.stage.now_ms
+        at_ms = now_ms
+        if step.trigger.at is not None:
+            at_ms = max(now_ms, self._drawn(step.trigger.at))
+        if step.trigger.after is not None:
+            at_ms += self._drawn(step.trigger.after)
+        if at_ms > now_ms:
+            self.stage.at(at_ms, lambda: self._wait_for_condition(index, step))
+        else:
+            self._wait_for_condition(index, step)
+
+    def _wait_for_condition(self, index: int, step: Step) -> None:
+        condition = step.trigger.when
+        if condition is None or self.is_ended:
+            self._take(index, step)
+            return
+        since = len(self.stage.notes())
+        began_ms = self.stage.now_ms
+        if step.trigger.within_ms is not None:
+            self.stage.at(began_ms + step.trigger.within_ms, lambda: self._too_late(step))
+        self.stage.when(
+            lambda: self.is_ended or self.stage.holds(condition, since),
+            lambda: self._take(index, step),
+        )
+
+    def _too_late(self, step: Step) -> None:
+        if self._waits_for is step and not self.is_ended:
+            limit_ms = step.trigger.within_ms
+            self.stage.refuse(
+                f"{self._name(step)}: {step.trigger.when} did not come to hold within {limit_ms} ms"
+            )
+
+    def _take(self, index: int, step: Step) -> None:
+        if self.is_ended:
+            return
+        self._do(index, step)
+        if step.trigger.every is not None:
+            self._again(index, step, step.trigger.times or NEVER_MS)
+        self._waits_for = None
+        self._advance()
+
+    def _again(self, index: int, step: Step, times: int) -> None:
+        """The next time of a step that repeats; it has been done once."""
+        if times <= 1:
+            return
+        assert step.trigger.every is not None
+
+        def once_more() -> None:
+            if not self.is_ended:
+                self._do(index, step)
+                self._again(index, step, times - 1)
+
+        delay_ms = max(1, self._drawn(step.trigger.every))
+        self.stage.at(self.stage.now_ms + delay_ms, once_more)
+
+    # -------------------------------------------------------------------------------- a deed
+
+    def _do(self, index: int, step: Step) -> None:
+        stage = self.stage
+        try:
+            nodes = step.action.affected(stage)
+            if step.options.as_:
+                stage.remember(step.options.as_, nodes)
+            self.played.append(Played(stage.now_ms, index, self._name(step), nodes))
+            undo = step.action.do(stage)
+        except ClusterError as error:
+            stage.refuse(f"{self._name(step)}: {error}")
+            return
+        if undo is None or not (step.action.IS_FAULT or step.options.for_):
+            return
+        self._undo_count += 1
+        number = self._undo_count
+        self._undos[number] = undo
+        if step.options.for_ is not None:
+            after_ms = self._drawn(step.options.for_)
+            stage.at(stage.now_ms + after_ms, lambda: self._undo(step, number))
+
+    def _undo(self, step: Step, number: int) -> None:
+        undo = self._undos.pop(number, None)
+        if undo is not None and not self.is_ended:
+            self.stage.attempt(f"undoing {self._name(step)}", undo)
+
+    def _name(self, step: Step) -> str:
+        line = f" (line {step.place.line})" if step.place.line else ""
+        return f"{step.verb}{line}"
+
+    def _drawn(self, moment: Moment) -> int:
+        if moment.high_ms <= moment.low_ms:
+            return moment.low_ms
+        return moment.low_ms + self.stage.rng.randrange(moment.high_ms - moment.low_ms + 1)
+
+
+def mend(verbs: Verbs, plan: Plan, dispatcher: Dispatcher) -> list[str]:
+    """Undo every fault that a cluster may have: links, rules, disks, pauses, deaths; returns what
+    cannot be undone, in words."""
+    problems: list[str] = []
+    verbs.links.restore_all()
+    verbs.clear_rules()
+    for disk in plan.disks.values():
+        disk.is_full = False
+    for node_id in (verbs.settled.controller_id, *plan.addresses):
+        state = dispatcher.processes[node_id].state
+        try:
+            if state is ProcessState.PAUSED:
+                verbs.resume(node_id)
+            elif state is ProcessState.DOWN:
+                verbs.start(node_id)
+        except ClusterError as error:
+            problems.append(f"healing: {error}")
+    return problems

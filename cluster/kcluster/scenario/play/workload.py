@@ -1,0 +1,134 @@
+"""The workload's clients from what a scenario says of them.
+
+Owns: from ProducerSpec and ConsumerSpec to clients.  Never: runs them (the stage does).
+Kafka: the producer and consumer that a program would make with these configs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+from kcluster.clients.consumer.consumer import Consumer
+from kcluster.clients.consumer.settings import NEVER, ConsumerSettings
+from kcluster.clients.consumer.settings import Reading as ReadingLoad
+from kcluster.clients.ledger import Partition
+from kcluster.clients.producer.producer import Producer
+from kcluster.clients.producer.settings import ProducerSettings
+from kcluster.clients.producer.settings import Workload as Load
+from kcluster.clients.wire import Client
+from kcluster.evidence.history import Ledger
+from kcluster.scenario.language.client_configs import defaults_of
+from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec, Workload
+
+_DIRECT: Final = {
+    "idempotent": "enable_idempotence",
+    "retries": "retries",
+    "linger_ms": "linger_ms",
+    "in_flight": "max_in_flight_requests_per_connection",
+    "request_timeout_ms": "request_timeout_ms",
+    "delivery_timeout_ms": "delivery_timeout_ms",
+    "retry_backoff_ms": "retry_backoff_ms",
+    "batch_size_bytes": "batch_size_bytes",
+}
+"""A producer's own keys in a file, and the configs that they stand for."""
+
+
+class Sending(Client, Protocol):
+    """A producer of the workload."""
+
+    name: str
+    is_done: bool
+
+    def stop(self, now_ms: int) -> None:
+        """No more records; those given are seen through."""
+
+
+class Reading(Client, Protocol):
+    """A consumer of the workload."""
+
+    name: str
+    is_done: bool
+
+    @property
+    def assignment(self) -> tuple[Partition, ...]:
+        """What it reads now."""
+
+    def position(self, topic: str, partition: int) -> int:
+        """The offset that it reads next; -1 where it has none."""
+
+    def stop(self, now_ms: int) -> None:
+        """It commits, and leaves its group."""
+
+
+def make_clients(
+    workload: Workload, profile: str, ledger: Ledger
+) -> tuple[list[Sending], list[Reading]]:
+    """All clients of a workload."""
+    producers: list[Sending] = [make_producer(spec, profile, ledger) for spec in workload.producers]
+    consumers: list[Reading] = [
+        consumer
+        for spec in workload.consumers
+        for consumer in make_consumers(spec, profile, ledger)
+    ]
+    return producers, consumers
+
+
+def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:
+    """The profile's defaults, then `config`, then the keys of its own."""
+    values: dict[str, Any] = defaults_of(ProducerSettings, profile)
+    values |= spec.config
+    if "acks" not in spec.config:
+        values["acks"] = -1 if spec.acks == "all" else int(spec.acks)
+    for key, field in _DIRECT.items():
+        given = getattr(spec, key)
+        if given is not None:
+            values[field] = given
+    settings = ProducerSettings(**values)
+    shortest_ms = settings.linger_ms + settings.request_timeout_ms
+    if "delivery_timeout_ms" not in spec.config and spec.delivery_timeout_ms is None:
+        # As Kafka does where nobody has set it: it is raised to what the others need.
+        values["delivery_timeout_ms"] = max(settings.delivery_timeout_ms, shortest_ms)
+    return ProducerSettings(**values)
+
+
+def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
+    """A producer and its application."""
+    load = Load(
+        topics=(spec.topic,),
+        partitions=() if spec.partition is None else (spec.partition,),
+        rate_per_s=spec.rate_per_s, size_bytes=spec.size_bytes, keys=spec.keys,
+        count=-1 if spec.count is None else spec.count, start_ms=spec.start_ms,
+        stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
+    )  # fmt: skip
+    return Producer(spec.name, ledger, load, producer_settings(spec, profile))
+
+
+def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
+    """The profile's defaults, then `config`, then the keys of its own."""
+    values: dict[str, Any] = defaults_of(ConsumerSettings, profile)
+    values |= {
+        "group_id": spec.group or "",
+        "auto_offset_reset": spec.reset,
+        "isolation_level": spec.isolation,
+        "client_rack": spec.rack or "",
+    }
+    return ConsumerSettings(**(values | spec.config))
+
+
+def reading_of(spec: ConsumerSpec, settings: ConsumerSettings) -> ReadingLoad:
+    """What a consumer's application reads."""
+    return ReadingLoad(
+        topics=spec.topics, partitions=spec.partitions,
+        commit=spec.commit if settings.group_id else NEVER, start_ms=spec.start_ms,
+        stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
+    )  # fmt: skip
+
+
+def make_consumers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Consumer]:
+    """The members that a spec asks for; name-1, name-2 of several."""
+    settings = consumer_settings(spec, profile)
+    reading = reading_of(spec, settings)
+    names = [spec.name]
+    if spec.members > 1:
+        names = [f"{spec.name}-{number}" for number in range(1, spec.members + 1)]
+    return [Consumer(name, ledger, reading, settings) for name in names]

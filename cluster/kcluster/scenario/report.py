@@ -1,0 +1,87 @@
+"""A run told in lines for a terminal, and as JSON.
+
+Owns: the layout.  Never: judges (checkers/, outcome.py), prints.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from kcluster.contract import Note
+from kcluster.scenario.play.running import RunResult
+from kcluster.trace import kinds
+from kcluster.trace.render import fold, folded_line, note_values, plain
+
+QUIET_KINDS: Final = frozenset(
+    {
+        kinds.BECAME_LEADER,
+        kinds.BECAME_FOLLOWER,
+        kinds.BROKER_REGISTERED,
+        kinds.GROUP_REBALANCED,
+        kinds.LINK_CUT,
+        kinds.LINK_HEALED,
+    }
+)
+"""Consequences and parts of what another line tells already."""
+INTERNAL: Final = "__"
+
+
+def timeline_lines(result: RunResult) -> Iterator[str]:
+    """What happened during the run, one line each; internal topics and echoes left out."""
+    return notes_lines(result.notes[result.first_note :], result.began_ms)
+
+
+def notes_lines(notes: Iterable[Note], began_ms: int) -> Iterator[str]:
+    """What happened since `began_ms`, one line each; internal topics and echoes left out."""
+    shown = [
+        note
+        for note in notes
+        if note.at_ms >= began_ms
+        and note.kind not in QUIET_KINDS
+        and not note.subject.startswith(INTERNAL)
+    ]
+    for entry in fold(shown):
+        yield folded_line(entry, began_ms)
+
+
+def head_line(result: RunResult) -> str:
+    """`leader_dies: valid, as expected  (virtual, seed 17, 60.0 s in 0.21 s)`."""
+    spent = f"{result.duration_ms / 1000:.1f} s in {result.wall_s:.2f} s"
+    passed = "as expected" if result.passed else "NOT as expected"
+    return (
+        f"{result.scenario.name}: {result.verdict.outcome}, {passed}"
+        f"  ({result.clock}, seed {result.seed}, {spent})"
+    )
+
+
+def result_lines(result: RunResult, with_timeline: bool) -> Iterator[str]:
+    """The whole report of one run."""
+    if with_timeline:
+        yield from timeline_lines(result)
+        yield ""
+    yield head_line(result)
+    yield from (f"  {line}" for line in result.verdict.lines())
+    yield from (f"  FAILED {failure}" for failure in result.failures)
+    if not result.passed:
+        yield f"  replay: {result.replay}"
+
+
+def result_values(result: RunResult) -> dict[str, Any]:
+    """The same for JSON."""
+    return {
+        "scenario": result.scenario.name,
+        "file": result.scenario.source,
+        "clock": result.clock,
+        "seed": result.seed,
+        "passed": result.passed,
+        "failures": result.failures,
+        "verdict": json.loads(result.verdict.to_json()),
+        "duration_ms": result.duration_ms,
+        "wall_s": round(result.wall_s, 3),
+        "trace_hash": result.trace_hash,
+        "replay": result.replay,
+        "timeline": [note_values(note) for note in result.notes],
+        "steps": plain(result.played),
+    }

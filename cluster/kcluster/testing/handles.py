@@ -1,0 +1,223 @@
+"""What the fixtures give: a live cluster that records itself, and one in virtual time.
+
+Owns: these handles; from a mark's arguments to a topology.  Never: knows pytest's hooks.
+Kafka: ClusterInstance of ClusterTestExtensions.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Final
+
+from kcluster import __version__
+from kcluster.checks.verdict import Verdict, judge
+from kcluster.config.files.problems import unknown
+from kcluster.config.files.reading import Reading
+from kcluster.config.files.tree import from_python
+from kcluster.config.topology.model import TopicSpec, Topology
+from kcluster.contract import Note
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.evidence.history import Ledger
+from kcluster.evidence.recorder import Recorder
+from kcluster.handle.cluster import Cluster, ClusterError
+from kcluster.runs.directory import write_run
+from kcluster.runs.record import RunInfo
+from kcluster.runs.rows import record_of
+from kcluster.scenario.language.fields import read_struct
+from kcluster.scenario.language.loader import ScenarioError, deed_of
+from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec
+from kcluster.scenario.play.deeds import do
+from kcluster.scenario.play.runner import mend
+from kcluster.scenario.play.virtual import VirtualStage
+from kcluster.scenario.play.workload import make_consumers, make_producer
+from kcluster.scenario.report import notes_lines
+
+TOPOLOGY_KEYS: Final = (
+    "brokers",
+    "topics",
+    "profile",
+    "config",
+    "network",
+    "kafka_version",
+    "name",
+)
+KEYS: Final = ("topology", "seed", *TOPOLOGY_KEYS)
+DEFAULT_SEED: Final = 1
+MEND_LIMIT_S: Final = 30.0
+_NUMBERS = itertools.count(1)
+
+
+def arguments_of(mark: Any, default_profile: str) -> tuple[Topology, int]:
+    """The topology and seed of a mark; TypeError, with the nearest word, for what it cannot be."""
+    keys: dict[str, Any] = {} if mark is None else dict(mark.kwargs)
+    for key in keys:
+        if key not in KEYS:
+            raise TypeError(f"kafka_cluster({key}=...): {unknown('argument', key, KEYS)}")
+    if mark is not None and mark.args:
+        raise TypeError("kafka_cluster(...): arguments have names, such as brokers=3")
+    seed = int(keys.pop("seed", DEFAULT_SEED))
+    topology = keys.pop("topology", None)
+    if isinstance(topology, Topology):
+        if keys:
+            raise TypeError(f"kafka_cluster: {next(iter(keys))} is part of the topology given")
+        return topology, seed
+    if isinstance(topology, Mapping):
+        return Topology.of(**{"profile": default_profile, **topology, **keys}), seed
+    if topology is not None:
+        return Topology.load(topology, **keys), seed
+    return Topology.of(**{"brokers": 3, "profile": default_profile, **keys}), seed
+
+
+class _Recorded:
+    """What both handles tell of themselves."""
+
+    recorder: Recorder
+    ledger: Ledger
+    test: str
+    seed: int
+
+    @property
+    def _began_ms(self) -> int:
+        """When the first thing happened."""
+        notes = self.recorder.notes
+        return notes[0].at_ms if notes else self.recorder.began_ms
+
+    def _info(self, clock: str) -> RunInfo:
+        now_ms = self.recorder.dispatcher.now_ms
+        return RunInfo(
+            self.test, clock, self.seed, self._began_ms, now_ms, version=__version__,
+            replay=f"pytest -k '{self.test}'",
+        )  # fmt: skip
+
+    def _story(self, verdict: Verdict, notes: list[Note], clock: str, parent: Path) -> list[str]:
+        info = self._info(clock)
+        info.passed = False
+        record = record_of(info, self.recorder, self.ledger, verdict)
+        directory = write_run(parent, record)
+        return [
+            *notes_lines(notes, self._began_ms),
+            "",
+            *verdict.lines(),
+            f"seed: {self.seed} (@pytest.mark.kafka_cluster(seed={self.seed}))",
+            f"replay: {info.replay}",
+            f"run directory: {directory}  (kcluster explain {directory})",
+        ]
+
+
+class TestedCluster(Cluster, _Recorded):
+    """A live Cluster that records what happens, for `verdict()` and for the report of a failure."""
+
+    __test__ = False
+
+    def __init__(self, topology: Topology, seed: int, test: str) -> None:
+        super().__init__(topology, seed=seed)
+        self.test = test
+        self.ledger = Ledger()
+        self.recorder = Recorder(self.driver.dispatcher, self.plan)
+
+    def verdict(self) -> Verdict:
+        """What became of every record so far, as the brokers saw their clients."""
+        return self.call(
+            lambda: judge(self.recorder, self.ledger, healed=True, began_ms=self._began_ms)
+        )
+
+    def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
+        """Any deed of scenario files by its name; returns what undoes it."""
+        return do(self, verb, short, **keys)
+
+    def new_topic(
+        self, name: str = "", partitions: int = 1, replication_factor: int = 0, **config: Any
+    ) -> str:
+        """A topic of a name that nobody else has; returned when all brokers know it.  Configs are
+        keywords with underscores: `min_insync_replicas=2`."""
+        chosen = name or f"topic-{next(_NUMBERS)}"
+        spec = TopicSpec(
+            chosen, partitions, replication_factor or min(3, len(self.broker_ids)),
+            config={key.replace("_", "."): str(value) for key, value in config.items()},
+        )  # fmt: skip
+        ended: Future[str] = Future()
+        self.call(lambda: self.verbs.admin.create_topic(spec, ended.set_result))
+        refusal = self._result(ended, MEND_LIMIT_S, "the controller did not answer")
+        if refusal:
+            raise ClusterError(f"{chosen}: {refusal}")
+        self._wait(self.verbs.settled.has_applied_all, MEND_LIMIT_S, "brokers did not hear of it")
+        return chosen
+
+    def mend(self) -> None:
+        """Undo every fault: links, rules, pauses, deaths; returns when all replicas are in sync."""
+        problems = self.call(lambda: mend(self.verbs, self.plan, self.driver.dispatcher))
+        if problems:
+            raise ClusterError("; ".join(problems))
+        failure = "the cluster did not come together again"
+        self._wait(self.verbs.settled.is_whole, MEND_LIMIT_S, failure)
+
+    def story(self, parent: Path) -> list[str]:
+        """The report of a failure: timeline, verdict, seed, and the run directory left behind."""
+        verdict = self.verdict()
+        return self.call(lambda: self._story(verdict, self.recorder.notes, "live", parent))
+
+
+class VirtualCluster(VirtualDriver, _Recorded):
+    """A VirtualDriver that is up, records itself, and takes clients and deeds by their names."""
+
+    __test__ = False
+
+    def __init__(self, topology: Topology, seed: int, test: str) -> None:
+        super().__init__(topology, seed)
+        self.test = test
+        self.seed = seed
+        self.ledger = Ledger()
+        self.recorder = Recorder(self.dispatcher, self.plan)
+        self._stage = VirtualStage(self, seed, self.ledger)
+        self._stage.start()
+
+    def producer(self, topic: str, **keys: Any) -> Any:
+        """Let a producer of scenario files' kind begin: `producer("orders", rate="50/s")`."""
+        spec = _spec(ProducerSpec, {"name": f"producer-{next(_NUMBERS)}", "topic": topic, **keys})
+        client = make_producer(spec, self.plan.topology.profile, self.ledger)
+        self._stage.add_client(client.name, client)
+        return client
+
+    def consumer(self, **keys: Any) -> Any:
+        """Let a consumer begin: `consumer(topics="orders", group="billing")`."""
+        spec = _spec(ConsumerSpec, {"name": f"consumer-{next(_NUMBERS)}", **keys})
+        (client,) = make_consumers(spec, self.plan.topology.profile, self.ledger)
+        self._stage.add_client(client.name, client)
+        return client
+
+    def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
+        """Any deed of scenario files by its name; returns what undoes it."""
+        undo = deed_of(verb, short, keys).action.do(self._stage)
+        self.time.settle()
+        if self._stage.problems:
+            raise ClusterError(self._stage.problems.pop())
+        return undo or (lambda: None)
+
+    def mend(self, limit_ms: int = 120_000) -> None:
+        """Undo every fault, and let time pass until all replicas are in sync."""
+        problems = mend(self.verbs, self.plan, self.dispatcher)
+        self.time.settle()
+        if problems or not self.run_until_condition(self._stage.is_whole, limit_ms):
+            raise ClusterError("; ".join(problems) or "the cluster did not come together again")
+
+    def verdict(self) -> Verdict:
+        """What became of every record so far."""
+        return judge(
+            self.recorder, self.ledger, healed=self._stage.is_whole(), began_ms=self._began_ms,
+            clients=self._stage.client_ids(),
+        )  # fmt: skip
+
+    def story(self, parent: Path) -> list[str]:
+        """The report of a failure: timeline, verdict, seed, and the run directory left behind."""
+        return self._story(self.verdict(), self.notes, "virtual", parent)
+
+
+def _spec(struct: Any, keys: dict[str, Any]) -> Any:
+    reading = Reading("")
+    spec = read_struct(reading, from_python(keys), "", struct, "key of a client")
+    if spec is None:
+        raise ScenarioError(reading.problems)
+    return spec

@@ -1,0 +1,361 @@
+"""The canonical text of notes, requests and answers: one line each, stable columns.
+
+Owns: how a change or a request looks as text and as JSON; CLI, tests and timelines use these.
+Never: decides what happened or whether to show it; does no I/O.
+Kafka: kafka.request.logger, but one line a person can read.
+
+Columns of a note
+    `+1234 ms`   when, counted from `origin_ms` (notes carry the driver's clock)
+    kind         a word of `kcluster.trace.kinds`
+    subject      `orders-0`, `broker 2`, …
+    text         the change and its reason
+    `[3000.12]`  the note that is its cause, where there is one (node id, running number)
+
+Columns of a request
+    `+1234 ms`   when it arrived
+    broker       the broker that answered
+    API vN       Kafka's name of the API, and the version spoken
+    client       its client id, `-` without one
+    subjects     topic-partitions (`orders-0,2,5`), with the size of the records in the answer;
+                 or a group, a transactional id, a resource; those of the answer where the request
+                 names none (a fetch session, all topics), `-` where neither does
+    outcome      `ok`, or each error's name and what it was about; `no answer` for acks=0
+    took         milliseconds from arrival to answer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.contract import Note, NoteId, Request
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+SUBJECTS_SHOWN: Final = 8
+"""A line names so many partitions, then says how many more there are."""
+
+FOLD_FROM: Final = 4
+"""So many equal changes of one topic, for one cause, become one line."""
+
+_ERRORS: Final[dict[int, ErrorCode]] = {int(error): error for error in ErrorCode}
+_TOPIC_LISTS: Final = frozenset({"topics", "topic_data", "responses"})
+"""Fields whose items call the topic `name`; elsewhere `name` is that of a config or a feature."""
+_TOPIC_FIELDS: Final = ("topic", "topic_name")
+_PARTITION_FIELDS: Final = ("partition", "partition_index", "index", "partition_id")
+_PARTITION_LISTS: Final = frozenset({"partitions", "partition_indexes"})
+_NAME_LISTS: Final = frozenset({"topic_names", "groups", "groups_names", "coordinator_keys"})
+_NOT_ASKED: Final = frozenset({"forgotten_topics_data"})
+"""What a fetch session is to leave out from now on."""
+_OTHER_SUBJECTS: Final = ("group_id", "transactional_id", "key", "resource_name")
+
+
+class Mention(Struct, gc=False):
+    """A message speaks of this: a partition, a topic (`partition` None), or something else by
+    name.  `error_code` None where the message has no such field there; `size_bytes` of records."""
+
+    subject: str
+    partition: int | None
+    error_code: int | None
+    size_bytes: int
+
+
+class FoldedNotes(Struct, gc=False):
+    """Equal changes of many partitions of one topic, shown as one: `notes` in order."""
+
+    topic: str
+    notes: list[Note]
+
+
+# ------------------------------------------------------------------------------------- notes
+
+
+def cause_text(cause: NoteId | None) -> str:
+    """`[3000.12]`, or nothing."""
+    return "" if cause is None else f"[{cause[0]}.{cause[1]}]"
+
+
+def note_line(note: Note, origin_ms: int = 0) -> str:
+    """One note as one line; columns in the module's docstring."""
+    line = f"{offset_text(note.at_ms, origin_ms)}  {note.kind:<17} {note.subject:<12} {note.text}"
+    cause = cause_text(note.cause)
+    return one_line(f"{line}  {cause}" if cause else line)
+
+
+def note_values(note: Note) -> dict[str, Any]:
+    """A note for JSON: id, at_ms, kind, subject, text, cause (null without), data."""
+    return {
+        "id": list(note.note_id),
+        "at_ms": note.at_ms,
+        "kind": note.kind,
+        "subject": note.subject,
+        "text": note.text,
+        "cause": None if note.cause is None else list(note.cause),
+        "data": plain(note.data),
+    }
+
+
+def fold(notes: Iterable[Note]) -> list[Note | FoldedNotes]:
+    """Notes in order, runs of `FOLD_FROM` and more of one kind, topic and cause folded into one.
+
+    A broker of a cluster with fifty offsets partitions going down is then a few lines long.
+    """
+    folded: list[Note | FoldedNotes] = []
+    runs: dict[tuple[str, str, NoteId | None, int], list[Note]] = {}
+    order: list[Note | list[Note]] = []
+    for note in notes:
+        topic = note.data.get("topic")
+        if not isinstance(topic, str) or "partition" not in note.data:
+            order.append(note)
+            continue
+        key = (note.kind, topic, note.cause, note.at_ms)
+        run = runs.get(key)
+        if run is None:
+            run = runs[key] = []
+            order.append(run)
+        run.append(note)
+    for item in order:
+        if isinstance(item, Note):
+            folded.append(item)
+        elif len(item) < FOLD_FROM:
+            folded.extend(item)
+        else:
+            folded.append(FoldedNotes(item[0].data["topic"], item))
+    return folded
+
+
+def folded_line(entry: Note | FoldedNotes, origin_ms: int = 0) -> str:
+    """A line for an item of `fold`: the first change in full, then which partitions are alike."""
+    if isinstance(entry, Note):
+        return note_line(entry, origin_ms)
+    first = entry.notes[0]
+    partitions = numbers_text(sorted(int(note.data["partition"]) for note in entry.notes))
+    return one_line(
+        f"{offset_text(first.at_ms, origin_ms)}  {first.kind:<17} {entry.topic:<12} "
+        f"{len(entry.notes)} partitions ({partitions}), as {first.subject}: {first.text}"
+    )
+
+
+# ---------------------------------------------------------------------------------- requests
+
+
+def request_line(
+    broker_id: int,
+    request: Request,
+    reply: Any,
+    started_ms: int,
+    ended_ms: int,
+    topic_names: Mapping[bytes, str] | None = None,
+    origin_ms: int = 0,
+) -> str:
+    """One request and its answer (`reply` None: none was due) as one line."""
+    names = topic_names or {}
+    asked = list(mentions(request.body, names))
+    answered = [] if reply is None else list(mentions(reply, names))
+    size_bytes = sum(mention.size_bytes for mention in (*asked, *answered))
+    subjects = subjects_text(asked)
+    if subjects == "-":
+        subjects = subjects_text(answered)
+    if size_bytes:
+        subjects = f"{subjects} ({size_bytes:,} B)"
+    outcome = "no answer" if reply is None else outcome_text(answered)
+    return one_line(
+        f"{offset_text(started_ms, origin_ms)}  broker {broker_id}  "
+        f"{api_text(request.api_key, request.api_version):<20} {request.client_id or '-'}  "
+        f"{subjects}  {outcome}  {ended_ms - started_ms} ms"
+    )
+
+
+def request_values(
+    broker_id: int,
+    request: Request,
+    reply: Any,
+    started_ms: int,
+    ended_ms: int,
+    topic_names: Mapping[bytes, str] | None = None,
+) -> dict[str, Any]:
+    """The same as `request_line`, for JSON."""
+    names = topic_names or {}
+    asked = list(mentions(request.body, names))
+    answered = [] if reply is None else list(mentions(reply, names))
+    subjects = [_mention_text(mention) for mention in asked if mention.subject]
+    return {
+        "at_ms": started_ms,
+        "broker": broker_id,
+        "api": api_name(request.api_key),
+        "version": request.api_version,
+        "client_id": request.client_id,
+        "subjects": list(dict.fromkeys(subjects)),
+        "record_bytes": sum(mention.size_bytes for mention in (*asked, *answered)),
+        "answered": reply is not None,
+        "errors": [
+            {"error": error_name(mention.error_code), "subject": _mention_text(mention)}
+            for mention in answered
+            if mention.error_code
+        ],
+        "took_ms": ended_ms - started_ms,
+    }
+
+
+def mentions(
+    message: Any, topic_names: Mapping[bytes, str], subject: str = "", inside: str = ""
+) -> Iterator[Mention]:
+    """What `message` speaks of, in its own order: one for each partition and named thing, and one
+    for each place with an error code.  `topic_names` resolves topic ids; `inside` is the field
+    that held the message."""
+    subject = _subject_of(message, topic_names, inside) or subject
+    partition = _first_int(message, _PARTITION_FIELDS) if subject else None
+    error_code = getattr(message, "error_code", None)
+    children: list[Mention] = []
+    size_bytes = 0
+    fields: tuple[str, ...] = message.__struct_fields__
+    for field in fields:
+        value = getattr(message, field)
+        if field == "records":
+            size_bytes = _records_size(value)
+        elif isinstance(value, list) and field not in _NOT_ASKED:
+            children.extend(_mentions_in_list(field, value, topic_names, subject))
+    if partition is not None or size_bytes or error_code or (subject and not children):
+        yield Mention(subject, partition, error_code, size_bytes)
+    yield from children
+
+
+def _mentions_in_list(
+    field: str, items: Sequence[Any], topic_names: Mapping[bytes, str], subject: str
+) -> Iterator[Mention]:
+    if not items:
+        return
+    if isinstance(items[0], Struct):
+        for item in items:
+            yield from mentions(item, topic_names, subject, field)
+    elif field in _PARTITION_LISTS and isinstance(items[0], int):
+        for partition in items:
+            yield Mention(subject, partition, None, 0)
+    elif field in _NAME_LISTS and isinstance(items[0], str):
+        for name in items:
+            yield Mention(name, None, None, 0)
+
+
+def _subject_of(message: Any, topic_names: Mapping[bytes, str], inside: str) -> str:
+    for field in _TOPIC_FIELDS:
+        value = getattr(message, field, None)
+        if isinstance(value, str) and value:
+            return value
+    if inside in _TOPIC_LISTS and getattr(message, "name", None):
+        return str(message.name)
+    topic_id = getattr(message, "topic_id", None)
+    if isinstance(topic_id, bytes) and any(topic_id):
+        return topic_names.get(topic_id, topic_id.hex())
+    for field in _OTHER_SUBJECTS:
+        value = getattr(message, field, None)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _first_int(message: Any, fields: Sequence[str]) -> int | None:
+    for field in fields:
+        value = getattr(message, field, None)
+        if isinstance(value, int):
+            return value
+    return None
+
+
+def _records_size(records: Any) -> int:
+    parts = records if isinstance(records, list) else [records or b""]
+    return sum(len(getattr(part, "buffer", part)) for part in parts)
+
+
+# ------------------------------------------------------------------------------------- words
+
+
+def subjects_text(found: Sequence[Mention]) -> str:
+    """`orders-0,2,5 audit-1`; a name without partition as it is; `-` for none."""
+    by_subject: dict[str, list[int]] = {}
+    for mention in found:
+        if mention.subject:
+            partitions = by_subject.setdefault(mention.subject, [])
+            if mention.partition is not None and mention.partition not in partitions:
+                partitions.append(mention.partition)
+    words = [
+        f"{subject}-{numbers_text(partitions)}" if partitions else subject
+        for subject, partitions in by_subject.items()
+    ]
+    if len(words) > SUBJECTS_SHOWN:
+        words = [*words[:SUBJECTS_SHOWN], f"… {len(words) - SUBJECTS_SHOWN} more"]
+    return " ".join(words) or "-"
+
+
+def outcome_text(answered: Sequence[Mention]) -> str:
+    """`ok`, or `NOT_LEADER_OR_FOLLOWER orders-0,3; …` in order of first appearance."""
+    by_error: dict[int, list[Mention]] = {}
+    for mention in answered:
+        if mention.error_code:
+            by_error.setdefault(mention.error_code, []).append(mention)
+    words = []
+    for code, where in by_error.items():
+        subjects = subjects_text(where)
+        words.append(error_name(code) if subjects == "-" else f"{error_name(code)} {subjects}")
+    return "; ".join(words) or "ok"
+
+
+def api_name(api_key: int) -> str:
+    """Kafka's name of an API: `Produce`, `ListOffsets`; `api 999` for one that does not exist."""
+    try:
+        words = ApiKey(api_key).name.split("_")
+    except ValueError:
+        return f"api {api_key}"
+    return "".join(word.capitalize() for word in words)
+
+
+def api_text(api_key: int, version: int) -> str:
+    return f"{api_name(api_key)} v{version}"
+
+
+def error_name(code: int | None) -> str:
+    """Kafka's name of an error code; `ERROR_1234` for one that Kafka does not know."""
+    error = _ERRORS.get(code or 0)
+    return f"ERROR_{code}" if error is None else error.name
+
+
+def numbers_text(numbers: Sequence[int]) -> str:
+    """`0,2,5`, the first `SUBJECTS_SHOWN` of them."""
+    text = ",".join(map(str, numbers[:SUBJECTS_SHOWN]))
+    more = len(numbers) - SUBJECTS_SHOWN
+    return f"{text},… {more} more" if more > 0 else text
+
+
+def offset_text(at_ms: int, origin_ms: int) -> str:
+    """`+1234 ms`, right-aligned: milliseconds since the origin."""
+    return f"{at_ms - origin_ms:>+8d} ms"
+
+
+def one_line(text: str) -> str:
+    """Text that stays on its line whatever names a client sent: control characters are escaped."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )
+
+
+def plain(value: Any) -> Any:
+    """`value` with tuples as lists and bytes as hex, as JSON wants it."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, Struct):
+        return {field: plain(getattr(value, field)) for field in value.__struct_fields__}
+    return value
+
+
+def _mention_text(mention: Mention) -> str:
+    if mention.partition is None:
+        return mention.subject
+    return f"{mention.subject}-{mention.partition}"

@@ -1,0 +1,44 @@
+"""A timeline: moments with their distance in milliseconds from the first, as text.
+
+Owns: the layout of a timeline.  Never: what belongs on it (demo, tests, reports do).
+
+Columns: `+1234 ms` from the origin; the step from the line before; a short label; the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from kcluster.trace.render import one_line
+
+
+class Moment(Struct, frozen=True):
+    """One line of a timeline.  `at_ms` None: it did not happen; such lines come where they were
+    given, with dashes for the time."""
+
+    at_ms: int | None
+    label: str
+    text: str
+
+
+def timeline_lines(moments: Iterable[Moment], origin_ms: int | None = None) -> list[str]:
+    """Lines in the order given; times count from `origin_ms`, by default the first moment's."""
+    shown = list(moments)
+    times = [moment.at_ms for moment in shown if moment.at_ms is not None]
+    origin = origin_ms if origin_ms is not None else (times[0] if times else 0)
+    label_width = max((len(moment.label) for moment in shown), default=0)
+    lines = []
+    for moment in shown:
+        time = "       -   " if moment.at_ms is None else f"{moment.at_ms - origin:>+8d} ms"
+        lines.append(one_line(f"{time}  {moment.label:<{label_width}}  {moment.text}"))
+    return lines
+
+
+def in_order(moments: Iterable[Moment]) -> list[Moment]:
+    """By time, equal times as given; moments that did not happen at the end."""
+    shown = list(moments)
+    happened = [moment for moment in shown if moment.at_ms is not None]
+    happened.sort(key=lambda moment: moment.at_ms or 0)
+    return happened + [moment for moment in shown if moment.at_ms is None]

@@ -1,4 +1,0 @@
-"""One replica of one partition: its log, leader epochs, producers, role and ISR.
-
-Owns: what a broker keeps of a partition.  Never: sends or receives anything (cluster.broker does).
-"""

@@ -1,0 +1,151 @@
+"""A small cluster in virtual time under a recorder, with a client that does as it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcluster.checks.verdict import Verdict, judge
+from kcluster.clients.ledger import Read
+from kcluster.clients.wire import Wire
+from kcluster.config.topology.model import Topology
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.evidence.history import Ledger, Outcome, Send, Told
+from kcluster.evidence.recorder import Recorder
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.records.records import Record, build_batch, read_records
+
+P = ("orders", 0)
+
+
+class Hand:
+    """A client that sends what it is told to whom it is told, and writes down what comes back."""
+
+    deadline_ms = None
+
+    def __init__(self, ledger: Ledger, name: str) -> None:
+        self.ledger = ledger
+        self.name = name
+        self.answers: list[Any] = []
+        self._asked: dict[int, list[Send]] = {}
+
+    def start(self, wire: Wire, now_ms: int) -> None:
+        self.wire = wire
+        self.now_ms = now_ms
+
+    def produce(
+        self, broker: int, values: list[bytes], acks: int = -1, again: bool = False
+    ) -> list[Send]:
+        """Send a batch to orders-0; `again`: these have been sent before."""
+        if again:
+            sends = [send for send in self.ledger.sends if send.value in values]
+        else:
+            sends = [
+                Send(self.name, P, value, acks, False, sent_ms=self.now_ms) for value in values
+            ]
+            self.ledger.sends += sends
+        for send in sends:
+            send.attempts += 1
+        records = [Record(0, 7, None, value, ()) for value in values]
+        data = m.ProduceRequest.PartitionProduceData(0, memoryview(build_batch(records)))
+        topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
+        body = m.ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[topic])
+        number = self.wire.send(broker, ApiKey.PRODUCE, 11, body, answered=acks != 0)
+        if acks == 0:
+            for send in sends:
+                send.outcome, send.ended_ms = Outcome.ACKED, self.now_ms
+        else:
+            self._asked[number] = sends
+        return sends
+
+    def read(self, broker: int, offset: int) -> None:
+        partition = m.FetchRequest.FetchPartition(
+            partition=0, current_leader_epoch=-1, fetch_offset=offset, partition_max_bytes=1 << 20
+        )
+        topic = m.FetchRequest.FetchTopic(topic="orders", partitions=[partition])
+        body = m.FetchRequest(max_bytes=1 << 20, session_epoch=-1, topics=[topic])
+        self.wire.send(broker, ApiKey.FETCH, 10, body)
+
+    def commit(self, broker: int, group: str, offset: int) -> None:
+        request = m.OffsetCommitRequest
+        wanted = request.OffsetCommitRequestPartition(0, offset)
+        topic = request.OffsetCommitRequestTopic(name="orders", partitions=[wanted])
+        body = request(group_id=group, topics=[topic])
+        self.wire.send(broker, ApiKey.OFFSET_COMMIT, 8, body)
+
+    def fetch_offset(self, broker: int, group: str) -> None:
+        request = m.OffsetFetchRequest
+        topic = request.OffsetFetchRequestTopics(name="orders", partition_indexes=[0])
+        asked = request.OffsetFetchRequestGroup(group_id=group, topics=[topic])
+        self.wire.send(broker, ApiKey.OFFSET_FETCH, 8, request(groups=[asked]))
+
+    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.answers.append(body)
+        sends = self._asked.pop(correlation_id, [])
+        answer = getattr(body, "responses", None)
+        if sends:
+            self._on_produced(sends, answer[0].partition_responses[0], now_ms)
+        elif answer and hasattr(answer[0], "partitions"):
+            for batch in answer[0].partitions[0].records or ():
+                self.ledger.reads += [
+                    Read(self.name, P, record.offset, record.value, False, now_ms)
+                    for record in read_records(batch)
+                ]
+
+    def _on_produced(self, sends: list[Send], answer: Any, now_ms: int) -> None:
+        error = error_of(answer.error_code)
+        for index, send in enumerate(sends):
+            if error is ErrorCode.NONE:
+                send.outcome, send.ended_ms = Outcome.ACKED, now_ms
+                send.offset = answer.base_offset + index
+            else:
+                send.error = error.name
+        if error is not ErrorCode.NONE:
+            self.ledger.told.append(Told(now_ms, self.name, "Produce", error.name, P))
+
+    def on_disconnected(self, broker_id: int, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.ledger.told.append(Told(now_ms, self.name, "Produce", "DISCONNECTED", P))
+
+    def on_tick(self, now_ms: int) -> None:
+        raise AssertionError("it has no deadline")
+
+
+class Stage:
+    """Brokers 1 to 3, orders-0 on all of them, led by broker 1."""
+
+    def __init__(self, latency_ms: int = 0, **config: Any) -> None:
+        topology = Topology.of(
+            brokers=[{"id": broker, "port": 9_091 + broker} for broker in (1, 2, 3)],
+            topics={
+                "orders": {"replication_factor": 3, "config": config, "assignment": [[1, 2, 3]]}
+            },
+            config={
+                "broker.session.timeout.ms": 3_000, "broker.heartbeat.interval.ms": 700,
+                "replica.lag.time.max.ms": 4_000, "auto.leader.rebalance.enable": False,
+            },
+            network={"default_latency_ms": latency_ms},
+        )  # fmt: skip
+        self.driver = VirtualDriver(topology, 1)
+        self.recorder = Recorder(self.driver.dispatcher, self.driver.plan)
+        self.ledger = Ledger()
+        self.clients: dict[str, int] = {}
+        self.driver.start()
+        self.driver.run_for(3_000)
+        self.began_ms = self.driver.now_ms
+
+    def hand(self, name: str = "p0") -> Hand:
+        hand = Hand(self.ledger, name)
+        self.clients[name] = self.driver.add_client(hand).client_id
+        return hand
+
+    def run_for(self, duration_ms: int) -> None:
+        self.driver.run_for(duration_ms)
+        for client in self.driver.clients.values():
+            if isinstance(client, Hand):
+                client.now_ms = self.driver.now_ms
+
+    def verdict(self, **options: Any) -> Verdict:
+        return judge(self.recorder, self.ledger, clients=self.clients, **options)

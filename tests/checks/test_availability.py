@@ -1,0 +1,121 @@
+"""Windows in which a partition was not there, and the reasons that are told."""
+
+from __future__ import annotations
+
+from kcluster.checks.availability import Window
+from kcluster.checks.verdict import Verdict
+from tests.checks.stage import Hand, Stage
+from tests.property.clients import Consumer, Producer
+
+
+def with_clients(stage: Stage, acks: int = -1) -> None:
+    producer = Producer(stage.ledger, "p0", "orders", 0, acks, 1_000 if acks else -1, 20, 3)
+    consumer = Consumer(stage.ledger, "c0", "orders", 0, anywhere=False)
+    for client in (producer, consumer):
+        stage.clients[client.name] = stage.driver.add_client(client).client_id
+    stage.run_for(2_000)
+
+
+def window(verdict: Verdict, kind: str, after_ms: int) -> Window:
+    """The longest of a kind that began then or later."""
+    found = [x for x in verdict.windows if x.kind == kind and x.from_ms >= after_ms - 1_000]
+    return max(found, key=lambda x: x.duration_ms)
+
+
+def reasons(found: Window) -> str:
+    return "\n".join(link.text for link in found.reasons)
+
+
+def test_windows__of_a_leader_that_died_last_until_another_is_elected():
+    stage = Stage()
+    with_clients(stage)
+    died_ms = stage.driver.now_ms
+    stage.driver.kill(1)
+    stage.run_for(8_000)
+    verdict = stage.verdict()
+    for kind in ("writes", "reads"):
+        found = window(verdict, kind, died_ms)
+        assert 2_000 < found.duration_ms < 4_500
+        assert found.is_over
+        assert "leader 1 went down: process killed" in reasons(found)
+        assert "not noticed until: broker 1 fenced: no heartbeat for 3000 ms" in reasons(found)
+        assert "orders-0: leader 1 -> 2, epoch 1" in reasons(found)
+    assert verdict.unavailable_ms("writes") >= window(verdict, "writes", died_ms).duration_ms
+    (line, *_) = [x for x in verdict.lines() if x.startswith("no writes to orders-0 for 2,")]
+    assert "(p0)" in line
+
+
+def test_windows__writes_need_min_insync_replicas_reads_do_not():
+    stage = Stage(**{"min.insync.replicas": 2})
+    with_clients(stage)
+    stage.driver.kill(2)
+    stage.driver.kill(3)
+    stage.run_for(5_000)
+    alone_ms = stage.driver.now_ms
+    stage.run_for(10_000)
+    stage.driver.boot(2)
+    stage.driver.boot(3)
+    stage.run_for(10_000)
+    verdict = stage.verdict()
+    found = window(verdict, "writes", alone_ms - 5_000)
+    assert found.duration_ms > 10_000
+    assert "NOT_ENOUGH_REPLICAS" in found.errors
+    assert "broker 2, in the ISR, went down" in reasons(found)
+    assert "ISR [1] below min.insync.replicas 2 since: ISR [1, 3] -> [1]" in reasons(found)
+    assert [x for x in verdict.windows if x.kind == "reads" and x.from_ms > alone_ms - 5_000] == []
+
+
+def test_windows__a_partition_without_a_leader_has_one_to_the_end():
+    stage = Stage()
+    with_clients(stage)
+    for broker in (2, 3, 1):
+        stage.driver.kill(broker)
+        stage.run_for(4_000)
+    stage.run_for(4_000)
+    found = window(stage.verdict(), "writes", stage.driver.now_ms - 9_000)
+    assert not found.is_over
+    assert "no leader since: leader 1 -> none" in reasons(found)
+
+
+def test_windows__a_client_that_is_cut_off_has_one_of_its_own():
+    stage = Stage()
+    with_clients(stage)
+    cut_ms = stage.driver.now_ms
+    stage.driver.cut(stage.clients["p0"], 1)
+    stage.run_for(6_000)
+    stage.driver.heal()
+    stage.run_for(10_000)
+    verdict = stage.verdict()
+    found = window(verdict, "writes", cut_ms)
+    assert found.clients == ("p0",)
+    assert "leader 1 is cut off from p0" in reasons(found)
+    assert [x for x in verdict.windows if x.kind == "reads" and x.from_ms >= cut_ms] == []
+
+
+def test_windows__a_member_of_the_isr_that_stands_still_holds_writes_back():
+    stage = Stage()
+    with_clients(stage)
+    paused_ms = stage.driver.now_ms
+    stage.driver.pause(3)
+    stage.run_for(8_000)
+    found = window(stage.verdict(), "writes", paused_ms)
+    assert "broker 3, in the ISR, was paused; acks=all waits until it has left" in reasons(found)
+    assert "broker 3 fenced" in reasons(found)
+    assert "ISR [1, 2, 3] -> [1, 2]" in reasons(found)
+
+
+def test_windows__a_stale_client_has_one_though_every_broker_is_well():
+    stage = Stage()
+    hand = Hand(stage.ledger, "h0")
+    stage.clients["h0"] = stage.driver.add_client(hand).client_id
+    hand.now_ms = stage.driver.now_ms
+    hand.produce(2, [b"a"])
+    stage.run_for(700)
+    hand.produce(1, [b"a"], again=True)
+    stage.run_for(100)
+    (found,) = stage.verdict().windows
+    assert (found.kind, found.duration_ms) == ("writes", 700)
+    assert found.errors == ("NOT_LEADER_OR_FOLLOWER",)
+    assert reasons(found) in ("every broker concerned was well",) or "1 led already" in reasons(
+        found
+    )

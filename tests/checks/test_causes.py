@@ -1,0 +1,362 @@
+"""Every way to lose, double or reorder a record: what the verdict calls it, and how it tells it."""
+
+from __future__ import annotations
+
+from kcluster.broker.coordinator.coordinator import offsets_partition
+from kcluster.checks.verdict import UNKNOWN, VALID, Verdict
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from tests.checks.stage import Hand, P, Stage
+
+
+def told(verdict: Verdict, *words: str) -> None:
+    """Each of these words is in a link of the first anomaly's chain, in this order."""
+    links = [link.text for link in verdict.anomalies[0].chain]
+    at = 0
+    for word in words:
+        found = [index for index in range(at, len(links)) if word in links[index]]
+        assert found, (word, links[at:], verdict.lines())
+        at = found[0] + 1
+
+
+def with_lone_leader(stage: Stage) -> None:
+    """Only broker 1 is left in the ISR."""
+    stage.driver.kill(2)
+    stage.driver.kill(3)
+    stage.run_for(4_000)
+
+
+def mended(stage: Stage) -> Verdict:
+    driver = stage.driver
+    driver.heal()
+    for broker in (1, 2, 3):
+        if driver.dispatcher.processes[broker].node is None:
+            driver.boot(broker)
+    stage.run_for(20_000)
+    return stage.verdict()
+
+
+def test_verdict__a_run_in_which_nothing_went_wrong_is_valid():
+    stage = Stage()
+    hand = stage.hand()
+    hand.produce(1, [b"a", b"b"])
+    stage.run_for(100)
+    hand.read(1, 0)
+    stage.run_for(600)
+    verdict = stage.verdict()
+    assert (verdict.outcome, verdict.sent, verdict.acked, verdict.read) == (VALID, 2, 2, 2)
+    assert [*verdict.anomalies, *verdict.violations, *verdict.windows, *verdict.errors] == []
+
+
+def test_verdict__a_run_in_which_nothing_was_sent_tells_nothing():
+    assert Stage().verdict().outcome == UNKNOWN
+
+
+def test_verdict__a_cluster_that_was_not_mended_tells_nothing():
+    stage = Stage()
+    stage.hand().produce(1, [b"a"])
+    stage.run_for(100)
+    assert stage.verdict().outcome == VALID
+    assert stage.verdict(healed=False).outcome == UNKNOWN
+    for broker in (1, 2, 3):
+        stage.driver.kill(broker)
+        stage.run_for(5_000)
+    verdict = stage.verdict()
+    assert (verdict.outcome, verdict.offline) == (UNKNOWN, ("orders-0",))
+
+
+def test_verdict__of_the_time_since_then_knows_nothing_of_what_was_before():
+    stage = Stage()
+    hand = stage.hand()
+    with_lone_leader(stage)
+    hand.produce(1, [b"a"], acks=1)
+    hand.produce(2, [b"refused"])
+    stage.run_for(100)
+    stage.driver.kill(1, "wipe")
+    assert mended(stage).counts() == {"lost-write": 1}
+    since_ms = stage.driver.now_ms
+    leader = stage.driver.verbs.leader("orders", 0)
+    assert stage.verdict(since_ms=since_ms).outcome == UNKNOWN
+    hand.produce(leader, [b"b"])
+    stage.run_for(100)
+    verdict = stage.verdict(since_ms=since_ms)
+    assert (verdict.outcome, verdict.sent, verdict.acked) == (VALID, 1, 1), verdict.lines()
+    assert [*verdict.windows, *verdict.errors] == []
+
+
+def test_lost__acked_by_a_leader_alone_that_died():
+    stage = Stage()
+    hand = stage.hand()
+    stage.driver.cut(1, 2)
+    stage.driver.cut(1, 3)
+    hand.produce(1, [b"a", b"b", b"c"], acks=1)
+    stage.run_for(100)
+    stage.driver.kill(1)
+    stage.run_for(5_000)
+    verdict = mended(stage)
+    (lost,) = verdict.anomalies
+    assert (lost.name, lost.count, lost.allowed) == ("lost-write", 3, "acks=1")
+    assert lost.text == ("offsets 0 to 2 (3 records, a to c), acked (acks=1), are not in the log")
+    told(
+        verdict,
+        "offsets 0 to 2 were appended by broker 1, leader in epoch 0, ISR [1, 2, 3]",
+        "acked by broker 1 alone (acks=1); broker 2 ended at 0, broker 3 ended at 0",
+        "broker 1: process killed",
+        "broker 1 fenced: no heartbeat for 3000 ms",
+        "broker 2, log end 0, elected in epoch 1",
+        "broker 1 drops offsets 0 to 2 of orders-0",
+    )
+
+
+def test_lost__acked_by_a_leader_alone_whose_place_another_took_as_planned():
+    stage = Stage()
+    hand = stage.hand()
+    stage.driver.cut(1, 2, one_way=True)
+    hand.produce(1, [b"a"], acks=1)
+    stage.run_for(100)
+    stage.driver.move("orders", 0, 2)
+    stage.run_for(100)
+    verdict = mended(stage)
+    told(
+        verdict,
+        "appended by broker 1",
+        "broker 2 ended at 0",
+        "broker 2, log end 0, elected in epoch 1: asked by the operator",
+    )
+    assert verdict.counts() == {"lost-write": 1}
+    assert verdict.anomalies[0].allowed == "acks=1"
+
+
+def test_lost__of_many_batches_the_first_and_the_last_are_told():
+    stage = Stage()
+    hand = stage.hand()
+    stage.driver.cut(1, 2)
+    stage.driver.cut(1, 3)
+    for value in (b"a", b"b", b"c"):
+        hand.produce(1, [value], acks=1)
+        stage.run_for(20)
+    stage.driver.kill(1)
+    stage.run_for(5_000)
+    verdict = mended(stage)
+    assert [(x.count, x.first, x.last) for x in verdict.anomalies] == [(3, 0, 2)]
+    told(verdict, "offset 0 was appended", "offset 2 was appended", "offset 2 was acked")
+    assert not any("offset 1 " in link.text for link in verdict.anomalies[0].chain)
+
+
+def test_lost__on_a_leader_that_did_not_know_it_was_none_any_more():
+    stage = Stage()
+    hand = stage.hand()
+    for other in (2, 3, 3_000):
+        stage.driver.cut(1, other)
+    stage.run_for(4_000)
+    hand.produce(1, [b"a"], acks=1)
+    stage.run_for(100)
+    verdict = mended(stage)
+    told(
+        verdict,
+        "broker 1 fenced",
+        "broker 2, log end 0, elected in epoch 1",
+        "offset 0 was appended by broker 1, leader in epoch 0, ISR [1, 2, 3]",
+        "acked by broker 1 alone (acks=1)",
+        "broker 1 drops offsets 0 to 0",
+    )
+
+
+def test_lost__acked_once_the_isr_was_small_enough():
+    stage = Stage(**{"min.insync.replicas": 1})
+    hand = stage.hand()
+    stage.driver.cut(1, 2)
+    stage.driver.cut(1, 3)
+    hand.produce(1, [b"a"])
+    stage.run_for(9_000)
+    stage.driver.kill(1, "wipe")
+    stage.run_for(5_000)
+    stage.driver.elect("orders", 0, unclean=True)
+    verdict = mended(stage)
+    told(
+        verdict,
+        "offset 0 was appended by broker 1, leader in epoch 0, ISR [1, 2, 3]",
+        "ISR [1, 2, 3] -> [1]: leader 1 reports broker 2, 3 out of sync",
+        "offset 0 was acked by broker 1 alone (acks=all, ISR [1])",
+        "broker 1 lost its disk",
+        "broker 2, log end 0, elected unclean",
+    )
+
+
+def test_lost__an_unclean_election_takes_what_only_the_old_leader_had():
+    stage = Stage(**{"min.insync.replicas": 1})
+    hand = stage.hand()
+    with_lone_leader(stage)
+    hand.produce(1, [b"a"])
+    stage.run_for(100)
+    stage.driver.kill(1)
+    stage.driver.boot(2)
+    stage.run_for(5_000)
+    stage.driver.elect("orders", 0, unclean=True)
+    verdict = mended(stage)
+    (lost,) = verdict.anomalies
+    assert lost.allowed == "unclean.leader.election.enable=true"
+    told(
+        verdict,
+        "broker 2: process killed",
+        "orders-0: ISR [1, 2, 3] -> [1, 3]",
+        "orders-0: ISR [1, 3] -> [1]",
+        "appended by broker 1, leader in epoch 0, ISR [1]",
+        "acked by broker 1 alone (acks=all, ISR [1])",
+        "broker 1: process killed",
+        "leader 1 -> none",
+        "broker 2, log end 0, elected unclean",
+        "broker 1 drops offsets 0 to 0 of orders-0",
+    )
+
+
+def test_lost__the_disk_of_the_only_member_of_the_isr():
+    stage = Stage(**{"min.insync.replicas": 1})
+    hand = stage.hand()
+    with_lone_leader(stage)
+    hand.produce(1, [b"a"])
+    stage.run_for(100)
+    stage.driver.kill(1, "wipe")
+    stage.run_for(4_000)
+    verdict = mended(stage)
+    told(verdict, "acked by broker 1 alone", "broker 1 lost its disk", "log end 0, elected")
+    assert verdict.anomalies[0].allowed
+
+
+def test_lost__the_last_known_leader_needs_no_setting_to_be_elected_without_its_tail():
+    stage = Stage(**{"min.insync.replicas": 1})
+    hand = stage.hand()
+    with_lone_leader(stage)
+    hand.produce(1, [b"a"])
+    stage.run_for(100)
+    stage.driver.kill(1, "power")
+    stage.run_for(15_000)
+    verdict = mended(stage)
+    (lost,) = verdict.anomalies
+    assert lost.allowed == "power lost before a flush"
+    told(
+        verdict,
+        "offset 0 was acked by broker 1 alone (acks=all, ISR [1])",
+        "elected unclean in epoch",
+    )
+
+
+def test_lost__the_tail_that_was_not_flushed_when_the_power_went():
+    stage = Stage(**{"min.insync.replicas": 1})
+    hand = stage.hand()
+    with_lone_leader(stage)
+    hand.produce(1, [b"a"])
+    stage.run_for(100)
+    stage.driver.kill(1, "power")
+    stage.run_for(4_000)
+    verdict = mended(stage)
+    told(verdict, "acked by broker 1 alone", "records were not flushed and are gone")
+
+
+def test_lost__sent_without_acks_to_a_broker_that_does_not_lead():
+    stage = Stage()
+    hand = stage.hand()
+    hand.produce(2, [b"a"], acks=0)
+    stage.run_for(100)
+    verdict = stage.verdict()
+    assert verdict.counts() == {"lost-write": 1}
+    told(verdict, "a was sent (acks=0); no broker has appended it")
+
+
+def test_duplicate__the_answer_was_lost_and_the_record_sent_again():
+    stage = Stage()
+    hand = stage.hand()
+    stage.driver.cut(1, hand.wire.client_id, one_way=True)
+    hand.produce(1, [b"a", b"b"])
+    stage.run_for(100)
+    stage.driver.heal()
+    hand.wire.disconnect(1)
+    hand.produce(1, [b"a", b"b"], again=True)
+    stage.run_for(100)
+    verdict = stage.verdict()
+    (twice,) = verdict.anomalies
+    assert twice.text == "offsets 0 to 1 (2 records, a to b) are there again at 2 to 3"
+    assert twice.allowed == "enable.idempotence=false"
+    told(
+        verdict,
+        "a was appended at offset 0 by broker 1, leader in epoch 0 (request 1 of",
+        "broker 1 acked request 1; its producer did not get the answer",
+        "a was again appended at offset 2 by broker 1, leader in epoch 0 (request 2 of",
+    )
+    assert any("network: nothing gets from {1}" in link.text for link in twice.chain), twice.chain
+
+
+def test_reordered__the_first_was_refused_the_second_was_not():
+    stage = Stage()
+    hand = stage.hand()
+    hand.produce(2, [b"a"])
+    hand.produce(1, [b"b"])
+    stage.run_for(100)
+    hand.produce(1, [b"a"], again=True)
+    stage.run_for(100)
+    verdict = stage.verdict()
+    assert verdict.counts() == {"nonmonotonic-send": 1}
+    told(
+        verdict,
+        "a was sent",
+        "broker 2 refused request 1: NOT_LEADER_OR_FOLLOWER",
+        "b, sent after it, was appended at offset 0 by broker 1",
+        "a was appended at offset 1 by broker 1",
+    )
+
+
+def test_read__of_a_record_that_an_unclean_election_took_is_lost_and_explained():
+    stage = Stage(**{"min.insync.replicas": 1})
+    hand = stage.hand()
+    with_lone_leader(stage)
+    hand.produce(1, [b"a"])
+    stage.run_for(100)
+    hand.read(1, 0)
+    stage.run_for(600)
+    stage.driver.kill(1)
+    stage.driver.boot(2)
+    stage.run_for(5_000)
+    stage.driver.elect("orders", 0, unclean=True)
+    hand.produce(2, [b"z"])
+    stage.run_for(5_000)
+    verdict = mended(stage)
+    assert verdict.counts() == {"lost-write": 1, "inconsistent-offsets": 1}
+    inconsistent = verdict.anomalies[1]
+    assert inconsistent.allowed == "unclean.leader.election.enable=true"
+    assert [link.text.partition(" was")[0] for link in inconsistent.chain if "appended" in link.text
+            ] == ["a", "z"]  # fmt: skip
+
+
+def test_commit__that_an_unclean_election_forgot():
+    stage = Stage(**{"min.insync.replicas": 1})
+    driver, hand = stage.driver, stage.hand()
+    home = with_coordinator(stage, hand)
+    hand.commit(1, "g", 3)
+    stage.run_for(500)
+    with_lone_leader(stage)
+    hand.commit(1, "g", 5)
+    stage.run_for(500)
+    driver.kill(1)
+    driver.boot(2)
+    stage.run_for(5_000)
+    driver.elect(*home, unclean=True)
+    stage.run_for(1_000)
+    hand.fetch_offset(2, "g")
+    stage.run_for(500)
+    stage.ledger.commits = [("g", P, 3, True), ("g", P, 5, True), ("g", P, 3, False)]
+    back = next(x for x in mended(stage).anomalies if x.name == "committed-offset-back")
+    links = [link.text for link in back.chain]
+    assert "broker 1 acked the commit of 5 by group g" in links
+    assert "broker 2 told group g offset 3" in links
+    assert any("UNCLEAN" in text and text.startswith(f"{home[0]}-{home[1]}") for text in links)
+
+
+def with_coordinator(stage: Stage, hand: Hand) -> tuple[str, int]:
+    """The partition of group g, made and led by broker 1."""
+    asked = m.FindCoordinatorRequest(coordinator_keys=["g"])
+    hand.wire.send(1, ApiKey.FIND_COORDINATOR, 4, asked)
+    stage.run_for(2_000)
+    home = ("__consumer_offsets", offsets_partition("g", 50))
+    stage.driver.move(*home, 1)
+    stage.run_for(500)
+    return home

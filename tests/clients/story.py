@@ -1,0 +1,138 @@
+"""A cluster in virtual time with producers and consumers, and one ledger: the stage of stories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kcluster.clients.consumer.consumer import Consumer
+from kcluster.clients.consumer.settings import ConsumerSettings, Reading
+from kcluster.clients.ledger import Read
+from kcluster.clients.producer.producer import Producer
+from kcluster.clients.producer.settings import ProducerSettings, Workload
+from kcluster.clients.wire import Wire
+from kcluster.config.topology.model import Topology
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.evidence.history import Ledger
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+
+TOPIC = "orders"
+
+
+class Asker:
+    """A client that asks one thing of one broker."""
+
+    deadline_ms: int | None = None
+
+    def __init__(self, broker_id: int, api_key: int, version: int, body: Any) -> None:
+        self.asked = (broker_id, api_key, version, body)
+        self.answer: Any = None
+
+    def start(self, wire: Wire, now_ms: int) -> None:
+        wire.send(*self.asked)
+
+    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
+        self.answer = body
+
+    def on_disconnected(self, broker_id: int, now_ms: int) -> None:
+        raise AssertionError("the broker hung up")
+
+    def on_tick(self, now_ms: int) -> None:
+        raise AssertionError("it waits for nothing")
+
+
+class Story:
+    """Times are in ms since the cluster serves."""
+
+    def __init__(self, seed: int = 1, brokers: int = 3, config: Any = None, **topic: Any) -> None:
+        spec = {"partitions": 1, "replication_factor": 3} | topic
+        config = {"group.initial.rebalance.delay.ms": 0} | (config or {})
+        topology = Topology.of(brokers=brokers, topics={TOPIC: spec}, config=config)
+        self.driver = VirtualDriver(topology, seed)
+        self.driver.start()
+        assert self.driver.run_until_condition(self.driver.verbs.settled.all_serving, 60_000)
+        self.began_ms = self.driver.now_ms
+        self.ledger = Ledger()
+        self.client_ids: dict[str, int] = {}
+
+    # ------------------------------------------------------------------------------ clients
+
+    def producer(self, name: str = "p", settings: Any = None, **workload: Any) -> Producer:
+        given = {"topics": (TOPIC,), "rate_per_s": 100.0} | workload
+        producer = Producer(
+            name, self.ledger, Workload(**given), ProducerSettings(**(settings or {}))
+        )
+        self._add(name, producer)
+        return producer
+
+    def consumer(
+        self, name: str = "c", *, group: str = "g", reading: Any = None, **settings: Any
+    ) -> Consumer:
+        given = {"group_id": group, "auto_offset_reset": "earliest"} | settings
+        wanted = {"topics": (TOPIC,)} if reading is None else reading
+        wanted = wanted if "partitions" in wanted else {"topics": (TOPIC,)} | wanted
+        consumer = Consumer(name, self.ledger, Reading(**wanted), ConsumerSettings(**given))
+        self._add(name, consumer)
+        return consumer
+
+    def _add(self, name: str, client: Any) -> None:
+        self.client_ids[name] = self.driver.add_client(client).client_id
+
+    def ask(self, broker_id: int, api_key: int, version: int, body: Any) -> Any:
+        asker = Asker(broker_id, api_key, version, body)
+        self.driver.add_client(asker)
+        assert self.until(lambda: asker.answer is not None)
+        return asker.answer
+
+    # -------------------------------------------------------------------------------- time
+
+    @property
+    def now_ms(self) -> int:
+        return self.driver.now_ms - self.began_ms
+
+    def until(self, condition: Callable[[], bool], limit_ms: int = 60_000) -> bool:
+        return self.driver.run_until_condition(condition, limit_ms)
+
+    def run(self, duration_ms: int) -> None:
+        self.driver.run_for(duration_ms)
+
+    # ------------------------------------------------------------------------------ the log
+
+    @property
+    def leader(self) -> int:
+        return self.driver.verbs.leader(TOPIC, 0)
+
+    def coordinator(self, group: str = "g") -> int:
+        body = m.FindCoordinatorRequest(coordinator_keys=[group])
+        (found,) = self.ask(self.leader, ApiKey.FIND_COORDINATOR, 4, body).coordinators
+        return int(found.node_id)
+
+    def delete_before(self, offset: int) -> None:
+        """DeleteRecords: the log begins at `offset` from now on."""
+        partition = m.DeleteRecordsRequest.DeleteRecordsPartition(0, offset)
+        topic = m.DeleteRecordsRequest.DeleteRecordsTopic(TOPIC, [partition])
+        body = m.DeleteRecordsRequest([topic], 5_000)
+        (answer,) = self.ask(self.leader, ApiKey.DELETE_RECORDS, 2, body).topics
+        assert answer.partitions[0].error_code == 0
+
+    # ---------------------------------------------------------------------------- the ledger
+
+    def reads(self, name: str | None = None) -> list[Read]:
+        return [read for read in self.ledger.reads if name in (None, read.consumer)]
+
+    def offsets(self, name: str | None = None, partition: int = 0) -> list[int]:
+        return [read.offset for read in self.reads(name) if read.partition == (TOPIC, partition)]
+
+    def told(self, name: str) -> list[tuple[str, str]]:
+        """(API, error), each once, in order."""
+        found = [(told.api, told.error) for told in self.ledger.told if told.client == name]
+        return list(dict.fromkeys(found))
+
+    def committed(self, is_commit: bool = True) -> list[int]:
+        """Offsets of orders-0 that were committed, or looked up."""
+        return [
+            offset
+            for _, partition, offset, was_commit in self.ledger.commits
+            if partition == (TOPIC, 0) and was_commit is is_commit
+        ]

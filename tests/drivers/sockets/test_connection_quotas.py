@@ -1,0 +1,97 @@
+"""Limits on how fast connections come, at a real listener.  With two windows of a second, so many
+as the limit come at once, and the next is one too many for a tenth of a second."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from kcluster.config.topology.model import Topology
+from kcluster.handle.cluster import Cluster
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from tests.drivers.sockets.test_dynamic_limits import alter, is_served, receive, send
+
+LIMIT = 10
+A = m.AlterClientQuotasRequest
+
+
+class Guests:
+    """Connections that are kept open."""
+
+    def __init__(self, cluster: Cluster, stack: ExitStack) -> None:
+        self.cluster = cluster
+        self.listener = cluster.driver.listeners[1]
+        self._stack = stack
+
+    def come(self) -> socket.socket:
+        address = self.cluster.plan.addresses[1]
+        return self._stack.enter_context(socket.create_connection(address, 5))
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        self.cluster._wait(condition, 5, what)
+
+    def until_served(self, count: int) -> None:
+        self.until(lambda: len(self.listener.connections) == count, "connections")
+
+
+@contextmanager
+def guests(**configs: str) -> Iterator[Guests]:
+    config = {"quota.window.num": "2"}
+    config |= {name.replace("_", "."): value for name, value in configs.items()}
+    with Cluster(Topology.of(brokers=1, config=config)) as cluster, ExitStack() as stack:
+        yield Guests(cluster, stack)
+        assert not cluster.driver.bugs
+
+
+def set_quota(sock: socket.socket, rate: float) -> None:
+    operation = A.OpData("connection_creation_rate", rate)
+    entry = A.EntryData([A.EntityData("ip", "localhost")], [operation])
+    send(sock, ApiKey.ALTER_CLIENT_QUOTAS, 1, A([entry]))
+    (result,) = receive(sock, ApiKey.ALTER_CLIENT_QUOTAS, 1).entries
+    assert not result.error_code, result
+
+
+def test_rate__one_too_many_waits_and_so_do_those_behind_it() -> None:
+    with guests(max_connection_creation_rate=str(LIMIT)) as here:
+        began = time.monotonic()
+        socks = [here.come() for _ in range(LIMIT + 2)]
+        assert all(is_served(sock) for sock in socks)
+        # At once, had there been no limit: the clock of the broker counts whole ms.
+        assert time.monotonic() - began > 0.15
+
+
+def test_rate__while_one_waits_the_broker_may_go() -> None:
+    with guests(max_connection_creation_rate="1") as here:
+        first, waiting = here.come(), here.come()
+        assert is_served(first)
+        here.until(lambda: here.listener.is_held, "somebody waits")
+        here.cluster.kill(1, wait=False)
+        assert [sock.recv(1) for sock in (first, waiting)] == [b"", b""]
+
+
+def test_address__those_too_many_are_told_nothing_and_closed() -> None:
+    with guests() as here:
+        admin = here.come()
+        set_quota(admin, LIMIT)
+        served = [here.come() for _ in range(LIMIT)]
+        refused = [here.come() for _ in range(2)]
+        assert all(is_served(sock) for sock in served)
+        here.until_served(LIMIT + 1)
+        began = time.monotonic()
+        assert [sock.recv(1) for sock in refused] == [b"", b""]
+        assert time.monotonic() - began > 0.05
+        here.until_served(LIMIT + 1)
+        assert is_served(here.come())
+
+
+def test_connections__lowered_the_idlest_go() -> None:
+    with guests(connections_max_idle_ms="2000") as here:
+        idlest, second, admin = here.come(), here.come(), here.come()
+        for sock in (idlest, second, admin):
+            assert is_served(sock)
+        alter(admin, "max.connections", "2")
+        assert idlest.recv(1) == b""
+        assert is_served(second)

@@ -1,0 +1,103 @@
+"""Whatever is done to a link: nothing on it overtakes anything, and nothing comes twice."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kcluster.contract import PeerDisconnected, PeerRequest
+from kcluster.network.fabric import Fabric
+from kcluster.network.shapes import DISTRIBUTIONS, RESET_US, Shape
+from tests.runtime.test_dispatch import Net
+
+SHAPES = st.builds(
+    Shape,
+    latency_us=st.integers(0, 50_000),
+    jitter_us=st.integers(0, 50_000),
+    distribution=st.sampled_from(DISTRIBUTIONS),
+    loss=st.sampled_from((0.0, 0.0, 0.1, 0.9)),
+    bytes_per_s=st.sampled_from((0, 0, 10_000, 1_000_000)),
+)
+DEEDS = st.lists(
+    st.one_of(
+        st.just("send"), st.just("send"), st.integers(0, 300_000), SHAPES,
+        st.sampled_from(("cut", "heal", "smooth")),
+    ),
+    max_size=60,
+)  # fmt: skip
+
+
+def shaped_net(seed: int) -> Net:
+    """Its links draw from a generator of their own."""
+    net = Net()
+    net.fabric._rng = Random(seed)
+    return net
+
+
+def numbers(net: Net) -> list[int]:
+    return [event.request_id for event in net.got(2) if isinstance(event, PeerRequest)]
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 1_000), DEEDS)
+def test_link__keeps_its_order_whatever_is_done_to_it(seed: int, deeds: list[Any]) -> None:
+    net = shaped_net(seed)
+    sent = 0
+    is_lossless = True
+    for deed in deeds:
+        match deed:
+            case "send":
+                sent += 1
+                net.ask(1, 2, sent, "ignore")
+            case "cut":
+                net.links.cut(1, 2)
+                is_lossless = False
+            case "heal":
+                net.links.heal()
+            case "smooth":
+                net.fabric.smooth()
+            case Shape():
+                net.links.shape((1,), (2,), deed)
+                is_lossless = is_lossless and not deed.loss
+            case _:
+                net.dispatcher.at(net.dispatcher.now_us + deed)
+    net.links.heal()
+    net.dispatcher.at(net.dispatcher.now_us + 100 * RESET_US)
+    arrived = numbers(net)
+    assert arrived == sorted(set(arrived))
+    assert len(arrived) == sent or not is_lossless
+
+
+def test_loss__for_good_resets_the_connection_at_both_ends() -> None:
+    net = shaped_net(1)
+    net.links.shape((1,), (2,), Shape(loss=0.999_999), one_way=True)
+    net.ask(1, 2, 1, "ignore")
+    net.fabric.smooth()
+    net.fabric.shape(1, 2, Shape(latency_us=1_000))
+    net.ask(1, 2, 2, "ignore")
+    net.dispatcher.at(RESET_US - 1)
+    assert net.got(2) == [], "what comes behind it waits"
+    net.dispatcher.at(RESET_US)
+    assert net.got(1) == [PeerDisconnected(2)]
+    net.dispatcher.at(RESET_US + 1_000)
+    assert net.got(2) == [PeerRequest(1, 2, "ignore"), PeerDisconnected(1)]
+    assert [note.kind for note in net.notes if note.kind.startswith("link")] == ["link_reset"]
+
+
+def test_fabric__draws_only_for_links_that_need_it() -> None:
+    class Counting:
+        drawn = 0
+
+        def random(self) -> float:
+            self.drawn += 1
+            return 0.5
+
+    rng: Any = Counting()
+    fabric = Fabric((1, 2, 3), rng=rng)
+    fabric.shape(1, 2, Shape(1_000))
+    fabric.shape(1, 3, Shape(1_000, 500, "uniform"))
+    assert (fabric.delay_us(1, 2), fabric.delay_us(2, 3), rng.drawn) == (1_000, 0, 0)
+    assert (fabric.delay_us(1, 3), rng.drawn) == (1_000, 1)

@@ -1,0 +1,88 @@
+"""Same seed, same trace: here, again here, and in a process whose hashes differ."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import kcluster
+from kcluster.config.topology.model import Topology
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.drivers.wires.virtual import ClientWire
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.records.records import Record, build_batch
+
+ROOT = Path(__file__).parents[2]
+CODE_PATH = os.pathsep.join((str(Path(kcluster.__file__).parents[1]), str(ROOT)))
+"""The build under test, and these tests."""
+
+
+class Sender:
+    """Sends a record to a random broker every few ms, whether it leads or not."""
+
+    def start(self, wire: ClientWire, now_ms: int) -> None:
+        self.wire = wire
+        self.deadline_ms: int | None = now_ms
+
+    def on_tick(self, now_ms: int) -> None:
+        rng = self.wire.rng
+        broker_id = self.wire.broker_ids[rng.randrange(len(self.wire.broker_ids))]
+        batch = build_batch([Record(0, now_ms, None, rng.randbytes(20), ())])
+        data = m.ProduceRequest.PartitionProduceData(index=rng.randrange(3), records=bytes(batch))
+        topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
+        body = m.ProduceRequest(acks=-1, timeout_ms=100, topic_data=[topic])
+        self.wire.send(broker_id, ApiKey.PRODUCE, 11, body)
+        self.deadline_ms = now_ms + 1 + rng.randrange(9)
+
+    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
+        pass
+
+    def on_disconnected(self, broker_id: int, now_ms: int) -> None:
+        pass
+
+
+def run(seed: int) -> list[Any]:
+    """A life with faults; what must be the same each time."""
+    topology = Topology.of(
+        brokers=3,
+        topics={"orders": {"partitions": 3, "replication_factor": 3}},
+        profile="fast",
+        network={"default_latency_ms": 1},
+    )
+    driver = VirtualDriver(topology, seed, trace_deliveries=True)
+    driver.start()
+    for _ in range(2):
+        driver.add_client(Sender())
+    driver.at(300, lambda: driver.kill(1))
+    driver.at(600, lambda: driver.boot(1))
+    driver.at(800, lambda: driver.cut(2, 3))
+    driver.at(1300, driver.heal)
+    driver.at(1500, lambda: driver.kill(3, "power"))
+    driver.at(1700, lambda: driver.boot(3))
+    driver.run_until(2500)
+    ends = [[part.log_end_offset, list(part.isr)] for part in driver.status().partitions]
+    return [len(driver.trace), driver.trace_hash(), ends, list(driver.draw())]
+
+
+def test_virtual__the_same_seed_gives_the_same_trace_in_any_process() -> None:
+    here = run(7)
+    assert here[0] > 1000
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": CODE_PATH}
+        done = subprocess.run(
+            [sys.executable, __file__], env=environment, capture_output=True, text=True, check=True
+        )
+        assert json.loads(done.stdout) == here
+
+
+def test_virtual__another_seed_gives_another_trace() -> None:
+    assert run(8)[1] != run(9)[1]
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(7)))

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import pytest
+
+from kcluster.evidence.contents import Contents
+from kcluster.protocol.records.records import Record, build_batch, parse_batches, read_records
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_contents__values_are_those_that_a_reader_of_records_finds(compression):
+    records = [
+        Record(0, 1_000_000, b"k" * (i % 150), None if i == 3 else b"v" * (i * 7), ())
+        for i in range(200)
+    ]
+    records[5] = Record(0, 9_000_000_000, None, b"", (("header", b"x" * 70),))
+    (batch,) = parse_batches(build_batch(records, base_offset=40, compression=compression))
+    wanted = [(record.offset, record.value) for record in read_records(batch)]
+    assert Contents().of(batch) == wanted
+
+
+def test_contents__of_control_batches_are_none():
+    marker = Record(0, 0, b"\x00\x00\x00\x01", b"\x00\x00\x00\x00\x00\x00", ())
+    built = build_batch([marker], control=True, transactional=True)
+    (batch,) = parse_batches(built)
+    assert Contents().of(batch) == []

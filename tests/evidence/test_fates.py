@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from kcluster.evidence.fates import fate_of
+from kcluster.evidence.lookups import Facts
+from tests.checks.stage import P, Stage
+
+
+def test_fate__of_a_record_goes_from_its_send_over_every_replica_to_every_read():
+    stage = Stage()
+    hand = stage.hand()
+    hand.produce(1, [b"a"])
+    stage.run_for(100)
+    hand.read(1, 0)
+    stage.run_for(600)
+    stage.recorder.look()
+    fate = fate_of(Facts(stage.recorder, stage.ledger), P, b"a")
+    (place,) = fate.places
+    assert (fate.outcome, place.offset, place.leader) == ("acked", 0, 1)
+    assert place.reached == {1: 3_000, 2: 3_000, 3: 3_000}
+    assert place.committed_ms == 3_000
+    assert place.dropped == {}
+    assert fate.reads == (("p0", 0, 3_100),)
+    assert [link.text for link in fate.links()] == [
+        "a was sent", "appended by broker 1 at offset 0 in epoch 0",
+        "broker 2 has it at offset 0 in epoch 0", "broker 3 has it at offset 0 in epoch 0",
+        "committed at offset 0 in epoch 0", "its producer called it acked",
+        "p0 read it at offset 0",
+    ]  # fmt: skip
+
+
+def test_fate__of_a_lost_record_tells_who_dropped_it():
+    stage = Stage()
+    hand = stage.hand()
+    stage.driver.cut(1, 2)
+    stage.driver.cut(1, 3)
+    hand.produce(1, [b"a"], acks=1)
+    hand.produce(1, [b"b"], acks=1)
+    stage.run_for(100)
+    stage.driver.kill(1)
+    stage.run_for(5_000)
+    stage.driver.heal()
+    stage.driver.boot(1)
+    stage.run_for(5_000)
+    stage.recorder.look()
+    fate = fate_of(Facts(stage.recorder, stage.ledger), P, b"b")
+    (place,) = fate.places
+    assert list(place.reached) == [1]
+    assert place.dropped == {1: (8_100, "log_truncated")}
+    assert (place.committed_ms, fate.reads) == (-1, ())
+
+
+def test_fate__of_what_nobody_knows_is_unknown():
+    stage = Stage()
+    fate = fate_of(Facts(stage.recorder, stage.ledger), P, b"?")
+    assert (fate.outcome, fate.places, fate.reads) == ("unknown", (), ())

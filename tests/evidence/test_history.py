@@ -1,0 +1,153 @@
+"""Each anomaly by its smallest example, as it is printed and as its checker shows it."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from kcluster.checks import anomalies
+from kcluster.checks.anomalies import find_anomalies
+from kcluster.evidence.history import ANOMALIES, FinalLog, Ledger, Outcome, Read, Send
+
+P = ("orders", 0)
+ACKED, FAILED, UNKNOWN = Outcome.ACKED, Outcome.FAILED, Outcome.UNKNOWN
+
+
+def send(
+    value: bytes, outcome: Outcome = ACKED, offset: int = -1, acks: int = -1, producer: str = "i0"
+) -> Send:
+    return Send(producer, P, value, acks, acks == -1, outcome, offset)
+
+
+def read(offset: int, value: bytes, consumer: str = "c0", restarted: bool = False) -> Read:
+    return Read(consumer, P, offset, value, restarted)
+
+
+A, B = send(b"a", ACKED, 0), send(b"b", ACKED, 1)
+AB = [(0, b"a"), (1, b"b")]
+ABC = [*AB, (2, b"c")]
+C = send(b"c", UNKNOWN)
+
+CASES = [
+    (
+        [A, B], [], AB[:1],
+        "lost-write: orders-0: b, acked (acks=all) at offset 1, is not in the log",
+    ),
+    (
+        [A, send(b"b", ACKED, 1, acks=1)], [], AB[:1],
+        "lost-write: orders-0: b, acked (acks=1) at offset 1, is not in the log",
+    ),
+    (
+        [A, send(b"b", acks=0), send(b"c", acks=0)], [], AB[:1],
+        "lost-write: orders-0: 2 records, b to c, sent with acks=0, are not in the log",
+    ),
+    (
+        [A, send(b"b", UNKNOWN)], [read(0, b"a"), read(1, b"b")], AB[:1],
+        "lost-write: orders-0: b, read by c0 at offset 1, is not in the log",
+    ),
+    ([A], [], [(0, b"a"), (3, b"a")], "duplicate: orders-0: a is at offsets 0 and 3"),
+    (
+        [send(b"a", UNKNOWN), send(b"b", UNKNOWN)], [], [(0, b"b"), (1, b"a")],
+        "nonmonotonic-send: orders-0: b, sent after a, is at offset 0, before 1",
+    ),
+    ([A], [], [(4, b"a")], "inconsistent-offsets: orders-0: a, acked at 0, is at 4"),
+    (
+        [A], [read(0, b"a"), read(0, b"b", "c1")], AB[:1],
+        "inconsistent-offsets: orders-0: offset 0: c0 read a, c1 read b",
+    ),
+    (
+        [A, B], [read(0, b"b")], AB,
+        "inconsistent-offsets: orders-0: offset 0: c0 read b, the log holds a",
+    ),
+    (
+        [send(b"a", FAILED)], [], AB[:1],
+        "aborted-read: orders-0: a, whose send failed for certain, is there at offset 0",
+    ),
+    ([], [], [(0, b"x")], "phantom: orders-0: x at offset 0 was sent by nobody"),
+    (
+        [A, B, C], [read(0, b"a"), read(1, b"b", "c1"), read(2, b"c")], ABC,
+        "poll-skip: orders-0: c0 was given 2 after 0, not 1",
+    ),
+    (
+        [A, B], [read(0, b"a", "c1"), read(1, b"b"), read(0, b"a")], AB,
+        "nonmonotonic-poll: orders-0: c0 was given 0 after 1",
+    ),
+    (
+        [A, B, C], [read(0, b"a"), read(2, b"c", restarted=True)], ABC,
+        "unseen: orders-0: b, acked at offset 1, was read by no consumer",
+    ),
+]  # fmt: skip
+COMMITTED_BACK = "committed-offset-back: orders-0: group g committed 5 and was told 3 later"
+
+
+def check(sends, reads, log, drained=False):
+    ledger = Ledger()
+    ledger.sends, ledger.reads = sends, reads
+    return find_anomalies(ledger, {P: log}, drained)
+
+
+@pytest.mark.parametrize(("sends", "reads", "log", "printed"), CASES)
+def test_history__an_anomaly_is_named(sends, reads, log, printed):
+    found = [str(anomaly) for anomaly in check(sends, reads, FinalLog(0, log))]
+    if "inconsistent-offsets: orders-0: offset 0: c0 read a, c1" in printed:
+        found = [line for line in found if not line.startswith("lost-write")]
+    assert found == [printed]
+
+
+def test_history__a_committed_offset_that_goes_back_is_named():
+    ledger = Ledger()
+    ledger.commits = [("g", P, 5, True), ("g", P, 5, False), ("g", P, 3, False)]
+    (back,) = find_anomalies(ledger, {})
+    assert str(back) == COMMITTED_BACK
+
+
+def test_history__every_anomaly_has_an_example_and_its_checker_shows_one():
+    examples = [*(printed for *_, printed in CASES), COMMITTED_BACK]
+    assert {printed.split(":")[0] for printed in examples} == set(ANOMALIES)
+    for name in ANOMALIES:
+        documented = inspect.getdoc(getattr(anomalies, name.replace("-", "_")))
+        assert any(printed in documented for printed in examples if printed.startswith(name)), name
+
+
+def test_history__unknown_sends_may_be_there_or_not():
+    for log in (AB, AB[:1]):
+        assert check([A, send(b"b", UNKNOWN)], [], FinalLog(0, log)) == []
+
+
+def test_history__what_was_deleted_or_compacted_is_not_missed():
+    for log in (FinalLog(2, []), FinalLog(0, [], clean_offset=2)):
+        assert check([A, B], [read(0, b"a")], log) == []
+
+
+def test_history__what_settings_let_happen_says_so():
+    loose = send(b"b", ACKED, 1, acks=1)
+    (lost,) = check([A, loose], [], FinalLog(0, AB[:1]))
+    assert lost.allowed == "acks=1"
+    (twice,) = check([A, loose], [], FinalLog(0, [*AB, (2, b"b")]))
+    assert twice.allowed == "enable.idempotence=false"
+    (lost,) = check([A, B], [], FinalLog(0, AB[:1]))
+    assert lost.allowed == ""
+
+
+def test_history__a_thousand_neighbours_are_one_anomaly():
+    sends = [send(b"%d" % i, ACKED, i) for i in range(1_000)]
+    (lost,) = check(sends, [], FinalLog(0, [(i, b"%d" % i) for i in range(400)]))
+    assert (lost.count, lost.first, lost.last) == (600, 400, 999)
+    assert lost.text == (
+        "offsets 400 to 999 (600 records, 400 to 999), acked (acks=all), are not in the log"
+    )
+    (again,) = check(sends[:2], [], FinalLog(0, [(0, b"0"), (1, b"1"), (7, b"0"), (8, b"1")]))
+    assert again.text == "offsets 0 to 1 (2 records, 0 to 1) are there again at 7 to 8"
+
+
+def test_history__the_end_is_unseen_only_where_consumers_had_the_time_to_read_it():
+    log = FinalLog(0, AB)
+    assert check([A, B], [read(0, b"a")], log) == []
+    (unseen,) = check([A, B], [read(0, b"a")], log, drained=True)
+    assert unseen.name == "unseen"
+
+
+def test_history__a_consumer_that_chose_its_position_did_not_go_back():
+    reads = [read(0, b"a"), read(1, b"b"), read(0, b"a", restarted=True)]
+    assert check([A, B], reads, FinalLog(0, AB)) == []

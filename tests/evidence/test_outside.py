@@ -1,0 +1,93 @@
+"""Clients that keep no ledger: what they did and were told, as the brokers saw it."""
+
+from __future__ import annotations
+
+from kcluster.checks.anomalies import find_anomalies
+from kcluster.evidence.finals import read_finals
+from kcluster.evidence.history import Ledger, Outcome
+from kcluster.evidence.outside import outside_ledger
+from tests.checks.stage import Stage
+
+
+def seen(stage: Stage):
+    """As if our own clients were strangers: their ledger, and the anomalies that it shows."""
+    stage.recorder.look()
+    ledger, names = outside_ledger(stage.recorder, Ledger(), lambda _: False)
+    finals = read_finals(stage.recorder, names)
+    return ledger, find_anomalies(ledger, finals.logs)
+
+
+def test_outside__sends_and_reads_are_those_that_brokers_answered():
+    stage = Stage()
+    hand = stage.hand()
+    hand.produce(1, [b"a", b"b"])
+    stage.run_for(100)
+    hand.produce(1, [b"c"], acks=1)
+    hand.produce(1, [b"d"], acks=0)
+    hand.produce(2, [b"refused"])
+    stage.run_for(100)
+    hand.read(1, 0)
+    stage.run_for(600)
+    ledger, anomalies = seen(stage)
+    assert anomalies == []
+    assert [(x.value, x.acks, x.offset, x.outcome) for x in ledger.sends] == [
+        (b"a", -1, 0, Outcome.ACKED), (b"b", -1, 1, Outcome.ACKED), (b"c", 1, 2, Outcome.ACKED),
+        (b"d", 0, -1, Outcome.ACKED),
+    ]  # fmt: skip
+    assert [(x.offset, x.value) for x in ledger.reads] == [
+        (0, b"a"), (1, b"b"), (2, b"c"), (3, b"d"),
+    ]  # fmt: skip
+    assert [x.error for x in ledger.told] == ["NOT_LEADER_OR_FOLLOWER"]
+
+
+def test_outside__equal_values_are_told_apart_and_equal_batches_are_one_sent_again():
+    stage = Stage()
+    hand = stage.hand()
+    hand.produce(1, [b"x"])
+    stage.run_for(10)
+    hand.produce(1, [b"x", b"x"])
+    stage.run_for(10)
+    ledger, anomalies = seen(stage)
+    assert [x.value for x in ledger.sends] == [b"x", b"x (2)", b"x (3)"]
+    assert anomalies == []
+    hand.wire.disconnect(1)
+    hand.produce(1, [b"x", b"x"])
+    stage.run_for(100)
+    ledger, (twice,) = seen(stage)
+    assert len(ledger.sends) == 3
+    assert (twice.name, twice.count, twice.first, twice.other) == ("duplicate", 2, 1, 3)
+
+
+def test_outside__what_was_acked_and_is_gone_is_lost():
+    stage = Stage()
+    hand = stage.hand()
+    stage.driver.cut(1, 2)
+    stage.driver.cut(1, 3)
+    hand.produce(1, [b"a"], acks=1)
+    stage.run_for(100)
+    stage.driver.kill(1)
+    stage.run_for(5_000)
+    _, (lost,) = seen(stage)
+    assert str(lost) == ("lost-write: orders-0: a, acked (acks=1) at offset 0, is not in the log")
+
+
+def test_outside__what_was_never_answered_is_unknown():
+    stage = Stage()
+    hand = stage.hand()
+    stage.driver.pause(2)
+    hand.produce(1, [b"a"])
+    stage.run_for(100)
+    ledger, anomalies = seen(stage)
+    assert [x.outcome for x in ledger.sends] == [Outcome.UNKNOWN]
+    assert anomalies == []
+
+
+def test_outside__commits_are_those_that_brokers_acked():
+    stage = Stage()
+    hand = stage.hand()
+    for _ in range(2):
+        hand.commit(1, "g", 3)
+        hand.fetch_offset(1, "g")
+        stage.run_for(500)
+    ledger, _ = seen(stage)
+    assert set(ledger.commits) <= {("g", ("orders", 0), 3, True), ("g", ("orders", 0), 3, False)}

@@ -1,0 +1,35 @@
+"""Real clients under a recorder: they keep no ledger, and count all the same."""
+
+from __future__ import annotations
+
+from kafka import KafkaConsumer, KafkaProducer
+
+from kcluster import Cluster, Topology
+from kcluster.checks.verdict import VALID, judge
+from kcluster.evidence.history import Ledger
+from kcluster.evidence.recorder import Recorder
+
+
+def test_recorder__real_clients_over_tcp_count_in_the_verdict():
+    topics = {"orders": {"replication_factor": 3}}
+    with Cluster(Topology.of(brokers=3, topics=topics, profile="fast")) as cluster:
+        driver = cluster.driver
+        recorder = driver.call(lambda: Recorder(driver.dispatcher, cluster.plan)).result(10)
+        servers = cluster.bootstrap.split(",")
+        producer = KafkaProducer(bootstrap_servers=servers, acks="all")
+        for number in range(20):
+            producer.send("orders", b"%d" % number)
+        producer.flush(10)
+        cluster.kill(cluster.leader("orders", 0))
+        producer.send("orders", b"last").get(timeout=10)
+        producer.close()
+        consumer = KafkaConsumer(
+            "orders", bootstrap_servers=servers, auto_offset_reset="earliest",
+            consumer_timeout_ms=10_000,
+        )  # fmt: skip
+        got = [next(consumer).value for _ in range(21)]
+        consumer.close()
+        verdict = driver.call(lambda: judge(recorder, Ledger())).result(10)
+    assert len(got) == 21
+    assert (verdict.outcome, verdict.sent, verdict.acked) == (VALID, 21, 21), verdict.lines()
+    assert verdict.read >= 21

@@ -1,0 +1,225 @@
+"""The handle: threads, waiting, words of refusal, and what is left when it is closed."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kcluster.config.topology.model import Topology
+from kcluster.drivers.live import prepare_watcher
+from kcluster.handle.cluster import Cluster, ClusterError
+from kcluster.operations.status import NoteEntry
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.framing import encode_request_frame
+from kcluster.scenario.play.deeds import do
+
+TOPICS = {"orders": {"partitions": 1, "replication_factor": 3, "assignment": [[1, 2, 3]]}}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(Topology.of(brokers=3, topics=TOPICS, profile="fast")) as running:
+        yield running
+
+
+def test_open__all_brokers_serve_and_the_bootstrap_names_them(cluster: Cluster) -> None:
+    addresses = [tuple(address.split(":")) for address in cluster.bootstrap.split(",")]
+    assert len(addresses) == 3
+    for host, port in addresses:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    status = cluster.status()
+    assert [(broker.id, broker.state, broker.fenced) for broker in status.brokers] == [
+        (1, "up", False), (2, "up", False), (3, "up", False),
+    ]  # fmt: skip
+    assert [(part.topic, part.leader) for part in status.partitions] == [("orders", 1)]
+
+
+def test_close__ports_are_free_again_and_later_calls_are_refused() -> None:
+    cluster = Cluster(Topology.of(brokers=1))
+    cluster.open()
+    address = cluster.plan.addresses[1]
+    cluster.close()
+    with socket.socket() as other:
+        other.bind(address)
+    with pytest.raises(ClusterError, match="not running"):
+        cluster.status()
+
+
+def test_close__a_cluster_that_was_never_opened_holds_no_port() -> None:
+    cluster = Cluster(Topology.of(brokers=1))
+    cluster.close()
+    with socket.socket() as other:
+        other.bind(cluster.plan.addresses[1])
+
+
+def test_cluster__a_port_in_use_is_named_with_its_broker() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            ClusterError, match=rf"broker 2 cannot have 127.0.0.1:{port}: .* in use"
+        ):
+            Cluster(Topology.of(brokers=[{"id": 1}, {"id": 2, "port": port}]))
+
+
+def test_cluster__two_at_a_time_do_not_know_each_other(cluster: Cluster) -> None:
+    with Cluster(Topology.of(brokers=1, profile="fast")) as other:
+        assert other.broker_ids == (1,)
+        other.kill(1)
+        assert [broker.state for broker in cluster.status().brokers] == ["up"] * 3
+
+
+def test_kill__returns_when_the_others_have_a_new_leader(cluster: Cluster) -> None:
+    cluster.kill(1)
+    assert cluster.leader("orders", 0) == 2
+    with pytest.raises(ClusterError, match="broker 1 is down"):
+        cluster.kill(1)
+    with pytest.raises(ClusterError, match="how='hard': it is one of clean, kill, power, wipe"):
+        cluster.kill(2, "hard")
+
+
+def test_leader__without_one_says_so(cluster: Cluster) -> None:
+    for broker_id in (1, 2, 3):
+        cluster.kill(broker_id, wait=broker_id == 3)
+    with pytest.raises(ClusterError, match="orders-0 has no leader"):
+        cluster.leader("orders", 0)
+
+
+def test_start__a_restarted_broker_is_in_the_isr_and_listens_on_its_port(cluster: Cluster) -> None:
+    address = cluster.plan.addresses[2]
+    cluster.kill(2)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address, timeout=5)
+    cluster.start(2)
+    socket.create_connection(address, timeout=5).close()
+    assert sorted(cluster.status().partitions[0].isr) == [1, 2, 3]
+
+
+def test_move__to_a_broker_outside_the_isr_is_refused(cluster: Cluster) -> None:
+    cluster.kill(3)
+    with pytest.raises(ClusterError, match=r"broker 3 is not in the ISR of orders-0 \(1, 2\)"):
+        cluster.move("orders", 0, 3)
+
+
+def test_wait_for__times_out_with_what_it_waited_for(cluster: Cluster) -> None:
+    with pytest.raises(ClusterError, match=r"broker 2 does not lead orders-0 within 0\.05 s"):
+        cluster.wait_for(leader=("orders", 0, 2), timeout_s=0.05)
+    cluster.wait_for(isr=("orders", 0, 3))
+
+
+def test_events__are_numbered_and_told_to_subscribers(cluster: Cluster) -> None:
+    before = cluster.events()[-1].sequence
+    told: list[NoteEntry] = []
+    end = cluster.subscribe(told.append)
+    cluster.cut(1, 2)
+    cluster.wait_for(event="link_cut", since=before)
+    end()
+    cluster.heal()
+    cut = [entry for entry in cluster.events(since=before) if entry.kind == "link_cut"]
+    assert [entry.note.subject for entry in cut] == ["link 1>2", "link 2>1"]
+    assert [entry for entry in told if entry.kind.startswith("link")] == cut
+
+
+def test_status__knows_cuts_and_sides(cluster: Cluster) -> None:
+    for other in (1, 2, 3000):
+        cluster.cut(3, other)
+    status = cluster.status()
+    assert status.sides == [(1, 2, 3000), (3,)]
+    assert (3, 3000) in status.cuts
+
+
+def test_cluster__many_threads_may_use_it_at_once(cluster: Cluster) -> None:
+    seen: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: seen.extend(cluster.leader("orders", 0) for _ in range(50)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1] * 200
+
+
+def test_open__a_cluster_that_does_not_come_up_leaves_nothing_running() -> None:
+    cluster = Cluster(Topology.of(brokers=1))
+    # Links so slow that nobody registers in time.
+    cluster.plan.fabric.set_default_latency(60_000)
+    with pytest.raises(ClusterError, match=r"not all brokers came up within 0\.05 s"):
+        cluster.open(timeout_s=0.05)
+    with socket.socket() as other:
+        other.bind(cluster.plan.addresses[1])
+
+
+def test_run__serves_in_the_calling_thread_whose_greenlets_may_use_the_handle() -> None:
+    cluster = Cluster(Topology.of(brokers=3, topics=TOPICS, profile="fast"))
+    seen: list[int] = []
+
+    def on_ready() -> None:
+        cluster.kill(1)
+        seen.append(cluster.leader("orders", 0))
+        cluster.close()
+
+    cluster.run(on_ready)
+    assert seen == [2]
+    assert not cluster.driver.bugs
+
+
+def test_wait_for__a_topic_that_goes_meanwhile_is_an_error_at_once(cluster: Cluster) -> None:
+    body = m.DeleteTopicsRequest(
+        topics=[m.DeleteTopicsRequest.DeleteTopicState(name="orders")], timeout_ms=1000
+    )
+    address = cluster.plan.addresses[1]
+    request = b"".join(encode_request_frame(ApiKey.DELETE_TOPICS, 6, 1, "test", body))
+    with socket.create_connection(address, timeout=5) as sock:
+        sock.sendall(request)
+        with pytest.raises(ClusterError, match="no topic 'orders'; the topics are: none"):
+            cluster.wait_for(isr=("orders", 0, 7))
+
+
+@pytest.mark.pure_python
+def test_exit__a_step_that_raised_is_not_passed_over(capfd: pytest.CaptureFixture[str]) -> None:
+    cluster = Cluster(Topology.of(brokers=1, profile="fast"))
+    cluster.open()
+
+    def harm() -> None:
+        node: Any = cluster.driver.dispatcher.processes[1].node
+        node.step = None
+
+    cluster.driver.call(harm).result()
+    cluster.wait_for(event="broker_fenced", since=0)
+    assert [broker.state for broker in cluster.status().brokers] == ["down"]
+    with pytest.raises(ClusterError, match="the simulator has a bug: TypeError"):
+        cluster.__exit__(None, None, None)
+    assert "TypeError" in capfd.readouterr().err
+
+
+def test_live__a_loop_without_prepare_watchers_serves_all_the_same():
+    class Libuv:
+        def prepare(self) -> None:
+            raise TypeError("prepare watchers are not currently supported in libuv")
+
+    class Hub:
+        loop = Libuv()
+
+    assert prepare_watcher(Hub()) is None
+
+
+@pytest.mark.parametrize("deed", ["nothing", "heal"])
+def test_close__what_was_in_the_cluster_does_not_stay_in_memory(deed: str) -> None:
+    cluster = Cluster(Topology.of(brokers=1, profile="fast"))
+    with cluster:
+        if deed != "nothing":
+            do(cluster, deed)
+    left = weakref.ref(cluster)
+    del cluster
+    gc.collect()
+    assert left() is None

@@ -1,0 +1,121 @@
+"""The rules that no broken core in tests/property shows, shown by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
+from kcluster.contract import Request
+from kcluster.invariants.invariants import VIOLATIONS, Invariants
+from kcluster.invariants.rules import registration_violations
+from kcluster.metadata.image import PartitionRegistration
+from kcluster.partition.log.log import Log
+from kcluster.partition.replica import Replica
+from kcluster.protocol.records.records import Record, build_batch
+
+
+def registration(**changes: Any) -> PartitionRegistration:
+    fields: dict[str, Any] = {
+        "topic_id": b"t" * 16, "partition": 0, "replicas": (1, 2, 3), "isr": (1, 2),
+        "leader": 1, "leader_epoch": 3, "partition_epoch": 5,
+    }  # fmt: skip
+    return PartitionRegistration(**(fields | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"isr": (1, 4)}, "isr-not-replicas"),
+        ({"isr": (2,)}, "leader-not-in-isr"),
+        ({"elr": (2,)}, "elr-overlaps-isr"),
+        ({"leader_epoch": 2}, "epoch-back"),
+        ({"leader": 2}, "two-leaders"),
+        ({"leader": 3, "isr": (3,), "leader_epoch": 4}, "unclean-unasked"),
+    ],
+)
+def test_registration__what_is_wrong_is_named(changes: dict[str, Any], name: str):
+    found = registration_violations(registration(**changes), registration())
+    assert [violation for violation, _ in found] == [name]
+
+
+def leader(broker: int) -> Replica:
+    config = TopicConfig.resolve(BrokerConfig.resolve(), {})
+    first = registration(leader=broker, isr=(broker,))
+    replica = Replica("t", first, broker, Log(b"t" * 16, 0), config, {}, {}, 30_000)
+    replica.lead(first, 0)
+    return replica
+
+
+def append(replica: Replica) -> None:
+    batch = build_batch([Record(0, 0, None, b"v", ())])
+    replica.append_as_leader(memoryview(batch), 1, 0)
+
+
+def names(invariants: Invariants) -> list[str]:
+    assert {found.name for found in invariants.found} <= set(VIOLATIONS)
+    return [found.name for found in invariants.found]
+
+
+def test_two_leaders__of_one_epoch_are_seen():
+    invariants = Invariants()
+    invariants.look(0, 1, 0, [leader(1)])
+    invariants.look(0, 2, 0, [leader(2)])
+    assert names(invariants) == ["two-leaders"]
+
+
+def test_leader__that_forgets_within_its_epoch_is_seen():
+    invariants, replica = Invariants(), leader(1)
+    append(replica)
+    invariants.look(0, 1, 0, [replica])
+    replica.truncate_to(0)
+    invariants.look(1, 1, 0, [replica])
+    assert names(invariants) == ["watermark-back", "leader-truncated"]
+
+
+def test_leader__whose_log_start_goes_back_is_seen():
+    invariants, replica = Invariants(), leader(1)
+    append(replica)
+    replica.advance_log_start(1)
+    invariants.look(0, 1, 0, [replica])
+    replica.log.log_start_offset = 0
+    invariants.look(1, 1, 0, [replica])
+    assert names(invariants) == ["start-back"]
+
+
+def test_watermark__below_the_log_start_is_seen():
+    invariants, replica = Invariants(), leader(1)
+    append(replica)
+    replica.advance_log_start(1)
+    replica.high_watermark = 0
+    invariants.look(0, 1, 0, [replica])
+    assert names(invariants) == ["watermark-below-start"]
+
+
+def test_metadata__that_goes_back_is_seen():
+    invariants = Invariants()
+    invariants.look_at_offset(0, 1, 0, 9)
+    invariants.look_at_offset(1, 1, 1, 3)
+    assert names(invariants) == [], "another life begins anew"
+    invariants.look_at_offset(2, 1, 1, 2)
+    assert names(invariants) == ["metadata-back"]
+
+
+def test_replies__each_request_gets_exactly_one():
+    invariants = Invariants()
+    request = Request(7, 18, 0, 1, None, None)
+    invariants.on_request(1, request, 0)
+    invariants.look_for_unanswered(10_000, 5_000)
+    assert names(invariants) == ["no-reply"]
+    invariants.on_reply(1, request, 10_001)
+    invariants.on_reply(1, request, 10_002)
+    assert names(invariants) == ["no-reply", "two-replies"]
+
+
+def test_no_reply__is_owed_to_nobody_who_has_gone() -> None:
+    invariants = Invariants()
+    invariants.on_request(1, Request(7, 18, 0, 1, None, None), 0)
+    invariants.on_connection_closed(7)
+    invariants.look_for_unanswered(10_000, 5_000)
+    assert names(invariants) == []

@@ -1,0 +1,113 @@
+"""Links cut, healed and shaped by sets, and what is told of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcluster.clients.producer.producer import Producer
+from kcluster.clients.producer.settings import Workload
+from kcluster.config.topology.model import Topology
+from kcluster.contract import CONTROLLER_ID
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.evidence.history import Ledger
+from kcluster.network.shapes import Shape
+from kcluster.operations.errors import ClusterError
+
+
+def started(brokers: int = 3) -> VirtualDriver:
+    driver = VirtualDriver(Topology.of(brokers), 1)
+    driver.start()
+    driver.run_for(1_000)
+    return driver
+
+
+def test_isolate__cuts_every_link_and_names_the_sides() -> None:
+    driver = started()
+    links = driver.verbs.links.isolate((1,), (2, 3, CONTROLLER_ID))
+    assert len(links) == 6
+    note = next(note for note in driver.notes if note.kind == "network_cut")
+    assert note.data["sides"] == [[1], [2, 3, CONTROLLER_ID]]
+    assert "{1} | {2, 3, controller}" in note.text
+    driver.verbs.links.mend(links)
+    assert not driver.dispatcher.fabric.cuts
+
+
+def test_isolate__mends_only_what_it_cut() -> None:
+    driver = started()
+    driver.cut(1, 2)
+    links = driver.verbs.links.isolate((1,), (2, 3))
+    driver.verbs.links.mend(links)
+    assert driver.dispatcher.fabric.cuts == ((1, 2), (2, 1))
+
+
+def test_shape__a_slow_broker_falls_behind_but_nothing_overtakes() -> None:
+    driver = started()
+    before = driver.verbs.links.shape(
+        (3,), (1, 2, CONTROLLER_ID), Shape(50_000, 40_000, "uniform"), "slow"
+    )
+    driver.run_for(20_000)
+    driver.verbs.links.reshape(before)
+    assert driver.dispatcher.fabric.is_plain
+    assert driver.verbs.settled.all_serving()
+
+
+def test_heal__a_client_whose_request_was_lost_hears_that_its_connection_broke() -> None:
+    driver = started()
+    ledger = Ledger()
+    load = Workload(topics=("orders",), partitions=(0,), rate_per_s=10, count=50)
+    producer = Producer("shop", ledger, load)
+    wire = driver.add_client(producer)
+    driver.run_for(1_000)
+    leader = driver.verbs.leader("orders", 0)
+    links = driver.verbs.links.isolate((wire.client_id,), (leader,))
+    driver.run_for(2_000)
+    driver.verbs.links.mend(links)
+    driver.run_for(4_000)
+    assert {told.error for told in ledger.told if told.api == "Produce"} == {"DISCONNECTED"}
+    assert producer.acked == 50
+
+
+def test_isolate__the_projects_own_clients_by_name() -> None:
+    driver = started()
+    ledger = Ledger()
+    load = Workload(topics=("orders",), partitions=(0,), rate_per_s=10, count=20)
+    producer = Producer("shop", ledger, load)
+    driver.add_client(producer)
+    with driver.isolate("client sh*", "brokers"):
+        note = next(note for note in driver.notes if note.kind == "network_cut")
+        assert note.text == (
+            "nothing gets between {client shop} and {1, 2, 3};"
+            " sides: {1, 2, 3, controller} | {client shop}"
+        )
+        driver.run_for(2_000)
+        assert producer.acked == 0
+    driver.run_for(120_000)
+    assert producer.acked == 20
+    with pytest.raises(ClusterError, match="client shp: no such client; did you mean shop"):
+        driver.isolate("client shp")
+
+
+def test_limit_bandwidth__a_client_queues_behind_its_own_bytes() -> None:
+    driver = started()
+    load = Workload(topics=("orders",), partitions=(0,), rate_per_s=100, count=100)
+    producer = Producer("shop", Ledger(), load)
+    driver.add_client(producer)
+    fault = driver.limit_bandwidth("client shop", "brokers", bytes_per_s=600)
+    driver.run_for(2_000)
+    narrow = producer.acked
+    fault()
+    driver.run_for(20_000)
+    assert narrow < 60
+    assert producer.acked == 100
+
+
+def test_run__is_the_same_again_whatever_the_links_draw() -> None:
+    def run() -> str:
+        driver = started()
+        driver.slow_link("brokers", "controller", latency_ms=5, jitter_ms=20)
+        driver.lose(1, [2, 3], share=0.2)
+        driver.slow_link(2, 3, latency_ms=1, jitter_ms=9, distribution="exponential")
+        driver.run_for(30_000)
+        return driver.trace_hash()
+
+    assert run() == run()

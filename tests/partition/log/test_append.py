@@ -1,0 +1,210 @@
+"""What a leader takes and refuses.  Errors and their order are what Kafka 4.3.1 answers."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from kcluster.config.kafka.definitions import TopicConfig
+from kcluster.partition.log.log import Appended
+from kcluster.protocol.errors import ErrorCode as E
+from kcluster.protocol.records.compression import CODEC_IDS, CODEC_NAMES
+from kcluster.protocol.records.records import (
+    Record,
+    build_batch,
+    check_crc,
+    parse_batches,
+    read_records,
+)
+from tests.partition.records_for_tests import CONFIG, NOW_MS, append, filled, new_log, patched, sent
+
+GOOD = sent(2)
+TOO_LARGE = build_batch([Record(0, NOW_MS, b"k", bytes(1_100_000))])
+
+
+def produce(data, config: TopicConfig = CONFIG, **more) -> Appended:
+    return new_log().append_as_leader(data, 0, NOW_MS, config, **more)
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "log_start_offset"),
+    [
+        (b"", E.INVALID_RECORD, -1),
+        (GOOD + GOOD, E.INVALID_RECORD, -1),
+        (GOOD[:50], E.INVALID_RECORD, -1),
+        (patched(GOOD, ">b", 16, 1), E.INVALID_RECORD, -1),
+        (patched(GOOD, ">b", 16, 3), E.CORRUPT_MESSAGE, -1),
+        (patched(GOOD, ">i", 8, 10), E.CORRUPT_MESSAGE, -1),
+        (patched(GOOD, ">i", 8, 30), E.CORRUPT_MESSAGE, -1),
+        (patched(GOOD, ">i", 8, 300), E.INVALID_RECORD, -1),
+        (GOOD + b"\xff" * 40, E.CORRUPT_MESSAGE, -1),
+        (GOOD + bytes(40), E.CORRUPT_MESSAGE, -1),
+        (patched(GOOD, ">I", 17, 5, sealed=False), E.CORRUPT_MESSAGE, -1),
+        (patched(GOOD, ">q", 0, 5), E.INVALID_RECORD, 0),
+        (patched(patched(GOOD, ">q", 0, 5), ">I", 17, 5, sealed=False), E.INVALID_RECORD, 0),
+        (patched(GOOD, ">h", 21, 5), E.UNKNOWN_SERVER_ERROR, 0),
+        (patched(GOOD, ">h", 21, 0x20), E.INVALID_RECORD, 0),
+        (patched(GOOD, ">i", 23, 5), E.INVALID_RECORD, 0),
+        (patched(GOOD, ">i", 23, -1), E.INVALID_RECORD, 0),
+        (patched(GOOD, ">i", 57, 0), E.INVALID_RECORD, 0),
+        (patched(GOOD, ">i", 57, -1), E.INVALID_RECORD, 0),
+        (patched(patched(GOOD, ">i", 57, 3), ">i", 23, 2), E.INVALID_RECORD, 0),
+        (patched(patched(GOOD, ">i", 57, 1), ">i", 23, 0), E.INVALID_RECORD, 0),
+        (patched(GOOD, ">b", 61, 0x7E), E.INVALID_RECORD, 0),
+        (patched(patched(GOOD, ">q", 43, 77), ">h", 51, 0), E.INVALID_RECORD, 0),
+        (build_batch([]), E.INVALID_RECORD, 0),
+        (sent(timestamp=NOW_MS + 3_600_001), E.INVALID_TIMESTAMP, 0),
+        (patched(sent(timestamp=-1), ">h", 21, 8), E.INVALID_TIMESTAMP, 0),
+        (TOO_LARGE, E.MESSAGE_TOO_LARGE, -1),
+        (patched(TOO_LARGE, ">I", 17, 5, sealed=False), E.MESSAGE_TOO_LARGE, -1),
+        (patched(TOO_LARGE, ">q", 0, 5), E.INVALID_RECORD, 0),
+    ],
+)
+def test_append__refuses(data, error, log_start_offset):
+    log = new_log()
+    appended = log.append_as_leader(data, 0, NOW_MS, CONFIG)
+    assert appended.error == error
+    assert appended.log_start_offset == log_start_offset
+    assert (appended.base_offset, appended.log_append_time_ms) == (-1, -1)
+    assert appended.error_message
+    assert (log.log_end_offset, log.size_bytes, log.segments) == (0, 0, [])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        GOOD + GOOD[:50],
+        GOOD + bytes(10),
+        sent(timestamp=-1),
+        sent(timestamp=NOW_MS + 3_600_000),
+        patched(GOOD, ">h", 21, 0x40),
+        patched(sent(), ">q", 43, -2),
+    ],
+)
+def test_append__takes(data):
+    appended = produce(data)
+    assert (appended.error, appended.base_offset) == (E.NONE, 0)
+
+
+def test_append__numbers_the_batch_in_the_received_buffer():
+    log = filled(3)
+    frame = bytearray(b"before" + sent(2) + b"after")
+    (batch,) = append(log, memoryview(frame)[6:-5], epoch=4)
+    assert (batch.base_offset, batch.last_offset, batch.leader_epoch) == (3, 4, 4)
+    (in_frame,) = parse_batches(memoryview(frame)[6:-5])
+    assert (in_frame.base_offset, in_frame.leader_epoch) == (3, 4)
+    assert check_crc(in_frame)
+    assert log.log_end_offset == 5
+
+
+def test_append__copies_what_it_cannot_write_to():
+    data = bytes(sent())
+    log = filled(1)
+    (batch,) = append(log, data)
+    assert parse_batches(batch.buffer)[0].base_offset == 1
+    assert parse_batches(data)[0].base_offset == 0
+
+
+def test_append__a_max_timestamp_that_lies_is_corrected():
+    (batch,) = append(new_log(), patched(sent(timestamp=500), ">q", 35, NOW_MS * 10))
+    assert (batch.max_timestamp, batch.timestamp_type) == (500, 0)
+    assert check_crc(batch)
+
+
+def test_append__a_topic_of_create_time_takes_the_log_append_bit_away():
+    (batch,) = append(new_log(), patched(GOOD, ">h", 21, 8))
+    assert batch.timestamp_type == 0
+    assert parse_batches(batch.buffer)[0].attributes == 0
+    assert check_crc(batch)
+
+
+def test_append__log_append_time_is_stamped_and_answered():
+    config = TopicConfig(message_timestamp_type="LogAppendTime")
+    appended = produce(sent(timestamp=NOW_MS + 10**9), config)
+    assert (appended.error, appended.log_append_time_ms) == (E.NONE, NOW_MS)
+    (batch,) = appended.batches
+    (stored,) = parse_batches(batch.buffer)
+    assert check_crc(stored)
+    assert (stored.max_timestamp, stored.timestamp_type) == (NOW_MS, 1)
+    assert [record.timestamp for record in read_records(stored)] == [NOW_MS]
+    refused = produce(patched(GOOD, ">h", 21, 8), config)
+    assert refused.error == E.INVALID_TIMESTAMP
+    assert [index for index, _ in refused.record_errors] == [0, 1]
+
+
+def test_append__timestamps_out_of_bounds_are_named_one_by_one():
+    config = TopicConfig(message_timestamp_before_max_ms=1_000)
+    times = [NOW_MS, NOW_MS - 1_000, NOW_MS - 1_001, NOW_MS + 3_600_001, -1]
+    refused = produce(build_batch([Record(0, at, b"k") for at in times]), config)
+    assert refused.error == E.INVALID_TIMESTAMP
+    assert [index for index, _ in refused.record_errors] == [2, 3]
+
+
+def test_append__a_compacted_topic_needs_keys():
+    config = TopicConfig(cleanup_policy=("compact",))
+    records = [Record(0, NOW_MS, key) for key in (b"a", None, b"b", None)]
+    refused = produce(build_batch(records), config)
+    assert (refused.error, refused.log_start_offset) == (E.INVALID_RECORD, 0)
+    assert [index for index, _ in refused.record_errors] == [1, 3]
+    assert produce(build_batch(records[::2]), config).error == E.NONE
+
+
+@pytest.mark.parametrize("wanted", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
+@pytest.mark.parametrize("codec", CODEC_NAMES)
+def test_append__a_topic_has_its_own_codec(wanted, codec):
+    data = sent(3, compression=codec, producer_id=5, producer_epoch=1, base_sequence=0)
+    (batch,) = append(new_log(), data, config=TopicConfig(compression_type=wanted))
+    assert batch.codec == CODEC_IDS.get(wanted, 0)
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (5, 1, 0)
+    assert [record.value for record in read_records(batch)] == [b"v0", b"v1", b"v2"]
+
+
+def test_append__what_a_topic_must_recompress_has_to_open():
+    garbage = patched(GOOD, ">h", 21, 1)
+    refused = produce(garbage, TopicConfig(compression_type="zstd"))
+    assert refused.error == E.UNKNOWN_SERVER_ERROR
+
+
+def test_append__a_batch_may_outgrow_its_topic_when_recompressed():
+    data = build_batch([Record(0, NOW_MS, b"k", bytes(1_000))], compression="gzip")
+    config = TopicConfig(compression_type="uncompressed", max_message_bytes=500)
+    assert produce(data, config).error == E.MESSAGE_TOO_LARGE
+
+
+def test_append__a_batch_must_fit_into_a_segment():
+    refused = produce(sent(50), TopicConfig(internal_segment_bytes=100))
+    assert (refused.error, refused.log_start_offset) == (E.RECORD_LIST_TOO_LARGE, -1)
+
+
+def test_append__the_broker_itself_may_write_control_batches_and_offsets():
+    data = sent(1, base_offset=7, control=True, transactional=True, producer_id=5)
+    assert produce(data, from_client=False).error == E.NONE
+
+
+def test_append__a_duplicate_is_answered_as_it_was_and_not_appended():
+    log = new_log()
+    first = {"producer_id": 5, "producer_epoch": 0}
+    append(log, sent(2, base_sequence=0, timestamp=77, **first))
+    append(log, sent(1, base_sequence=2, **first))
+    again = log.append_as_leader(sent(2, base_sequence=0, timestamp=78, **first), 0, NOW_MS, CONFIG)
+    assert (again.error, again.duplicate, again.batches) == (E.NONE, True, ())
+    assert (again.base_offset, again.last_offset, again.log_append_time_ms) == (0, 1, 77)
+    assert log.log_end_offset == 3
+    gap = log.append_as_leader(sent(base_sequence=9, **first), 0, NOW_MS, CONFIG)
+    assert (gap.error, gap.log_start_offset) == (E.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
+
+
+def test_append__a_transactional_batch_needs_an_ongoing_transaction():
+    log = new_log()
+    data = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
+    refused = log.append_as_leader(sent(base_sequence=0, **data), 0, NOW_MS, CONFIG)
+    assert refused.error == E.INVALID_TXN_STATE
+    append(log, sent(base_sequence=0, **data), transaction_verified=True)
+    append(log, sent(base_sequence=1, **data))
+    assert log.producers.first_unstable_offset == 0
+
+
+def test_append__message_size_is_the_topics():
+    size = len(GOOD)
+    assert produce(GOOD, replace(CONFIG, max_message_bytes=size)).error == E.NONE
+    assert produce(GOOD, replace(CONFIG, max_message_bytes=size - 1)).error == E.MESSAGE_TOO_LARGE

@@ -1,0 +1,131 @@
+"""Scenario files: what they mean, and every mistake with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kcluster.scenario.actions.brokers import Kill
+from kcluster.scenario.language.loader import ScenarioError
+from kcluster.scenario.language.model import Scenario
+
+WHOLE = """\
+story: |
+  A leader dies under load; another takes over.
+topology:
+  brokers: 3
+  profile: fast
+  topics:
+    orders: {partitions: 2, replication_factor: 3}
+workload:
+  producers:
+    - {topic: orders, rate: 100/s, size: 1KiB, linger: 5ms}
+  consumers: {topics: orders, group: billing, members: 2}
+steps:
+  - at: 2s
+    kill: leader(orders-0)
+    as: victim
+    for: 3s
+  - when: isr(orders-0) == 3
+    kill: {brokers: "all but victim", how: power}
+  - every: 1s..2s
+    times: 3
+    pause: any broker
+checks:
+  anomalies: {lost-write: some}
+  errors: [NOT_LEADER_OR_FOLLOWER]
+  acked: ">= 10"
+"""
+
+
+def test_scenario__a_whole_file() -> None:
+    scenario = Scenario.parse(WHOLE, "dir/leader_dies.yaml")
+    assert scenario.name == "leader_dies"
+    producer = scenario.workload.producers[0]
+    assert (producer.name, producer.rate_per_s, producer.size_bytes) == ("producer", 100.0, 1024)
+    assert scenario.workload.consumers[0].topics == ("orders",)
+    first, second, third = scenario.steps
+    assert isinstance(first.action, Kill)
+    assert (first.options.as_, first.trigger.at and first.trigger.at.low_ms) == ("victim", 2_000)
+    assert isinstance(second.action, Kill)
+    assert second.action.how == "power"
+    assert (third.verb, third.trigger.times) == ("pause", 3)
+    assert scenario.checks.anomalies["lost-write"].holds(5)
+
+
+def test_scenario__a_topology_by_file(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text("brokers: 2\ntopics: {orders: {}}\n")
+    (tmp_path / "s.yaml").write_text("topology: small.yaml\n")
+    assert len(Scenario.load(tmp_path / "s.yaml").topology.brokers) == 2
+
+
+WRONG = (
+    ("storey: x", "no such key of a scenario; did you mean story?"),
+    ("topology: {brokers: three}", "topology.brokers"),
+    ("topology: nowhere.yaml", "no such file"),
+    ("steps: [{at: 5s, kil: 1}]", "did you mean kill?"),
+    ("steps: [{at: 5s}]", "a step does one thing"),
+    ("steps: [{at: 5s, kill: 1, pause: 2}]", "both kill and pause"),
+    ("steps: [{at: soon, kill: 1}]", "not a time"),
+    ("steps: [{at: 5s, kill: {brokers: 1, how: gently}}]", "there are kill, clean, power, wipe"),
+    ("steps: [{at: 5s, kill: {borkers: 1}}]", "did you mean brokers?"),
+    ("steps: [{at: 5s, kill:}]", "this is empty; it must be leader"),
+    ("steps: [{at: 5s, kill: 1}, {at: 2s, kill: 2}]", "comes before the step above it"),
+    ("steps: [{times: 3, kill: 1}]", "times goes with every"),
+    ("steps: {at: 5s}", "it must be a list of steps"),
+    ("workload: {producers: {}}", "workload.producers.topic"),
+    ("workload: {producers: {topic: orders, rate: fast}}", "not a rate like 50/s"),
+    ("workload: {consumers: {group: g}}", "topics, partitions: one of them must be given"),
+    ("workload: {producers: {topic: o, acks: 1, idempotent: true}}", "needs acks all"),
+    ("workload: {consumers: {topics: o}}", "a consumer that subscribes to topics needs one"),
+    ("steps: [{at: 5s, kill: 9}]", "there is no broker 9; the brokers are 1, 2, 3"),
+    ("steps: [{at: 5s, kill: victim}]", "no step gives this name"),
+    ("steps: [{at: 5s, kill: rack z}]", "no such rack"),
+    ("steps: [{when: 5 acked by shop, kill: 1}]", "shop: no such client"),
+    (
+        "{topology: {brokers: 1, topics: {orders: {}}}, steps: [{kill: leader(ordres-0)}]}",
+        "did you mean orders?",
+    ),
+    (
+        "{topology: {brokers: 1, topics: {orders: {}}}, checks: {at_end: [isr(orders-1) < 2]}}",
+        "orders has 1 partition, not one numbered 1",
+    ),
+    ("checks: {anomalies: {lost-rite: 1}}", "did you mean lost-write?"),
+    ("checks: {errors: [NOT_LEADER]}", "no such error of Kafka"),
+    ("checks: {acked: lots}", "no number"),
+    ("duration: 5 parsecs", "not a time"),
+    ("- a list", "a scenario is a mapping"),
+    ("", "empty"),
+)
+
+
+@pytest.mark.parametrize(("text", "said"), WRONG, ids=[text[:40] for text, _ in WRONG])
+def test_scenario__what_is_wrong_has_its_place(text: str, said: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        Scenario.parse(text, "s.yaml")
+    assert said in str(error.value)
+    if text and "nowhere" not in text:
+        assert str(error.value).startswith("s.yaml:1:")
+
+
+def test_scenario__all_problems_at_once_in_order() -> None:
+    text = "steps:\n  - {at: 5x, kill: 1}\n  - {at: 5s, kil: 1}\nchecks: {acked: lots}\n"
+    with pytest.raises(ScenarioError) as error:
+        Scenario.parse(text, "s.yaml")
+    assert [problem.line for problem in error.value.problems] == [2, 3, 4]
+
+
+def test_scenario__clients_from_outside_may_be_named() -> None:
+    text = "workload: {producers: {topic: o, name: shop}}\nsteps: [{isolate: client %s}]"
+    Scenario.parse(text % "billing", "s.yaml")
+    Scenario.parse(text % "sho*", "s.yaml")
+    with pytest.raises(ScenarioError, match=r"did you mean shop\?"):
+        Scenario.parse(text % "shpo", "s.yaml")
+
+
+def test_scenario__a_topic_that_is_not_there() -> None:
+    text = "topology: {brokers: 1, topics: {orders: {}}}\nworkload: {producers: {topic: ordres}}"
+    with pytest.raises(ScenarioError) as error:
+        Scenario.parse(text, "s.yaml")
+    assert "did you mean orders?" in str(error.value)

@@ -1,0 +1,32 @@
+"""JSON Schemas: the copies in docs are what the program says, and know every key and deed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kcluster.config.topology.checks import TOPOLOGY_KEYS
+from kcluster.scenario.actions import ACTIONS
+from kcluster.scenario.language.schema import scenario_schema, topology_schema
+
+DOCS = Path(__file__).parents[3] / "docs" / "schema"
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"), [("topology", topology_schema), ("scenario", scenario_schema)]
+)
+def test_schema__docs_have_the_newest(file: str, schema: object) -> None:
+    shown = json.loads((DOCS / f"{file}.schema.json").read_text())
+    made = schema()  # type: ignore[operator]  # one of two functions
+    assert shown == made, f"kcluster schema {file} > docs/schema/{file}.schema.json"
+
+
+def test_schema__has_every_key_and_deed() -> None:
+    assert set(topology_schema()["properties"]) == set(TOPOLOGY_KEYS)
+    step = scenario_schema()["$defs"]["step"]["anyOf"][0]
+    assert set(ACTIONS) <= set(step["properties"])
+    assert step["properties"]["kill"]["anyOf"][0]["properties"]["how"]["enum"] == [
+        "kill", "clean", "power", "wipe",
+    ]  # fmt: skip

@@ -1,0 +1,128 @@
+"""Runs of scenarios: steps in order, undone in time, repeated; what cannot be done is told."""
+
+from __future__ import annotations
+
+from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.play.running import RunResult, run_scenario
+
+HEAD = """\
+topology: {brokers: 3, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload: {producers: {topic: orders, rate: 10/s}}
+duration: 40s
+"""
+
+
+def run(steps: str, clock: str = "virtual") -> RunResult:
+    return run_scenario(Scenario.parse(HEAD + steps), clock)
+
+
+def deeds(result: RunResult) -> list[tuple[int, str]]:
+    wanted = ("broker_down", "broker_started", "broker_paused", "broker_resumed")
+    return [
+        (note.at_ms - result.began_ms, f"{note.subject} {note.kind.removeprefix('broker_')}")
+        for note in result.notes
+        if note.kind in wanted and note.at_ms > result.began_ms
+    ]
+
+
+def test_steps__in_order_and_undone_in_time() -> None:
+    result = run("steps: [{at: 5s, kill: 2, for: 3s}, {after: 1s, pause: 3, for: 1s}]")
+    assert deeds(result) == [
+        (5_000, "broker 2 down"),
+        (6_000, "broker 3 paused"),
+        (7_000, "broker 3 resumed"),
+        (8_000, "broker 2 started"),
+    ]
+    assert result.passed
+
+
+def test_steps__a_condition_and_a_name() -> None:
+    result = run(
+        "steps: [{at: 1s, kill: leader(orders-0), as: old}, {when: leader(orders-0) != 1, wait: },"
+        " {after: 2s, start: old}]"
+    )
+    down, started = deeds(result)
+    assert (down[1], started[1]) == ("broker 1 down", "broker 1 started")
+    elected = next(note for note in result.notes if note.kind == "leader_elected")
+    assert started[0] == elected.at_ms - result.began_ms + 2_000
+
+
+def test_steps__every_so_often() -> None:
+    result = run("steps: [{at: 1s, every: 2s, times: 3, pause: 2, for: 500ms}]")
+    assert [at for at, deed in deeds(result) if deed.endswith("paused")] == [1_000, 3_000, 5_000]
+
+
+def test_steps__times_drawn_by_the_seed() -> None:
+    scenario = Scenario.parse(HEAD + "steps: [{at: 1s..30s, pause: any broker, for: 1s}]")
+    drawn = {seed: deeds(run_scenario(scenario, "virtual", seed)) for seed in (1, 2, 3, 1)}
+    assert len({str(each) for each in drawn.values()}) == 3
+
+
+def test_steps__acks_are_counted() -> None:
+    result = run("steps: [{when: 100 acked, pause: 3, for: 1s}]")
+    at_ms, _ = deeds(result)[0]
+    assert 9_900 <= at_ms <= 10_100
+
+
+def test_steps__what_is_left_is_mended_at_the_end() -> None:
+    result = run("steps: [{at: 5s, kill: 2}, {at: 6s, isolate: 3}]")
+    assert result.verdict.outcome == "valid"
+    assert deeds(result)[-1][1] == "broker 2 started"
+
+
+def test_steps__without_healing_the_verdict_is_unknown() -> None:
+    result = run("heal: false\nsteps: [{at: 5s, kill: 2}]\nchecks: {verdict: unknown}")
+    assert result.passed
+
+
+def test_steps__what_cannot_be_done_is_told() -> None:
+    result = run("steps: [{at: 5s, start: 2}, {at: 6s, kill: down}]")
+    assert result.has_problems
+    assert "start (line 4): broker 2 is up" in result.failures[0]
+    assert "down: there is no such broker now" in result.failures[1]
+
+
+def test_steps__a_condition_that_never_comes() -> None:
+    result = run("steps: [{at: 5s, wait: }, {when: isr(orders-0) < 2, kill: 1}]")
+    assert result.failures == ["kill (line 4) waited for isr(orders-0) < 2 in vain (it is 3)"]
+
+
+def test_checks__what_does_not_hold_is_told() -> None:
+    result = run(
+        "steps: [{at: 5s, kill: 2, for: 1s}]\nchecks: {acked: '< 10', errors: [NOT_CONTROLLER],"
+        " no_events: [broker_down], at_end: [isr(orders-0) < 3], anomalies: {lost-write: 1}}"
+    )
+    text = "\n".join(result.failures)
+    assert "the verdict is valid, not invalid" in text
+    assert "anomalies.lost-write: there are 0, not 1" in text
+    assert "no client was told NOT_CONTROLLER" in text
+    assert "no_events: broker_down" in text
+    assert "at_end: isr(orders-0) < 3 does not hold (it is 3)" in text
+    assert "acked: 401, not < 10" in text
+
+
+def test_run__the_same_verdict_on_both_clocks() -> None:
+    text = """\
+topology: {brokers: 3, profile: fast, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload:
+  producers: {topic: orders, rate: 200/s, count: 100}
+  consumers: {topics: orders, group: readers}
+duration: 1s
+steps: [{at: 200ms, kill: leader(orders-0), for: 300ms}]
+checks: {acked: 100, read: ">= 100"}
+"""
+    for clock in ("virtual", "live"):
+        result = run_scenario(Scenario.parse(text), clock)
+        assert result.passed, (clock, result.failures)
+        assert result.verdict.outcome == "valid"
+
+
+def test_run__the_last_record_of_acks_0_has_the_time_to_arrive() -> None:
+    text = """\
+topology: {brokers: 3, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload: {producers: {topic: orders, rate: 10/s, acks: 0}}
+duration: 5s
+checks: {acked: 51}
+"""
+    result = run_scenario(Scenario.parse(text), "virtual")
+    assert result.verdict.outcome == "valid"
