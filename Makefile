@@ -27,13 +27,14 @@ SHELL := /bin/sh
 CC ?= cc
 VENV := .venv
 COMPILED := build/compiled
-COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/runtime tests/network \
-  tests/drivers tests/checkers tests/property tests/foreign_clients tests/cli tests/test_build.py scenarios
+COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/network tests/faults \
+  tests/runtime tests/operations tests/drivers tests/handle tests/invariants tests/evidence tests/checks \
+  tests/property tests/foreign_clients tests/cli tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
 CONNECTOR_JARS := build/connector-jars
 TOOLS_TESTS := tests/compat/kafka_tools
 BUILD ?= compiled
-MEASURED = $(if $(filter pure,$(BUILD)),.,$(COMPILED):.)
+MEASURED = $(if $(filter pure,$(BUILD)),cluster,$(COMPILED)):.
 BIN := $(VENV)/bin
 ARGS ?=
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt

@@ -28,7 +28,7 @@ def compiled_modules() -> list[str]:
     """The modules that the wheel's build hook compiles."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     paths = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["mypyc"]["include"]
-    return [path.removesuffix(".py").replace("/", ".") for path in paths]
+    return [path.removeprefix("cluster/").removesuffix(".py").replace("/", ".") for path in paths]
 
 
 def test_build__the_hot_modules_are_what_the_build_says() -> None:
@@ -59,7 +59,7 @@ def test_build__a_traceback_names_file_line_and_function_of_the_source() -> None
         _ = PeerRequest(1, 2, Unequal()) == PeerRequest(1, 2, Unequal())
     frames = traceback.extract_tb(raised.value.__traceback__)
     (ours,) = [frame for frame in frames if frame.filename.endswith("cluster/kcluster/contract.py")]
-    lines = (ROOT / "cluster" / "contract.py").read_text("utf-8").splitlines()
+    lines = (ROOT / "cluster" / "kcluster" / "contract.py").read_text("utf-8").splitlines()
     assert ours.name == "__eq__"
     assert "(other.source, other.request_id, other.body)" in "".join(
         lines[(ours.lineno or 0) - 3 : ours.lineno]

@@ -75,7 +75,7 @@ def place(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
         environment = {
             **os.environ,
             "PATH": f"{shim.parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(ROOT / "cluster"),
             "PYTHONUNBUFFERED": "1",
             "XDG_RUNTIME_DIR": runtime,
         }

@@ -1,4 +1,4 @@
-"""Write cluster/kcluster/protocol/schema/ and messages.pyi from the message definitions in Kafka's jars.
+"""Write the schema table and messages.pyi from the message definitions in Kafka's jars.
 
     python tools/read_schemas.py --newer DIR_WITH_4.3.1_JARS --older kafka-clients-3.9.1.jar
 
@@ -23,12 +23,13 @@ from typing import Any
 from zipfile import ZipFile
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(REPOSITORY))
+sys.path.insert(0, str(REPOSITORY / "cluster"))
 
 from kcluster.protocol.codec import schema as notation  # noqa: E402 - after the path is set
 
-SCHEMA_DIR = REPOSITORY / "cluster" / "protocol" / "schema"
-STUB = REPOSITORY / "cluster" / "protocol" / "messages.pyi"
+PROTOCOL = REPOSITORY / "cluster" / "kcluster" / "protocol"
+SCHEMA_DIR = PROTOCOL / "codec" / "schema"
+STUB = PROTOCOL / "messages.pyi"
 NEWER_JARS = ("clients", "group-coordinator", "transaction-coordinator", "share-coordinator")
 HEADERS = ("RequestHeader", "ResponseHeader")  # framing.py reads these by hand
 RECORD_TYPES = ("coordinator-key", "coordinator-value", "data")

@@ -1,4 +1,4 @@
-"""Write cluster/kcluster/protocol/releases.txt: what brokers of each Kafka release list, from its jars.
+"""Write protocol/releases.txt: what brokers of each Kafka release list, from its jars.
 
     python tools/read_versions.py --jars DIR_WITH_KAFKA_CLIENTS_JARS --slf4j slf4j-api-1.7.36.jar
 
@@ -17,11 +17,11 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(REPOSITORY))
+sys.path.insert(0, str(REPOSITORY / "cluster"))
 
 from kcluster.protocol.apis import ApiKey  # noqa: E402 - after the path is set
 
-TABLE = REPOSITORY / "cluster" / "protocol" / "releases.txt"
+TABLE = REPOSITORY / "cluster" / "kcluster" / "protocol" / "releases.txt"
 PROGRAM = REPOSITORY / "tools" / "BrokerVersions.java"
 FIRST_KRAFT = (3, 3)
 """From here on the table has what a KRaft broker lists (KIP-833), before it what a ZooKeeper one

@@ -108,4 +108,4 @@ def test_demo__without_kafka_python_says_how_to_get_it(
     code, _, err = kcluster("demo")
     assert code == 1
     assert err.count("\n") == 1
-    assert "pip install 'kcluster[clients]'" in err
+    assert "pip install 'kcluster-sim[clients]'" in err

@@ -12,9 +12,9 @@ from kcluster.clients.ledger import Outcome, Partition
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerSettings, Workload
 from kcluster.drivers.wires.tcp import LiveClients
-from kcluster.drivers.wires.virtual import FIRST_CLIENT_ID
 from kcluster.evidence.history import Ledger
 from kcluster.handle.cluster import Cluster
+from kcluster.network.node_ids import FIRST_CLIENT_ID
 from tests.clients.worlds import final_values, outcomes, started, topology
 
 COUNT = 300

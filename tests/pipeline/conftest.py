@@ -28,7 +28,7 @@ JARS = Path(__file__).parents[2] / "build/connector-jars"
 
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
-    pytest.importorskip("pyspark", reason="pip install 'kcluster[spark]'")
+    pytest.importorskip("pyspark", reason="pip install 'kcluster-sim[spark]'")
     if not has_java():
         pytest.skip("Spark needs Java 17 or newer")
     jars = jar_settings(str(JARS)) if JARS.is_dir() else {}

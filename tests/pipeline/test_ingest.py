@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("kafka")
 pytest.importorskip("confluent_kafka")
-pytest.importorskip("pyspark", reason="pip install 'kcluster[spark]'")
+pytest.importorskip("pyspark", reason="pip install 'kcluster-sim[spark]'")
 
 import kafka
 import msgspec

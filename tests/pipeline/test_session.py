@@ -62,7 +62,7 @@ def test_session__without_java_one_line_says_how_to_get_it(run: Path) -> None:
 
 
 def test_session__an_old_java_is_named(run: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pyspark", reason="pip install 'kcluster[spark]'")
+    pytest.importorskip("pyspark", reason="pip install 'kcluster-sim[spark]'")
     env = {**os.environ, "JAVA_HOME": fake_java(tmp_path / "jdk", "11.0.2")}
     code, told = kcluster("pipeline", "audit", str(run), env=env)
     assert code == 2
@@ -72,7 +72,7 @@ def test_session__an_old_java_is_named(run: Path, tmp_path: Path) -> None:
 
 def test_session__without_pyspark_one_line_says_how_to_get_it(run: Path) -> None:
     code, told = kcluster("pipeline", "audit", str(run), before=WITHOUT_PYSPARK)
-    assert (code, told) == (2, "kcluster: no pyspark found: pip install 'kcluster[spark]'\n")
+    assert (code, told) == (2, "kcluster: no pyspark found: pip install 'kcluster-sim[spark]'\n")
 
 
 def test_session__without_pyspark_everything_else_works(run: Path) -> None:
@@ -92,7 +92,7 @@ def test_session__without_pyspark_everything_else_works(run: Path) -> None:
 def test_session__a_master_that_is_none_is_told_before_spark_waits_for_it(
     run: Path, master: str, reason: str
 ) -> None:
-    pytest.importorskip("pyspark", reason="pip install 'kcluster[spark]'")
+    pytest.importorskip("pyspark", reason="pip install 'kcluster-sim[spark]'")
     code, told = kcluster("pipeline", "audit", str(run), "--master", master)
     assert (code, told.count("\n")) == (2, 1)
     assert told.startswith(f"kcluster: {reason}")

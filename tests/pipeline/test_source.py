@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="pip install 'kcluster[spark]'")
+pytest.importorskip("pyarrow", reason="pip install 'kcluster-sim[spark]'")
 
 from kcluster.pipeline.source.columns import Columns, record_positions
 from kcluster.pipeline.source.errors import OptionError

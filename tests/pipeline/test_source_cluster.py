@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 pytest.importorskip("kafka")
-pytest.importorskip("pyarrow", reason="pip install 'kcluster[spark]'")
+pytest.importorskip("pyarrow", reason="pip install 'kcluster-sim[spark]'")
 
 import kafka
 

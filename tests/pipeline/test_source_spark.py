@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 pytest.importorskip("kafka")
-pytest.importorskip("pyarrow", reason="pip install 'kcluster[spark]'")
+pytest.importorskip("pyarrow", reason="pip install 'kcluster-sim[spark]'")
 
 import pyarrow as pa
 

@@ -1,8 +1,8 @@
 """Produce and Fetch of before 0.11: message sets on the wire, v2 batches in the log.
 
 Owns: when one becomes the other, and what a client of that time is told instead of what it has no
-word for.  Never: the formats (protocol/records/message_sets.py), an append, a read of its own but where a
-hard limit asks for it.
+word for.  Never: the formats (protocol/records/message_sets.py), an append, a read of its own but
+where a hard limit asks for it.
 Kafka: LogValidator (up-conversion), KafkaApis.maybeConvertFetchedData, LazyDownConversionRecords;
 KIP-31, KIP-32, KIP-110, KIP-283.
 

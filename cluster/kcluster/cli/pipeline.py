@@ -30,4 +30,4 @@ class PipelineGroup(VerbGroup):
 
 @click.group("pipeline", cls=PipelineGroup)
 def command() -> None:
-    """Jobs on Spark: pip install 'kcluster[spark]', and Java 17 or newer."""
+    """Jobs on Spark: pip install 'kcluster-sim[spark]', and Java 17 or newer."""

@@ -40,7 +40,7 @@ def require_clients() -> Any:
     except ImportError as error:
         raise ClusterError(
             "the demo drives the cluster with kafka-python, which is not installed: "
-            "pip install 'kcluster[clients]'"
+            "pip install 'kcluster-sim[clients]'"
         ) from error
     return kafka
 

@@ -20,8 +20,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.contract import Reply, Request
-from kcluster.drivers.wires.virtual import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
 from kcluster.network.fabric import Link
+from kcluster.network.node_ids import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
 
 if TYPE_CHECKING:
     from kcluster.drivers.live import LiveDriver

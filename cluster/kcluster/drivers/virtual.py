@@ -18,8 +18,9 @@ from kcluster.clients.wire import Client
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Event, Note, PeerRequest, PeerResponse, Request
 from kcluster.drivers.virtual_time import VirtualTime
-from kcluster.drivers.wires.virtual import FIRST_CLIENT_ID, ClientWire
+from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.faults.rules import Rule
+from kcluster.network.node_ids import FIRST_CLIENT_ID
 from kcluster.operations.network_verbs import NetworkVerbs
 from kcluster.operations.node_sets import Network
 from kcluster.operations.status import ClusterStatus, cluster_status

@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from kcluster.clients.ledger import Partition
 from kcluster.contract import Note, Reply
-from kcluster.drivers.wires.virtual import FIRST_CLIENT_ID
 from kcluster.evidence.contents import Contents
 from kcluster.evidence.history import FinalLog, Ledger
 from kcluster.invariants.ground import Ground, PartitionKey
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.watch import Watch
+from kcluster.network.node_ids import FIRST_CLIENT_ID
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.batches import Batch
 from kcluster.runtime.build import Plan

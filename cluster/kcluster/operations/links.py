@@ -14,9 +14,9 @@ from functools import partial
 from itertools import product
 
 from kcluster.contract import CONTROLLER_ID, PeerDisconnected
-from kcluster.drivers.wires.virtual import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
 from kcluster.network.fabric import Link
 from kcluster.network.graph import sides_of
+from kcluster.network.node_ids import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
 from kcluster.network.shapes import Layer, Shape
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.trace import kinds

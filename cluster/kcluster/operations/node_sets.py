@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from kcluster.config.files.problems import unknown
 from kcluster.contract import CONTROLLER_ID
-from kcluster.drivers.wires.virtual import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
 from kcluster.network.graph import graph_of
+from kcluster.network.node_ids import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
 from kcluster.network.shapes import DISTRIBUTIONS, Shape
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.links import Links

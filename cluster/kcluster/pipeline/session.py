@@ -32,7 +32,7 @@ _JAVA_HOW: Final = (
     " or `brew install openjdk@17`; set JAVA_HOME if it is elsewhere"
 )
 JAVA_HELP: Final = f"no Java found: {_JAVA_HOW}"
-PYSPARK_HELP: Final = "no pyspark found: pip install 'kcluster[spark]'"
+PYSPARK_HELP: Final = "no pyspark found: pip install 'kcluster-sim[spark]'"
 ARCHIVE: Final = "kcluster_package"
 """The directory in which an executor unpacks the package that was sent to it."""
 TRIES: Final = 4
@@ -199,5 +199,5 @@ def _ship(spark: SparkSession) -> None:
     with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as packed:
         for file in sorted(root.rglob("*")):
             if file.is_file() and file.suffix not in (".pyc", ".so", ".pyd"):
-                packed.write(file, Path("cluster") / file.relative_to(root))
+                packed.write(file, Path("kcluster") / file.relative_to(root))
     spark.sparkContext.addArchive(f"{place}#{ARCHIVE}")

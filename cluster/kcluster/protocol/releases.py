@@ -60,7 +60,7 @@ def releases() -> dict[str, Release]:
     """Name -> release, the oldest first."""
     rows = [
         [cell.split() for cell in line.split("  ")]
-        for line in (SCHEMA_DIR.parent / "releases.txt").read_text().splitlines()
+        for line in (SCHEMA_DIR.parents[1] / "releases.txt").read_text().splitlines()
         if not line.startswith("#")
     ]
     names = rows[0][0][1:]

@@ -74,5 +74,6 @@ def main(grid: str, out: str, log: str, master: str, kills: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[3]))
+    root = Path(__file__).parents[3]
+    sys.path[:0] = [str(root / "cluster"), str(root)]
     main(*sys.argv[1:])

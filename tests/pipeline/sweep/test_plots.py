@@ -11,7 +11,7 @@ from kcluster.pipeline.sweep.grid import Grid, parse_grid
 from kcluster.pipeline.sweep.plots import heat_map, in_words, loss_words, trade_off, write_plots
 from kcluster.pipeline.sweep.summary import Summed
 
-pytest.importorskip("matplotlib", reason="pip install 'kcluster[plots]'")
+pytest.importorskip("matplotlib", reason="pip install 'kcluster-sim[plots]'")
 
 GRID = """
 grid:

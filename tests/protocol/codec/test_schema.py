@@ -175,7 +175,7 @@ def test_messages__an_unknown_name_is_an_attribute_error():
 def test_messages__importing_reads_the_index_only():
     code = (
         "import kcluster.protocol.messages as m, kcluster.protocol.apis, sys;"
-        "from kcluster.protocol import schema;"
+        "from kcluster.protocol.codec import schema;"
         "print(schema.message_schema.cache_info().currsize);"
         "print('kcluster.protocol.codec.compiler' in sys.modules)"
     )

@@ -1,6 +1,7 @@
 """DeleteRecords (API 21, v0-2): move a partition's log start, on every replica.
 
-Owns: the checks and the wait for the replicas to follow.  Never: deletes (partition/log/log.py does).
+Owns: the checks and the wait for the replicas to follow.
+Never: deletes (partition/log/log.py does).
 Kafka: ReplicaManager.deleteRecords, DelayedDeleteRecords; KIP-107.
 Behaviour: answered when every live replica's log starts at the offset or after it; a compacted-only
   topic is refused with POLICY_VIOLATION.

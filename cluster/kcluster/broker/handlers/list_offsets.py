@@ -1,6 +1,7 @@
 """ListOffsets (API 2, v1-11): earliest, latest, by timestamp, of the greatest timestamp.
 
-Owns: which offset a timestamp stands for.  Never: searches records itself (partition/log/log.py does).
+Owns: which offset a timestamp stands for.
+Never: searches records itself (partition/log/log.py does).
 Kafka: KafkaApis.handleListOffsetRequest, Partition.fetchOffsetForTimestamp.
 Versions: v0 (to 3.9; old_offsets.py), v2 isolation level, v4 leader epochs (KIP-320), v7 max
   timestamp (KIP-734), v8 earliest local, v9 last tiered (KIP-1005), v10 timeout, v11 earliest

@@ -23,8 +23,8 @@ import gevent.monkey
 
 from kcluster.clients.wire import Client, broker_of
 from kcluster.drivers.live import LiveDriver
-from kcluster.drivers.wires.virtual import FIRST_CLIENT_ID
 from kcluster.network.fabric import Link
+from kcluster.network.node_ids import FIRST_CLIENT_ID
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.framing import FrameReader, decode_response_frame, encode_request_frame

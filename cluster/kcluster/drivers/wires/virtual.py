@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from kcluster.clients.wire import Client, broker_of
 from kcluster.contract import Reply, Request
-
-FIRST_CLIENT_ID: Final = 100_000
-"""Clients are nodes of the fabric from this id on, so that their links can be slow or cut."""
-FIRST_OUTSIDE_ID: Final = 1_000_000
-"""From here on they are clients from outside, one node for each pattern of them (outside.py)."""
 
 
 class Carrier(Protocol):

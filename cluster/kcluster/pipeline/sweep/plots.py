@@ -21,7 +21,7 @@ from kcluster.pipeline.sweep.summary import Summed
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PLOTS_HELP: Final = "no plots: pip install 'kcluster[plots]'"
+PLOTS_HELP: Final = "no plots: pip install 'kcluster-sim[plots]'"
 MAX_NAMED: Final = 24
 """Cells: of more, the trade-off plot has the numbers and no list of names."""
 _DPI: Final = 110

@@ -1,0 +1,94 @@
+"""The wheel beside a user's project that has modules with names like ours.
+
+Owns: that an installed kcluster takes no name of anybody's project.  Never: tests what kcluster
+does; the wheel has the same files as the source.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+CLUSTER_OF_THE_PROJECT = 'NAME = "the project\'s own"\n'
+TESTS_OF_THE_PROJECT = """\
+import cluster
+import pytest
+
+
+def test_the_module_beside_the_tests_is_the_one_that_is_imported():
+    assert cluster.NAME == "the project's own"
+
+
+@pytest.mark.kafka_cluster(topics={"orders": {"replication_factor": 3}})
+def test_the_plugin_of_the_wheel_is_there(kafka_cluster):
+    import kcluster
+
+    assert "site-packages" in kcluster.__file__
+    assert kafka_cluster.leader("orders", 0) in (1, 2, 3)
+"""
+COMMANDS = {
+    "python -m pytest": ["-m", "pytest"],
+    "pytest": ["-P", "-c", "import pytest; raise SystemExit(pytest.console_main())"],
+}
+"""As each is run by the interpreter: only the first puts the current folder in front."""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as `pip install .` builds it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "--no-build-isolation", f"--wheel-dir={folder}", str(ROOT)],
+        check=True, timeout=60,
+    )  # fmt: skip
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel in it, and this one's packages but for our own source."""
+    home = tmp_path_factory.mktemp("environment")
+    venv.create(home, with_pip=False)
+    (packages,) = home.glob("lib/python*/site-packages")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    # A .pth file in a folder that a .pth file names is not read: our editable source stays out.
+    (packages / "dependencies.pth").write_text(str(Path(pytest.__file__).parents[1]))
+    return home / "bin" / "python"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "cluster.py").write_text(CLUSTER_OF_THE_PROJECT)
+    (tmp_path / "test_project.py").write_text(TESTS_OF_THE_PROJECT)
+    return tmp_path
+
+
+def test_wheel__every_file_is_below_kcluster(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"kcluster", "kcluster_sim"}
+    assert {"kcluster/py.typed", "kcluster/protocol/codec/schema/Produce.txt"} <= set(names)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout_s(60)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_wheel__a_project_with_a_cluster_module_keeps_it(
+    project: Path, python: Path, command: str
+) -> None:
+    ended = subprocess.run(
+        [python, *COMMANDS[command], "-q", "-p", "no:cacheprovider"],
+        cwd=project, env={"PATH": "/usr/bin:/bin"}, check=False, timeout=50, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout
+    assert "2 passed" in ended.stdout
