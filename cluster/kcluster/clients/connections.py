@@ -2,8 +2,8 @@
 
 Owns: one connection to each broker with its API versions, requests in flight and their timeouts,
 reconnect backoff, and asking for metadata.  Never: knows what a request is for.
-Kafka: NetworkClient, ClusterConnectionStates, InFlightRequests; KIP-580 (exponential backoff),
-KIP-899 and KIP-1102 (rebootstrap).
+Kafka: NetworkClient, ClusterConnectionStates, InFlightRequests, NodeApiVersions;
+KIP-580 (exponential backoff), KIP-899 and KIP-1102 (rebootstrap).
 
 A client calls `poll` at the beginning of each of its turns, and forwards `on_reply` and
 `on_disconnected`; whoever sent a request is called back in the same turn.
@@ -12,57 +12,116 @@ A client calls `poll` at the beginning of each of its turns, and forwards `on_re
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final
 
-from kcluster.clients.connection_state import (
-    DISCONNECTED,
-    REQUEST_TIMED_OUT,
-    UNSUPPORTED_VERSION,
-    Asked,
-    ConnectionState,
-    NetworkSettings,
-    OnAnswer,
-)
-from kcluster.clients.ledger import Partition, Read, Send, Told
+from msgspec import Struct
+
+from kcluster.clients.ledger import Ledger, Partition, Told
 from kcluster.clients.metadata import NOBODY, Metadata, backoff_ms
 from kcluster.clients.wire import Wire
 from kcluster.protocol import messages as m
-from kcluster.protocol.apis import APIS, ApiKey
+from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import NEVER_MS
 
-__all__ = [
-    "DISCONNECTED", "REQUEST_TIMED_OUT", "UNSUPPORTED_VERSION", "Asked", "Books", "Network",
-    "NetworkSettings", "OnAnswer",
-]  # fmt: skip
+DISCONNECTED: Final = "DISCONNECTED"
+REQUEST_TIMED_OUT: Final = "REQUEST_TIMED_OUT"
+UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
+"""Why a request got no answer."""
 
 API_VERSIONS_VERSION: Final = 4
 _METADATA: Final = int(ApiKey.METADATA)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+_OURS: Final = {
+    key: (low, high - APIS[key].is_latest_unstable) for key, (low, high) in VERSIONS.items()
+}
+"""By API: the versions that this client speaks."""
 
 
-class Books(Protocol):
-    """Where clients write down what they did and were told: checkers.history.Ledger."""
+class NetworkSettings(Struct, frozen=True):
+    """Kafka's names and defaults: request.timeout.ms, reconnect.backoff.ms and .max.ms,
+    socket.connection.setup.timeout.ms and .max.ms, metadata.recovery.rebootstrap.trigger.ms;
+    `max_in_flight`: max.in.flight.requests.per.connection, 100 in a consumer."""
 
-    sends: list[Send]
-    reads: list[Read]
-    commits: list[tuple[str, Partition, int, bool]]
-    told: list[Told]
+    request_timeout_ms: int = 30_000
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 1_000
+    connection_setup_timeout_ms: int = 10_000
+    connection_setup_timeout_max_ms: int = 30_000
+    max_in_flight: int = 5
+    rebootstrap_trigger_ms: int = 300_000
 
 
-class Network:
+class InFlightRequest(Struct):
+    """A request under way.  `context` is the sender's own."""
+
+    correlation_id: int
+    broker_id: int
+    api_key: int
+    version: int
+    sent_ms: int
+    timeout_at_ms: int
+    on_answer: OnAnswer
+    context: Any
+
+
+OnAnswer = Callable[[InFlightRequest, Any, str, int], None]
+"""(request, answer or None, why there is none or "", now_ms)."""
+
+
+class ConnectionState:
+    """The connection to one broker, past, present or to come."""
+
+    __slots__ = (
+        "broker_id",
+        "failures",
+        "in_flight",
+        "is_ready",
+        "is_up",
+        "may_connect_ms",
+        "setup_failures",
+        "throttled_until_ms",
+        "tried_ms",
+        "versions",
+    )
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.is_up = False
+        """Connected, or connecting."""
+        self.is_ready = False
+        """Connected, and its API versions are known."""
+        self.in_flight: deque[InFlightRequest] = deque()
+        self.versions: dict[int, int] = {}
+        self.failures = 0
+        self.setup_failures = 0
+        self.tried_ms = -1
+        self.may_connect_ms = 0
+        self.throttled_until_ms = 0
+
+    def take_versions(self, api_keys: Any) -> None:
+        """The broker told what it serves: `ApiVersionsResponse.api_keys`."""
+        self.versions = {}
+        for entry in api_keys:
+            low, high = _OURS.get(entry.api_key, (0, -1))
+            if low <= entry.max_version and entry.min_version <= high:
+                self.versions[entry.api_key] = min(high, entry.max_version)
+
+
+class NetworkClient:
     """All connections of one client.
 
     `due_ms`: `poll` wants to be called then.  `name` is the client's, for the ledger.
     """
 
     def __init__(
-        self, name: str, settings: NetworkSettings, metadata: Metadata, books: Books
+        self, name: str, settings: NetworkSettings, metadata: Metadata, ledger: Ledger
     ) -> None:
         self.name = name
         self.settings = settings
         self.metadata = metadata
-        self.books = books
+        self.ledger = ledger
         self.closed = False
         self._connections: dict[int, ConnectionState] = {}
         self._next_timeout_ms = NEVER_MS
@@ -155,9 +214,18 @@ class Network:
         return self._connections[broker_id].versions.get(api_key, -1)
 
     def send(
-        self, broker_id: int, api_key: int, body: Any, now_ms: int, on_answer: OnAnswer,
-        *, context: Any = None, version: int = -1, timeout_ms: int = -1, answered: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        broker_id: int,
+        api_key: int,
+        body: Any,
+        now_ms: int,
+        on_answer: OnAnswer,
+        *,
+        context: Any = None,
+        version: int = -1,
+        timeout_ms: int = -1,
+        answered: bool = True,
+    ) -> None:
         """Send a request to a broker that `is_ready`; `on_answer` is called once, unless not
         `answered` or the network is closed before.
 
@@ -170,13 +238,15 @@ class Network:
             self.settings.request_timeout_ms if timeout_ms < 0 else timeout_ms
         )
         if version < 0:
-            asked = Asked(0, broker_id, api_key, -1, now_ms, timeout_at_ms, on_answer, context)
+            asked = InFlightRequest(
+                0, broker_id, api_key, -1, now_ms, timeout_at_ms, on_answer, context
+            )
             on_answer(asked, None, UNSUPPORTED_VERSION, now_ms)
             return
         number = self.wire.send(broker_id, api_key, version, body, answered=answered)
         if answered:
             connection.in_flight.append(
-                Asked(
+                InFlightRequest(
                     number, broker_id, api_key, version, now_ms, timeout_at_ms, on_answer, context
                 )
             )
@@ -263,16 +333,23 @@ class Network:
         # DIFFERS: a wire does not tell when TCP has connected, so the time for that is the time
         # for the first answer, too; a paused broker is given up sooner than by the Java client.
         timeout_ms = backoff_ms(
-            connection.setup_failures, settings.connection_setup_timeout_ms,
-            settings.connection_setup_timeout_max_ms, self.rng,
-        )  # fmt: skip
+            connection.setup_failures,
+            settings.connection_setup_timeout_ms,
+            settings.connection_setup_timeout_max_ms,
+            self.rng,
+        )
         body = m.ApiVersionsRequest(client_software_name="kcluster", client_software_version="1")
         self.send(
-            broker_id, _API_VERSIONS, body, now_ms, self._on_versions, context=connection,
+            broker_id,
+            _API_VERSIONS,
+            body,
+            now_ms,
+            self._on_versions,
+            context=connection,
             timeout_ms=timeout_ms,
-        )  # fmt: skip
+        )
 
-    def _on_versions(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_versions(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         connection: ConnectionState = asked.context
         if failure:
             connection.setup_failures += 1
@@ -281,9 +358,14 @@ class Network:
         if body.error_code == ErrorCode.UNSUPPORTED_VERSION and asked.version > 0:
             # An older broker, which says in version 0 what it has (KIP-511).
             self.send(
-                asked.broker_id, _API_VERSIONS, m.ApiVersionsRequest(), now_ms, self._on_versions,
-                context=connection, version=0,
-            )  # fmt: skip
+                asked.broker_id,
+                _API_VERSIONS,
+                m.ApiVersionsRequest(),
+                now_ms,
+                self._on_versions,
+                context=connection,
+                version=0,
+            )
             return
         connection.take_versions(body.api_keys)
         connection.is_ready = True
@@ -299,9 +381,11 @@ class Network:
         connection.tried_ms = now_ms
         settings = self.settings
         connection.may_connect_ms = now_ms + backoff_ms(
-            connection.failures, settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms,
+            connection.failures,
+            settings.reconnect_backoff_ms,
+            settings.reconnect_backoff_max_ms,
             self.rng,
-        )  # fmt: skip
+        )
         connection.failures += 1
         if hang_up:
             self.wire.disconnect(connection.broker_id)
@@ -328,11 +412,15 @@ class Network:
             return
         self._asks_metadata = True
         self.send(
-            broker_id, _METADATA, self.metadata.request(), now_ms, self._on_metadata,
+            broker_id,
+            _METADATA,
+            self.metadata.request(),
+            now_ms,
+            self._on_metadata,
             context=self.metadata.wanted_version,
-        )  # fmt: skip
+        )
 
-    def _on_metadata(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_metadata(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         self._asks_metadata = False
         if failure:
             self.tell(now_ms, _METADATA, failure)
@@ -356,4 +444,4 @@ class Network:
 
     def tell(self, now_ms: int, api_key: int, error: str, place: Partition | None = None) -> None:
         """Write an error into the ledger."""
-        self.books.told.append(Told(now_ms, self.name, APIS[api_key].name, error, place))
+        self.ledger.told.append(Told(now_ms, self.name, APIS[api_key].name, error, place))

@@ -66,3 +66,14 @@ class Told(Struct, frozen=True):
     api: str
     error: str
     partition: Partition | None = None
+
+
+class Ledger:
+    """All sends and reads of a run, in order."""
+
+    def __init__(self) -> None:
+        self.sends: list[Send] = []
+        self.reads: list[Read] = []
+        self.commits: list[tuple[str, Partition, int, bool]] = []
+        """(group, partition, offset, True for an acked commit and False for a later look)."""
+        self.told: list[Told] = []

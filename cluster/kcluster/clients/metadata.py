@@ -27,11 +27,17 @@ NO_EPOCH: Final = -1
 _JITTER: Final = 0.2
 """CommonClientConfigs.RETRY_BACKOFF_JITTER, RECONNECT_BACKOFF_JITTER."""
 _STALE: Final = (
-    ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REPLICA_NOT_AVAILABLE,
-    ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.LISTENER_NOT_FOUND, ErrorCode.KAFKA_STORAGE_ERROR,
-    ErrorCode.INCONSISTENT_TOPIC_ID, ErrorCode.NETWORK_EXCEPTION,
-)  # fmt: skip
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.LISTENER_NOT_FOUND,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+    ErrorCode.NETWORK_EXCEPTION,
+)
 
 
 def is_stale_metadata(error: ErrorCode) -> bool:
@@ -253,9 +259,14 @@ class Metadata:
             return PartitionView(told.partition_index)
         leader = told.leader_id if told.leader_id in self.brokers else NOBODY
         return PartitionView(
-            told.partition_index, leader, told.leader_epoch, tuple(told.replica_nodes),
-            tuple(told.isr_nodes), tuple(told.offline_replicas), error_of(told.error_code),
-        )  # fmt: skip
+            told.partition_index,
+            leader,
+            told.leader_epoch,
+            tuple(told.replica_nodes),
+            tuple(told.isr_nodes),
+            tuple(told.offline_replicas),
+            error_of(told.error_code),
+        )
 
     def told_leader(self, topic: str, partition: int, leader: int, leader_epoch: int) -> bool:
         """An error's answer named the leader (KIP-951); whether that was news."""

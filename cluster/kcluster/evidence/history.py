@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.clients.ledger import Outcome, Partition, Read, Send, Told
+from kcluster.clients.ledger import Ledger, Outcome, Partition, Read, Send, Told
 from kcluster.contract import NoteId
 
 __all__ = [
@@ -120,17 +120,6 @@ class FinalLog(Struct, frozen=True):
     names: Mapping[int, bytes] = {}
     end_offset: int = 0
     epochs: Sequence[tuple[int, int]] = ()
-
-
-class Ledger:
-    """All sends and reads of a run, in order."""
-
-    def __init__(self) -> None:
-        self.sends: list[Send] = []
-        self.reads: list[Read] = []
-        self.commits: list[tuple[str, Partition, int, bool]] = []
-        """(group, partition, offset, True for an acked commit and False for a later look)."""
-        self.told: list[Told] = []
 
 
 # ------------------------------------------------------------------------------------- grouping

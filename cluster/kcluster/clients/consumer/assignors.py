@@ -163,9 +163,12 @@ def _balanced(
 
 
 def _fill(
-    assigned: Assignment, under: deque[str], exact: deque[str], left: Sequence[Partition],
+    assigned: Assignment,
+    under: deque[str],
+    exact: deque[str],
+    left: Sequence[Partition],
     least: int,
-) -> None:  # fmt: skip
+) -> None:
     """Round robin to those that have too little; then one each to those that have just enough."""
     for partition in left:
         name = under.popleft() if under else exact.popleft()
@@ -177,9 +180,11 @@ def _fill(
 
 
 def _greedy(
-    members: Sequence[Member], owned: Assignment, contested: Mapping[Partition, None],
+    members: Sequence[Member],
+    owned: Assignment,
+    contested: Mapping[Partition, None],
     everything: Sequence[Partition],
-) -> Assignment:  # fmt: skip
+) -> Assignment:
     """Members read different topics.
 
     DIFFERS: GeneralAssignmentBuilder searches for the best balance; here what is nobody's goes to

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kcluster.clients.connections import Asked, Network
+from kcluster.clients.connections import InFlightRequest, NetworkClient
 from kcluster.clients.consumer.coordinator import (
     COORDINATOR_GONE,
     NO_GENERATION,
@@ -38,8 +38,9 @@ _COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
 _LOOK: Final = int(ApiKey.OFFSET_FETCH)
 _FIRST_LOOK_VERSION_WITH_GROUPS: Final = 8
 _TRY_AGAIN: Final = (
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-)  # fmt: skip
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
 _FATAL: Final = (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 NO_OFFSET_FOR_PARTITION: Final = "NO_OFFSET_FOR_PARTITION"
 """What the Java client raises when there is neither a committed offset nor a reset policy."""
@@ -49,9 +50,15 @@ class Commits:
     """Of one consumer.  `fatal`: the error that its application gets, "" for none."""
 
     def __init__(
-        self, settings: ConsumerSettings, style: str, network: Network, metadata: Metadata,
-        positions: Positions, coordinator: Coordinator, member: Membership | None,
-    ) -> None:  # fmt: skip
+        self,
+        settings: ConsumerSettings,
+        style: str,
+        network: NetworkClient,
+        metadata: Metadata,
+        positions: Positions,
+        coordinator: Coordinator,
+        member: Membership | None,
+    ) -> None:
         self.fatal = ""
         self.auto_ms = NEVER_MS
         """When the next auto commit is due."""
@@ -187,12 +194,12 @@ class Commits:
             _COMMIT, body, now_ms, self._on_committed, context=(offsets, generation, on_committed)
         )
 
-    def _on_committed(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_committed(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         offsets, generation, on_committed = asked.context
         if failure:
             on_committed(False, True, now_ms)
             return
-        commits = self._network.books.commits
+        commits = self._network.ledger.commits
         refusal = ErrorCode.NONE
         for topic in body.topics:
             name = topic.name or self._metadata.topic_name(topic.topic_id) or ""
@@ -254,13 +261,15 @@ class Commits:
         # Both forms: which one is encoded is a question of the version.
         old_topic = m.OffsetFetchRequest.OffsetFetchRequestTopic
         body = m.OffsetFetchRequest(
-            group_id, [old_topic(topic, numbers) for topic, numbers in topics.items()], [group],
+            group_id,
+            [old_topic(topic, numbers) for topic, numbers in topics.items()],
+            [group],
             require_stable=True,
-        )  # fmt: skip
+        )
         self._looks = True
         self._coordinator.ask(_LOOK, body, now_ms, self._on_looked_up, context=wanted)
 
-    def _on_looked_up(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_looked_up(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         self._looks = False
         wanted: list[Position] = asked.context
         if failure:
@@ -297,9 +306,11 @@ class Commits:
     def _look_again(self, now_ms: int) -> None:
         settings = self._settings
         self.look_ms = now_ms + backoff_ms(
-            self._look_failures, settings.retry_backoff_ms, settings.retry_backoff_max_ms,
+            self._look_failures,
+            settings.retry_backoff_ms,
+            settings.retry_backoff_max_ms,
             self._network.rng,
-        )  # fmt: skip
+        )
         self._look_failures += 1
 
     def _place(self, position: Position, offset: int, epoch: int, now_ms: int) -> None:
@@ -307,7 +318,7 @@ class Commits:
         if self._positions.get(key) is not position or position.state is not State.INITIALIZING:
             return
         group_id = self._settings.group_id
-        self._network.books.commits.append((group_id, key, offset, False))
+        self._network.ledger.commits.append((group_id, key, offset, False))
         if offset >= 0:
             known_epoch = self._metadata.leader_epoch(*key)
             if epoch > known_epoch:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kcluster.clients.connections import Books, Network
+from kcluster.clients.connections import NetworkClient
 from kcluster.clients.consumer.commits import Commits
 from kcluster.clients.consumer.coordinator import Coordinator, Membership
 from kcluster.clients.consumer.fetcher import Fetcher
@@ -20,7 +20,7 @@ from kcluster.clients.consumer.group import Group
 from kcluster.clients.consumer.offset_lookups import OffsetLookups
 from kcluster.clients.consumer.positions import Position, Positions, State
 from kcluster.clients.consumer.settings import AFTER_POLL, ConsumerSettings, Reading
-from kcluster.clients.ledger import Partition, Read
+from kcluster.clients.ledger import Ledger, Partition, Read
 from kcluster.clients.metadata import Metadata
 from kcluster.clients.wire import Wire
 from kcluster.protocol.records.records import Record
@@ -39,29 +39,40 @@ class Consumer:
     """
 
     def __init__(
-        self, name: str, books: Books, reading: Reading, settings: ConsumerSettings
+        self, name: str, ledger: Ledger, reading: Reading, settings: ConsumerSettings
     ) -> None:
         problems = settings.problems() + reading.problems(settings)
         assert not problems, problems
         self.name = name
-        self.books = books
+        self.ledger = ledger
         self.reading = reading
         self.settings = settings
         self.metadata = Metadata(settings.metadata)
-        self.network = Network(name, settings.network, self.metadata, books)
+        self.network = NetworkClient(name, settings.network, self.metadata, ledger)
         self.positions = Positions()
         self.coordinator = Coordinator(settings, self.metadata, self.network)
         member = Membership() if reading.topics else None
         self.commits = Commits(
-            settings, reading.commit if settings.group_id else "", self.network, self.metadata,
-            self.positions, self.coordinator, member,
-        )  # fmt: skip
+            settings,
+            reading.commit if settings.group_id else "",
+            self.network,
+            self.metadata,
+            self.positions,
+            self.coordinator,
+            member,
+        )
         self.group: Group | None = None
         if member is not None:
             self.group = Group(
-                settings, reading.topics, self.metadata, self.network, self.positions,
-                self.coordinator, self.commits, member,
-            )  # fmt: skip
+                settings,
+                reading.topics,
+                self.metadata,
+                self.network,
+                self.positions,
+                self.coordinator,
+                self.commits,
+                member,
+            )
         self.lookups = OffsetLookups(settings, self.metadata, self.network, self.positions)
         self.fetcher = Fetcher(settings, self.metadata, self.network, self.positions)
         self.deadline_ms: int | None = None
@@ -268,7 +279,7 @@ class Consumer:
 
     def _give(self, given: list[tuple[Position, list[Record]]], now_ms: int) -> None:
         """The application is given records, and works on them."""
-        name, reads = self.name, self.books.reads
+        name, reads = self.name, self.ledger.reads
         count = 0
         for position, records in given:
             key, restarted = position.key, position.restarted

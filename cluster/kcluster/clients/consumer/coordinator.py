@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Final
 
-from kcluster.clients.connections import Asked, Network, OnAnswer
+from kcluster.clients.connections import InFlightRequest, NetworkClient, OnAnswer
 from kcluster.clients.consumer.settings import ConsumerSettings
 from kcluster.clients.metadata import NOBODY, Metadata, backoff_ms
 from kcluster.clients.wire import SECOND_CONNECTION, broker_of
@@ -92,7 +92,9 @@ class Coordinator:
     `retry_ms`: when `is_ready` may have another answer without one from a broker; it is as of the
     present turn of the consumer, which sets it back."""
 
-    def __init__(self, settings: ConsumerSettings, metadata: Metadata, network: Network) -> None:
+    def __init__(
+        self, settings: ConsumerSettings, metadata: Metadata, network: NetworkClient
+    ) -> None:
         self.fatal = ""
         self.retry_ms = NEVER_MS
         self._settings = settings
@@ -135,9 +137,11 @@ class Coordinator:
     def _wait(self, now_ms: int) -> None:
         settings = self._settings
         self._may_ask_ms = now_ms + backoff_ms(
-            max(0, self._failures - 1), settings.retry_backoff_ms, settings.retry_backoff_max_ms,
+            max(0, self._failures - 1),
+            settings.retry_backoff_ms,
+            settings.retry_backoff_max_ms,
             self._network.rng,
-        )  # fmt: skip
+        )
 
     def mark_unknown(self, now_ms: int) -> None:
         """It says that it is none, or is silent: hang up, and look for another."""
@@ -170,7 +174,7 @@ class Coordinator:
         self._asks = True
         network.send(broker_id, _FIND_COORDINATOR, body, now_ms, self._on_found)
 
-    def _on_found(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_found(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         self._asks = False
         if failure:
             self._network.tell(now_ms, _FIND_COORDINATOR, failure)
@@ -201,13 +205,19 @@ class Coordinator:
     # ----------------------------------------------------------------------------- asking
 
     def ask(
-        self, api_key: int, body: Any, now_ms: int, on_answer: OnAnswer, *, context: Any = None,
+        self,
+        api_key: int,
+        body: Any,
+        now_ms: int,
+        on_answer: OnAnswer,
+        *,
+        context: Any = None,
         timeout_ms: int = -1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Ask the coordinator, which `is_ready`.  If no answer comes it is no longer known when
         `on_answer` is called, and the failure is in the ledger."""
 
-        def answered(asked: Asked, answer: Any, failure: str, then_ms: int) -> None:
+        def answered(asked: InFlightRequest, answer: Any, failure: str, then_ms: int) -> None:
             if failure:
                 self._network.tell(then_ms, api_key, failure)
                 if asked.broker_id == self._connection:
@@ -217,6 +227,11 @@ class Coordinator:
             on_answer(asked, answer, failure, then_ms)
 
         self._network.send(
-            self._connection, api_key, body, now_ms, answered, context=context,
+            self._connection,
+            api_key,
+            body,
+            now_ms,
+            answered,
+            context=context,
             timeout_ms=timeout_ms,
-        )  # fmt: skip
+        )

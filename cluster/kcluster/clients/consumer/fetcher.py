@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
-from kcluster.clients.connections import Asked, Network
+from kcluster.clients.connections import InFlightRequest, NetworkClient
 from kcluster.clients.consumer.fetched import Fetched, open_records
 from kcluster.clients.consumer.positions import Position, Positions, State
 from kcluster.clients.consumer.settings import READ_COMMITTED, ConsumerSettings
@@ -51,7 +51,11 @@ class Fetcher:
     `retry_ms`: when `send` has something to do that no answer will bring about."""
 
     def __init__(
-        self, settings: ConsumerSettings, metadata: Metadata, network: Network, positions: Positions
+        self,
+        settings: ConsumerSettings,
+        metadata: Metadata,
+        network: NetworkClient,
+        positions: Positions,
     ) -> None:
         self.fatal = ""
         self.retry_ms = NEVER_MS
@@ -61,10 +65,16 @@ class Fetcher:
         self._positions = positions
         self._is_committed = settings.isolation_level == READ_COMMITTED
         self._head = (
-            None, _CONSUMER, m.FetchRequest.ReplicaState(), settings.fetch_max_wait_ms,
-            settings.fetch_min_bytes, settings.fetch_max_bytes, int(self._is_committed), 0,
+            None,
+            _CONSUMER,
+            m.FetchRequest.ReplicaState(),
+            settings.fetch_max_wait_ms,
+            settings.fetch_min_bytes,
+            settings.fetch_max_bytes,
+            int(self._is_committed),
+            0,
             _NO_SESSION,
-        )  # fmt: skip
+        )
         """Of each request, what comes before its topics."""
         self._pending: dict[int, None] = {}
         """Brokers that owe an answer."""
@@ -142,7 +152,7 @@ class Fetcher:
 
     # -------------------------------------------------------------------------- answers
 
-    def _on_answer(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_answer(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         node = asked.broker_id
         del self._pending[node]
         context: dict[Partition, tuple[Position, int]] = asked.context
@@ -164,7 +174,9 @@ class Fetcher:
                 if wanted is not None:
                     self._take(*wanted, told, asked, now_ms)
 
-    def _take(self, position: Position, offset: int, told: Any, asked: Asked, now_ms: int) -> None:
+    def _take(
+        self, position: Position, offset: int, told: Any, asked: InFlightRequest, now_ms: int
+    ) -> None:
         if told.error_code:
             self._refused(position, offset, told, error_of(told.error_code), now_ms)
             return

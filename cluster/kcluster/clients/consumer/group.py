@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kcluster.clients.connections import Asked, Network
+from kcluster.clients.connections import InFlightRequest, NetworkClient
 from kcluster.clients.consumer.assignors import NO_GENERATION, Member, assign
 from kcluster.clients.consumer.commits import Commits
 from kcluster.clients.consumer.coordinator import (
@@ -46,19 +46,27 @@ _JOIN: Final = int(ApiKey.JOIN_GROUP)
 _SYNC: Final = int(ApiKey.SYNC_GROUP)
 _LEAVE: Final = int(ApiKey.LEAVE_GROUP)
 _JOIN_AT_ONCE: Final = (
-    ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.REBALANCE_IN_PROGRESS,
     ErrorCode.MEMBER_ID_REQUIRED,
-)  # fmt: skip
+)
 
 
 class Group:
     """One member.  `fatal`: the error that its application gets, "" for none."""
 
     def __init__(
-        self, settings: ConsumerSettings, topics: tuple[str, ...], metadata: Metadata,
-        network: Network, positions: Positions, coordinator: Coordinator, commits: Commits,
+        self,
+        settings: ConsumerSettings,
+        topics: tuple[str, ...],
+        metadata: Metadata,
+        network: NetworkClient,
+        positions: Positions,
+        coordinator: Coordinator,
+        commits: Commits,
         member: Membership,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.fatal = ""
         self.retry_ms = NEVER_MS
         """When `poll` has something to do that no answer will bring about."""
@@ -179,17 +187,26 @@ class Group:
             entry(
                 assignor,
                 encode_subscription(
-                    assignor, self._topics, self._positions, self._last_given,
-                    self._last_generation, settings.client_rack,
+                    assignor,
+                    self._topics,
+                    self._positions,
+                    self._last_given,
+                    self._last_generation,
+                    settings.client_rack,
                 ),
             )
             for assignor in settings.assignors
-        ]  # fmt: skip
+        ]
         body = m.JoinGroupRequest(
-            settings.group_id, settings.session_timeout_ms, settings.max_poll_interval_ms,
-            member.member_id, settings.group_instance_id or None, PROTOCOL_TYPE, protocols,
+            settings.group_id,
+            settings.session_timeout_ms,
+            settings.max_poll_interval_ms,
+            member.member_id,
+            settings.group_instance_id or None,
+            PROTOCOL_TYPE,
+            protocols,
             member.rejoin_reason,
-        )  # fmt: skip
+        )
         timeout_ms = max(
             settings.request_timeout_ms, settings.max_poll_interval_ms + JOIN_GROUP_TIMEOUT_LAPSE_MS
         )
@@ -197,7 +214,7 @@ class Group:
             _JOIN, body, now_ms, self._on_joined, context=member.generation, timeout_ms=timeout_ms
         )
 
-    def _on_joined(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_joined(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         member = self.member
         if failure:
             self._join_failed(None, now_ms)
@@ -308,13 +325,17 @@ class Group:
             return
         member = self.member
         body = m.SyncGroupRequest(
-            self._settings.group_id, member.generation_id, member.member_id,
-            self._settings.group_instance_id or None, PROTOCOL_TYPE, member.protocol_name,
+            self._settings.group_id,
+            member.generation_id,
+            member.member_id,
+            self._settings.group_instance_id or None,
+            PROTOCOL_TYPE,
+            member.protocol_name,
             assignments,
-        )  # fmt: skip
+        )
         self._coordinator.ask(_SYNC, body, now_ms, self._on_synced, context=member.generation)
 
-    def _on_synced(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_synced(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         member = self.member
         if failure:
             self._join_failed(None, now_ms)
@@ -384,7 +405,7 @@ class Group:
         member.reset("consumer pro-actively leaving the group", forget_member_id=True)
         return asks
 
-    def _on_left(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_left(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         self.is_leaving = False
         if failure:
             return

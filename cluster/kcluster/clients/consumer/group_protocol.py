@@ -28,9 +28,13 @@ _INT16: Final = Layout(">h")
 
 
 def encode_subscription(
-    assignor: str, topics: Iterable[str], owned: Iterable[Partition], last: Iterable[Partition],
-    generation: int, rack: str | None,
-) -> bytes:  # fmt: skip
+    assignor: str,
+    topics: Iterable[str],
+    owned: Iterable[Partition],
+    last: Iterable[Partition],
+    generation: int,
+    rack: str | None,
+) -> bytes:
     """A member's own.  `owned`: what it has now; `last`: what it was given last, for `sticky`,
     which lets go of everything before it joins.  `generation`: of its last assignment."""
     user_data = None
@@ -40,10 +44,12 @@ def encode_subscription(
         user_data = _sticky_data(last, generation)
     entry = m.ConsumerProtocolSubscription.TopicPartition
     body = m.ConsumerProtocolSubscription(
-        topics=sorted(topics), user_data=user_data,
+        topics=sorted(topics),
+        user_data=user_data,
         owned_partitions=[entry(topic, numbers) for topic, numbers in by_topic(owned).items()],
-        generation_id=generation, rack_id=rack or None,
-    )  # fmt: skip
+        generation_id=generation,
+        rack_id=rack or None,
+    )
     return record_codec(_SUBSCRIPTION, HIGHEST_VERSION).encode_prefixed(body)
 
 

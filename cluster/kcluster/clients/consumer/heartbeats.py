@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kcluster.clients.connections import Asked, Network
+from kcluster.clients.connections import InFlightRequest, NetworkClient
 from kcluster.clients.consumer.coordinator import (
     COORDINATOR_GONE,
     Coordinator,
@@ -26,8 +26,10 @@ from kcluster.timers import NEVER_MS
 
 _HEARTBEAT: Final = int(ApiKey.HEARTBEAT)
 _REFUSED: Final = (
-    ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID,
-)  # fmt: skip
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.FENCED_INSTANCE_ID,
+)
 
 Leave = Callable[[str, int], bool]
 """(reason, now_ms): leave the group."""
@@ -37,9 +39,13 @@ class Heartbeats:
     """Of one member.  `fatal`: the error that its application gets at its next poll."""
 
     def __init__(
-        self, settings: ConsumerSettings, network: Network, coordinator: Coordinator,
-        member: Membership, leave: Leave,
-    ) -> None:  # fmt: skip
+        self,
+        settings: ConsumerSettings,
+        network: NetworkClient,
+        coordinator: Coordinator,
+        member: Membership,
+        leave: Leave,
+    ) -> None:
         self.fatal = ""
         self._settings = settings
         self._network = network
@@ -90,12 +96,14 @@ class Heartbeats:
         member, settings = self._member, self._settings
         self._beat_ms = now_ms + settings.heartbeat_interval_ms
         body = m.HeartbeatRequest(
-            settings.group_id, member.generation_id, member.member_id,
+            settings.group_id,
+            member.generation_id,
+            member.member_id,
             settings.group_instance_id or None,
-        )  # fmt: skip
+        )
         self._coordinator.ask(_HEARTBEAT, body, now_ms, self._on_answer, context=member.generation)
 
-    def _on_answer(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_answer(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         if failure:
             self._failed(now_ms)
             return
@@ -133,7 +141,9 @@ class Heartbeats:
     def _failed(self, now_ms: int) -> None:
         settings = self._settings
         self._beat_ms = now_ms + backoff_ms(
-            self._failures, settings.retry_backoff_ms, settings.retry_backoff_max_ms,
+            self._failures,
+            settings.retry_backoff_ms,
+            settings.retry_backoff_max_ms,
             self._network.rng,
-        )  # fmt: skip
+        )
         self._failures += 1

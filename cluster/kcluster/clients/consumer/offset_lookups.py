@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kcluster.clients.connections import Asked, Network
+from kcluster.clients.connections import InFlightRequest, NetworkClient
 from kcluster.clients.consumer.positions import Position, Positions, State
 from kcluster.clients.consumer.settings import EARLIEST, READ_COMMITTED, ConsumerSettings
 from kcluster.clients.ledger import Partition
@@ -35,7 +35,11 @@ class OffsetLookups:
     `retry_ms`: when `work` has something to do again; NEVER_MS if only an answer changes that."""
 
     def __init__(
-        self, settings: ConsumerSettings, metadata: Metadata, network: Network, positions: Positions
+        self,
+        settings: ConsumerSettings,
+        metadata: Metadata,
+        network: NetworkClient,
+        positions: Positions,
     ) -> None:
         self.fatal = ""
         self.retry_ms = NEVER_MS
@@ -90,18 +94,21 @@ class OffsetLookups:
                 topics[position.topic] = topic
             topic.partitions.append(
                 entry(
-                    position.index, self._metadata.leader_epoch(position.topic, position.index),
+                    position.index,
+                    self._metadata.leader_epoch(position.topic, position.index),
                     EARLIEST_TIMESTAMP if is_earliest else LATEST_TIMESTAMP,
                 )
-            )  # fmt: skip
+            )
         body = m.ListOffsetsRequest(
-            _CONSUMER, int(settings.isolation_level == READ_COMMITTED), list(topics.values()),
+            _CONSUMER,
+            int(settings.isolation_level == READ_COMMITTED),
+            list(topics.values()),
             settings.request_timeout_ms,
-        )  # fmt: skip
+        )
         context = {position.key: position for position in positions}
         self._network.send(leader, _LIST_OFFSETS, body, now_ms, self._on_offsets, context=context)
 
-    def _on_offsets(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_offsets(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         waiting: dict[Partition, Position] = asked.context
         if failure:
             self._network.tell(now_ms, _LIST_OFFSETS, failure)
@@ -153,7 +160,7 @@ class OffsetLookups:
             leader, _OFFSET_FOR_LEADER_EPOCH, body, now_ms, self._on_epochs, context=context
         )
 
-    def _on_epochs(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_epochs(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         waiting: dict[Partition, tuple[Position, tuple[int, ...]]] = asked.context
         if failure:
             self._network.tell(now_ms, _OFFSET_FOR_LEADER_EPOCH, failure)
@@ -165,8 +172,11 @@ class OffsetLookups:
                 if position is None or position.state is not State.AWAIT_VALIDATION:
                     continue
                 if stood != (
-                    position.offset, position.offset_epoch, position.leader, position.leader_epoch
-                ):  # fmt: skip
+                    position.offset,
+                    position.offset_epoch,
+                    position.leader,
+                    position.leader_epoch,
+                ):
                     continue
                 if told.error_code:
                     error = error_of(told.error_code)

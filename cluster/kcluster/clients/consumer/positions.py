@@ -37,11 +37,26 @@ class Position:
     tell of the log (`high_watermark`, …) and `is_buffered`."""
 
     __slots__ = (
-        "fetch_at_ms", "high_watermark", "index", "is_buffered", "key", "last_stable_offset",
-        "leader", "leader_epoch", "log_start_offset", "offset", "offset_epoch", "owner",
-        "preferred_replica", "preferred_until_ms", "restarted", "retry_at_ms", "state", "topic",
+        "fetch_at_ms",
+        "high_watermark",
+        "index",
+        "is_buffered",
+        "key",
+        "last_stable_offset",
+        "leader",
+        "leader_epoch",
+        "log_start_offset",
+        "offset",
+        "offset_epoch",
+        "owner",
+        "preferred_replica",
+        "preferred_until_ms",
+        "restarted",
+        "retry_at_ms",
+        "state",
+        "topic",
         "will_be_revoked",
-    )  # fmt: skip
+    )
 
     def __init__(self, key: Partition, owner: Positions) -> None:
         self.key = key

@@ -26,10 +26,24 @@ class Batch:
     """Records on their way to one partition.  Times in ms."""
 
     __slots__ = (
-        "allocated_bytes", "attempts", "attempts_at_leader_change", "base_sequence", "created_ms",
-        "due_ms", "error", "in_retry", "is_done", "leader_epoch", "may_be_appended",
-        "producer_epoch", "producer_id", "queue", "records", "sends", "was_reset",
-    )  # fmt: skip
+        "allocated_bytes",
+        "attempts",
+        "attempts_at_leader_change",
+        "base_sequence",
+        "created_ms",
+        "due_ms",
+        "error",
+        "in_retry",
+        "is_done",
+        "leader_epoch",
+        "may_be_appended",
+        "producer_epoch",
+        "producer_id",
+        "queue",
+        "records",
+        "sends",
+        "was_reset",
+    )
 
     def __init__(
         self, queue: PartitionQueue, created_ms: int, due_ms: int, allocated_bytes: int
@@ -93,10 +107,21 @@ class PartitionQueue:
     """One partition as a producer sees it."""
 
     __slots__ = (
-        "index", "is_muted", "key", "last_acked_sequence", "leader", "leader_epoch",
-        "next_sequence", "producer_epoch", "producer_id", "topic", "tracked", "under_way",
-        "unresolved_sequence", "waiting",
-    )  # fmt: skip
+        "index",
+        "is_muted",
+        "key",
+        "last_acked_sequence",
+        "leader",
+        "leader_epoch",
+        "next_sequence",
+        "producer_epoch",
+        "producer_id",
+        "topic",
+        "tracked",
+        "under_way",
+        "unresolved_sequence",
+        "waiting",
+    )
 
     def __init__(self, topic: str, index: int) -> None:
         self.topic = topic

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kcluster.clients.connections import Asked, Network
+from kcluster.clients.connections import InFlightRequest, NetworkClient
 from kcluster.clients.metadata import NOBODY, backoff_ms
 from kcluster.clients.producer.batches import NO_PRODUCER_ID, NO_SEQUENCE, Batch, PartitionQueue
 from kcluster.clients.producer.settings import MAX_INT, ProducerSettings
@@ -20,15 +20,17 @@ from kcluster.protocol.records.batches import SEQUENCE_MODULUS
 
 MAX_EPOCH: Final = 32_767
 _FATAL: Final = (
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    ErrorCode.PRODUCER_FENCED, ErrorCode.UNSUPPORTED_VERSION,
-)  # fmt: skip
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.UNSUPPORTED_VERSION,
+)
 
 
 class Identity:
     """One idempotent producer's.  `fatal`: Kafka's name of an error after which nothing is sent."""
 
-    def __init__(self, settings: ProducerSettings, network: Network) -> None:
+    def __init__(self, settings: ProducerSettings, network: NetworkClient) -> None:
         self.settings = settings
         self.network = network
         self.producer_id = NO_PRODUCER_ID
@@ -114,7 +116,7 @@ class Identity:
         )
         self.network.send(broker_id, ApiKey.INIT_PRODUCER_ID, body, now_ms, self._on_id)
 
-    def _on_id(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_id(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         self._asks = False
         error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(body.error_code)
         if not error:
@@ -128,9 +130,11 @@ class Identity:
             return
         settings = self.settings
         self._ask_at_ms = now_ms + backoff_ms(
-            self._failures, settings.retry_backoff_ms, settings.retry_backoff_max_ms,
+            self._failures,
+            settings.retry_backoff_ms,
+            settings.retry_backoff_max_ms,
             self.network.rng,
-        )  # fmt: skip
+        )
         self._failures += 1
 
     # --------------------------------------------------------------------------- batches
@@ -141,8 +145,9 @@ class Identity:
             return False
         if batch.base_sequence == NO_SEQUENCE:
             is_stale = (queue.producer_id, queue.producer_epoch) != (
-                self.producer_id, self.producer_epoch,
-            )  # fmt: skip
+                self.producer_id,
+                self.producer_epoch,
+            )
             # With another epoch it might be appended before those that are under way.
             return not (queue.tracked and is_stale) and queue.unresolved_sequence == NO_SEQUENCE
         # What is sent again goes in order, and one at a time.

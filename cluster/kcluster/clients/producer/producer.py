@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcluster.clients.connections import Books, Network
+from kcluster.clients.connections import NetworkClient
+from kcluster.clients.ledger import Ledger
 from kcluster.clients.metadata import Metadata
 from kcluster.clients.producer.identity import Identity
 from kcluster.clients.producer.sender import Sender
@@ -26,16 +27,20 @@ class Producer:
     """
 
     def __init__(
-        self, name: str, books: Books, workload: Workload, settings: ProducerSettings | None = None
+        self,
+        name: str,
+        ledger: Ledger,
+        workload: Workload,
+        settings: ProducerSettings | None = None,
     ) -> None:
         self.name = name
         self.settings = settings = ProducerSettings() if settings is None else settings
         assert not settings.problems(), settings.problems()
         self.metadata = Metadata(settings.metadata)
-        self.network = Network(name, settings.network, self.metadata, books)
+        self.network = NetworkClient(name, settings.network, self.metadata, ledger)
         self.identity = Identity(settings, self.network) if settings.is_idempotent else None
         self.sender = Sender(settings, self.metadata, self.network, self.identity)
-        self.application = Application(name, books, workload, self.sender)
+        self.application = Application(name, ledger, workload, self.sender)
         self.deadline_ms: int | None = None
         self.is_done = False
         """The application has ended, and every record has an outcome."""

@@ -12,7 +12,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kcluster.clients.connections import DISCONNECTED, REQUEST_TIMED_OUT, Asked, Network
+from kcluster.clients.connections import (
+    DISCONNECTED,
+    REQUEST_TIMED_OUT,
+    InFlightRequest,
+    NetworkClient,
+)
 from kcluster.clients.ledger import Outcome, Partition
 from kcluster.clients.metadata import NOBODY, Metadata, backoff_ms, is_stale_metadata
 from kcluster.clients.producer.batches import BATCH_OVERHEAD_BYTES, Batch, PartitionQueue
@@ -40,9 +45,12 @@ class Sender:
     """One producer's.  `acked`, `failed`, `unknown`: records that ended so."""
 
     def __init__(
-        self, settings: ProducerSettings, metadata: Metadata, network: Network,
+        self,
+        settings: ProducerSettings,
+        metadata: Metadata,
+        network: NetworkClient,
         identity: Identity | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.settings = settings
         self.metadata = metadata
         self.network = network
@@ -201,9 +209,15 @@ class Sender:
             None, settings.acks, settings.request_timeout_ms, list(topics.values())
         )
         self.network.send(
-            leader, _PRODUCE, body, now_ms, self._on_produced, context=batches, version=version,
+            leader,
+            _PRODUCE,
+            body,
+            now_ms,
+            self._on_produced,
+            context=batches,
+            version=version,
             answered=settings.acks != 0,
-        )  # fmt: skip
+        )
         if not settings.acks:
             for batch in batches:
                 self._end_attempt(batch)
@@ -211,7 +225,7 @@ class Sender:
 
     # --------------------------------------------------------------------------- answers
 
-    def _on_produced(self, asked: Asked, body: Any, failure: str, now_ms: int) -> None:
+    def _on_produced(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
         batches: list[Batch] = asked.context
         if failure:
             error = _FAILURES.get(failure, ErrorCode.UNSUPPORTED_VERSION)
@@ -264,15 +278,21 @@ class Sender:
         if batch.is_done:
             return
         has_time = now_ms - batch.created_ms < settings.delivery_timeout_ms
-        if has_time and batch.attempts < settings.retries and (
-            identity.may_retry(batch, error, log_start_offset)
-            if identity is not None
-            else error.retriable
-        ):  # fmt: skip
+        if (
+            has_time
+            and batch.attempts < settings.retries
+            and (
+                identity.may_retry(batch, error, log_start_offset)
+                if identity is not None
+                else error.retriable
+            )
+        ):
             batch.due_ms = now_ms + backoff_ms(
-                batch.attempts, settings.retry_backoff_ms, settings.retry_backoff_max_ms,
+                batch.attempts,
+                settings.retry_backoff_ms,
+                settings.retry_backoff_max_ms,
                 self.network.rng,
-            )  # fmt: skip
+            )
             batch.attempts += 1
             batch.in_retry = True
             batch.queue.requeue(batch)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kcluster.clients.connections import Books
-from kcluster.clients.ledger import Outcome, Send
+from kcluster.clients.ledger import Ledger, Outcome, Send
 from kcluster.clients.metadata import NOBODY
 from kcluster.clients.producer.batches import RECORD_OVERHEAD_BYTES, Batch
 from kcluster.clients.producer.partitioning import StickyPartitioner, partition_of_key
@@ -29,7 +28,7 @@ class Application:
     more.  `is_blocked`: it waits in send(), for metadata or, `is_out_of_memory`, for memory.
     """
 
-    def __init__(self, name: str, books: Books, workload: Workload, sender: Sender) -> None:
+    def __init__(self, name: str, ledger: Ledger, workload: Workload, sender: Sender) -> None:
         self.workload = workload
         self.made = 0
         self.due_ms = NEVER_MS
@@ -37,7 +36,7 @@ class Application:
         self.is_blocked = False
         self.is_out_of_memory = False
         self._name = name
-        self._sends = books.sends
+        self._sends = ledger.sends
         self._sender = sender
         self._start_ms = 0
         self._stop_ms = NEVER_MS
@@ -96,9 +95,13 @@ class Application:
         if workload.partitions:
             index = workload.partitions[number // len(workload.topics) % len(workload.partitions)]
         send = Send(
-            self._name, (topic, index), value, settings.acks, settings.is_idempotent,
+            self._name,
+            (topic, index),
+            value,
+            settings.acks,
+            settings.is_idempotent,
             sent_ms=now_ms,
-        )  # fmt: skip
+        )
         self._sends.append(send)
         self._record = (send, key, index)
         self._blocked_since_ms = now_ms
