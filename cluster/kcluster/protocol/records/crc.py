@@ -27,7 +27,8 @@ def _load() -> Callable[[Buffer], int]:
             return function
     import crc32c
 
-    return crc32c.crc32c
+    function = crc32c.crc32c
+    return function
 
 
 crc32c_of: Final = _load()
