@@ -10,7 +10,6 @@ from random import Random
 from typing import Any
 
 from kcluster.broker.coordinator import GroupCoordinator
-from kcluster.broker.coordinator.group_log import OFFSETS_TOPIC
 from kcluster.broker.registry import PARKED, SERVED_APIS
 from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
 from kcluster.contract import NoteId, Request
@@ -26,6 +25,7 @@ from kcluster.partition.log.log import Log
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, VERSIONS, ApiKey, codec
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.protocol.records.records import parse_batches
 from kcluster.protocol.releases import latest
 from kcluster.timers import Timers
@@ -87,7 +87,7 @@ class StandInBroker:
         self.asked.append((body, on_answer))
 
     def leader_replica(self, topic: str, partition: int) -> Any:
-        assert topic == OFFSETS_TOPIC
+        assert topic == GROUP_METADATA_TOPIC
         return self.replicas.get(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def append_internal(
@@ -188,7 +188,7 @@ COMPACTED = TopicConfig(cleanup_policy=("compact",))
 def fresh_broker(**config: Any) -> StandInBroker:
     """A broker that leads all of __consumer_offsets and one topic, `orders`, of six partitions."""
     broker = StandInBroker(**config)
-    broker.create_topic(OFFSETS_TOPIC, PARTITIONS)
+    broker.create_topic(GROUP_METADATA_TOPIC, PARTITIONS)
     broker.create_topic("orders", 6)
     broker.elect_everywhere()
     return broker

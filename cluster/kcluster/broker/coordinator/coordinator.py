@@ -14,26 +14,12 @@ from __future__ import annotations
 from typing import Any
 
 from kcluster.broker.coordinator import rebalance
-from kcluster.broker.coordinator.group_log import OFFSETS_TOPIC
 from kcluster.broker.coordinator.interface import CoordinatorBroker
+from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.broker.coordinator.shard import GroupShard, ignore_outcome
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-
-
-def java_string_hash(text: str) -> int:
-    """String.hashCode: over UTF-16 units, as a signed 32 bit integer."""
-    value = 0
-    encoded = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
-
-
-def offsets_partition(group_id: str, count: int) -> int:
-    """The partition of __consumer_offsets, which has `count`, that a group belongs to."""
-    hashed = java_string_hash(group_id)
-    return (0 if hashed == -(1 << 31) else abs(hashed)) % count
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 
 class GroupCoordinator:
@@ -48,13 +34,13 @@ class GroupCoordinator:
 
     def partition_for(self, group_id: str) -> int:
         """Partition of __consumer_offsets whose leader coordinates `group_id`."""
-        topic = self.broker.image.topics.get(OFFSETS_TOPIC)
+        topic = self.broker.image.topics.get(GROUP_METADATA_TOPIC)
         count = (
             self.broker.config.offsets_topic_num_partitions
             if topic is None
             else len(topic.partitions)
         )
-        return offsets_partition(group_id, count)
+        return coordinator_partition(group_id, count)
 
     def shard_for(self, group_id: str) -> GroupShard | ErrorCode:
         """The shard that has `group_id`, or NOT_COORDINATOR."""
@@ -68,7 +54,7 @@ class GroupCoordinator:
         self._creating_topic = True
         config = self.broker.config
         topic = m.CreateTopicsRequest.CreatableTopic(
-            name=OFFSETS_TOPIC,
+            name=GROUP_METADATA_TOPIC,
             num_partitions=config.offsets_topic_num_partitions,
             replication_factor=config.offsets_topic_replication_factor,
             configs=[

@@ -25,9 +25,6 @@ from kcluster.protocol.records.records import Batch, Record, build_batch, read_r
 if TYPE_CHECKING:
     from kcluster.protocol.messages import GroupMetadataValue
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
-"""Kafka: Topic.GROUP_METADATA_TOPIC_NAME."""
-
 NO_TOPIC_ID: Final = bytes(16)
 NO_EXPIRY: Final = -1
 

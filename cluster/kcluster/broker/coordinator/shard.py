@@ -19,7 +19,6 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.broker.coordinator.group_log import (
-    OFFSETS_TOPIC,
     GroupRecord,
     LogRecord,
     OffsetRecord,
@@ -31,6 +30,7 @@ from kcluster.broker.coordinator.group_state import Group
 from kcluster.broker.coordinator.interface import CoordinatorBroker
 from kcluster.broker.coordinator.offsets import MINUTE_MS, OffsetStore
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 LOAD_BYTES: Final = 5 * 1024 * 1024
 """offsets.load.buffer.size: read at most so much of the log at a time."""
@@ -91,13 +91,13 @@ class GroupShard:
         write = _Write(self.writes, list(records), on_settled, [])
         self._writes.append(write)
         self.broker.append_internal(
-            OFFSETS_TOPIC,
+            GROUP_METADATA_TOPIC,
             self.partition,
             encode_records(write.records, now_ms),
             lambda error, at_ms: self._on_append(write, error, at_ms),
             now_ms,
         )
-        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
         if not isinstance(replica, ErrorCode):
             write.end_offset = replica.log.log_end_offset
 
@@ -114,7 +114,7 @@ class GroupShard:
 
     def catch_up(self, now_ms: int) -> None:
         """Let writes that were given up on take effect if they have been committed since."""
-        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
         if isinstance(replica, ErrorCode):
             return
         while self._writes:
@@ -158,7 +158,7 @@ class GroupShard:
 
     def load(self) -> None:
         """Rebuild groups and offsets from the partition's log."""
-        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
         assert not isinstance(replica, ErrorCode), replica
         log = replica.log
         offset = log.log_start_offset
@@ -177,7 +177,7 @@ class GroupShard:
         A new leader's high watermark lags for a moment.  DIFFERS: Kafka reads at the watermark then
         and may answer an offset older than one that it has acknowledged.
         """
-        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
         if isinstance(replica, ErrorCode):
             return ErrorCode.NOT_COORDINATOR
         if replica.high_watermark < self._loaded_end_offset:

@@ -26,6 +26,7 @@ from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.names import is_internal
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
@@ -37,7 +38,6 @@ ZSTD: Final = 4
 TRANSACTIONAL: Final = 0x10
 _ATTRIBUTES_LOW_BYTE: Final = 22
 """Where a v2 batch holds its compression type and flags: the low byte of its attributes."""
-INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _NO_SUCH_PARTITION: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID,
@@ -138,7 +138,7 @@ def _find_leader(
         return ErrorCode.INVALID_REQUIRED_ACKS
     if not isinstance(replica, Replica):
         return replica
-    if replica.topic in INTERNAL_TOPICS and request.client_id != ADMIN_CLIENT_ID:
+    if is_internal(replica.topic) and request.client_id != ADMIN_CLIENT_ID:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if not replica.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
