@@ -105,11 +105,13 @@ def test_groups__stay_sound_and_answer_everything(seed: int) -> None:
     broker = fresh_broker(group_max_size=4, group_initial_rebalance_delay_ms=1000)
     consumers = [
         Consumer(
-            broker, instance_id=rng.choice((None, None, "i", "j")), name=f"c{number}",
+            broker,
+            instance_id=rng.choice((None, None, "i", "j")),
+            name=f"c{number}",
             session_timeout_ms=rng.choice((6000, 20_000)),
         )
         for number in range(6)
-    ]  # fmt: skip
+    ]
     sent: list[Any] = []
     for _ in range(250):
         one_step(rng, broker, consumers, sent)

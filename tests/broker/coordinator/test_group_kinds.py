@@ -93,6 +93,13 @@ def test_group__another_kind_is_loaded_and_asked_by_its_interface(
     (described,) = broker.ask(m.DescribeGroupsRequest(groups=["g"])).groups
     assert described.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
+    stranger = Consumer(broker)
+    assert stranger.join().joined.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    stranger.member_id = "m"
+    assert stranger.join().joined.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert stranger.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+    assert broker.coordinator.group("g") is group
+
     def commit(epoch: int) -> int:
         answer = broker.ask(commit_request("g", 3, generation=epoch, member_id="m"), 9)
         return int(answer.topics[0].partitions[0].error_code)

@@ -68,14 +68,13 @@ class GroupCoordinator:
         return shard.groups.get(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
 
     def classic_group(self, group_id: str) -> ClassicGroup | ErrorCode:
-        """The group of a classic member: whoever asks for one that is not there is not in it."""
+        """The group of a classic member; UNKNOWN_MEMBER_ID if there is no classic group."""
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID
         group = self.group(group_id)
-        if group is ErrorCode.GROUP_ID_NOT_FOUND:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        assert isinstance(group, ClassicGroup | ErrorCode), group.kind
-        return group
+        if isinstance(group, ClassicGroup) or group is ErrorCode.NOT_COORDINATOR:
+            return group
+        return ErrorCode.UNKNOWN_MEMBER_ID
 
     def joined_group(self, group_id: str, member_id: str, now_ms: int) -> ClassicGroup | ErrorCode:
         """As above, for JoinGroup: without a member id the group is created if need be."""
@@ -83,6 +82,8 @@ class GroupCoordinator:
         if group is not ErrorCode.UNKNOWN_MEMBER_ID or member_id:
             return group
         shard = self.shards[self.partition_for(group_id)]
+        if group_id in shard.groups:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # a group of another kind
         created = ClassicGroup(group_id, shard, created_ms=now_ms, is_new=True)
         shard.groups[group_id] = created
         return created

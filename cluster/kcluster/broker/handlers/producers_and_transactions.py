@@ -27,9 +27,15 @@ if TYPE_CHECKING:
     PartitionProducers = m.DescribeProducersResponse.PartitionResponse
 
 TRANSACTION_STATES: Final = (
-    "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead",
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
     "PrepareEpochFence",
-)  # fmt: skip
+)
 """Kafka: TransactionState."""
 
 NO_SEQUENCE: Final = -1
