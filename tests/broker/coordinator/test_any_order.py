@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcluster.broker.coordinator.classic_group import TRANSITIONS, ClassicGroup, GroupState
+from kcluster.broker.coordinator.classic_group import TRANSITIONS, ClassicGroup, ClassicGroupState
 from kcluster.broker.coordinator.group import Group
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -30,25 +30,25 @@ PROTOCOLS = (
 def check_group(broker: StandInBroker, group: Group) -> None:
     assert isinstance(group, ClassicGroup)
     timers, key = broker.timers, ("group", group.group_id)
-    membership = group.membership
-    members = membership.members
-    assert (membership.leader in members) == bool(members)
+    roster = group.roster
+    members = roster.members
+    assert (roster.leader in members) == bool(members)
     named = {x.instance_id: x.member_id for x in members.values() if x.is_static}
-    assert named == membership.static_members
-    assert not set(membership.pending) & set(members)
-    for member_id in membership.pending:
+    assert named == roster.static_members
+    assert not set(roster.pending) & set(members)
+    for member_id in roster.pending:
         assert (*key, "member", member_id) in timers
     for member in members.values():
         waits = member.join is not None or member.sync is not None
         assert waits or (*key, "member", member.member_id) in timers, member
-        assert member.join is None or group.state is GroupState.PREPARING_REBALANCE or waits
-    if group.state is GroupState.PREPARING_REBALANCE:
+        assert member.join is None or group.state is ClassicGroupState.PREPARING_REBALANCE or waits
+    if group.state is ClassicGroupState.PREPARING_REBALANCE:
         assert (*key, "join") in timers
-    if group.state is GroupState.EMPTY:
+    if group.state is ClassicGroupState.EMPTY:
         assert not members
-    if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+    if group.state in (ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE):
         assert members
-        assert membership.protocol_name in membership.common_protocols()
+        assert roster.protocol_name in roster.common_protocols()
 
 
 def one_step(
@@ -130,10 +130,10 @@ def test_groups__stay_sound_and_answer_everything(seed: int) -> None:
     for shard in successor.coordinator.shards.values():
         for group in shard.groups.values():
             check_group(successor, group)
-            assert group.state_name in (GroupState.EMPTY, GroupState.STABLE)
+            assert group.state_name in (ClassicGroupState.EMPTY, ClassicGroupState.STABLE)
 
 
 def test_transitions__every_state_can_die_and_none_comes_back() -> None:
-    assert set(TRANSITIONS) == set(GroupState)
-    assert all(GroupState.DEAD in targets for targets in TRANSITIONS.values())
-    assert TRANSITIONS[GroupState.DEAD] == (GroupState.DEAD,)
+    assert set(TRANSITIONS) == set(ClassicGroupState)
+    assert all(ClassicGroupState.DEAD in targets for targets in TRANSITIONS.values())
+    assert TRANSITIONS[ClassicGroupState.DEAD] == (ClassicGroupState.DEAD,)

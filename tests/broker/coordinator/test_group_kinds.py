@@ -7,7 +7,7 @@ import pytest
 from kcluster.broker.coordinator import shard
 from kcluster.broker.coordinator.classic_group import (
     ClassicGroup,
-    GroupState,
+    ClassicGroupState,
     IllegalTransitionError,
 )
 from kcluster.broker.coordinator.group import Committer, Group
@@ -134,5 +134,5 @@ def test_classic_group__illegal_transition_names_group_state_and_target() -> Non
     group = member.broker.coordinator.group("billing")
     assert isinstance(group, ClassicGroup)
     with pytest.raises(IllegalTransitionError, match=r"billing.* from Stable to Empty"):
-        group._transition_to(GroupState.EMPTY, 0)
-    assert group.state is GroupState.STABLE
+        group._transition_to(ClassicGroupState.EMPTY, 0)
+    assert group.state is ClassicGroupState.STABLE

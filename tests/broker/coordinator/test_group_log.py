@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
-from kcluster.broker.coordinator.classic_members import Member, Membership
+from kcluster.broker.coordinator.classic_members import ClassicMember, Roster
 from kcluster.broker.coordinator.group_log import (
     ClassicGroupRecord,
     CommittedOffset,
@@ -56,9 +56,9 @@ def test_group_log__offset_that_expires_is_of_version_1() -> None:
 
 
 def test_group_log__group_comes_back_with_its_members() -> None:
-    membership = Membership(generation=4, protocol_name="range")
-    membership.add(
-        Member(
+    roster = Roster(generation=4, protocol_name="range")
+    roster.add(
+        ClassicMember(
             member_id="m-1",
             instance_id="i",
             client_id="client",
@@ -69,15 +69,15 @@ def test_group_log__group_comes_back_with_its_members() -> None:
             protocols={"range": subscription("orders", "audit"), "sticky": b"x"},
         )
     )
-    record = ClassicGroupRecord("g", membership.saved({"m-1": b"part"}, 7))
+    record = ClassicGroupRecord("g", roster.saved({"m-1": b"part"}, 7))
     (found,) = decoded(encode_records([record], 9))
     again = ClassicGroup("g", fresh_broker().coordinator.shards[0])
     assert again.replay(found)
-    member = again.membership.members["m-1"]
+    member = again.roster.members["m-1"]
     assert (again.state, again.state_since_ms) == ("Stable", 7)
-    assert (again.membership.generation, again.membership.leader) == (4, "m-1")
-    assert again.membership.subscribed_topics == {"orders", "audit"}
-    assert again.membership.static_members == {"i": "m-1"}
+    assert (again.roster.generation, again.roster.leader) == (4, "m-1")
+    assert again.roster.subscribed_topics == {"orders", "audit"}
+    assert again.roster.static_members == {"i": "m-1"}
     assert (member.assignment, member.rebalance_timeout_ms) == (b"part", 60_000)
     assert list(member.protocols) == ["range"], "only the chosen one is written"
 
@@ -89,6 +89,6 @@ def test_group_log__kinds_of_other_coordinators_are_skipped() -> None:
 
 def test_group_log__unreadable_subscription_is_no_subscription() -> None:
     for metadata in (b"", b"\0\0", b"\0\0\0\0\0\2\0\1a", b"\0\0\0\0\0\1\0\x09a"):
-        membership = Membership(protocol_name="range")
-        membership.add(Member("m", None, "", "", 1, 1, "consumer", {"range": metadata}))
-        assert Membership.restored(membership.saved({}, 0)).subscribed_topics is None
+        roster = Roster(protocol_name="range")
+        roster.add(ClassicMember("m", None, "", "", 1, 1, "consumer", {"range": metadata}))
+        assert Roster.restored(roster.saved({}, 0)).subscribed_topics is None

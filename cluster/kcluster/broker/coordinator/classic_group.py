@@ -31,7 +31,7 @@ from kcluster.broker.coordinator.classic_calls import (
     refuse_join,
     reply_join,
 )
-from kcluster.broker.coordinator.classic_members import Member, Membership
+from kcluster.broker.coordinator.classic_members import ClassicMember, Roster
 from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_log import ClassicGroupRecord, LogRecord, new_classic_group
 from kcluster.broker.coordinator.group_timers import GroupTimers
@@ -54,7 +54,7 @@ SYNC: Final = "sync"
 """Names of the phases' timers."""
 
 
-class GroupState(StrEnum):
+class ClassicGroupState(StrEnum):
     """The values are the names that clients see."""
 
     EMPTY = "Empty"
@@ -64,9 +64,9 @@ class GroupState(StrEnum):
     DEAD = "Dead"
 
 
-EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = GroupState
+EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 
-TRANSITIONS: Final[Mapping[GroupState, tuple[GroupState, ...]]] = {
+TRANSITIONS: Final[Mapping[ClassicGroupState, tuple[ClassicGroupState, ...]]] = {
     EMPTY: (PREPARING_REBALANCE, DEAD),
     PREPARING_REBALANCE: (COMPLETING_REBALANCE, EMPTY, DEAD),
     COMPLETING_REBALANCE: (STABLE, PREPARING_REBALANCE, DEAD),
@@ -96,12 +96,12 @@ class ClassicGroup(Group):
         self.state = EMPTY
         self.previous_state = DEAD
         self.state_since_ms = created_ms
-        self.membership = Membership()
+        self.roster = Roster()
         self._rebalance_reason = ""
         self._new_member_added = False
         """Somebody joined since the initial delay was last extended."""
 
-    def _transition_to(self, state: GroupState, now_ms: int) -> None:
+    def _transition_to(self, state: ClassicGroupState, now_ms: int) -> None:
         if state not in TRANSITIONS[self.state]:
             text = f"group {self.group_id}: no transition from {self.state} to {state}"
             raise IllegalTransitionError(text)
@@ -122,7 +122,7 @@ class ClassicGroup(Group):
             self._refuse(call, member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         elif not member_id:
             self._join_without_id(call, now_ms)
-        elif member_id in self.membership.pending:
+        elif member_id in self.roster.pending:
             self._join_pending(call, now_ms)
         else:
             self._join_again(call, now_ms)
@@ -134,7 +134,7 @@ class ClassicGroup(Group):
 
         def stored(error: ErrorCode, _at_ms: int) -> None:
             if error is not ErrorCode.NONE:
-                for member in self.membership.members.values():
+                for member in self.roster.members.values():
                     member.answer_join(self._broker, join_error("", error))
 
         self._is_new = False
@@ -145,10 +145,10 @@ class ClassicGroup(Group):
         instance_id = call.instance_id
         prefix = (call.request.client_id or "") if instance_id is None else instance_id
         member_id = f"{prefix}-{UUID(bytes=self._broker.rng.randbytes(16), version=4)}"
-        if instance_id is not None and instance_id in self.membership.static_members:
+        if instance_id is not None and instance_id in self.roster.static_members:
             self._replace_static(call, instance_id, member_id, now_ms)
         elif call.must_come_back:
-            self.membership.pending[member_id] = None
+            self.roster.pending[member_id] = None
             ends_ms = now_ms + call.session_timeout_ms
             self._timers.start_session(member_id, ends_ms, self._expire_member)
             self._refuse(call, member_id, ErrorCode.MEMBER_ID_REQUIRED)
@@ -166,7 +166,7 @@ class ClassicGroup(Group):
     def _add_member(self, call: JoinCall, member_id: str, now_ms: int) -> None:
         if self.state is PREPARING_REBALANCE and self.previous_state is EMPTY:
             self._new_member_added = True
-        self.membership.add(Member.joining(member_id, call))
+        self.roster.add(ClassicMember.joining(member_id, call))
         ends_ms = now_ms + NEW_MEMBER_TIMEOUT_MS
         self._timers.start_session(member_id, ends_ms, self._expire_member)
         reason = f"new member {member_id} joined; its reason: {call.reason}"
@@ -175,19 +175,19 @@ class ClassicGroup(Group):
     def _join_again(self, call: JoinCall, now_ms: int) -> None:
         """A member id that this coordinator, or the one before, has given out."""
         member_id = call.member_id
-        error = self.membership.check_identity(member_id, call.instance_id)
+        error = self.roster.check_identity(member_id, call.instance_id)
         if error is ErrorCode.NONE and self.state is EMPTY:
             error = ErrorCode.UNKNOWN_MEMBER_ID
         if error is not ErrorCode.NONE:
             self._refuse(call, member_id, error)
             return
-        member = self.membership.members[member_id]
-        is_leader = self.membership.leader == member_id
+        member = self.roster.members[member_id]
+        is_leader = self.roster.leader == member_id
         same = member.matches(call.protocols)
         completing = self.state is COMPLETING_REBALANCE
         if (completing and same) or (self.state is STABLE and same and not is_leader):
             # It did not get our first answer, or asks again for no reason of ours: no rebalance.
-            reply_join(self._broker, call.request, self.membership.join_answer(member))
+            reply_join(self._broker, call.request, self.roster.join_answer(member))
             return
         what = "leader joined again" if is_leader and same else "member joined again"
         member.join_again(self._broker, call)
@@ -195,37 +195,37 @@ class ClassicGroup(Group):
 
     def _replace_static(self, call: JoinCall, instance_id: str, new_id: str, now_ms: int) -> None:
         """A static member has restarted: it takes its old place under a new id (KIP-345)."""
-        membership, broker = self.membership, self._broker
-        old_id = membership.static_members[instance_id]
-        old = membership.members[old_id]
+        roster, broker = self.roster, self._broker
+        old_id = roster.static_members[instance_id]
+        old = roster.members[old_id]
         old.answer_both(broker, old_id, ErrorCode.FENCED_INSTANCE_ID)
         self._timers.end_session(old_id)
         before = (old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms)
-        old_leader = membership.leader or ""
-        member = membership.rename_static(instance_id, new_id)
+        old_leader = roster.leader or ""
+        member = roster.rename_static(instance_id, new_id)
         self._extend_session(member, now_ms)
         member.join_again(broker, call)
         reason = f"static member {instance_id} is back as {new_id}; its reason: {call.reason}"
         if self.state is not STABLE:
             self._prepare_or_complete(reason, now_ms)
             return
-        if membership.elect_protocol() != membership.protocol_name:
+        if roster.elect_protocol() != roster.protocol_name:
             self._prepare_or_complete(f"{reason}; other protocols", now_ms)
             return
 
         def stored(error: ErrorCode, at_ms: int) -> None:
-            if membership.members.get(new_id) is not member:
+            if roster.members.get(new_id) is not member:
                 return
             if error is ErrorCode.NONE:
-                member.answer_join(broker, membership.answer_to_returned(member, call, old_leader))
+                member.answer_join(broker, roster.answer_to_returned(member, call, old_leader))
                 return
             member.answer_join(broker, join_error("", error))
             self._timers.end_session(new_id)
-            membership.rename_static(instance_id, old_id)
+            roster.rename_static(instance_id, old_id)
             member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
             self._extend_session(member, at_ms)
 
-        assignment = {one.member_id: one.assignment for one in membership.members.values()}
+        assignment = {one.member_id: one.assignment for one in roster.members.values()}
         self._store(assignment, stored, now_ms)
 
     def _has_room(self, member_id: str) -> bool:
@@ -233,17 +233,17 @@ class ClassicGroup(Group):
         if self.state in (EMPTY, DEAD):
             return True
         max_size = self._broker.config.group_max_size
-        member = self.membership.members.get(member_id)
+        member = self.roster.members.get(member_id)
         if self.state is PREPARING_REBALANCE:
             has_joined = member is not None and member.join is not None
-            return has_joined or self.membership.joined_count < max_size
-        return member is not None or len(self.membership.members) < max_size
+            return has_joined or self.roster.joined_count < max_size
+        return member is not None or len(self.roster.members) < max_size
 
     def _supports(self, call: JoinCall) -> bool:
         """May a member with these protocols be in the group?"""
         if self.state is EMPTY:
             return bool(call.protocol_type) and bool(call.protocols)
-        return self.membership.supports(call.protocol_type, call.protocols)
+        return self.roster.supports(call.protocol_type, call.protocols)
 
     def _refuse(self, call: JoinCall, member_id: str, error: ErrorCode) -> None:
         refuse_join(self._broker, call.request, member_id, error)
@@ -257,26 +257,26 @@ class ClassicGroup(Group):
         if error is not ErrorCode.NONE:
             self._broker.reply(request, m.SyncGroupResponse(error_code=error))
             return
-        member = self.membership.members[body.member_id]
-        self.membership.pending_sync.pop(body.member_id, None)
-        if not self.membership.pending_sync:
+        member = self.roster.members[body.member_id]
+        self.roster.pending_sync.pop(body.member_id, None)
+        if not self.roster.pending_sync:
             self._timers.end_phase(SYNC)
         if self.state is STABLE:
-            self._broker.reply(request, self.membership.sync_answer(member))
+            self._broker.reply(request, self.roster.sync_answer(member))
             return
         # DIFFERS: Kafka never answers a SyncGroup that the same member has repeated elsewhere.
         retry = m.SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
         member.answer_sync(self._broker, retry)
         member.sync = request
-        if self.membership.leader == body.member_id:
+        if self.roster.leader == body.member_id:
             sent = {one.member_id: bytes(one.assignment) for one in body.assignments}
-            self._assign({one: sent.get(one, b"") for one in self.membership.members}, now_ms)
+            self._assign({one: sent.get(one, b"") for one in self.roster.members}, now_ms)
 
     def _check_sync(self, body: m.SyncGroupRequest) -> ErrorCode:
-        error = self.membership.check_sender(body)
+        error = self.roster.check_sender(body)
         if error is not ErrorCode.NONE:
             return error
-        if not self.membership.agreed_on(body.protocol_type, body.protocol_name):
+        if not self.roster.agreed_on(body.protocol_type, body.protocol_name):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if self.state is PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
@@ -285,10 +285,10 @@ class ClassicGroup(Group):
     # ----------------------------------------------------------- Heartbeat and LeaveGroup
 
     def heartbeat(self, body: m.HeartbeatRequest, now_ms: int) -> ErrorCode:
-        error = self.membership.check_sender(body)
+        error = self.roster.check_sender(body)
         if error is not ErrorCode.NONE:
             return error
-        self._extend_session(self.membership.members[body.member_id], now_ms)
+        self._extend_session(self.roster.members[body.member_id], now_ms)
         if self.state is PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
@@ -311,10 +311,10 @@ class ClassicGroup(Group):
         return answers
 
     def _leave_one(self, leaver: MemberIdentity) -> ErrorCode:
-        member_id = self.membership.id_of(leaver)
+        member_id = self.roster.id_of(leaver)
         if isinstance(member_id, ErrorCode):
             return member_id
-        member = self.membership.members.get(member_id)
+        member = self.roster.members.get(member_id)
         if member is not None:
             member.answer_both(self._broker, "", ErrorCode.UNKNOWN_MEMBER_ID)
         self._remove(member_id)
@@ -322,7 +322,7 @@ class ClassicGroup(Group):
 
     def _remove(self, member_id: str) -> None:
         """Forget a member or a pending id, and its session."""
-        self.membership.remove(member_id)
+        self.roster.remove(member_id)
         self._timers.end_session(member_id)
 
     # ---------------------------------------------------------------------- join phase
@@ -342,16 +342,16 @@ class ClassicGroup(Group):
         """Start a rebalance: members have until the rebalance timeout to join again."""
         if self.state is COMPLETING_REBALANCE:
             self._drop_assignment(ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
-        self.membership.pending_sync.clear()
+        self.roster.pending_sync.clear()
         self._timers.end_phase(SYNC)
         initial = self.state is EMPTY
         self._transition_to(PREPARING_REBALANCE, now_ms)
         self._rebalance_reason = reason
         if initial:
             delay_ms = self._broker.config.group_initial_rebalance_delay_ms
-            remaining_ms = max(self.membership.rebalance_timeout_ms - delay_ms, 0)
+            remaining_ms = max(self.roster.rebalance_timeout_ms - delay_ms, 0)
             self._wait_for_more_members(delay_ms, remaining_ms, now_ms)
-        elif self.membership.all_have_joined:
+        elif self.roster.all_have_joined:
             self._complete_join(now_ms)
         else:
             self._limit_join_phase(now_ms)
@@ -371,7 +371,7 @@ class ClassicGroup(Group):
         self._timers.start_phase(JOIN, now_ms + delay_ms, delay_over)
 
     def _limit_join_phase(self, now_ms: int) -> None:
-        ends_ms = now_ms + self.membership.rebalance_timeout_ms
+        ends_ms = now_ms + self.roster.rebalance_timeout_ms
         self._timers.start_phase(JOIN, ends_ms, self._complete_join)
 
     def _complete_join_if_ready(self, now_ms: int) -> None:
@@ -380,60 +380,60 @@ class ClassicGroup(Group):
             self._complete_join_if_all_joined(now_ms)
 
     def _complete_join_if_all_joined(self, now_ms: int) -> None:
-        if self.state is PREPARING_REBALANCE and self.membership.all_have_joined:
+        if self.state is PREPARING_REBALANCE and self.roster.all_have_joined:
             self._complete_join(now_ms)
 
     def _complete_join(self, now_ms: int) -> None:
         """End the join phase: those who came agree on a protocol, as the next generation."""
-        membership = self.membership
+        roster = self.roster
         self._timers.end_phase(JOIN)
-        for member_id in membership.late():
+        for member_id in roster.late():
             self._remove(member_id)
-        if membership.members and not membership.keep_or_replace_leader():
+        if roster.members and not roster.keep_or_replace_leader():
             # Static members only, and none is back yet: they keep their places (KIP-345).
             self._limit_join_phase(now_ms)
             return
-        membership.next_generation()
-        self._transition_to(COMPLETING_REBALANCE if membership.members else EMPTY, now_ms)
+        roster.next_generation()
+        self._transition_to(COMPLETING_REBALANCE if roster.members else EMPTY, now_ms)
         self._note_generation()
-        if not membership.members:
+        if not roster.members:
             self._store({}, ignore_outcome, now_ms)
             return
-        for member in list(membership.members.values()):
-            member.answer_join(self._broker, membership.join_answer(member))
+        for member in list(roster.members.values()):
+            member.answer_join(self._broker, roster.join_answer(member))
             self._extend_session(member, now_ms)
             member.is_new = False
-        generation = membership.generation
-        ends_ms = now_ms + membership.rebalance_timeout_ms
+        generation = roster.generation
+        ends_ms = now_ms + roster.rebalance_timeout_ms
         self._timers.start_phase(SYNC, ends_ms, lambda at_ms: self._expire_sync(generation, at_ms))
 
     def _note_generation(self) -> None:
-        count = len(self.membership.members)
+        count = len(self.roster.members)
         members = "empty" if count == 0 else "1 member" if count == 1 else f"{count} members"
         self._broker.note(
             kinds.GROUP_REBALANCED,
             f"group {self.group_id}",
-            f"generation {self.membership.generation}: {members}; {self._rebalance_reason}",
+            f"generation {self.roster.generation}: {members}; {self._rebalance_reason}",
             group=self.group_id,
-            generation=self.membership.generation,
-            members=list(self.membership.members),
+            generation=self.roster.generation,
+            members=list(self.roster.members),
         )
 
     # ---------------------------------------------------------------------- sync phase
 
     def _assign(self, assignment: dict[str, bytes], now_ms: int) -> None:
         """The leader has assigned: hand the assignment out once it is on the log."""
-        generation = self.membership.generation
+        generation = self.roster.generation
 
         def stored(error: ErrorCode, at_ms: int) -> None:
             completing = self.state is COMPLETING_REBALANCE
-            if not completing or self.membership.generation != generation:
+            if not completing or self.roster.generation != generation:
                 return
             if error is not ErrorCode.NONE:
                 self._drop_assignment(error, at_ms)
                 self._prepare(f"the assignment was not stored: {error.name}", at_ms)
                 return
-            for member in self.membership.members.values():
+            for member in self.roster.members.values():
                 member.assignment = assignment.get(member.member_id, b"")
             self._hand_out(ErrorCode.NONE, at_ms)
             self._transition_to(STABLE, at_ms)
@@ -441,20 +441,20 @@ class ClassicGroup(Group):
         self._store(assignment, stored, now_ms)
 
     def _drop_assignment(self, error: ErrorCode, now_ms: int) -> None:
-        for member in self.membership.members.values():
+        for member in self.roster.members.values():
             member.assignment = b""
         self._hand_out(error, now_ms)
 
     def _hand_out(self, error: ErrorCode, now_ms: int) -> None:
         """Answer every parked SyncGroup with the member's assignment, or with `error`."""
-        for member in self.membership.members.values():
-            if member.answer_sync(self._broker, self.membership.sync_answer(member, error)):
+        for member in self.roster.members.values():
+            if member.answer_sync(self._broker, self.roster.sync_answer(member, error)):
                 self._extend_session(member, now_ms)
 
     def _expire_sync(self, generation: int, now_ms: int) -> None:
         """Members that joined but never synced are gone (KAFKA-12984)."""
-        silent = list(self.membership.pending_sync)
-        is_over = generation != self.membership.generation or not self._can_rebalance
+        silent = list(self.roster.pending_sync)
+        is_over = generation != self.roster.generation or not self._can_rebalance
         if is_over or not silent:
             return
         for member_id in silent:
@@ -463,17 +463,17 @@ class ClassicGroup(Group):
 
     # ------------------------------------------------------------------------ sessions
 
-    def _extend_session(self, member: Member, now_ms: int) -> None:
+    def _extend_session(self, member: ClassicMember, now_ms: int) -> None:
         """The member was heard of: its session lasts for its timeout from now."""
         ends_ms = now_ms + member.session_timeout_ms
         self._timers.start_session(member.member_id, ends_ms, self._expire_member)
 
     def _expire_member(self, member_id: str, now_ms: int) -> None:
-        if member_id in self.membership.pending:
+        if member_id in self.roster.pending:
             self._remove(member_id)
             self._complete_join_if_all_joined(now_ms)
             return
-        member = self.membership.members.get(member_id)
+        member = self.roster.members.get(member_id)
         if member is None or member.excused_from_heartbeat:
             return
         self._note_expired(member)
@@ -484,7 +484,7 @@ class ClassicGroup(Group):
         else:
             self._complete_join_if_all_joined(now_ms)
 
-    def _note_expired(self, member: Member) -> None:
+    def _note_expired(self, member: ClassicMember) -> None:
         self._broker.note(
             kinds.GROUP_MEMBER_EXPIRED,
             f"group {self.group_id}",
@@ -501,23 +501,23 @@ class ClassicGroup(Group):
 
     @property
     def protocol_type(self) -> str:
-        return self.membership.protocol_type or ""
+        return self.roster.protocol_type or ""
 
     def described(self) -> DescribedGroup:
         """Metadata belongs to a protocol, which only a stable group has for sure."""
         stable = self.state is STABLE
-        protocol_name = (self.membership.protocol_name or "") if stable else None
+        protocol_name = (self.roster.protocol_name or "") if stable else None
         return m.DescribeGroupsResponse.DescribedGroup(
             group_id=self.group_id,
             group_state=self.state.value,
             protocol_type=self.protocol_type,
             protocol_data=protocol_name or "",
-            members=[one.described(protocol_name) for one in self.membership.members.values()],
+            members=[one.described(protocol_name) for one in self.roster.members.values()],
         )
 
     @property
     def is_unused(self) -> bool:
-        return self.state is EMPTY and not self.membership.pending
+        return self.state is EMPTY and not self.roster.pending
 
     def check_deletion(self) -> ErrorCode:
         return ErrorCode.NONE if self.state is EMPTY else ErrorCode.NON_EMPTY_GROUP
@@ -536,29 +536,29 @@ class ClassicGroup(Group):
                 return ErrorCode.NONE
             if not committer.member_id and committer.instance_id is None:
                 return ErrorCode.UNKNOWN_MEMBER_ID
-        error = self.membership.check_member(committer.member_id, committer.instance_id, generation)
+        error = self.roster.check_member(committer.member_id, committer.instance_id, generation)
         if error is not ErrorCode.NONE:
             return error
         if self.state is COMPLETING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
-        self._extend_session(self.membership.members[committer.member_id], now_ms)
+        self._extend_session(self.roster.members[committer.member_id], now_ms)
         return ErrorCode.NONE
 
     def check_offset_deletion(self) -> ErrorCode:
-        allowed = self.state is EMPTY or self.membership.are_consumers
+        allowed = self.state is EMPTY or self.roster.are_consumers
         return ErrorCode.NONE if allowed else ErrorCode.NON_EMPTY_GROUP
 
     def is_subscribed_to(self, topic: str) -> bool:
-        return self.membership.is_subscribed_to(topic)
+        return self.roster.is_subscribed_to(topic)
 
     def retention_starts_ms(self, commit_timestamp_ms: int) -> int | None:
         """In an empty group retention starts when the last member left, in a group that never had
         members at the commit.  With members, only offsets of a stable consumer group expire."""
-        if self.membership.protocol_type is None:
+        if self.roster.protocol_type is None:
             return commit_timestamp_ms
         if self.state is EMPTY:
             return commit_timestamp_ms if self.state_since_ms < 0 else self.state_since_ms
-        if self.state is STABLE and self.membership.subscribed_topics is not None:
+        if self.state is STABLE and self.roster.subscribed_topics is not None:
             return commit_timestamp_ms
         return None
 
@@ -566,7 +566,7 @@ class ClassicGroup(Group):
 
     def _store(self, assignment: Mapping[str, bytes], on_settled: Settled, now_ms: int) -> None:
         """Write the group as it is now, each member with its part of `assignment`."""
-        value = self.membership.saved(assignment, self.state_since_ms)
+        value = self.roster.saved(assignment, self.state_since_ms)
         self._home.append([ClassicGroupRecord(self.group_id, value)], on_settled, now_ms)
 
     def replay(self, record: LogRecord) -> bool:
@@ -576,23 +576,23 @@ class ClassicGroup(Group):
             return False
         self.state = STABLE if value.members else EMPTY
         self.state_since_ms = value.current_state_timestamp
-        self.membership = Membership.restored(value)
+        self.roster = Roster.restored(value)
         return True
 
     def resume(self, now_ms: int) -> None:
         """Members have a session timeout to be heard of here."""
-        for member in list(self.membership.members.values()):
+        for member in list(self.roster.members.values()):
             self._extend_session(member, now_ms)
-        if len(self.membership.members) > self._broker.config.group_max_size:
+        if len(self.roster.members) > self._broker.config.group_max_size:
             self._prepare("the loaded group is larger than group.max.size", now_ms)
 
     def unload(self, now_ms: int) -> None:
         self._transition_to(DEAD, now_ms)
         self.cancel_timers()
-        for member in self.membership.members.values():
+        for member in self.roster.members.values():
             member.answer_both(self._broker, member.member_id, ErrorCode.NOT_COORDINATOR)
 
     def cancel_timers(self) -> None:
         self._timers.end_phase(JOIN)
         self._timers.end_phase(SYNC)
-        self._timers.end_sessions((*self.membership.members, *self.membership.pending))
+        self._timers.end_sessions((*self.roster.members, *self.roster.pending))

@@ -40,7 +40,7 @@ _INT16: Final = Layout(">h")
 _INT32: Final = Layout(">i")
 
 
-class Member(Struct):
+class ClassicMember(Struct):
     """One member of a group.  `join` and `sync` are its parked requests."""
 
     member_id: str
@@ -59,8 +59,8 @@ class Member(Struct):
     """Its first JoinGroup has not been answered yet: it may expire while waiting."""
 
     @staticmethod
-    def joining(member_id: str, call: JoinCall) -> Member:
-        return Member(
+    def joining(member_id: str, call: JoinCall) -> ClassicMember:
+        return ClassicMember(
             member_id=member_id,
             instance_id=call.instance_id,
             client_id=call.request.client_id or "",
@@ -74,10 +74,10 @@ class Member(Struct):
         )
 
     @staticmethod
-    def restored(saved: MemberMetadata, protocol_type: str, protocol_name: str) -> Member:
+    def restored(saved: MemberMetadata, protocol_type: str, protocol_name: str) -> ClassicMember:
         """The member that `saved` was written from; only the chosen protocol was written."""
         timeout_ms = saved.rebalance_timeout
-        return Member(
+        return ClassicMember(
             member_id=saved.member_id,
             instance_id=saved.group_instance_id,
             client_id=saved.client_id,
@@ -162,7 +162,7 @@ class Member(Struct):
         self.answer_sync(broker, m.SyncGroupResponse(error_code=error))
 
 
-class Membership(Struct):
+class Roster(Struct):
     """Who is in a group, and what they agreed on.  Fields are for reading; methods change them."""
 
     generation: int = 0
@@ -171,7 +171,7 @@ class Membership(Struct):
     protocol_name: str | None = None
     """The protocol that this generation agreed on."""
     leader: str | None = None
-    members: dict[str, Member] = {}
+    members: dict[str, ClassicMember] = {}
     static_members: dict[str, str] = {}
     """Instance id -> member id."""
     pending: dict[str, None] = {}
@@ -183,7 +183,7 @@ class Membership(Struct):
 
     # ---------------------------------------------------------------------- changes
 
-    def add(self, member: Member) -> None:
+    def add(self, member: ClassicMember) -> None:
         if member.instance_id is not None:
             assert member.instance_id not in self.static_members, member.instance_id
             self.static_members[member.instance_id] = member.member_id
@@ -204,7 +204,7 @@ class Membership(Struct):
         self.pending.pop(member_id, None)
         self.pending_sync.pop(member_id, None)
 
-    def rename_static(self, instance_id: str, new_member_id: str) -> Member:
+    def rename_static(self, instance_id: str, new_member_id: str) -> ClassicMember:
         """A static member came back under a new id: same place, same assignment (KIP-345)."""
         old_member_id = self.static_members[instance_id]
         member = self.members.pop(old_member_id)
@@ -350,7 +350,7 @@ class Membership(Struct):
 
     # ------------------------------------------------------------------ in messages
 
-    def join_answer(self, member: Member, to_leader: bool = True) -> m.JoinGroupResponse:
+    def join_answer(self, member: ClassicMember, to_leader: bool = True) -> m.JoinGroupResponse:
         """The member's generation; the leader is also sent the members, to assign."""
         rows = []
         if to_leader and self.leader == member.member_id:
@@ -373,7 +373,7 @@ class Membership(Struct):
         )
 
     def answer_to_returned(
-        self, member: Member, call: JoinCall, old_leader: str
+        self, member: ClassicMember, call: JoinCall, old_leader: str
     ) -> m.JoinGroupResponse:
         """To a static member that took its old place in a stable group, without a rebalance."""
         answer = self.join_answer(member, to_leader=call.can_skip_assignment)
@@ -384,7 +384,9 @@ class Membership(Struct):
             answer.leader = old_leader
         return answer
 
-    def sync_answer(self, member: Member, error: ErrorCode = ErrorCode.NONE) -> m.SyncGroupResponse:
+    def sync_answer(
+        self, member: ClassicMember, error: ErrorCode = ErrorCode.NONE
+    ) -> m.SyncGroupResponse:
         if error is not ErrorCode.NONE:
             return m.SyncGroupResponse(error_code=error)
         return m.SyncGroupResponse(
@@ -409,16 +411,16 @@ class Membership(Struct):
         )
 
     @staticmethod
-    def restored(value: GroupMetadataValue) -> Membership:
+    def restored(value: GroupMetadataValue) -> Roster:
         """What `value` was written from."""
-        found = Membership(
+        found = Roster(
             generation=value.generation,
             protocol_type=value.protocol_type or None,
             protocol_name=value.protocol,
             leader=value.leader,
         )
         for saved in value.members:
-            found.add(Member.restored(saved, value.protocol_type, value.protocol or ""))
+            found.add(ClassicMember.restored(saved, value.protocol_type, value.protocol or ""))
         found.subscribed_topics = found._read_subscriptions()
         return found
 

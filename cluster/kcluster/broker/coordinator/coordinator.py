@@ -50,7 +50,7 @@ class GroupCoordinator:
         return ErrorCode.NOT_COORDINATOR if shard is None else shard
 
     def named_shard(self, group_id: str) -> GroupShard | ErrorCode:
-        """As above, for the requests that an empty group id is refused to."""
+        """As above, for requests that must name a group."""
         return self.shard_for(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
 
     # ------------------------------------------------------------------------- groups

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.coordinator.classic_calls import leave_answer, refuse_join
-from kcluster.broker.coordinator.classic_group import GroupState
+from kcluster.broker.coordinator.classic_group import ClassicGroupState
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -138,7 +138,7 @@ def _describe(
         if group is ErrorCode.NOT_COORDINATOR:
             described.error_code = group
         else:
-            described.group_state = GroupState.DEAD.value
+            described.group_state = ClassicGroupState.DEAD.value
             if version >= DESCRIBE_NOT_FOUND_SINCE:
                 described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
                 described.error_message = f"Group {group_id} not found."
