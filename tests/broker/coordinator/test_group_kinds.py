@@ -73,7 +73,7 @@ class OtherGroup(Group):
     def unload(self, now_ms: int) -> None:
         self.unloaded_ms = now_ms
 
-    def cancel_timers(self) -> None:
+    def abandon(self) -> None:
         pass
 
 
@@ -136,3 +136,17 @@ def test_classic_group__illegal_transition_names_group_state_and_target() -> Non
     with pytest.raises(IllegalTransitionError, match=r"billing.* from Stable to Empty"):
         group._transition_to(ClassicGroupState.EMPTY, 0)
     assert group.state is ClassicGroupState.STABLE
+
+
+def test_classic_group__failed_deletion_leaves_no_pending_member_for_ever() -> None:
+    pending = Consumer(fresh_broker())
+    broker = pending.broker
+    pending.member_id = broker.answer(pending._send_join(9)).member_id
+    broker.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    (deleted,) = broker.ask(m.DeleteGroupsRequest(groups_names=["g"])).results
+    assert deleted.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    broker.append_error = ErrorCode.NONE
+    broker.at(broker.now_ms + pending.session_timeout_ms)
+    group = broker.coordinator.group("g")
+    assert isinstance(group, ClassicGroup)
+    assert group.is_unused

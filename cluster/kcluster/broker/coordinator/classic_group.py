@@ -588,11 +588,12 @@ class ClassicGroup(Group):
 
     def unload(self, now_ms: int) -> None:
         self._transition_to(DEAD, now_ms)
-        self.cancel_timers()
+        self.abandon()
         for member in self.roster.members.values():
             member.answer_both(self._broker, member.member_id, ErrorCode.NOT_COORDINATOR)
 
-    def cancel_timers(self) -> None:
+    def abandon(self) -> None:
         self._timers.end_phase(JOIN)
         self._timers.end_phase(SYNC)
         self._timers.end_sessions((*self.roster.members, *self.roster.pending))
+        self.roster.pending.clear()

@@ -163,7 +163,7 @@ class ClassicMember(Struct):
 
 
 class Roster(Struct):
-    """Who is in a group, and what they agreed on.  Fields are for reading; methods change them."""
+    """Who is in a group or about to be, and what the members agreed on."""
 
     generation: int = 0
     protocol_type: str | None = None

@@ -121,5 +121,5 @@ class Group(ABC):
         """This broker no longer coordinates the group: cancel timers, answer who waits."""
 
     @abstractmethod
-    def cancel_timers(self) -> None:
-        """The group is being deleted."""
+    def abandon(self) -> None:
+        """The group is being deleted: cancel timers, forget who was about to join."""

@@ -231,7 +231,7 @@ class GroupShard:
                 self.groups.setdefault(group.group_id, group)
             on_settled(error, at_ms)
 
-        group.cancel_timers()
+        group.abandon()
         records = [*self.offsets.tombstones(group.group_id), *group.tombstones()]
         del self.groups[group.group_id]
         self.append(records, settled, now_ms)

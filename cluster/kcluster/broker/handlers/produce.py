@@ -26,7 +26,7 @@ from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
-from kcluster.protocol.names import is_internal
+from kcluster.protocol.names import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
@@ -138,7 +138,7 @@ def _find_leader(
         return ErrorCode.INVALID_REQUIRED_ACKS
     if not isinstance(replica, Replica):
         return replica
-    if is_internal(replica.topic) and request.client_id != ADMIN_CLIENT_ID:
+    if replica.topic in INTERNAL_TOPICS and request.client_id != ADMIN_CLIENT_ID:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if not replica.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
