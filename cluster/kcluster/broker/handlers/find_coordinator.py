@@ -5,7 +5,7 @@ Kafka: KafkaApis.getCoordinator, FindCoordinatorRequest.CoordinatorType.
 Behaviour: the leader of the group's partition of __consumer_offsets, if that broker is unfenced;
 COORDINATOR_NOT_AVAILABLE until then, and the client asks again.
 Versions: v1 key type (KIP-98), v4 many keys (KIP-699), v6 share groups (KIP-932).
-Not done: transactional ids and share groups, which have no coordinator here yet: they are told
+Not done: transactional ids and share groups, which have no coordinator here yet: the answer is
 COORDINATOR_NOT_AVAILABLE.
 """
 
