@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcluster.broker.coordinator.coordinator import offsets_partition
+from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.checks.verdict import UNKNOWN, VALID, Verdict
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -356,7 +356,7 @@ def with_coordinator(stage: Stage, hand: Hand) -> tuple[str, int]:
     asked = m.FindCoordinatorRequest(coordinator_keys=["g"])
     hand.wire.send(1, ApiKey.FIND_COORDINATOR, 4, asked)
     stage.run_for(2_000)
-    home = ("__consumer_offsets", offsets_partition("g", 50))
+    home = ("__consumer_offsets", coordinator_partition("g", 50))
     stage.driver.move(*home, 1)
     stage.run_for(500)
     return home

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcluster.broker import fetching
-from kcluster.broker.coordinator.coordinator import offsets_partition
+from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.broker.handlers import fetch
 from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import find_anomalies
@@ -268,7 +268,7 @@ def test_mutation__a_coordinator_that_acks_too_soon_forgets_commits(
     hand = stage.hand("g1")
     hand.wire.send(1, ApiKey.FIND_COORDINATOR, 4, m.FindCoordinatorRequest(coordinator_keys=["g"]))
     stage.run_for(2_000)
-    home = offsets_partition("g", 50)
+    home = coordinator_partition("g", 50)
     stage.driver.move("__consumer_offsets", home, 1)
     stage.run_for(500)
     hand.commit(1, "g", 3)

@@ -30,14 +30,13 @@ from kcluster.metadata.image import (
 )
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.broker.handlers.fetch import PendingFetch
     from kcluster.broker.node import BrokerNode
     from kcluster.broker.sessions import FetchSession, SessionPartition
-
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Replicas:
@@ -250,7 +249,7 @@ class Replicas:
             replica.cause, topic=replica.topic, partition=replica.partition,
             epoch=new.leader_epoch, offset=replica.leader_epoch_start_offset,
         )  # fmt: skip
-        if not was_leader and replica.topic == OFFSETS_TOPIC:
+        if not was_leader and replica.topic == GROUP_METADATA_TOPIC:
             broker.coordinator.on_elected(replica.partition, now_ms)
 
     def _follow(self, replica: Replica, new: PartitionRegistration, now_ms: int) -> None:
@@ -267,7 +266,7 @@ class Replicas:
                 replica.cause, topic=replica.topic, partition=replica.partition,
                 epoch=new.leader_epoch, leader=new.leader,
             )  # fmt: skip
-            if replica.topic == OFFSETS_TOPIC:
+            if replica.topic == GROUP_METADATA_TOPIC:
                 broker.coordinator.on_resigned(replica.partition, now_ms)
 
     def _remove_topic(self, name: str, topic_id: bytes, now_ms: int) -> None:
@@ -289,7 +288,7 @@ class Replicas:
         self.track_isr(replica)
         self._broker.disk.remove(*replica.key)
         self.moved[replica] = None
-        if was_leader and replica.topic == OFFSETS_TOPIC:
+        if was_leader and replica.topic == GROUP_METADATA_TOPIC:
             self._broker.coordinator.on_resigned(replica.partition, now_ms)
 
     def remove_strays(self) -> None:

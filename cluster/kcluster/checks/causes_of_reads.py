@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kcluster.broker.coordinator.coordinator import offsets_partition
+from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.clients.ledger import Partition, Read
 from kcluster.evidence.history import Anomaly, Link, shown
 from kcluster.evidence.lookups import OF_LEADERS, Facts, between, link
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.trace import kinds
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 MAX_READS: Final = 4
 _OF_LOGS: Final = (*OF_LEADERS, kinds.LOG_TRUNCATED)
 
@@ -116,9 +116,9 @@ def committed_back(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
             told_ms = at_ms
             yield Link(at_ms, f"broker {broker} told group {group} offset {anomaly.first}")
             break
-    count = sum(ground.topic == OFFSETS_TOPIC for ground in facts.recorder.grounds.values())
+    count = sum(ground.topic == GROUP_METADATA_TOPIC for ground in facts.recorder.grounds.values())
     if count:
-        home = (OFFSETS_TOPIC, offsets_partition(group, count))
+        home = (GROUP_METADATA_TOPIC, coordinator_partition(group, count))
         yield from _changes(facts, home, committed_ms, told_ms)
         for note in between(facts.notes, committed_ms, told_ms):
             if note.kind in (kinds.RECORDS_LOST, kinds.BROKER_DOWN):

@@ -18,6 +18,7 @@ from kcluster.cli.control_server import Verb
 from kcluster.contract import Note
 from kcluster.drivers.live import ClusterError
 from kcluster.operations.status import BrokerStatus, ClusterStatus, NoteEntry, PartitionStatus
+from kcluster.protocol.names import has_internal_prefix
 from kcluster.trace import kinds
 from kcluster.trace.render import fold, folded_line, note_line, note_values, plain
 
@@ -257,7 +258,7 @@ def _unknown_topic(
     meant = nearest(word, partitions)
     if meant is not None:
         return f"there is no topic {word}; did you mean {meant}-{number}?"
-    names = [name for name in sorted(partitions) if not name.startswith("__")]
+    names = [name for name in sorted(partitions) if not has_internal_prefix(name)]
     if not names:
         return f"there is no topic {word}; there are none yet"
     more = f", … {len(names) - 12} more" if len(names) > 12 else ""

@@ -13,6 +13,7 @@ import click
 from kcluster.cli.control import ask
 from kcluster.cli.group import print_json, talks_to_cluster
 from kcluster.cli.table import Table, print_tables
+from kcluster.protocol.names import GROUP_METADATA_TOPIC, has_internal_prefix
 from kcluster.protocol.releases import latest
 
 
@@ -27,14 +28,14 @@ def command(topic: str | None, name: str | None, as_json: bool) -> None:
         print_json(status)
         return
     print(f"cluster {status['name']}  {status['bootstrap']}")
-    shown = [p for p in status["partitions"] if topic or not p["topic"].startswith("__")]
+    shown = [p for p in status["partitions"] if topic or not has_internal_prefix(p["topic"])]
     tables = [brokers_table(status)]
     if shown:
         tables.append(partitions_table(shown))
     print_tables(tables)
     hidden = len(status["partitions"]) - len(shown)
     if hidden:
-        print(f"and {hidden} partitions of internal topics (--topic __consumer_offsets)")
+        print(f"and {hidden} partitions of internal topics (--topic {GROUP_METADATA_TOPIC})")
     for side in status["sides"] if len(status["sides"]) > 1 else []:
         print(f"cut off from the others: {', '.join(map(str, side))}")
 

@@ -21,7 +21,7 @@ from kcluster.controller.registry import answers
 from kcluster.metadata.image import ClientQuotaRecord, QuotaEntity
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.hash_order import entity_hash, hash_order, string_hash
+from kcluster.protocol.java import entity_hash, hash_order, java_hash_code
 from kcluster.trace import kinds
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def alter_client_quotas(node: ControllerNode, request: Any, _now_ms: int) -> Any
 def _entity_of(parts: Sequence[Any]) -> QuotaEntity:
     """By type, of which the last counts, in the order in which Kafka tells them."""
     named = {part.entity_type: part.entity_name for part in parts}
-    return tuple((kind, named[kind]) for kind in hash_order(named, string_hash, 1))
+    return tuple((kind, named[kind]) for kind in hash_order(named, java_hash_code, 1))
 
 
 def describe_entity(entity: QuotaEntity) -> str:
@@ -140,7 +140,7 @@ def _commit(
     # In Kafka's order, as that of the answers to DescribeClientQuotas depends on it.
     changed = {
         key: changes[key]
-        for key in hash_order(changes, string_hash)
+        for key in hash_order(changes, java_hash_code)
         if before.get(key) != changes[key]
     }
     if not changed:

@@ -22,11 +22,11 @@ from kcluster.controller.registry import answers
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.features import KRAFT_VERSION
+from kcluster.protocol.names import CLUSTER_METADATA_TOPIC
 
 if TYPE_CHECKING:
     from kcluster.controller.node import ControllerNode
 
-METADATA_TOPIC: Final = "__cluster_metadata"
 CONTROLLER_LISTENER: Final = "CONTROLLER"
 OBSERVER_SESSION_MS: Final = 300_000
 """Who has not fetched for so long is forgotten.  Kafka: LeaderState.OBSERVER_SESSION_TIMEOUT_MS."""
@@ -68,7 +68,7 @@ def describe_quorum(node: ControllerNode, request: Any, now_ms: int) -> Any:
     (KIP-836), v2 directory ids and endpoints (KIP-853)."""
     asked = [(topic.topic_name, p.partition_index) for topic in request.topics
              for p in topic.partitions]  # fmt: skip
-    is_known = asked == [(METADATA_TOPIC, 0)] and len(request.topics) == 1
+    is_known = asked == [(CLUSTER_METADATA_TOPIC, 0)] and len(request.topics) == 1
     response = m.DescribeQuorumResponse(error_message="")
     for topic in request.topics:
         partitions = [

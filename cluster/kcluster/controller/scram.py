@@ -22,7 +22,7 @@ from kcluster.metadata.image import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.hash_order import hash_order, string_hash
+from kcluster.protocol.java import hash_order, java_hash_code
 from kcluster.trace import kinds
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def alter_user_scram_credentials(node: ControllerNode, request: Any, _now_ms: in
 
 
 def _order(by_user: dict[str, Any]) -> list[str]:
-    return hash_order(by_user, string_hash)
+    return hash_order(by_user, java_hash_code)
 
 
 def _sort_out(

@@ -29,6 +29,7 @@ from kcluster.metadata.image import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import CLUSTER_METADATA_TOPIC
 from kcluster.trace import kinds
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 """Kafka: QuorumController.MAX_RECORDS_PER_USER_OP."""
 
-_METADATA_TOPIC: Final = "__cluster_metadata"
 _ZERO_ID: Final = bytes(16)
 
 
@@ -103,8 +103,8 @@ def _partition_count(node: ControllerNode, topic: Any) -> int:
 
 def _check_new(node: ControllerNode, topic: Any) -> _NewTopic | ApiError:
     """Kafka's checks in Kafka's order: name, existence, configs, then placement."""
-    if topic.name == _METADATA_TOPIC:
-        text = f"Creation of internal topic {_METADATA_TOPIC} is prohibited."
+    if topic.name == CLUSTER_METADATA_TOPIC:
+        text = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
         return ApiError(ErrorCode.INVALID_REQUEST, text)
     if topic.name in node.image.topics:
         text = f"Topic '{topic.name}' already exists."

@@ -7,7 +7,6 @@ looks at what clients know.  Kafka: kafka-dump-log and kafka-replica-verificatio
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from msgspec import Struct
 
@@ -21,8 +20,7 @@ from kcluster.invariants.rules import is_same
 from kcluster.metadata.image import PartitionRegistration
 from kcluster.operations.status import controller_image
 from kcluster.partition.log.log import Log
-
-INTERNAL: Final = "__"
+from kcluster.protocol.names import has_internal_prefix
 
 
 class Finals(Struct):
@@ -72,7 +70,7 @@ def _read(
             for violation, text in _differing(ground, log, other, registration.leader):
                 subject = f"{name} on broker {broker}"
                 finals.violations.append(Violation(violation, now_ms, subject, text))
-    if partition[0].startswith(INTERNAL):
+    if has_internal_prefix(partition[0]):
         return
     if log.log_start_offset > 0:
         finals.deleted.append((partition, 0, log.log_start_offset - 1))

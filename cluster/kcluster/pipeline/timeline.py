@@ -19,6 +19,7 @@ from kcluster.contract import CONTROLLER_ID
 from kcluster.pipeline.causes import number_of, partition_of_note
 from kcluster.pipeline.places import PARTITION
 from kcluster.pipeline.tables import Tables
+from kcluster.protocol.names import INTERNAL_PREFIX
 from kcluster.trace import kinds
 
 if TYPE_CHECKING:
@@ -130,14 +131,20 @@ def _changes_of_leader(notes: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     changes = notes.where(F.col("kind").isin(kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE))
-    told = changes.select(
-        *partition_of_note(), number_of("epoch").alias("epoch"), number_of("old").alias("old"),
-        number_of("new").alias("new"), "at_ms",
+    elections = changes.select(
+        *partition_of_note(),
+        number_of("epoch").alias("epoch"),
+        number_of("old").alias("old"),
+        number_of("new").alias("new"),
+        "at_ms",
         (F.get_json_object("data", "$.clean") == "true").alias("clean"),
-    ).where(~F.col("topic").startswith("__") & (F.col("old") != F.col("new")))  # fmt: skip
+    )
+    of_client_topics = elections.where(
+        ~F.col("topic").startswith(INTERNAL_PREFIX) & (F.col("old") != F.col("new"))
+    )
     before = Window.partitionBy(*PARTITION).orderBy("at_ms", "epoch")
     had_none = F.col("old") < 0
-    return told.select(
+    return of_client_topics.select(
         *PARTITION, "epoch", "new", "clean", "at_ms",
         F.when(had_none, F.lag("old").over(before)).otherwise(F.col("old")).alias("old"),
         F.when(had_none, F.lag("at_ms").over(before)).otherwise(F.col("at_ms")).alias("left_ms"),

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.record import AppendRow, LeaderRow, MoveRow, NoteRow, RunRecord
 from kcluster.trace import kinds
 
@@ -30,7 +31,6 @@ DRAWN_AFTER: Final = frozenset(
     {kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE, kinds.LOG_TRUNCATED, kinds.RECORDS_LOST}
 )
 """After these the logs of the partition concerned are drawn."""
-_INTERNAL: Final = "__"
 
 
 class Replica(Struct):
@@ -70,11 +70,13 @@ def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
 def partitions_of(record: RunRecord) -> list[str]:
     """The partitions of a run, but for Kafka's own topics, in order."""
     found = {(row.topic, row.partition): None for row in record.leaders}
-    return [f"{topic}-{number}" for topic, number in sorted(found) if not topic.startswith("__")]
+    return [
+        f"{topic}-{number}" for topic, number in sorted(found) if not has_internal_prefix(topic)
+    ]
 
 
 def _belongs(note: NoteRow, chosen: Sequence[str], only_one: bool) -> bool:
-    if note.kind in QUIET or note.subject.startswith(_INTERNAL):
+    if note.kind in QUIET or has_internal_prefix(note.subject):
         return False
     about_partition = "partition" in note.data
     if not only_one or not about_partition:

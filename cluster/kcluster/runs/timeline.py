@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.record import NoteRow, RunRecord
 from kcluster.runs.spans import Spans, broker_spans, death_of, link_spans, names
 from kcluster.runs.thinning import Series, steps, thin
@@ -31,7 +32,6 @@ MAX_POINTS: Final = 60_000
 """Of all replicas together; beyond it a replica's moves are thinned, but for falls."""
 MAX_TIMES: Final = 4_000
 """Of a client's sends or reads: beyond it neighbouring times are counted as one."""
-INTERNAL: Final = "__"
 MOVES_OF_ADMINISTRATORS: Final = frozenset(
     (
         kinds.TOPIC_CREATED, kinds.TOPIC_DELETED, kinds.PARTITIONS_ADDED, kinds.CONFIG_CHANGED,
@@ -128,7 +128,7 @@ class _Maker:
         found = self._partitions.get((topic, number))
         if found is None:
             name = f"{topic}-{number}"
-            found = self._partitions[topic, number] = _Partition(name, topic.startswith(INTERNAL))
+            found = self._partitions[topic, number] = _Partition(name, has_internal_prefix(topic))
         return found
 
     def _read_leaders(self) -> None:
@@ -259,7 +259,7 @@ class _Maker:
         if note.id[0] == OUTSIDE and note.kind != kinds.RULE_HIT:
             return "" if began and note.kind == kinds.BROKER_STARTED else DEEDS
         if note.kind in MOVES_OF_ADMINISTRATORS:
-            return CONTROL if began or note.subject.startswith(INTERNAL) else DEEDS
+            return CONTROL if began or has_internal_prefix(note.subject) else DEEDS
         broker = data.get("broker")
         if note.subject.startswith("broker ") and isinstance(broker, int):
             return f"b{broker}"

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 from kcluster.checks.verdict import Verdict
 from kcluster.contract import Note
+from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.language.model import Checks
 from kcluster.scenario.play.stage import StageBase
 
 VALID = "valid"
 INVALID = "invalid"
-INTERNAL = "__"
 
 
 def failed_checks(
@@ -86,7 +86,7 @@ def _told(checks: Checks, verdict: Verdict) -> Iterator[str]:
 
 def _events(checks: Checks, notes: list[Note]) -> Iterator[str]:
     """Kafka's own topics do not count."""
-    notes = [note for note in notes if not note.subject.startswith(INTERNAL)]
+    notes = [note for note in notes if not has_internal_prefix(note.subject)]
     happened = {note.kind for note in notes}
     for kind in checks.events:
         if kind not in happened:

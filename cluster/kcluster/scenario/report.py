@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kcluster.contract import Note
+from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.play.running import RunResult
 from kcluster.trace import kinds
 from kcluster.trace.render import fold, folded_line, note_values, plain
@@ -25,7 +26,6 @@ QUIET_KINDS: Final = frozenset(
     }
 )
 """Consequences and parts of what another line tells already."""
-INTERNAL: Final = "__"
 
 
 def timeline_lines(result: RunResult) -> Iterator[str]:
@@ -40,7 +40,7 @@ def notes_lines(notes: Iterable[Note], began_ms: int) -> Iterator[str]:
         for note in notes
         if note.at_ms >= began_ms
         and note.kind not in QUIET_KINDS
-        and not note.subject.startswith(INTERNAL)
+        and not has_internal_prefix(note.subject)
     ]
     for entry in fold(shown):
         yield folded_line(entry, began_ms)

@@ -1,7 +1,7 @@
-"""A broker of one for tests of groups: real log, real timers, real image; time is what you say.
+"""A cluster of one broker for tests of groups: real log, timers and image; the test sets the time.
 
-It stands in for BrokerNode where a test is about groups alone; test_real_brokers.py tells the main
-stories again on three real ones.
+It stands in for BrokerNode where a test is about groups alone; test_real_brokers.py runs the main
+stories on three real brokers.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from kcluster.broker import handlers
 from kcluster.broker.coordinator import GroupCoordinator
-from kcluster.broker.coordinator.group_log import OFFSETS_TOPIC
 from kcluster.broker.registry import PARKED, SERVED_APIS
 from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
 from kcluster.contract import NoteId, Request
@@ -24,16 +24,13 @@ from kcluster.metadata.image import (
 )
 from kcluster.partition.log.log import Log
 from kcluster.protocol import messages as m
-from kcluster.protocol.apis import APIS, VERSIONS, ApiKey, codec
+from kcluster.protocol.apis import APIS, ApiKey, codec
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.records.records import parse_batches
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.protocol.releases import latest
 from kcluster.timers import Timers
 
-import kcluster.broker.handlers.find_coordinator  # isort: skip
-import kcluster.broker.handlers.group_offsets  # isort: skip
-import kcluster.broker.handlers.groups  # isort: skip
-import kcluster.broker.handlers.offset_fetch  # noqa: F401  # isort: skip
+assert handlers.__all__, "importing them registers them"
 
 BROKER_ID = 1
 PARTITIONS = 4
@@ -87,7 +84,7 @@ class StandInBroker:
         self.asked.append((body, on_answer))
 
     def leader_replica(self, topic: str, partition: int) -> Any:
-        assert topic == OFFSETS_TOPIC
+        assert topic == GROUP_METADATA_TOPIC
         return self.replicas.get(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def append_internal(
@@ -154,9 +151,9 @@ class StandInBroker:
             body = codec(api_key, version).decode_request(memoryview(bytearray(encoded)), 0)
         request = Request(1, api_key, version, self._correlation_id, client_id, body)
         handler: Any = served.handler  # typed for BrokerNode
-        found = handler(self, request, self.now_ms)
-        if found is not PARKED:
-            self.reply(request, found)
+        answer = handler(self, request, self.now_ms)
+        if answer is not PARKED:
+            self.reply(request, answer)
         return request
 
     def answer(self, request: Request) -> Any:
@@ -188,7 +185,7 @@ COMPACTED = TopicConfig(cleanup_policy=("compact",))
 def fresh_broker(**config: Any) -> StandInBroker:
     """A broker that leads all of __consumer_offsets and one topic, `orders`, of six partitions."""
     broker = StandInBroker(**config)
-    broker.create_topic(OFFSETS_TOPIC, PARTITIONS)
+    broker.create_topic(GROUP_METADATA_TOPIC, PARTITIONS)
     broker.create_topic("orders", 6)
     broker.elect_everywhere()
     return broker
@@ -214,10 +211,16 @@ class Consumer:
     """A member as a client library would be one: joins with its id, syncs, heartbeats."""
 
     def __init__(
-        self, broker: StandInBroker, group: str = "g", instance_id: str | None = None,
-        protocols: dict[str, bytes] | None = None, session_timeout_ms: int = 10_000,
-        rebalance_timeout_ms: int = 60_000, protocol_type: str = "consumer", name: str = "c",
-    ) -> None:  # fmt: skip
+        self,
+        broker: StandInBroker,
+        group: str = "g",
+        instance_id: str | None = None,
+        protocols: dict[str, bytes] | None = None,
+        session_timeout_ms: int = 10_000,
+        rebalance_timeout_ms: int = 60_000,
+        protocol_type: str = "consumer",
+        name: str = "c",
+    ) -> None:
         self.broker = broker
         self.group = group
         self.instance_id = instance_id
@@ -320,15 +323,26 @@ class Consumer:
 
     def commit_request(self, offset: int, partition: int = 0, topic: str = "orders") -> Any:
         return commit_request(
-            self.group, offset, partition, topic, self.generation, self.member_id,
-            self.instance_id,
-        )  # fmt: skip
+            self.group,
+            offset,
+            partition,
+            topic,
+            generation=self.generation,
+            member_id=self.member_id,
+            instance_id=self.instance_id,
+        )
 
 
 def commit_request(
-    group: str, offset: int, partition: int = 0, topic: str = "orders", generation: int = -1,
-    member_id: str = "", instance_id: str | None = None, metadata: str = "",
-) -> Any:  # fmt: skip
+    group: str,
+    offset: int,
+    partition: int = 0,
+    topic: str = "orders",
+    generation: int = -1,
+    member_id: str = "",
+    instance_id: str | None = None,
+    metadata: str = "",
+) -> m.OffsetCommitRequest:
     return m.OffsetCommitRequest(
         group_id=group,
         generation_id_or_member_epoch=generation,
@@ -377,17 +391,3 @@ def settle(*consumers: Consumer) -> None:
             consumer.sync()
     leader.sync({c.member_id: f"part of {c.name}".encode() for c in consumers})
     assert all(c.synced.error_code == ErrorCode.NONE for c in consumers)
-
-
-__all__ = [
-    "VERSIONS",
-    "Consumer",
-    "StandInBroker",
-    "commit_request",
-    "committed",
-    "fresh_broker",
-    "parse_batches",
-    "restarted",
-    "settle",
-    "subscription",
-]

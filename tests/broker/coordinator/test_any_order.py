@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kcluster.broker.coordinator.group_state import TRANSITIONS, Group, GroupState
+from kcluster.broker.coordinator.classic_group import TRANSITIONS, ClassicGroup, ClassicGroupState
+from kcluster.broker.coordinator.group import Group
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.stand_in import (
@@ -27,24 +28,27 @@ PROTOCOLS = (
 
 
 def check_group(broker: StandInBroker, group: Group) -> None:
+    assert isinstance(group, ClassicGroup)
     timers, key = broker.timers, ("group", group.group_id)
-    assert (group.leader in group.members) == bool(group.members)
-    named = {x.instance_id: x.member_id for x in group.members.values() if x.is_static}
-    assert named == group.static_members
-    assert not set(group.pending_members) & set(group.members)
-    for member_id in group.pending_members:
+    roster = group.roster
+    members = roster.members
+    assert (roster.leader in members) == bool(members)
+    named = {x.instance_id: x.member_id for x in members.values() if x.is_static}
+    assert named == roster.static_members
+    assert not set(roster.pending) & set(members)
+    for member_id in roster.pending:
         assert (*key, "member", member_id) in timers
-    for member in group.members.values():
+    for member in members.values():
         waits = member.join is not None or member.sync is not None
         assert waits or (*key, "member", member.member_id) in timers, member
-        assert member.join is None or group.state is GroupState.PREPARING_REBALANCE or waits
-    if group.state is GroupState.PREPARING_REBALANCE:
+        assert member.join is None or group.state is ClassicGroupState.PREPARING_REBALANCE or waits
+    if group.state is ClassicGroupState.PREPARING_REBALANCE:
         assert (*key, "join") in timers
-    if group.state is GroupState.EMPTY:
-        assert not group.members
-    if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-        assert group.members
-        assert group.protocol_name in group.common_protocols()
+    if group.state is ClassicGroupState.EMPTY:
+        assert not members
+    if group.state in (ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE):
+        assert members
+        assert roster.protocol_name in roster.common_protocols()
 
 
 def one_step(
@@ -101,11 +105,13 @@ def test_groups__stay_sound_and_answer_everything(seed: int) -> None:
     broker = fresh_broker(group_max_size=4, group_initial_rebalance_delay_ms=1000)
     consumers = [
         Consumer(
-            broker, instance_id=rng.choice((None, None, "i", "j")), name=f"c{number}",
+            broker,
+            instance_id=rng.choice((None, None, "i", "j")),
+            name=f"c{number}",
             session_timeout_ms=rng.choice((6000, 20_000)),
         )
         for number in range(6)
-    ]  # fmt: skip
+    ]
     sent: list[Any] = []
     for _ in range(250):
         one_step(rng, broker, consumers, sent)
@@ -124,10 +130,10 @@ def test_groups__stay_sound_and_answer_everything(seed: int) -> None:
     for shard in successor.coordinator.shards.values():
         for group in shard.groups.values():
             check_group(successor, group)
-            assert group.state in (GroupState.EMPTY, GroupState.STABLE)
+            assert group.state_name in (ClassicGroupState.EMPTY, ClassicGroupState.STABLE)
 
 
 def test_transitions__every_state_can_die_and_none_comes_back() -> None:
-    assert set(TRANSITIONS) == set(GroupState)
-    assert all(GroupState.DEAD in targets for targets in TRANSITIONS.values())
-    assert TRANSITIONS[GroupState.DEAD] == (GroupState.DEAD,)
+    assert set(TRANSITIONS) == set(ClassicGroupState)
+    assert all(ClassicGroupState.DEAD in targets for targets in TRANSITIONS.values())
+    assert TRANSITIONS[ClassicGroupState.DEAD] == (ClassicGroupState.DEAD,)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.broker.coordinator.classic_group import ClassicGroup
+from kcluster.broker.coordinator.classic_members import ClassicMember, Roster
 from kcluster.broker.coordinator.group_log import (
+    ClassicGroupRecord,
     CommittedOffset,
-    GroupRecord,
     LogRecord,
     OffsetRecord,
     decode_batches,
     encode_records,
-    group_record,
-    restore_group,
 )
-from kcluster.broker.coordinator.group_state import Group, Member
 from kcluster.protocol.records.records import Record, build_batch, parse_batches, read_records
-from tests.broker.coordinator.stand_in import subscription
+from tests.broker.coordinator.stand_in import fresh_broker, subscription
 
 SEEN = {
     "a group of nobody": (
@@ -57,19 +56,28 @@ def test_group_log__offset_that_expires_is_of_version_1() -> None:
 
 
 def test_group_log__group_comes_back_with_its_members() -> None:
-    group = Group("g", generation=4, protocol_name="range")
-    group.add(
-        Member("m-1", "i", "client", "/host", 60_000, 10_000, "consumer",
-               {"range": subscription("orders", "audit"), "sticky": b"x"})
-    )  # fmt: skip
-    (found,) = decoded(encode_records([group_record(group, {"m-1": b"part"})], 9))
-    assert isinstance(found, GroupRecord)
-    assert found.value is not None
-    again = restore_group("g", found.value)
-    member = again.members["m-1"]
-    assert (again.state, again.generation, again.leader) == ("Stable", 4, "m-1")
-    assert again.subscribed_topics == {"orders", "audit"}
-    assert again.static_members == {"i": "m-1"}
+    roster = Roster(generation=4, protocol_name="range")
+    roster.add(
+        ClassicMember(
+            member_id="m-1",
+            instance_id="i",
+            client_id="client",
+            client_host="/host",
+            rebalance_timeout_ms=60_000,
+            session_timeout_ms=10_000,
+            protocol_type="consumer",
+            protocols={"range": subscription("orders", "audit"), "sticky": b"x"},
+        )
+    )
+    record = ClassicGroupRecord("g", roster.saved({"m-1": b"part"}, 7))
+    (found,) = decoded(encode_records([record], 9))
+    again = ClassicGroup("g", fresh_broker().coordinator.shards[0])
+    assert again.replay(found)
+    member = again.roster.members["m-1"]
+    assert (again.state, again.state_since_ms) == ("Stable", 7)
+    assert (again.roster.generation, again.roster.leader) == (4, "m-1")
+    assert again.roster.subscribed_topics == {"orders", "audit"}
+    assert again.roster.static_members == {"i": "m-1"}
     assert (member.assignment, member.rebalance_timeout_ms) == (b"part", 60_000)
     assert list(member.protocols) == ["range"], "only the chosen one is written"
 
@@ -81,8 +89,6 @@ def test_group_log__kinds_of_other_coordinators_are_skipped() -> None:
 
 def test_group_log__unreadable_subscription_is_no_subscription() -> None:
     for metadata in (b"", b"\0\0", b"\0\0\0\0\0\2\0\1a", b"\0\0\0\0\0\1\0\x09a"):
-        group = Group("g", protocol_name="range")
-        group.add(Member("m", None, "", "", 1, 1, "consumer", {"range": metadata}))
-        record = group_record(group, {})
-        assert record.value is not None
-        assert restore_group("g", record.value).subscribed_topics is None
+        roster = Roster(protocol_name="range")
+        roster.add(ClassicMember("m", None, "", "", 1, 1, "consumer", {"range": metadata}))
+        assert Roster.restored(roster.saved({}, 0)).subscribed_topics is None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kcluster.broker.coordinator.coordinator import java_string_hash
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.java import java_hash_code
 from tests.broker.coordinator.stand_in import (
     Consumer,
     StandInBroker,
@@ -329,7 +329,7 @@ def test_failover__static_member_keeps_its_place() -> None:
     assert a.sync().synced.assignment == b"part of a"
 
 
-def test_java_string_hash__is_javas() -> None:
+def test_java_hash_code__is_javas() -> None:
     # From jshell: "".hashCode(), "group".hashCode(), …
     known = {"": 0, "group": 98629247, "polygenelubricants": -2147483648, "\U0001f600": 1772899}
-    assert {text: java_string_hash(text) for text in known} == known
+    assert {text: java_hash_code(text) for text in known} == known

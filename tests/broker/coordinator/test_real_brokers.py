@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcluster.broker.coordinator.group_log import OFFSETS_TOPIC
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from tests.broker.coordinator.stand_in import commit_request, subscription
 
 TOPOLOGY = """
@@ -136,11 +136,11 @@ def test_real_brokers__moved_coordinator_sends_waiters_on() -> None:
         ),
     )  # fmt: skip
     driver.run_for(1)
-    topic = driver.plan.processes[0].node.image.topics[OFFSETS_TOPIC]
+    topic = driver.plan.processes[0].node.image.topics[GROUP_METADATA_TOPIC]
     partition = next(
         p.partition for p in topic.partitions if p.leader == first and _is_of(driver, first, "g", p)
     )
-    driver.move(OFFSETS_TOPIC, partition, to=first % 3 + 1)
+    driver.move(GROUP_METADATA_TOPIC, partition, to=first % 3 + 1)
     driver.run_for(50)
     assert asker.answers[waiting].error_code == ErrorCode.NOT_COORDINATOR
     assert asker.coordinator("g", via=first) == first % 3 + 1

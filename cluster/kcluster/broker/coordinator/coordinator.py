@@ -1,39 +1,27 @@
-"""The group coordinator of one broker: which groups it answers for, and since when.
+"""The group coordinator of one broker: finds the shard and the group that a request is about.
 
 Owns: the shards, one for each partition of __consumer_offsets that this broker leads; creating
-that topic when first needed.  Never: knows what a request asks (handlers do).
+that topic when first needed.  Never: changes a group (the group's own class does).
 Kafka: GroupCoordinatorService, CoordinatorRuntime, AutoTopicCreationManager (for internal topics).
 
-The broker calls `on_elected` and `on_resigned` as it becomes leader of a partition and ceases to
-be.  Loading takes no time here; COORDINATOR_LOAD_IN_PROGRESS is seen only by who reads offsets
-before the new leader knows that all it has is committed.
+The broker calls `on_elected` and `on_resigned` when it becomes leader of a partition and when it
+ceases to be.  Loading takes no time here; COORDINATOR_LOAD_IN_PROGRESS is seen only by who reads
+offsets before the new leader knows that all it has is committed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from kcluster.broker.coordinator import rebalance
-from kcluster.broker.coordinator.group_log import OFFSETS_TOPIC
-from kcluster.broker.coordinator.interface import CoordinatorBroker
-from kcluster.broker.coordinator.shard import GroupShard, ignore_outcome
+from kcluster.broker.coordinator.classic_group import ClassicGroup
+from kcluster.broker.coordinator.group import Group
+from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
+from kcluster.broker.coordinator.placement import coordinator_partition
+from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-
-
-def java_string_hash(text: str) -> int:
-    """String.hashCode: over UTF-16 units, as a signed 32 bit integer."""
-    value = 0
-    encoded = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
-
-
-def offsets_partition(group_id: str, count: int) -> int:
-    """The partition of __consumer_offsets, which has `count`, that a group belongs to."""
-    hashed = java_string_hash(group_id)
-    return (0 if hashed == -(1 << 31) else abs(hashed)) % count
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 
 class GroupCoordinator:
@@ -48,18 +36,68 @@ class GroupCoordinator:
 
     def partition_for(self, group_id: str) -> int:
         """Partition of __consumer_offsets whose leader coordinates `group_id`."""
-        topic = self.broker.image.topics.get(OFFSETS_TOPIC)
+        topic = self.broker.image.topics.get(GROUP_METADATA_TOPIC)
         count = (
             self.broker.config.offsets_topic_num_partitions
             if topic is None
             else len(topic.partitions)
         )
-        return offsets_partition(group_id, count)
+        return coordinator_partition(group_id, count)
 
     def shard_for(self, group_id: str) -> GroupShard | ErrorCode:
         """The shard that has `group_id`, or NOT_COORDINATOR."""
         shard = self.shards.get(self.partition_for(group_id))
         return ErrorCode.NOT_COORDINATOR if shard is None else shard
+
+    def named_shard(self, group_id: str) -> GroupShard | ErrorCode:
+        """As above, for requests that must name a group."""
+        return self.shard_for(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+
+    # ------------------------------------------------------------------------- groups
+
+    @property
+    def groups(self) -> Iterator[Group]:
+        """All groups that this broker coordinates."""
+        return (group for shard in self.shards.values() for group in shard.groups.values())
+
+    def group(self, group_id: str) -> Group | ErrorCode:
+        """The group, of whatever kind; NOT_COORDINATOR or GROUP_ID_NOT_FOUND."""
+        shard = self.shard_for(group_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        return shard.groups.get(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+
+    def classic_group(self, group_id: str) -> ClassicGroup | ErrorCode:
+        """The group of a classic member; UNKNOWN_MEMBER_ID if there is no classic group."""
+        if not group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        group = self.group(group_id)
+        if isinstance(group, ClassicGroup) or group is ErrorCode.NOT_COORDINATOR:
+            return group
+        return ErrorCode.UNKNOWN_MEMBER_ID
+
+    def joined_group(self, group_id: str, member_id: str, now_ms: int) -> ClassicGroup | ErrorCode:
+        """As above, for JoinGroup: without a member id the group is created if need be."""
+        group = self.classic_group(group_id)
+        if group is not ErrorCode.UNKNOWN_MEMBER_ID or member_id:
+            return group
+        shard = self.shards[self.partition_for(group_id)]
+        if group_id in shard.groups:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # a group of another kind
+        created = ClassicGroup(group_id, shard, created_ms=now_ms, is_new=True)
+        shard.groups[group_id] = created
+        return created
+
+    def delete_group(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
+        """`on_settled` when the last tombstone is committed, or why the group stays."""
+        group = self.group(group_id)
+        error = group if isinstance(group, ErrorCode) else group.check_deletion()
+        if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
+            on_settled(error, now_ms)
+            return
+        self.shards[self.partition_for(group_id)].delete_group(group, on_settled, now_ms)
+
+    # -------------------------------------------------------------------------- topic
 
     def create_topic(self, now_ms: int) -> None:
         """Ask the controller for __consumer_offsets, unless that question is on its way."""
@@ -68,7 +106,7 @@ class GroupCoordinator:
         self._creating_topic = True
         config = self.broker.config
         topic = m.CreateTopicsRequest.CreatableTopic(
-            name=OFFSETS_TOPIC,
+            name=GROUP_METADATA_TOPIC,
             num_partitions=config.offsets_topic_num_partitions,
             replication_factor=config.offsets_topic_replication_factor,
             configs=[
@@ -91,39 +129,18 @@ class GroupCoordinator:
     # ---------------------------------------------------------------- the broker's calls
 
     def on_elected(self, partition: int, now_ms: int) -> None:
-        """This broker leads `partition` of __consumer_offsets: load what the log says."""
+        """This broker leads `partition` of __consumer_offsets: load its log."""
         if partition in self.shards:
             return
         shard = self.shards[partition] = GroupShard(self.broker, partition)
-        shard.load()
-        for group in list(shard.groups.values()):
-            rebalance.resume(shard, group, now_ms)
-        self._expire_later(shard, now_ms)
+        shard.load(now_ms)
 
     def on_resigned(self, partition: int, now_ms: int) -> None:
-        """Another broker leads `partition`, or nobody: forget its groups, send members on."""
+        """Another broker leads `partition`, or nobody: forget its groups."""
         shard = self.shards.pop(partition, None)
-        if shard is None:
-            return
-        self.broker.timers.cancel(("group-expiry", partition))
-        shard.close(now_ms)
-        for group in shard.groups.values():
-            rebalance.abandon(shard, group, now_ms)
+        if shard is not None:
+            shard.unload(now_ms)
 
     def on_topic_deleted(self, name: str, now_ms: int) -> None:
-        """Offsets of a topic that is gone are of no use to a new one of that name."""
         for shard in list(self.shards.values()):
-            tombstones = list(shard.offsets.tombstones_of_topic(name))
-            if tombstones:
-                shard.write(tombstones, ignore_outcome, now_ms)
-
-    def _expire_later(self, shard: GroupShard, now_ms: int) -> None:
-        def expire(at_ms: int) -> None:
-            shard.expire(at_ms)
-            self._expire_later(shard, at_ms)
-
-        self.broker.timers.set(
-            ("group-expiry", shard.partition),
-            now_ms + self.broker.config.offsets_retention_check_interval_ms,
-            expire,
-        )
+            shard.forget_topic(name, now_ms)

@@ -1,16 +1,17 @@
-"""What the coordinator uses of the broker it runs in, and nothing else.
+"""The coordinator's ports: what it uses of its broker, and what a group uses of its shard.
 
-Owns: `CoordinatorBroker`.  Never: any behaviour; cluster/kcluster/broker/node.py has it.
+Owns: `CoordinatorBroker`, `GroupHome`.  Never: any behaviour (broker/node.py and shard.py have it).
 Kafka: PartitionWriter, CoordinatorTimer, AutoTopicCreationManager as GroupCoordinatorService sees
-them.
+them; CoordinatorResult.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from kcluster.broker.coordinator.group_log import LogRecord
     from kcluster.config.kafka.definitions import BrokerConfig
     from kcluster.contract import NoteId, Request, Rng
     from kcluster.metadata.image import MetadataImage
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 Committed = Callable[["ErrorCode", int], None]
 """(error, now_ms): NONE when the records are on all in-sync replicas."""
+
+Settled = Callable[["ErrorCode", int], None]
+"""(error as a client of the coordinator should see it, now_ms)."""
 
 
 class CoordinatorBroker(Protocol):
@@ -56,3 +60,18 @@ class CoordinatorBroker(Protocol):
         """Append with acks=all to a partition that this broker leads.  `on_committed` is called
         once, maybe before this returns; with REQUEST_TIMED_OUT after offsets.commit.timeout.ms,
         when the records are in the log but not known to be committed."""
+
+
+class GroupHome(Protocol):
+    """The shard that a group belongs to, as the group sees it."""
+
+    @property
+    def broker(self) -> CoordinatorBroker: ...
+
+    def append(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> None:
+        """Append `records` in one batch.  `on_settled` is called once, maybe before this returns:
+        when they are committed, or cannot be."""
+
+
+def ignore_outcome(_error: ErrorCode, _now_ms: int) -> None:
+    """For a write that nobody waits for: if it fails, the next round writes it again."""

@@ -1,7 +1,7 @@
-"""Committed offsets of the groups of one __consumer_offsets partition.
+"""Committed offsets of the groups of one __consumer_offsets partition, whatever kind they are of.
 
-Owns: the offsets, and which of them have expired.  Never: writes the log (shard.py does, and calls
-`apply` when a record is committed), knows members.
+Owns: the offsets, what a commit is as a record, which offsets have expired.  Never: appends to the
+log (shard.py does, and calls `apply` when a record is committed), knows members.
 Kafka: OffsetMetadataManager, OffsetExpirationCondition; KIP-211 (when offsets expire).
 
 What has been written but is not yet on all in-sync replicas is not in here, so a reader never sees
@@ -11,12 +11,17 @@ an offset that a failover could take back.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from kcluster.broker.coordinator.group import Group
 from kcluster.broker.coordinator.group_log import NO_EXPIRY, CommittedOffset, OffsetRecord
-from kcluster.broker.coordinator.group_state import Group, GroupState
+
+if TYPE_CHECKING:
+    from kcluster.protocol.messages import OffsetCommitRequest
+
+    CommitPartition = OffsetCommitRequest.OffsetCommitRequestPartition
 
 MINUTE_MS: Final = 60_000
 
@@ -59,14 +64,17 @@ class OffsetStore(Struct):
             for partition in topics.get(topic, {}):
                 yield OffsetRecord(group_id, topic, partition, None)
 
+    def tombstone(self, group_id: str, topic: str, partition: int) -> OffsetRecord | None:
+        """To delete one offset; None if there is none."""
+        is_there = self.get(group_id, topic, partition) is not None
+        return OffsetRecord(group_id, topic, partition, None) if is_there else None
+
     def expired(
         self, group: Group, now_ms: int, retention_ms: int
     ) -> tuple[list[OffsetRecord], bool]:
         """(tombstones of the group's expired offsets, whether no offset is left after them).
 
-        Offsets of a group with members wait; only those of topics that a stable consumer group has
-        left behind expire.  In an empty group the clock starts when the last member left; in a
-        group that never had members, at the commit.
+        The group says from when retention counts, and which topics its members still read.
         """
         topics = self.topics_of(group.group_id)
         if not topics:
@@ -75,7 +83,7 @@ class OffsetStore(Struct):
         all_expired = True
         for topic, partitions in topics.items():
             for partition, committed in partitions.items():
-                since_ms = _retention_starts_ms(group, committed)
+                since_ms = group.retention_starts_ms(committed.commit_timestamp_ms)
                 if (
                     since_ms is None
                     or group.is_subscribed_to(topic)
@@ -87,16 +95,19 @@ class OffsetStore(Struct):
         return tombstones, all_expired
 
 
-def _retention_starts_ms(group: Group, committed: CommittedOffset) -> int | None:
-    """None: not while things are as they are."""
-    if group.protocol_type is None:
-        return committed.commit_timestamp_ms
-    if group.state is GroupState.EMPTY:
-        since_ms = group.state_since_ms
-        return committed.commit_timestamp_ms if since_ms < 0 else since_ms
-    if group.state is GroupState.STABLE and group.subscribed_topics is not None:
-        return committed.commit_timestamp_ms
-    return None
+def committed_offset(
+    asked: CommitPartition, topic_id: bytes, expire_timestamp_ms: int, now_ms: int
+) -> CommittedOffset:
+    """What a commit of one partition stores.  Kafka: OffsetAndMetadata.fromRequest."""
+    has_timestamp = asked.commit_timestamp >= 0  # only version 1 has
+    return CommittedOffset(
+        offset=asked.committed_offset,
+        leader_epoch=asked.committed_leader_epoch,
+        metadata=asked.committed_metadata or "",
+        commit_timestamp_ms=asked.commit_timestamp if has_timestamp else now_ms,
+        expire_timestamp_ms=expire_timestamp_ms,
+        topic_id=topic_id,
+    )
 
 
 def _is_expired(committed: CommittedOffset, since_ms: int, now_ms: int, retention_ms: int) -> bool:

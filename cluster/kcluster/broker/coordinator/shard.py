@@ -1,42 +1,41 @@
-"""The groups and offsets of one __consumer_offsets partition that this broker leads.
+"""One partition of __consumer_offsets that this broker leads, with its groups and their offsets.
 
-Owns: writing records and applying them when committed, loading on election, letting go on
-resignation.  Never: decides about members (membership.py, rebalance.py) or what an offset is worth
-(offsets.py).
+Owns: appending records and applying offsets when committed, replaying the log on election, deleting
+groups and expired offsets, unloading on resignation.  Never: knows a kind of group (group.py is the
+interface, group_kinds.py the table) or what an offset is worth (offsets.py).
 Kafka: CoordinatorRuntime's context of one partition, GroupCoordinatorShard, CoordinatorLoader.
 
-Writes take effect in the order in which they were appended.  A write that is given up on
-(offsets.commit.timeout.ms) is still in the log: it stays in line, and takes effect when the high
-watermark has passed it after all, as it would for whoever loads the log.
+Writes take effect in the order in which they were appended.  A write that was given up on
+(offsets.commit.timeout.ms) is still in the log.  It keeps its place in the queue and takes effect
+when the high watermark passes it after all, as it would for a broker that loads the log.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
 
+from kcluster.broker.coordinator.group import Committer, Group
+from kcluster.broker.coordinator.group_kinds import KIND_OF_RECORD, WITHOUT_MEMBERS
 from kcluster.broker.coordinator.group_log import (
-    OFFSETS_TOPIC,
-    GroupRecord,
     LogRecord,
     OffsetRecord,
     decode_batches,
     encode_records,
-    restore_group,
 )
-from kcluster.broker.coordinator.group_state import Group
-from kcluster.broker.coordinator.interface import CoordinatorBroker
+from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled, ignore_outcome
 from kcluster.broker.coordinator.offsets import MINUTE_MS, OffsetStore
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 LOAD_BYTES: Final = 5 * 1024 * 1024
-"""offsets.load.buffer.size: read at most so much of the log at a time."""
+"""How much of the log is read at a time, at most.  Kafka: offsets.load.buffer.size."""
 
-Settled = Callable[[ErrorCode, int], None]
-"""(error as a client of the coordinator should see it, now_ms)."""
+GROUP_ERRORS_SINCE: Final = 9
+"""OffsetCommit version from which clients know GROUP_ID_NOT_FOUND (KIP-848)."""
 
 _MAY_BE_IN_LOG: Final = (
     ErrorCode.REQUEST_TIMED_OUT,
@@ -54,7 +53,7 @@ _ANSWERS: Final = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""An append's error -> what the group's client is told.  Kafka:
+"""An append's error -> the error that the group's client gets.  Kafka:
 CoordinatorOperationExceptionHelper."""
 
 
@@ -79,25 +78,24 @@ class GroupShard:
         self.offsets = OffsetStore()
         self.active = True
         self._writes: deque[_Write] = deque()
-        self.writes = 0
-        """How many there have been."""
+        self._writes_made = 0
         self._loaded_end_offset = 0
 
     # ---------------------------------------------------------------------- writing
 
-    def write(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> None:
+    def append(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> None:
         """Append `records` in one batch; `on_settled` when they are committed, or cannot be."""
-        self.writes += 1
-        write = _Write(self.writes, list(records), on_settled, [])
+        self._writes_made += 1
+        write = _Write(self._writes_made, list(records), on_settled, [])
         self._writes.append(write)
         self.broker.append_internal(
-            OFFSETS_TOPIC,
+            GROUP_METADATA_TOPIC,
             self.partition,
             encode_records(write.records, now_ms),
             lambda error, at_ms: self._on_append(write, error, at_ms),
             now_ms,
         )
-        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
         if not isinstance(replica, ErrorCode):
             write.end_offset = replica.log.log_end_offset
 
@@ -107,14 +105,14 @@ class GroupShard:
         if not self._writes:
             on_settled(ErrorCode.NONE, now_ms)
         elif self._writes[-1].on_settled is None:
-            # Given up on, so nobody will tell when it is committed.
+            # Given up on, so nobody will report when it is committed.
             on_settled(ErrorCode.COORDINATOR_NOT_AVAILABLE, now_ms)
         else:
             self._writes[-1].waiters.append(on_settled)
 
     def catch_up(self, now_ms: int) -> None:
         """Let writes that were given up on take effect if they have been committed since."""
-        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
         if isinstance(replica, ErrorCode):
             return
         while self._writes:
@@ -150,15 +148,14 @@ class GroupShard:
 
     def _apply_offset(self, record: OffsetRecord) -> None:
         if record.committed is not None and record.group_id not in self.groups:
-            # A group that nobody joined: offsets of an admin or of assigned partitions.
-            self.groups[record.group_id] = Group(record.group_id)
+            self.groups[record.group_id] = WITHOUT_MEMBERS(record.group_id, self)
         self.offsets.apply(record)
 
     # --------------------------------------------------------------------- lifecycle
 
-    def load(self) -> None:
-        """Rebuild groups and offsets from the partition's log."""
-        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+    def load(self, now_ms: int) -> None:
+        """Rebuild groups and offsets from the partition's log, and start their timers."""
+        replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
         assert not isinstance(replica, ErrorCode), replica
         log = replica.log
         offset = log.log_start_offset
@@ -170,6 +167,21 @@ class GroupShard:
                 self._replay(record)
             offset = batches[-1].last_offset + 1
         self._loaded_end_offset = log.log_end_offset
+        for group in list(self.groups.values()):
+            group.resume(now_ms)
+        self._expire_later(now_ms)
+
+    def _replay(self, record: LogRecord) -> None:
+        if isinstance(record, OffsetRecord):
+            self._apply_offset(record)
+            return
+        current = self.groups.get(record.group_id)
+        kind = KIND_OF_RECORD[type(record)]
+        group = current if isinstance(current, kind) else kind(record.group_id, self)
+        if group.replay(record):
+            self.groups[record.group_id] = group
+        elif group is current:
+            del self.groups[record.group_id]
 
     def check_loaded(self) -> ErrorCode:
         """May offsets be read?  Not before all that was loaded is known to be committed.
@@ -177,51 +189,76 @@ class GroupShard:
         A new leader's high watermark lags for a moment.  DIFFERS: Kafka reads at the watermark then
         and may answer an offset older than one that it has acknowledged.
         """
-        replica = self.broker.leader_replica(OFFSETS_TOPIC, self.partition)
+        replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
         if isinstance(replica, ErrorCode):
             return ErrorCode.NOT_COORDINATOR
         if replica.high_watermark < self._loaded_end_offset:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NONE
 
-    def _replay(self, record: LogRecord) -> None:
-        if isinstance(record, OffsetRecord):
-            self._apply_offset(record)
-        elif record.value is None:
-            self.groups.pop(record.group_id, None)
-        else:
-            self.groups[record.group_id] = restore_group(record.group_id, record.value)
-
-    def close(self, now_ms: int) -> None:
-        """No longer the coordinator: nothing written from here on counts, every waiter is told."""
+    def unload(self, now_ms: int) -> None:
+        """No longer the coordinator: nothing written from here on counts, whoever waits gets
+        NOT_COORDINATOR."""
+        self.broker.timers.cancel(("group-expiry", self.partition))
         writes = list(self._writes)
         self._writes.clear()
         self.active = False
         for write in writes:
             self._settle(write, ErrorCode.NOT_COORDINATOR, now_ms)
+        for group in self.groups.values():
+            group.unload(now_ms)
+
+    # ----------------------------------------------------------------------- commits
+
+    def admit_commit(self, group_id: str, committer: Committer, now_ms: int) -> ErrorCode:
+        """May this member commit?  A commit also counts as a heartbeat."""
+        group = self.groups.get(group_id)
+        if group is not None:
+            return group.admit_commit(committer, now_ms)
+        # Without a generation the commit itself makes the group (when it is stored).
+        if committer.generation < 0:
+            return ErrorCode.NONE
+        knows_of_groups = committer.api_version >= GROUP_ERRORS_SINCE
+        return ErrorCode.GROUP_ID_NOT_FOUND if knows_of_groups else ErrorCode.ILLEGAL_GENERATION
 
     # ---------------------------------------------------------------------- deletion
 
-    def delete_group(self, group_id: str) -> list[LogRecord]:
-        """Forget a group without members and return the tombstones to write."""
-        records: list[LogRecord] = [*self.offsets.tombstones(group_id)]
-        records.append(GroupRecord(group_id, None))
-        del self.groups[group_id]
-        return records
+    def delete_group(self, group: Group, on_settled: Settled, now_ms: int) -> None:
+        """Delete a group without members, and its offsets.  It is back if that is not stored."""
 
-    def expire(self, now_ms: int) -> None:
-        """Forget offsets past offsets.retention.minutes, and groups that have nothing left."""
+        def settled(error: ErrorCode, at_ms: int) -> None:
+            if error is not ErrorCode.NONE:
+                self.groups.setdefault(group.group_id, group)
+            on_settled(error, at_ms)
+
+        group.abandon()
+        records = [*self.offsets.tombstones(group.group_id), *group.tombstones()]
+        del self.groups[group.group_id]
+        self.append(records, settled, now_ms)
+
+    def forget_topic(self, name: str, now_ms: int) -> None:
+        """Offsets of a deleted topic are of no use to a new one of that name."""
+        tombstones = list(self.offsets.tombstones_of_topic(name))
+        if tombstones:
+            self.append(tombstones, ignore_outcome, now_ms)
+
+    def _expire_later(self, now_ms: int) -> None:
+        def expire(at_ms: int) -> None:
+            self._expire(at_ms)
+            self._expire_later(at_ms)
+
+        interval_ms = self.broker.config.offsets_retention_check_interval_ms
+        self.broker.timers.set(("group-expiry", self.partition), now_ms + interval_ms, expire)
+
+    def _expire(self, now_ms: int) -> None:
+        """Delete offsets past offsets.retention.minutes, and groups that have nothing left."""
         retention_ms = self.broker.config.offsets_retention_minutes * MINUTE_MS
         records: list[LogRecord] = []
         for group in list(self.groups.values()):
             tombstones, all_expired = self.offsets.expired(group, now_ms, retention_ms)
             records.extend(tombstones)
             if all_expired and group.is_unused:
-                records.append(GroupRecord(group.group_id, None))
+                records.extend(group.tombstones())
                 del self.groups[group.group_id]
         if records:
-            self.write(records, ignore_outcome, now_ms)
-
-
-def ignore_outcome(_error: ErrorCode, _now_ms: int) -> None:
-    """Nobody waits for this write: if it fails, the next round writes it again."""
+            self.append(records, ignore_outcome, now_ms)

@@ -19,7 +19,7 @@ from kcluster.metadata.image import QuotaEntity
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.hash_order import entity_hash, hash_order, string_hash
+from kcluster.protocol.java import entity_hash, hash_order, java_hash_code
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
@@ -75,7 +75,7 @@ def describe_client_quotas(
             [_Answer.EntityData(kind, name) for kind, name in entity],
             [
                 _Answer.ValueData(key, quotas[entity][key])
-                for key in hash_order(quotas[entity], string_hash, _MAP_SIZE)
+                for key in hash_order(quotas[entity], java_hash_code, _MAP_SIZE)
             ],
         )
         for entity in hash_order(quotas, entity_hash, _MAP_SIZE)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kcluster.broker.handlers.produce import INTERNAL_TOPICS
 from kcluster.broker.purgatory import DelayedOperation
 from kcluster.broker.registry import PARKED, handles
 from kcluster.contract import Request
@@ -19,6 +18,7 @@ from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import is_internal
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
@@ -66,7 +66,7 @@ class DelayedDeleteRecords(DelayedOperation):
     def delete(self, topic: str, offset: int, answer: Any) -> None:
         """Delete below `offset` in the replica here, or note in `answer` why not."""
         replica = self._broker.leader_replica(topic, answer.partition_index)
-        if topic in INTERNAL_TOPICS:
+        if is_internal(topic):
             answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
         elif isinstance(replica, ErrorCode):
             answer.error_code = replica

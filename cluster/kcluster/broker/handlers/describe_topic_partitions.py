@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from kcluster.broker.handlers.metadata import (
     ALL_TOPIC_OPERATIONS,
-    INTERNAL_TOPICS,
     offline_replicas,
     unknown_topic_error,
 )
@@ -20,6 +19,7 @@ from kcluster.metadata.image import MetadataImage, PartitionRegistration
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import is_internal
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
@@ -77,7 +77,7 @@ def build_describe_topic_partitions(
             m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
                 name=name,
                 topic_id=topic.topic_id,
-                is_internal=name in INTERNAL_TOPICS,
+                is_internal=is_internal(name),
                 partitions=[_partition(image, partition, dead) for partition in page],
                 topic_authorized_operations=ALL_TOPIC_OPERATIONS,
             )
@@ -122,7 +122,7 @@ def _unknown(
     return m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
         error_code=unknown_topic_error(name),
         name=name,
-        is_internal=name in INTERNAL_TOPICS,
+        is_internal=is_internal(name),
         topic_authorized_operations=ALL_TOPIC_OPERATIONS,
     )
 

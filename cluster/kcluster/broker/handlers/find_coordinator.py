@@ -5,7 +5,7 @@ Kafka: KafkaApis.getCoordinator, FindCoordinatorRequest.CoordinatorType.
 Behaviour: the leader of the group's partition of __consumer_offsets, if that broker is unfenced;
 COORDINATOR_NOT_AVAILABLE until then, and the client asks again.
 Versions: v1 key type (KIP-98), v4 many keys (KIP-699), v6 share groups (KIP-932).
-Not done: transactional ids and share groups, which have no coordinator here yet: they are told
+Not done: transactional ids and share groups, which have no coordinator here yet: the answer is
 COORDINATOR_NOT_AVAILABLE.
 """
 
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kcluster.broker.coordinator.group_log import OFFSETS_TOPIC
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
@@ -85,10 +85,10 @@ def _find(broker: BrokerNode, key_type: int, key: str, version: int, now_ms: int
     if key_type != CoordinatorType.GROUP:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     coordinator = broker.coordinator
-    if OFFSETS_TOPIC not in broker.image.topics:
+    if GROUP_METADATA_TOPIC not in broker.image.topics:
         coordinator.create_topic(now_ms)
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    partition = broker.image.partition(OFFSETS_TOPIC, coordinator.partition_for(key))
+    partition = broker.image.partition(GROUP_METADATA_TOPIC, coordinator.partition_for(key))
     leader = None if partition is None else broker.image.brokers.get(partition.leader)
     if leader is None or leader.fenced:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)

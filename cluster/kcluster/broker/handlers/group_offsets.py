@@ -1,7 +1,7 @@
 """Committing and deleting offsets: OffsetCommit 8 (v2-10), OffsetDelete 47 (v0).
 
-Owns: checking topics against the metadata image, and the shape of the answers.  Never: stores an
-offset (coordinator/ does), reads one for a client (offset_fetch.py does).
+Owns: checking topics against the metadata image, and the shape of the answers.  Never: decides who
+may commit or stores an offset (coordinator/ does), reads one for a client (offset_fetch.py does).
 Kafka: KafkaApis.handleOffsetCommitRequest, OffsetMetadataManager.commitOffset, deleteOffsets.
 Behaviour: a commit is answered when it is on all in-sync replicas; it counts as a heartbeat.
 Versions: Commit v0 and v1 (to 3.9; old_offsets.py), v6 leader epoch (KIP-320), v7 static members
@@ -13,16 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kcluster.broker.coordinator import rebalance
-from kcluster.broker.coordinator.group_log import (
-    NO_EXPIRY,
-    CommittedOffset,
-    LogRecord,
-    OffsetRecord,
-)
-from kcluster.broker.coordinator.group_state import Group, GroupState
+from kcluster.broker.coordinator.group import Committer, Group
+from kcluster.broker.coordinator.group_log import NO_EXPIRY, LogRecord, OffsetRecord
+from kcluster.broker.coordinator.offsets import committed_offset
 from kcluster.broker.coordinator.shard import GroupShard
-from kcluster.broker.handlers.groups import shard_of
 from kcluster.broker.handlers.old_offsets import IN_ZOOKEEPER, commit_refused
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
@@ -38,8 +32,6 @@ if TYPE_CHECKING:
 
 CommittedPartition = m.OffsetCommitResponse.OffsetCommitResponsePartition
 
-GROUP_ERRORS_SINCE: Final = 9
-"""KIP-848: from here on clients know GROUP_ID_NOT_FOUND."""
 TOPIC_IDS_SINCE: Final = 10
 DEFAULT_RETENTION: Final = -1
 
@@ -64,7 +56,7 @@ def offset_commit(
     if isinstance(shard, ErrorCode):
         _fail(answer, known, shard)
         return answer
-    error = _check_commit(shard, request, now_ms)
+    error = _admit_commit(shard, request, now_ms)
     if error is not ErrorCode.NONE:
         _fail(answer, known, error)
         return answer
@@ -79,7 +71,7 @@ def offset_commit(
             _fail(answer, known, outcome)
         broker.reply(request, answer)
 
-    shard.write(records, stored, now_ms)
+    shard.append(records, stored, now_ms)
     return PARKED
 
 
@@ -102,10 +94,8 @@ def _known_topics(
             if 0 <= partition.partition_index < len(image.partitions):
                 good.append(partition)
             else:
-                _add_result(
-                    answer, name, topic.topic_id, partition.partition_index,
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                )  # fmt: skip
+                index, error = partition.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                _add_result(answer, name, topic.topic_id, index, error)
         if good:
             known.append(
                 m.OffsetCommitRequest.OffsetCommitRequestTopic(
@@ -115,31 +105,28 @@ def _known_topics(
     return known
 
 
-def _check_commit(shard: GroupShard, request: Request, now_ms: int) -> ErrorCode:
-    """May this member commit?  A commit also counts as a heartbeat."""
+def _admit_commit(shard: GroupShard, request: Request, now_ms: int) -> ErrorCode:
+    """May the sender commit?  With version 0 nobody asks who it is."""
     body: m.OffsetCommitRequest = request.body
     if request.api_version == IN_ZOOKEEPER:
-        return ErrorCode.NONE  # nobody asks who commits
-    generation = body.generation_id_or_member_epoch
-    group = shard.groups.get(body.group_id)
-    if group is None:
-        # Without a generation the commit itself makes the group (when it is stored).
-        if generation < 0:
-            return ErrorCode.NONE
-        knows_of_groups = request.api_version >= GROUP_ERRORS_SINCE
-        return ErrorCode.GROUP_ID_NOT_FOUND if knows_of_groups else ErrorCode.ILLEGAL_GENERATION
-    error = group.check_commit(body.member_id, body.group_instance_id, generation)
-    if error is ErrorCode.NONE and group.state in (
-        GroupState.STABLE, GroupState.PREPARING_REBALANCE,
-    ):  # fmt: skip
-        rebalance.extend_session(shard, group, group.members[body.member_id], now_ms)
-    return error
+        return ErrorCode.NONE
+    committer = Committer(
+        member_id=body.member_id,
+        instance_id=body.group_instance_id,
+        generation=body.generation_id_or_member_epoch,
+        api_version=request.api_version,
+    )
+    return shard.admit_commit(body.group_id, committer, now_ms)
 
 
 def _commit_records(
-    broker: BrokerNode, body: m.OffsetCommitRequest, known: list[CommitTopic],
-    answer: m.OffsetCommitResponse, now_ms: int,
-) -> list[LogRecord]:  # fmt: skip
+    broker: BrokerNode,
+    body: m.OffsetCommitRequest,
+    known: list[CommitTopic],
+    answer: m.OffsetCommitResponse,
+    now_ms: int,
+) -> list[LogRecord]:
+    """What is to be stored; `answer` gets the outcome of each partition, if it can be stored."""
     retention_ms = body.retention_time_ms
     expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else now_ms + retention_ms
     metadata_max = broker.config.offset_metadata_max_bytes
@@ -149,24 +136,14 @@ def _commit_records(
         result = m.OffsetCommitResponse.OffsetCommitResponseTopic(topic.name, topic.topic_id, [])
         results.append(result)
         for partition in topic.partitions:
-            metadata = partition.committed_metadata or ""
+            index = partition.partition_index
             error = ErrorCode.NONE
-            if len(metadata) > metadata_max:
+            if len(partition.committed_metadata or "") > metadata_max:
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                committed = CommittedOffset(
-                    offset=partition.committed_offset,
-                    leader_epoch=partition.committed_leader_epoch,
-                    metadata=metadata,
-                    commit_timestamp_ms=(
-                        now_ms if partition.commit_timestamp < 0 else partition.commit_timestamp
-                    ),
-                    expire_timestamp_ms=expire_ms,
-                    topic_id=topic.topic_id,
-                )
-                index = partition.partition_index
+                committed = committed_offset(partition, topic.topic_id, expire_ms, now_ms)
                 records.append(OffsetRecord(body.group_id, topic.name, index, committed))
-            result.partitions.append(CommittedPartition(partition.partition_index, error))
+            result.partitions.append(CommittedPartition(index, error))
     _merge(answer, results)
     return records
 
@@ -221,14 +198,13 @@ def offset_delete(
 ) -> m.OffsetDeleteResponse | Parked:
     """KIP-496: forget offsets of topics that no member of the group reads any more."""
     body: m.OffsetDeleteRequest = request.body
-    shard = shard_of(broker, body.group_id)
+    shard = broker.coordinator.named_shard(body.group_id)
     if isinstance(shard, ErrorCode):
         return m.OffsetDeleteResponse(error_code=shard)
     group = shard.groups.get(body.group_id)
-    if group is None:
-        return m.OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.state is not GroupState.EMPTY and not group.is_consumer_group:
-        return m.OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
+    error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.check_offset_deletion()
+    if group is None or error is not ErrorCode.NONE:
+        return m.OffsetDeleteResponse(error_code=error)
     records: list[LogRecord] = []
     topics = [_delete_in_topic(broker, shard, group, topic, records) for topic in body.topics]
     answer = m.OffsetDeleteResponse(topics=[topic for topic in topics if topic.partitions])
@@ -239,14 +215,17 @@ def offset_delete(
         failed = error is not ErrorCode.NONE
         broker.reply(request, m.OffsetDeleteResponse(error_code=error) if failed else answer)
 
-    shard.write(records, stored, now_ms)
+    shard.append(records, stored, now_ms)
     return PARKED
 
 
 def _delete_in_topic(
-    broker: BrokerNode, shard: GroupShard, group: Group,
-    topic: m.OffsetDeleteRequest.OffsetDeleteRequestTopic, records: list[LogRecord],
-) -> m.OffsetDeleteResponse.OffsetDeleteResponseTopic:  # fmt: skip
+    broker: BrokerNode,
+    shard: GroupShard,
+    group: Group,
+    topic: m.OffsetDeleteRequest.OffsetDeleteRequestTopic,
+    records: list[LogRecord],
+) -> m.OffsetDeleteResponse.OffsetDeleteResponseTopic:
     missing, results = [], []
     for partition in topic.partitions:
         index = partition.partition_index
@@ -257,8 +236,8 @@ def _delete_in_topic(
             continue
         if group.is_subscribed_to(topic.name):
             result.error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-        elif shard.offsets.get(group.group_id, topic.name, index) is not None:
-            records.append(OffsetRecord(group.group_id, topic.name, index, None))
+        elif tombstone := shard.offsets.tombstone(group.group_id, topic.name, index):
+            records.append(tombstone)
         results.append(result)
     results = missing + results
     return m.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name, partitions=results)

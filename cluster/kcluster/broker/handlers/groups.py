@@ -1,8 +1,8 @@
 """Consumer groups: JoinGroup 11 (v0-9), Heartbeat 12 (v0-4), LeaveGroup 13 (v0-5), SyncGroup 14
 (v0-5), DescribeGroups 15 (v0-6), ListGroups 16 (v0-5), DeleteGroups 42 (v0-2).
 
-Owns: what is checked before a group is looked at, and the shape of the answers.  Never: changes a
-group (coordinator/ does).
+Owns: what is checked before a group is looked up, and the shape of the answers.  Never: changes a
+group (coordinator/classic_group.py does).
 Kafka: KafkaApis and GroupCoordinatorService, one method per API.
 Behaviour: an empty group id is INVALID_GROUP_ID, a broker that does not lead the group's partition
 answers NOT_COORDINATOR.  Join and Sync wait for the other members.
@@ -14,12 +14,11 @@ Not done: consumer (KIP-848), share and streams groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kcluster.broker.coordinator import membership, rebalance
-from kcluster.broker.coordinator.group_state import Group, GroupState, Member
-from kcluster.broker.coordinator.shard import GroupShard
+from kcluster.broker.coordinator.classic_calls import leave_answer, refuse_join
+from kcluster.broker.coordinator.classic_group import ClassicGroupState
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
@@ -34,19 +33,10 @@ SYNC_NAMES_PROTOCOL_SINCE: Final = 5
 DESCRIBE_NOT_FOUND_SINCE: Final = 6
 DESCRIBE_OPERATIONS_SINCE: Final = 3
 
-GROUP_TYPE: Final = "classic"
 GROUP_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """Without an authorizer everybody may READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 Kafka: AclEntry.supportedOperations(GROUP), as a bit field of AclOperation codes."""
 OPERATIONS_NOT_ASKED: Final = -(1 << 31)
-
-
-def shard_of(broker: BrokerNode, group_id: str) -> GroupShard | ErrorCode:
-    """The shard of a group of members, which must have a name."""
-    if not group_id:
-        return ErrorCode.INVALID_GROUP_ID
-    found: GroupShard | ErrorCode = broker.coordinator.shard_for(group_id)
-    return found
 
 
 # ------------------------------------------------------------------------------------ members
@@ -55,25 +45,17 @@ def shard_of(broker: BrokerNode, group_id: str) -> GroupShard | ErrorCode:
 @handles(ApiKey.JOIN_GROUP, versions=(0, 9))
 def join_group(broker: BrokerNode, request: Request, now_ms: int) -> m.JoinGroupResponse | Parked:
     body: m.JoinGroupRequest = request.body
-    config = broker.config
-    error = ErrorCode.NONE
-    member_id = body.member_id
-    shard = shard_of(broker, body.group_id)
-    if not body.group_id:
-        error = ErrorCode.INVALID_GROUP_ID
-    elif not (
-        config.group_min_session_timeout_ms
-        <= body.session_timeout_ms
-        <= config.group_max_session_timeout_ms
-    ):
-        error = ErrorCode.INVALID_SESSION_TIMEOUT
-    elif isinstance(shard, ErrorCode):
-        error, member_id = shard, ""
-    if error is not ErrorCode.NONE:
-        membership.refuse(broker, request, member_id, error)
+    min_ms = broker.config.group_min_session_timeout_ms
+    max_ms = broker.config.group_max_session_timeout_ms
+    if body.group_id and not min_ms <= body.session_timeout_ms <= max_ms:
+        refuse_join(broker, request, body.member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
+        return PARKED
+    group = broker.coordinator.joined_group(body.group_id, body.member_id, now_ms)
+    if isinstance(group, ErrorCode):
+        member_id = "" if group is ErrorCode.NOT_COORDINATOR else body.member_id
+        refuse_join(broker, request, member_id, group)
     else:
-        assert isinstance(shard, GroupShard)
-        membership.join(shard, request, now_ms)
+        group.join(request, now_ms)
     return PARKED
 
 
@@ -84,34 +66,35 @@ def sync_group(broker: BrokerNode, request: Request, now_ms: int) -> m.SyncGroup
         body.protocol_type is None or body.protocol_name is None
     ):
         return m.SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    shard = shard_of(broker, body.group_id)
-    if isinstance(shard, ErrorCode):
-        return m.SyncGroupResponse(error_code=shard)
-    membership.sync(shard, request, now_ms)
+    group = broker.coordinator.classic_group(body.group_id)
+    if isinstance(group, ErrorCode):
+        return m.SyncGroupResponse(error_code=group)
+    group.sync(request, now_ms)
     return PARKED
 
 
 @handles(ApiKey.HEARTBEAT, versions=(0, 4))
 def heartbeat(broker: BrokerNode, request: Request, now_ms: int) -> m.HeartbeatResponse:
-    shard = shard_of(broker, request.body.group_id)
-    if isinstance(shard, ErrorCode):
-        return m.HeartbeatResponse(error_code=shard)
-    return m.HeartbeatResponse(error_code=membership.heartbeat(shard, request.body, now_ms))
+    group = broker.coordinator.classic_group(request.body.group_id)
+    error = group if isinstance(group, ErrorCode) else group.heartbeat(request.body, now_ms)
+    return m.HeartbeatResponse(error_code=error)
 
 
 @handles(ApiKey.LEAVE_GROUP, versions=(0, 5))
 def leave_group(broker: BrokerNode, request: Request, now_ms: int) -> m.LeaveGroupResponse | Parked:
     body: m.LeaveGroupRequest = request.body
-    shard = shard_of(broker, body.group_id)
+    shard = broker.coordinator.named_shard(body.group_id)
     if isinstance(shard, ErrorCode):
         return m.LeaveGroupResponse(error_code=shard)
     many = request.api_version >= LEAVE_MANY_SINCE
-    if not many:
-        body = m.LeaveGroupRequest(
-            group_id=body.group_id,
-            members=[m.LeaveGroupRequest.MemberIdentity(member_id=body.member_id)],
-        )
-    answers = membership.leave(shard, body, now_ms)
+    leavers = (
+        body.members if many else [m.LeaveGroupRequest.MemberIdentity(member_id=body.member_id)]
+    )
+    group = broker.coordinator.classic_group(body.group_id)
+    if isinstance(group, ErrorCode):
+        answers = [leave_answer(leaver, group) for leaver in leavers]
+    else:
+        answers = group.leave(leavers, now_ms)
     answer = (
         m.LeaveGroupResponse(members=answers)
         if many
@@ -148,41 +131,19 @@ def describe_groups(broker: BrokerNode, request: Request, now_ms: int) -> m.Desc
 def _describe(
     broker: BrokerNode, group_id: str, version: int
 ) -> m.DescribeGroupsResponse.DescribedGroup:
-    answer = m.DescribeGroupsResponse.DescribedGroup(
-        group_id=group_id, authorized_operations=OPERATIONS_NOT_ASKED
-    )
-    shard = broker.coordinator.shard_for(group_id)
-    if isinstance(shard, ErrorCode):
-        answer.error_code = shard
-        return answer
-    group = shard.groups.get(group_id)
-    if group is None:
-        answer.group_state = GroupState.DEAD.value
-        if version >= DESCRIBE_NOT_FOUND_SINCE:
-            answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            answer.error_message = f"Group {group_id} not found."
-        return answer
-    answer.group_state = group.state.value
-    answer.protocol_type = group.protocol_type or ""
-    stable = group.state is GroupState.STABLE
-    if stable:
-        answer.protocol_data = group.protocol_name or ""
-    answer.members = [_describe_member(group, x, stable) for x in group.members.values()]
-    return answer
-
-
-def _describe_member(
-    group: Group, member: Member, stable: bool
-) -> m.DescribeGroupsResponse.DescribedGroupMember:
-    """The metadata belongs to a protocol, which only a stable group has for sure."""
-    return m.DescribeGroupsResponse.DescribedGroupMember(
-        member_id=member.member_id,
-        group_instance_id=member.instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        member_metadata=member.protocols.get(group.protocol_name or "", b"") if stable else b"",
-        member_assignment=member.assignment,
-    )
+    group = broker.coordinator.group(group_id)
+    described = None if isinstance(group, ErrorCode) else group.described()
+    if described is None:
+        described = m.DescribeGroupsResponse.DescribedGroup(group_id=group_id)
+        if group is ErrorCode.NOT_COORDINATOR:
+            described.error_code = group
+        else:
+            described.group_state = ClassicGroupState.DEAD.value
+            if version >= DESCRIBE_NOT_FOUND_SINCE:
+                described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+                described.error_message = f"Group {group_id} not found."
+    described.authorized_operations = OPERATIONS_NOT_ASKED
+    return described
 
 
 @handles(ApiKey.LIST_GROUPS, versions=(0, 5))
@@ -190,22 +151,14 @@ def list_groups(broker: BrokerNode, request: Request, now_ms: int) -> m.ListGrou
     body: m.ListGroupsRequest = request.body
     states = [state.lower() for state in body.states_filter]
     types = [kind.lower() for kind in body.types_filter]
-    listed = []
-    for shard in broker.coordinator.shards.values():
-        for group in shard.groups.values():
-            if states and group.state.lower() not in states:
-                continue
-            if types and GROUP_TYPE not in types:
-                continue
-            listed.append(
-                m.ListGroupsResponse.ListedGroup(
-                    group_id=group.group_id,
-                    protocol_type=group.protocol_type or "",
-                    group_state=group.state.value,
-                    group_type=GROUP_TYPE,
-                )
-            )
-    return m.ListGroupsResponse(groups=listed)
+    return m.ListGroupsResponse(
+        groups=[
+            group.listed()
+            for group in broker.coordinator.groups
+            if (not states or group.state_name.lower() in states)
+            and (not types or group.kind in types)
+        ]
+    )
 
 
 # ----------------------------------------------------------------------------------- deletion
@@ -222,38 +175,14 @@ def delete_groups(
     }
     waiting = dict.fromkeys(results)
 
-    def finish(group_id: str, error: ErrorCode) -> None:
+    def finish(group_id: str, error: ErrorCode, _at_ms: int) -> None:
         results[group_id].error_code = error
         del waiting[group_id]
         if not waiting:
             broker.reply(request, m.DeleteGroupsResponse(results=list(results.values())))
 
     for group_id in list(results):
-        _delete(broker, group_id, finish, now_ms)
+        broker.coordinator.delete_group(group_id, partial(finish, group_id), now_ms)
     if not results:
         return m.DeleteGroupsResponse()
     return PARKED
-
-
-def _delete(
-    broker: BrokerNode, group_id: str, finish: Callable[[str, ErrorCode], None], now_ms: int
-) -> None:
-    shard = broker.coordinator.shard_for(group_id)
-    if isinstance(shard, ErrorCode):
-        finish(group_id, shard)
-        return
-    group = shard.groups.get(group_id)
-    if group is None:
-        finish(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-        return
-    if group.state is not GroupState.EMPTY:
-        finish(group_id, ErrorCode.NON_EMPTY_GROUP)
-        return
-
-    def stored(error: ErrorCode, _at_ms: int) -> None:
-        if error is not ErrorCode.NONE:
-            shard.groups.setdefault(group_id, group)
-        finish(group_id, error)
-
-    rebalance.forget_timers(shard, group)
-    shard.write(shard.delete_group(group_id), stored, now_ms)

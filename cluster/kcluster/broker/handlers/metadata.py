@@ -20,13 +20,13 @@ from kcluster.metadata.image import MetadataImage, PartitionRegistration, TopicI
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, is_internal
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
 
 NO_CONTROLLER: Final = -1
 NO_TOPIC_ID: Final = bytes(16)
-INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 ALL_TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 """AclOperation bits: read, write, create, delete, alter, describe, and both for configs."""
@@ -80,14 +80,14 @@ def build_metadata(
         m.MetadataResponse.MetadataResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,
-            is_internal=topic.name in INTERNAL_TOPICS,
+            is_internal=is_internal(topic.name),
             partitions=describe(image, topic, dead),
         )
         for topic in known
     ]
     topics += [
         m.MetadataResponse.MetadataResponseTopic(
-            error_code=unknown_topic_error(name), name=name, is_internal=name in INTERNAL_TOPICS
+            error_code=unknown_topic_error(name), name=name, is_internal=is_internal(name)
         )
         for name in unknown_names
     ]
@@ -270,7 +270,7 @@ def create_topics(broker: BrokerNode, names: Iterable[str], now_ms: int) -> None
 
 def creatable_topic(name: str, config: BrokerConfig) -> m.CreateTopicsRequest.CreatableTopic:
     """How `name` is created by being asked for: internal topics have configs of their own."""
-    if name == "__consumer_offsets":
+    if name == GROUP_METADATA_TOPIC:
         partitions = config.offsets_topic_num_partitions
         replication_factor = config.offsets_topic_replication_factor
         configs = {
@@ -278,7 +278,7 @@ def creatable_topic(name: str, config: BrokerConfig) -> m.CreateTopicsRequest.Cr
             "compression.type": "producer",
             "segment.bytes": str(config.offsets_topic_segment_bytes),
         }
-    elif name == "__transaction_state":
+    elif name == TRANSACTION_STATE_TOPIC:
         partitions = config.transaction_state_log_num_partitions
         replication_factor = config.transaction_state_log_replication_factor
         configs = {

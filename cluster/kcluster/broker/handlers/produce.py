@@ -26,6 +26,7 @@ from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.names import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
@@ -37,7 +38,6 @@ ZSTD: Final = 4
 TRANSACTIONAL: Final = 0x10
 _ATTRIBUTES_LOW_BYTE: Final = 22
 """Where a v2 batch holds its compression type and flags: the low byte of its attributes."""
-INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _NO_SUCH_PARTITION: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from kcluster.broker.coordinator.coordinator import java_string_hash
+from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.broker.handlers.metadata import unknown_topic_error
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
@@ -19,19 +19,23 @@ from kcluster.partition.producers import ProducerState
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
 
     PartitionProducers = m.DescribeProducersResponse.PartitionResponse
 
-TRANSACTIONS_TOPIC: Final = "__transaction_state"
-"""Kafka: Topic.TRANSACTION_STATE_TOPIC_NAME."""
-
 TRANSACTION_STATES: Final = (
-    "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead",
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
     "PrepareEpochFence",
-)  # fmt: skip
+)
 """Kafka: TransactionState."""
 
 NO_SEQUENCE: Final = -1
@@ -117,11 +121,10 @@ def describe_transactions(
 def _no_transaction(broker: BrokerNode, transactional_id: str) -> ErrorCode:
     if not transactional_id:
         return ErrorCode.INVALID_REQUEST
-    topic = broker.image.topics.get(TRANSACTIONS_TOPIC)
+    topic = broker.image.topics.get(TRANSACTION_STATE_TOPIC)
     if topic is None:
         return ErrorCode.NOT_COORDINATOR
-    hashed = java_string_hash(transactional_id)
-    partition = (0 if hashed == -(1 << 31) else abs(hashed)) % len(topic.partitions)
+    partition = coordinator_partition(transactional_id, len(topic.partitions))
     if topic.partitions[partition].leader != broker.node_id:
         return ErrorCode.NOT_COORDINATOR
     return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND

@@ -17,7 +17,7 @@ from kcluster.metadata.image import MetadataImage
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.hash_order import hash_order, string_hash
+from kcluster.protocol.java import hash_order, java_hash_code
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
@@ -41,7 +41,7 @@ def describe_user_scram_credentials(
     if not users:
         users = [name for name, _mechanism in image.scram_credentials]
     return _Answer(
-        results=[_described(image, user, times[user]) for user in hash_order(users, string_hash)]
+        results=[_described(image, user, times[user]) for user in hash_order(users, java_hash_code)]
     )
 
 

@@ -19,11 +19,11 @@ from kcluster.config.kafka.topic import TOPIC_CONFIGS, TopicConfig, check_topic_
 from kcluster.config.topology.broker_checks import Brokers
 from kcluster.config.topology.config_checks import read_configs, unknown_topic_config
 from kcluster.config.topology.model import TopicSpec
+from kcluster.protocol.names import CLUSTER_METADATA_TOPIC
 
 MAX_PARTITIONS: Final = 100_000
 """Of one topic, and of all topics of a topology together."""
 MAX_TOPIC_NAME_CHARS: Final = 249
-METADATA_TOPIC: Final = "__cluster_metadata"
 TOPIC_KEYS: Final = ("partitions", "replication_factor", "assignment", "config")
 
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
@@ -67,7 +67,7 @@ def topic_name_problem(name: str) -> str | None:
         return f"the name has {len(name)} characters; at most {MAX_TOPIC_NAME_CHARS}"
     if not _TOPIC_NAME.fullmatch(name):
         return f"{show(name)} is no topic name: only letters, digits, `.`, `_` and `-` (ASCII)"
-    if name == METADATA_TOPIC:
+    if name == CLUSTER_METADATA_TOPIC:
         return "the controller's own log, not a topic to create"
     return None
 

@@ -17,6 +17,7 @@ from kcluster.clients.ledger import Outcome, Partition, Send
 from kcluster.contract import Note
 from kcluster.pipeline.sweep.cells import PRODUCER, scenario_of
 from kcluster.pipeline.sweep.columns import Cell
+from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.play.running import RunResult, run_scenario
 from kcluster.trace import kinds
 
@@ -117,7 +118,7 @@ def failovers(notes: list[Note], sends: list[Send]) -> tuple[list[int], list[int
         elif note.kind in (kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE):
             partition, old = (str(data["topic"]), int(data["partition"])), int(data["old"])
             since_ms = offline.pop(partition, None) if old < 0 else down.get(old)
-            if since_ms is None or data["new"] == old or note.subject.startswith("__"):
+            if since_ms is None or data["new"] == old or has_internal_prefix(note.subject):
                 continue
             if old in fenced:
                 noticed.append(fenced[old] - since_ms)

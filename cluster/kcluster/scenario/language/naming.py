@@ -9,7 +9,7 @@ What a step creates counts from then on wherever it is named: a topic, a broker,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,12 +19,11 @@ from kcluster.config.files.reading import Reading
 from kcluster.config.files.tree import Node, Scalar
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
+from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.actions.admin import AddBroker, AddPartitions, CreateTopic
 from kcluster.scenario.language.model import Checks, ConsumerSpec, ProducerSpec, Step, Workload
 from kcluster.scenario.language.words import Condition, Target
 from kcluster.scenario.play.workload import consumer_settings, producer_settings, reading_of
-
-INTERNAL: Final = "__"
 
 
 class Names:
@@ -56,7 +55,7 @@ class Names:
 
     def topic_problem(self, topic: str) -> str:
         """Why there can be no such topic; "" if there can."""
-        if topic in self.topics or topic.startswith(INTERNAL):
+        if topic in self.topics or has_internal_prefix(topic):
             return ""
         if self.creates_topics and nearest(topic, self.topics) is None:
             return ""

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kcluster.broker.coordinator.coordinator import offsets_partition
+from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.config.files.problems import unknown
 from kcluster.contract import Rng
 from kcluster.operations.verbs import ClusterError, Verbs
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import ProcessState
 from kcluster.scenario.language.words import Target, Targets
-
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Finder:
@@ -102,10 +101,10 @@ class Finder:
 
     def _coordinator(self, group: str) -> tuple[int, ...]:
         image = self._verbs.settled.image
-        if OFFSETS_TOPIC not in image.topics:
+        if GROUP_METADATA_TOPIC not in image.topics:
             raise ClusterError(f"group {group} has no coordinator: nobody has used a group yet")
-        count = len(image.topics[OFFSETS_TOPIC].partitions)
-        return (self._verbs.leader(OFFSETS_TOPIC, offsets_partition(group, count)),)
+        count = len(image.topics[GROUP_METADATA_TOPIC].partitions)
+        return (self._verbs.leader(GROUP_METADATA_TOPIC, coordinator_partition(group, count)),)
 
     def _client(self, target: Target) -> tuple[int, ...]:
         if target.word == "clients":

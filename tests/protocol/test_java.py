@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from kcluster.protocol.hash_order import entity_hash, hash_order, string_hash
+from kcluster.protocol.java import entity_hash, hash_order, java_hash_code
 
 
-def test_string_hash__as_java_has_it() -> None:
-    assert string_hash("") == string_hash(None) == 0
-    assert string_hash("hello") == 99162322
-    assert string_hash("polygenelubricants") == 1 << 31
-    assert string_hash("\U0001f600") == 31 * 0xD83D + 0xDE00
+def test_java_hash_code__is_javas() -> None:
+    assert java_hash_code("") == java_hash_code(None) == 0
+    assert java_hash_code("hello") == 99162322
+    assert java_hash_code("polygenelubricants") == -(1 << 31)
+    assert java_hash_code("\U0001f600") == 31 * 0xD83D + 0xDE00
 
 
 def test_entity_hash__does_not_depend_on_the_order_of_types() -> None:
     pair = (("user", "a"), ("client-id", None))
     assert entity_hash(pair) == entity_hash(pair[::-1])
-    assert entity_hash((("user", None),)) == 31 + string_hash("user")
+    assert entity_hash((("user", None),)) == 31 + java_hash_code("user")
 
 
 def test_hash_order__by_bucket_and_then_as_they_came() -> None:
-    assert hash_order(["b", "a", "c", "a"], string_hash) == ["a", "b", "c"]
+    assert hash_order(["b", "a", "c", "a"], java_hash_code) == ["a", "b", "c"]
     assert hash_order([17, 33, 1, 16], lambda key: key) == [16, 17, 33, 1]
 
 

@@ -1,0 +1,450 @@
+"""Members of a classic group: each one's values, who is in, and what a generation agreed on.
+
+Owns: what a member said of itself, its parked requests, ids and instance ids, the leader, the vote
+for a protocol, the topics that the members read, their rows in messages and records.  Never: knows
+the group's state or sets a timer (classic_group.py does).
+Kafka: ClassicGroupMember, the members of ClassicGroup, ConsumerProtocol; KIP-345 (static members).
+
+Members keep the order in which they came, so leaders, votes and answers are the same on every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import Struct as Layout
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.classic_calls import JoinCall, join_error, reply_join
+from kcluster.broker.coordinator.interface import CoordinatorBroker
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.protocol.messages import (
+        DescribeGroupsResponse,
+        GroupMetadataValue,
+        LeaveGroupRequest,
+    )
+
+    MemberMetadata = GroupMetadataValue.MemberMetadata
+    DescribedMember = DescribeGroupsResponse.DescribedGroupMember
+    MemberIdentity = LeaveGroupRequest.MemberIdentity
+
+CONSUMER_PROTOCOL_TYPE: Final = "consumer"
+"""Protocol type of members whose metadata the coordinator can read.  Kafka: ConsumerProtocol."""
+
+_INT16: Final = Layout(">h")
+_INT32: Final = Layout(">i")
+
+
+class ClassicMember(Struct):
+    """One member of a group.  `join` and `sync` are its parked requests."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: dict[str, bytes]
+    """Name -> metadata, in the member's order of preference."""
+    assignment: bytes = b""
+    join: Request | None = None
+    sync: Request | None = None
+    is_new: bool = False
+    """Its first JoinGroup has not been answered yet: it may expire while waiting."""
+
+    @staticmethod
+    def joining(member_id: str, call: JoinCall) -> ClassicMember:
+        return ClassicMember(
+            member_id=member_id,
+            instance_id=call.instance_id,
+            client_id=call.request.client_id or "",
+            client_host=f"/{call.request.client_host}",
+            rebalance_timeout_ms=call.rebalance_timeout_ms,
+            session_timeout_ms=call.session_timeout_ms,
+            protocol_type=call.protocol_type,
+            protocols=call.protocols,
+            join=call.request,
+            is_new=True,
+        )
+
+    @staticmethod
+    def restored(saved: MemberMetadata, protocol_type: str, protocol_name: str) -> ClassicMember:
+        """The member that `saved` was written from; only the chosen protocol was written."""
+        timeout_ms = saved.rebalance_timeout
+        return ClassicMember(
+            member_id=saved.member_id,
+            instance_id=saved.group_instance_id,
+            client_id=saved.client_id,
+            client_host=saved.client_host,
+            rebalance_timeout_ms=saved.session_timeout if timeout_ms == -1 else timeout_ms,
+            session_timeout_ms=saved.session_timeout,
+            protocol_type=protocol_type,
+            protocols={protocol_name: bytes(saved.subscription)},
+            assignment=bytes(saved.assignment),
+        )
+
+    def saved(self, protocol_name: str | None, assignment: bytes) -> MemberMetadata:
+        """Its part of the group's record."""
+        subscription = b"" if protocol_name is None else self.protocols.get(protocol_name, b"")
+        return m.GroupMetadataValue.MemberMetadata(
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout=self.rebalance_timeout_ms,
+            session_timeout=self.session_timeout_ms,
+            subscription=subscription,
+            assignment=assignment,
+        )
+
+    def described(self, protocol_name: str | None) -> DescribedMember:
+        """Its part of DescribeGroups; `protocol_name` is None while the group is not stable."""
+        metadata = b"" if protocol_name is None else self.protocols.get(protocol_name, b"")
+        return m.DescribeGroupsResponse.DescribedGroupMember(
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            member_metadata=metadata,
+            member_assignment=self.assignment,
+        )
+
+    # -------------------------------------------------------------------- questions
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+    @property
+    def excused_from_heartbeat(self) -> bool:
+        """A member that waits for our answer cannot heartbeat."""
+        return not self.is_new and (self.join is not None or self.sync is not None)
+
+    def matches(self, protocols: dict[str, bytes]) -> bool:
+        """The same protocols with the same metadata in the same order."""
+        return list(self.protocols.items()) == list(protocols.items())
+
+    def join_again(self, broker: CoordinatorBroker, call: JoinCall) -> None:
+        """Take over what it says now, and park its request."""
+        # DIFFERS: Kafka never answers a JoinGroup that the same member has repeated elsewhere.
+        retry = join_error(self.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
+        self.answer_join(broker, retry)
+        self.protocols = call.protocols
+        self.rebalance_timeout_ms = call.rebalance_timeout_ms
+        self.session_timeout_ms = call.session_timeout_ms
+        self.join = call.request
+
+    # ---------------------------------------------------------------------- answers
+
+    def answer_join(self, broker: CoordinatorBroker, body: m.JoinGroupResponse) -> None:
+        """Answer its parked JoinGroup, if any."""
+        request, self.join = self.join, None
+        if request is not None:
+            reply_join(broker, request, body)
+
+    def answer_sync(self, broker: CoordinatorBroker, body: m.SyncGroupResponse) -> bool:
+        """Answer its parked SyncGroup; False if there is none."""
+        request, self.sync = self.sync, None
+        if request is None:
+            return False
+        broker.reply(request, body)
+        return True
+
+    def answer_both(self, broker: CoordinatorBroker, member_id: str, error: ErrorCode) -> None:
+        """End whatever it waits for with `error`; `member_id` is the id in JoinGroup's answer."""
+        self.answer_join(broker, join_error(member_id, error))
+        self.answer_sync(broker, m.SyncGroupResponse(error_code=error))
+
+
+class Roster(Struct):
+    """Who is in a group or about to be, and what the members agreed on."""
+
+    generation: int = 0
+    protocol_type: str | None = None
+    """That of the first member; it stays when all members are gone.  None: there were none yet."""
+    protocol_name: str | None = None
+    """The protocol that this generation agreed on."""
+    leader: str | None = None
+    members: dict[str, ClassicMember] = {}
+    static_members: dict[str, str] = {}
+    """Instance id -> member id."""
+    pending: dict[str, None] = {}
+    """Ids handed out with MEMBER_ID_REQUIRED that have not come back yet (KIP-394)."""
+    pending_sync: dict[str, None] = {}
+    """Members of this generation whose SyncGroup has not come yet."""
+    subscribed_topics: frozenset[str] | None = None
+    """As of this generation.  None: unknown (no consumers, or metadata that we cannot read)."""
+
+    # ---------------------------------------------------------------------- changes
+
+    def add(self, member: ClassicMember) -> None:
+        if member.instance_id is not None:
+            assert member.instance_id not in self.static_members, member.instance_id
+            self.static_members[member.instance_id] = member.member_id
+        if not self.members:
+            self.protocol_type = member.protocol_type
+        if self.leader is None:
+            self.leader = member.member_id
+        self.members[member.member_id] = member
+        self.pending.pop(member.member_id, None)
+
+    def remove(self, member_id: str) -> None:
+        """Forget a member or a pending id; the longest standing member becomes leader."""
+        member = self.members.pop(member_id, None)
+        if member is not None and member.instance_id is not None:
+            self.static_members.pop(member.instance_id, None)
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+        self.pending.pop(member_id, None)
+        self.pending_sync.pop(member_id, None)
+
+    def rename_static(self, instance_id: str, new_member_id: str) -> ClassicMember:
+        """A static member came back under a new id: same place, same assignment (KIP-345)."""
+        old_member_id = self.static_members[instance_id]
+        member = self.members.pop(old_member_id)
+        member.member_id = new_member_id
+        member.join = member.sync = None
+        member.is_new = False
+        self.members[new_member_id] = member
+        self.static_members[instance_id] = new_member_id
+        if self.leader == old_member_id:
+            self.leader = new_member_id
+        return member
+
+    def next_generation(self) -> None:
+        """The members of now agree on a protocol; without members there is none."""
+        self.protocol_name = self.elect_protocol() if self.members else None
+        self.generation += 1
+        self.pending_sync = dict.fromkeys(self.members)
+        self.subscribed_topics = self._read_subscriptions()
+
+    def keep_or_replace_leader(self) -> bool:
+        """The leader if it has joined, else the first member that has.  False: nobody has."""
+        if self.leader is None:
+            return False
+        if self.members[self.leader].join is not None:
+            return True
+        joined = next((one for one in self.members.values() if one.join is not None), None)
+        if joined is None:
+            return False
+        self.leader = joined.member_id
+        return True
+
+    # -------------------------------------------------------------------- questions
+
+    def check_identity(self, member_id: str, instance_id: str | None) -> ErrorCode:
+        """Is this the member that it says it is?"""
+        if instance_id is not None:
+            owner = self.static_members.get(instance_id)
+            if owner is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if owner != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def check_sender(self, body: m.SyncGroupRequest | m.HeartbeatRequest) -> ErrorCode:
+        return self.check_member(body.member_id, body.group_instance_id, body.generation_id)
+
+    def check_member(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """Is this a member of this generation?"""
+        error = self.check_identity(member_id, instance_id)
+        if error is ErrorCode.NONE and generation != self.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        return error
+
+    def id_of(self, leaver: MemberIdentity) -> str | ErrorCode:
+        """Who is meant by a member's identity in LeaveGroup: a member, or a pending id.
+
+        An admin removes a static member, knowing only its instance id (KIP-345).
+        """
+        instance_id = leaver.group_instance_id
+        if not leaver.member_id:
+            return self.static_members.get(instance_id or "", ErrorCode.UNKNOWN_MEMBER_ID)
+        if leaver.member_id in self.pending:
+            return leaver.member_id
+        error = self.check_identity(leaver.member_id, instance_id)
+        return leaver.member_id if error is ErrorCode.NONE else error
+
+    @property
+    def all_have_joined(self) -> bool:
+        return not self.pending and all(one.join is not None for one in self.members.values())
+
+    @property
+    def joined_count(self) -> int:
+        return sum(one.join is not None for one in self.members.values())
+
+    def late(self) -> list[str]:
+        """Members that lose their place for not having joined; static ones keep it (KIP-345)."""
+        members = self.members.values()
+        return [one.member_id for one in members if one.join is None and not one.is_static]
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """As long as the most patient member grants."""
+        return max((one.rebalance_timeout_ms for one in self.members.values()), default=0)
+
+    # -------------------------------------------------------------------- protocols
+
+    @property
+    def are_consumers(self) -> bool:
+        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+    def common_protocols(self) -> dict[str, None]:
+        """Protocols that every member knows, in the first one's order of preference."""
+        members = list(self.members.values())
+        if not members:
+            return {}
+        return {
+            name: None
+            for name in members[0].protocols
+            if all(name in one.protocols for one in members)
+        }
+
+    def elect_protocol(self) -> str:
+        """The protocol with most votes; each member votes for its first that all know."""
+        candidates = self.common_protocols()
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = next(name for name in member.protocols if name in candidates)
+            votes[choice] = votes.get(choice, 0) + 1
+        return max(votes, key=votes.__getitem__)
+
+    def supports(self, protocol_type: str, protocols: Mapping[str, bytes]) -> bool:
+        """Does a member with these protocols have one in common with all members?"""
+        if self.protocol_type != protocol_type:
+            return False
+        if not self.members:
+            return bool(protocols)
+        return any(name in protocols for name in self.common_protocols())
+
+    def agreed_on(self, protocol_type: str | None, protocol_name: str | None) -> bool:
+        """Is that what this generation agreed on?  SyncGroup before version 5 names none."""
+        pairs = ((protocol_type, self.protocol_type), (protocol_name, self.protocol_name))
+        return all(None in pair or pair[0] == pair[1] for pair in pairs)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Members of a consumer group whose topics we cannot read count as subscribed."""
+        if self.subscribed_topics is not None:
+            return topic in self.subscribed_topics
+        return self.are_consumers
+
+    def _read_subscriptions(self) -> frozenset[str] | None:
+        """Topics that the members of a consumer group say they read; None when unknown."""
+        if not self.are_consumers:
+            return None
+        topics: set[str] = set()
+        for member in self.members.values():
+            if self.protocol_name is None:
+                return None
+            found = topics_of_subscription(member.protocols.get(self.protocol_name, b""))
+            if found is None:
+                return None
+            topics.update(found)
+        return frozenset(topics)
+
+    # ------------------------------------------------------------------ in messages
+
+    def join_answer(self, member: ClassicMember, to_leader: bool = True) -> m.JoinGroupResponse:
+        """The member's generation; the leader is also sent the members, to assign."""
+        rows = []
+        if to_leader and self.leader == member.member_id:
+            protocol = self.protocol_name or ""
+            rows = [
+                m.JoinGroupResponse.JoinGroupResponseMember(
+                    member_id=one.member_id,
+                    group_instance_id=one.instance_id,
+                    metadata=one.protocols.get(protocol, b""),
+                )
+                for one in self.members.values()
+            ]
+        return m.JoinGroupResponse(
+            generation_id=self.generation,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol_name,
+            leader=self.leader or "",
+            member_id=member.member_id,
+            members=rows,
+        )
+
+    def answer_to_returned(
+        self, member: ClassicMember, call: JoinCall, old_leader: str
+    ) -> m.JoinGroupResponse:
+        """To a static member that took its old place in a stable group, without a rebalance."""
+        answer = self.join_answer(member, to_leader=call.can_skip_assignment)
+        if call.can_skip_assignment:
+            answer.skip_assignment = self.leader == member.member_id
+        else:
+            # It must not think that it leads, or it would assign without a rebalance.
+            answer.leader = old_leader
+        return answer
+
+    def sync_answer(
+        self, member: ClassicMember, error: ErrorCode = ErrorCode.NONE
+    ) -> m.SyncGroupResponse:
+        if error is not ErrorCode.NONE:
+            return m.SyncGroupResponse(error_code=error)
+        return m.SyncGroupResponse(
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol_name,
+            assignment=member.assignment,
+        )
+
+    def saved(self, assignment: Mapping[str, bytes], since_ms: int) -> GroupMetadataValue:
+        """The value of the group's record, each member with its part of `assignment`."""
+        members = [
+            one.saved(self.protocol_name, assignment.get(one.member_id, b""))
+            for one in self.members.values()
+        ]
+        return m.GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=self.protocol_name,
+            leader=self.leader,
+            current_state_timestamp=since_ms,
+            members=members,
+        )
+
+    @staticmethod
+    def restored(value: GroupMetadataValue) -> Roster:
+        """What `value` was written from."""
+        found = Roster(
+            generation=value.generation,
+            protocol_type=value.protocol_type or None,
+            protocol_name=value.protocol,
+            leader=value.leader,
+        )
+        for saved in value.members:
+            found.add(ClassicMember.restored(saved, value.protocol_type, value.protocol or ""))
+        found.subscribed_topics = found._read_subscriptions()
+        return found
+
+
+# -------------------------------------------------------------------------------- subscriptions
+
+
+def topics_of_subscription(metadata: bytes) -> list[str] | None:
+    """Topics of a ConsumerProtocolSubscription; None if it is none.
+
+    Version 0 is read: all later versions begin with its fields.
+    """
+    if len(metadata) < _INT16.size + _INT32.size:
+        return None
+    (count,) = _INT32.unpack_from(metadata, _INT16.size)
+    position = _INT16.size + _INT32.size
+    topics: list[str] = []
+    for _ in range(count):
+        if position + _INT16.size > len(metadata):
+            return None
+        (size,) = _INT16.unpack_from(metadata, position)
+        position += _INT16.size
+        if size < 0 or position + size > len(metadata):
+            return None
+        topics.append(metadata[position : position + size].decode("utf-8", "replace"))
+        position += size
+    return topics

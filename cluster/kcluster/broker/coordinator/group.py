@@ -1,0 +1,125 @@
+"""What a group of any kind must answer: the interface that a shard and the handlers work with.
+
+Owns: `Group`, `Committer`.  Never: members, generations or epochs, which differ from kind to kind.
+Kafka: org.apache.kafka.coordinator.group.Group.
+
+Classic groups are the only kind so far.  Another one (consumer, share, streams) is a subclass of
+`Group` in a file of its own, its record types in group_log.py, and a row per record type in
+group_kinds.py.  Its heartbeats reach it as a JoinGroup reaches ClassicGroup: through a method of
+GroupCoordinator that finds the group by its id.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import Struct
+
+from kcluster.broker.coordinator.group_log import LogRecord
+from kcluster.broker.coordinator.interface import GroupHome
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.protocol.messages import DescribeGroupsResponse, ListGroupsResponse
+
+    ListedGroup = ListGroupsResponse.ListedGroup
+    DescribedGroup = DescribeGroupsResponse.DescribedGroup
+
+
+class Committer(Struct, frozen=True):
+    """Who commits offsets, as the request says."""
+
+    member_id: str
+    instance_id: str | None
+    generation: int
+    """Generation of a classic member, epoch of any other; negative: not a member."""
+    api_version: int
+
+
+class Group(ABC):
+    """One group.  The shard that holds it calls all of these; the handlers call the questions."""
+
+    kind: ClassVar[str]
+    """Name of the kind as clients see it.  Kafka: Group.GroupType."""
+
+    def __init__(self, group_id: str, home: GroupHome) -> None:
+        self.group_id = group_id
+        self._home = home
+
+    # ------------------------------------------------------------------- what clients see
+
+    @property
+    @abstractmethod
+    def state_name(self) -> str:
+        """The state as ListGroups and the Describe requests name it."""
+
+    @property
+    @abstractmethod
+    def protocol_type(self) -> str:
+        """As ListGroups names it; a classic group has its members' type, "" if there were none."""
+
+    def listed(self) -> ListedGroup:
+        """The group's row of ListGroups."""
+        return m.ListGroupsResponse.ListedGroup(
+            group_id=self.group_id,
+            protocol_type=self.protocol_type,
+            group_state=self.state_name,
+            group_type=self.kind,
+        )
+
+    @abstractmethod
+    def described(self) -> DescribedGroup | None:
+        """The group's row of DescribeGroups; None if that request does not show this kind."""
+
+    # ------------------------------------------------------------------------- deletion
+
+    @property
+    @abstractmethod
+    def is_unused(self) -> bool:
+        """Nobody is a member and nobody is about to be: the group may go with its last offset."""
+
+    @abstractmethod
+    def check_deletion(self) -> ErrorCode:
+        """May the group be deleted?  NON_EMPTY_GROUP if not."""
+
+    @abstractmethod
+    def tombstones(self) -> list[LogRecord]:
+        """The records that delete the group, without its offsets."""
+
+    # -------------------------------------------------------------------------- offsets
+
+    @abstractmethod
+    def admit_commit(self, committer: Committer, now_ms: int) -> ErrorCode:
+        """May offsets be committed in this member's name?  If so, it counts as a heartbeat."""
+
+    @abstractmethod
+    def check_offset_deletion(self) -> ErrorCode:
+        """May single offsets be deleted, as far as the group's state is concerned?"""
+
+    @abstractmethod
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Does a member read `topic`?  Then its offsets neither expire nor can be deleted."""
+
+    @abstractmethod
+    def retention_starts_ms(self, commit_timestamp_ms: int) -> int | None:
+        """From when an offset's retention counts; None: no offset expires in this state."""
+
+    # -------------------------------------------------------------------------- lifecycle
+
+    @abstractmethod
+    def replay(self, record: LogRecord) -> bool:
+        """Take in a record of this group read from the log; False: it deletes the group."""
+
+    @abstractmethod
+    def resume(self, now_ms: int) -> None:
+        """The log has been replayed: set the timers."""
+
+    @abstractmethod
+    def unload(self, now_ms: int) -> None:
+        """This broker no longer coordinates the group: cancel timers, answer who waits."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """The group is being deleted: cancel timers, forget who was about to join."""

@@ -1,0 +1,20 @@
+"""The kinds of groups: which class each group record on the log belongs to.
+
+Owns: that table, and the kind of a group that nobody joined.  Never: knows what a kind does.
+Kafka: GroupMetadataManager.replay (one method per record type).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kcluster.broker.coordinator.classic_group import ClassicGroup
+from kcluster.broker.coordinator.group import Group
+from kcluster.broker.coordinator.group_log import ClassicGroupRecord
+from kcluster.broker.coordinator.interface import GroupHome
+
+KIND_OF_RECORD: Final[Mapping[type, type[Group]]] = {ClassicGroupRecord: ClassicGroup}
+
+WITHOUT_MEMBERS: Final[Callable[[str, GroupHome], Group]] = ClassicGroup
+"""A group that only has offsets: of an admin, or of a consumer of assigned partitions."""
