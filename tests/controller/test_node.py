@@ -11,7 +11,7 @@ from kcluster.contract import (
     PeerResponse,
     Send,
 )
-from kcluster.controller.partition_index import PartitionIndex
+from kcluster.controller.partitions.partition_index import PartitionIndex
 from kcluster.metadata.image import MetadataFetch, MetadataFetchResponse
 from kcluster.protocol import messages as m
 from tests.controller.harness import Controller

@@ -14,7 +14,8 @@ from kcluster.broker.coordinator.coordinator import offsets_partition
 from kcluster.broker.handlers import fetch
 from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import find_anomalies
-from kcluster.controller import brokers, elections
+from kcluster.controller.membership import membership
+from kcluster.controller.partitions import elections
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.outside import outside_ledger
 from kcluster.partition.producers import ProducerStates
@@ -94,7 +95,7 @@ def joining_the_isr_is_for_the_asking(patch: pytest.MonkeyPatch) -> None:
 
 
 def heartbeats_do_not_matter(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(brokers, "fence", lambda *_: None)
+    patch.setattr(membership, "fence", lambda *_: None)
 
 
 def the_low_ones_stay_out(patch: pytest.MonkeyPatch) -> None:
@@ -122,7 +123,7 @@ def late_answers_are_believed_failed(patch: pytest.MonkeyPatch) -> None:
 
 
 def fencing_leaves_the_isr_alone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(brokers, "change_partitions", lambda *_, **__: [])
+    patch.setattr(membership, "change_partitions", lambda *_, **__: [])
 
 
 def epochs_stand_still(patch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kcluster.config.topology.model import TopicSpec
-from kcluster.controller.topics import create_topics
+from kcluster.controller.topics.topics import create_topics
 from kcluster.protocol import messages as m
 
 if TYPE_CHECKING:

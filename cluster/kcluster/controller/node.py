@@ -33,26 +33,26 @@ from kcluster.contract import (
     Start,
     Tick,
 )
-from kcluster.controller import (  # noqa: F401  importing a handler registers it
+from kcluster.controller import bootstrap, quorum
+from kcluster.controller.configs import (  # noqa: F401  importing a handler registers it
     alter_configs,
-    alter_partition,
-    bootstrap,
-    brokers,
     client_quotas,
-    create_partitions,
-    elect_leaders,
     features,
-    quorum,
-    reassignments,
     scram,
-    topics,
 )
-from kcluster.controller.liveness import Sessions
+from kcluster.controller.membership import membership
+from kcluster.controller.membership.liveness import Sessions
 from kcluster.controller.metadata_log import MetadataLog
-from kcluster.controller.mutation_quotas import MutationQuotas
-from kcluster.controller.partition_index import PartitionIndex, PartitionKey
+from kcluster.controller.partitions import (  # noqa: F401  likewise
+    alter_partition,
+    elect_leaders,
+    reassignments,
+)
+from kcluster.controller.partitions.partition_index import PartitionIndex, PartitionKey
 from kcluster.controller.registry import HANDLERS
-from kcluster.controller.topic_names import TopicNames
+from kcluster.controller.topics import create_partitions, topics  # noqa: F401  likewise
+from kcluster.controller.topics.mutation_quotas import MutationQuotas
+from kcluster.controller.topics.topic_names import TopicNames
 from kcluster.metadata.image import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
@@ -156,7 +156,7 @@ class ControllerNode:
         if self._log:
             for record in self._log:
                 self._apply(record)
-            brokers.take_over(self, now_ms)
+            membership.take_over(self, now_ms)
         else:
             self.commit(features.initial_records(self))
         bootstrap.start(self, now_ms)

@@ -5,7 +5,7 @@ import itertools
 import pytest
 from msgspec.structs import replace
 
-from kcluster.controller.elections import ElectionMode, clear_elr, elect, move_leader
+from kcluster.controller.partitions.elections import ElectionMode, clear_elr, elect, move_leader
 from kcluster.metadata.image import NO_LEADER, PartitionRegistration
 
 ONLINE, PREFERRED, UNCLEAN = ElectionMode.ONLINE, ElectionMode.PREFERRED, ElectionMode.UNCLEAN

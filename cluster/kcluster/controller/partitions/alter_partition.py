@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kcluster.controller import elections
-from kcluster.controller.elections import ElectionMode
-from kcluster.controller.leadership import record_of
+from kcluster.controller.partitions import elections
+from kcluster.controller.partitions.elections import ElectionMode
+from kcluster.controller.partitions.leadership import record_of
 from kcluster.controller.registry import answers
 from kcluster.metadata.image import (
     MetadataRecord,

@@ -24,7 +24,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.controller.reassigning import Assignment, assignment_of, completed
+from kcluster.controller.partitions.reassigning import Assignment, assignment_of, completed
 from kcluster.metadata.image import NO_LEADER, PartitionRegistration
 
 LAST_KNOWN: Final = "the last known leader, as ISR and ELR are empty"

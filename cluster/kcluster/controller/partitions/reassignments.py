@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from kcluster.controller import elections
-from kcluster.controller.elections import ElectionMode
-from kcluster.controller.leadership import record_of
 from kcluster.controller.outcome import ApiError
-from kcluster.controller.placement import check_manual
-from kcluster.controller.reassigning import (
+from kcluster.controller.partitions import elections
+from kcluster.controller.partitions.elections import ElectionMode
+from kcluster.controller.partitions.leadership import record_of
+from kcluster.controller.partitions.reassigning import (
     Assignment,
     is_reassigning,
     reverted,
     towards,
 )
 from kcluster.controller.registry import answers
+from kcluster.controller.topics.placement import check_manual
 from kcluster.metadata.image import PartitionRecord, PartitionRegistration, TopicImage
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode

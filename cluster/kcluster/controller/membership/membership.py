@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.contract import NoteId
 from kcluster.controller import bootstrap
-from kcluster.controller.leadership import change_partitions
-from kcluster.controller.liveness import BrokerState, Session
+from kcluster.controller.membership.liveness import BrokerState, Session
+from kcluster.controller.partitions.leadership import change_partitions
 from kcluster.controller.registry import answers
 from kcluster.metadata.image import (
     BrokerRegistration,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.registry import answers
-from kcluster.controller.topics import (
+from kcluster.controller.topics.topics import (
     MAX_PARTITIONS_PER_REQUEST,
     Assignment,
     assign,

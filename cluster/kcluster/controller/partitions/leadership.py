@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kcluster.contract import NoteId
-from kcluster.controller import elections
-from kcluster.controller.elections import Election, ElectionMode
-from kcluster.controller.partition_index import PartitionKey
+from kcluster.controller.partitions import elections
+from kcluster.controller.partitions.elections import Election, ElectionMode
+from kcluster.controller.partitions.partition_index import PartitionKey
 from kcluster.metadata.image import (
     NO_LEADER,
     MetadataRecord,

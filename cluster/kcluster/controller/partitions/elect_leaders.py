@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.contract import MoveLeader
-from kcluster.controller import elections
-from kcluster.controller.elections import ElectionMode
-from kcluster.controller.leadership import record_of
 from kcluster.controller.outcome import ApiError
+from kcluster.controller.partitions import elections
+from kcluster.controller.partitions.elections import ElectionMode
+from kcluster.controller.partitions.leadership import record_of
 from kcluster.controller.registry import answers
 from kcluster.metadata.image import NO_LEADER, MetadataRecord
 from kcluster.protocol import messages as m

@@ -29,12 +29,12 @@ from kcluster.config.kafka.definitions import (
 )
 from kcluster.config.kafka.group import group_config_problem
 from kcluster.contract import NoteId
-from kcluster.controller import elections
-from kcluster.controller.leadership import record_of
+from kcluster.controller.configs.topic_configs import config_problem
 from kcluster.controller.outcome import ApiError
+from kcluster.controller.partitions import elections
+from kcluster.controller.partitions.leadership import record_of
 from kcluster.controller.registry import answers
-from kcluster.controller.topic_configs import config_problem
-from kcluster.controller.topic_names import name_problem
+from kcluster.controller.topics.topic_names import name_problem
 from kcluster.metadata.image import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,

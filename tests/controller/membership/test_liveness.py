@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.controller.liveness import BrokerState, Session, Sessions
+from kcluster.controller.membership.liveness import BrokerState, Session, Sessions
 
 FENCED, UNFENCED = BrokerState.FENCED, BrokerState.UNFENCED
 GOING, SHUTDOWN_NOW = BrokerState.CONTROLLED_SHUTDOWN, BrokerState.SHUTDOWN_NOW

@@ -6,7 +6,7 @@ partitions it hosts, not all there are.  Never: decides.  Kafka: BrokersToIsrs, 
 
 from __future__ import annotations
 
-from kcluster.controller.reassigning import is_reassigning
+from kcluster.controller.partitions.reassigning import is_reassigning
 from kcluster.metadata.image import NO_LEADER, PartitionRegistration
 
 PartitionKey = tuple[bytes, int]

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from kcluster.contract import NoteId, Rng
-from kcluster.controller import elections
+from kcluster.controller.configs.topic_configs import config_problem, describe_configs
 from kcluster.controller.outcome import ApiError
-from kcluster.controller.placement import Replicas, UsableBroker, check_manual, place
+from kcluster.controller.partitions import elections
 from kcluster.controller.registry import answers
-from kcluster.controller.topic_configs import config_problem, describe_configs
-from kcluster.controller.topic_names import name_problem
+from kcluster.controller.topics.placement import Replicas, UsableBroker, check_manual, place
+from kcluster.controller.topics.topic_names import name_problem
 from kcluster.metadata.image import (
     TOPIC_RESOURCE,
     ConfigRecord,

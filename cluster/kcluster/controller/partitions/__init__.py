@@ -1,0 +1,1 @@
+"""Who leads a partition, who is in sync, where its replicas are."""

@@ -1,0 +1,1 @@
+"""Which topics there are, and where their new partitions go."""
