@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kcluster.contract import CONTROLLER_ID
-from kcluster.controller.quorum import record_fetch
 from kcluster.metadata.image import FeatureLevelRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -51,19 +50,19 @@ def test_describe_quorum__anything_else_is_unknown(topics: Any) -> None:
 
 def test_observers__caught_up_is_when_all_of_a_former_end_is_there() -> None:
     t = Controller()
-    node, end = t.node, t.node.end_offset
-    node.observers.clear()
-    record_fetch(node, 9, end - 2, now_ms=100)
-    assert node.observers[9].last_caught_up_ms == -1
-    record_fetch(node, 9, end - 1, now_ms=200)
-    assert node.observers[9].last_caught_up_ms == -1
-    record_fetch(node, 9, end, now_ms=300)
-    assert node.observers[9].last_caught_up_ms == 300
-    node.commit([FeatureLevelRecord("group.version", 0)])
-    record_fetch(node, 9, end, now_ms=400)
+    quorum, end = t.node.quorum, t.node.end_offset
+    quorum.observers.clear()
+    quorum.record_fetch(9, end - 2, now_ms=100)
+    assert quorum.observers[9].last_caught_up_ms == -1
+    quorum.record_fetch(9, end - 1, now_ms=200)
+    assert quorum.observers[9].last_caught_up_ms == -1
+    quorum.record_fetch(9, end, now_ms=300)
+    assert quorum.observers[9].last_caught_up_ms == 300
+    t.node.commit([FeatureLevelRecord("group.version", 0)])
+    quorum.record_fetch(9, end, now_ms=400)
     # It lacks what came since, but had everything at its fetch before.
-    assert node.observers[9].last_caught_up_ms == 300
-    assert (node.observers[9].log_end_offset, node.observers[9].last_fetch_ms) == (end, 400)
+    assert quorum.observers[9].last_caught_up_ms == 300
+    assert (quorum.observers[9].log_end_offset, quorum.observers[9].last_fetch_ms) == (end, 400)
 
 
 def add(t: Controller, voter_id: int = 9, listener: str = "CONTROLLER", **more: Any) -> ErrorCode:

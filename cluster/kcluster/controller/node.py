@@ -12,6 +12,7 @@ without delay has seen it when it gets the answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -33,13 +34,13 @@ from kcluster.contract import (
     Start,
     Tick,
 )
-from kcluster.controller import bootstrap, quorum
+from kcluster.controller import bootstrap
 from kcluster.controller.configs import (  # noqa: F401  importing a handler registers it
     alter_configs,
-    client_quotas,
-    features,
-    scram,
 )
+from kcluster.controller.configs.client_quotas import ClientQuotas
+from kcluster.controller.configs.features import Features
+from kcluster.controller.configs.scram import ScramCredentials
 from kcluster.controller.membership import membership
 from kcluster.controller.membership.liveness import Sessions
 from kcluster.controller.metadata_log import MetadataLog
@@ -49,7 +50,8 @@ from kcluster.controller.partitions import (  # noqa: F401  likewise
     reassignments,
 )
 from kcluster.controller.partitions.partition_index import PartitionIndex, PartitionKey
-from kcluster.controller.registry import HANDLERS
+from kcluster.controller.quorum import Quorum
+from kcluster.controller.registry import HANDLERS, Handler, handlers_of
 from kcluster.controller.topics import create_partitions, topics  # noqa: F401  likewise
 from kcluster.controller.topics.mutation_quotas import MutationQuotas
 from kcluster.controller.topics.topic_names import TopicNames
@@ -108,9 +110,14 @@ class ControllerNode:
         """`config` with the cluster-wide dynamic configs applied."""
         self.reassignments: dict[PartitionKey, NoteId] = {}
         """The note of the start of each reassignment under way."""
-        self.observers: dict[int, quorum.Observer] = {}
-        """By broker id: who has fetched the metadata log."""
+        self.features = Features(self)
+        self.quorum = Quorum(self)
         self.mutations = MutationQuotas(self)
+        parts = (self.features, self.quorum, ClientQuotas(self), ScramCredentials(self))
+        self._handlers: dict[str, Handler] = {
+            name: partial(handler, self) for name, handler in HANDLERS.items()
+        }
+        self._handlers |= handlers_of(parts)
         self._log: list[MetadataRecord] = self.log.records
         self._waiting: dict[int, _Waiting] = {}
         self._effects: list[Effect] = []
@@ -158,7 +165,7 @@ class ControllerNode:
                 self._apply(record)
             membership.take_over(self, now_ms)
         else:
-            self.commit(features.initial_records(self))
+            self.commit(self.features.initial_records())
         bootstrap.start(self, now_ms)
         elect_leaders.start(self, now_ms)
 
@@ -167,10 +174,10 @@ class ControllerNode:
         if isinstance(asked, Envelope):
             self.mutations.begin(asked, now_ms)
             asked = asked.body
-        handler = HANDLERS.get(type(asked).__name__)
+        handler = self._handlers.get(type(asked).__name__)
         if handler is None:
             return  # not a message to a controller; the asker's own timeout tells it
-        body = handler(self, asked, now_ms)
+        body = handler(asked, now_ms)
         if asked is not request.body:
             self.mutations.end(body)
         self._answers.append(
@@ -221,7 +228,7 @@ class ControllerNode:
 
     def _fetch_metadata(self, request: PeerRequest, fetch: MetadataFetch, now_ms: int) -> None:
         """A broker that asks from `offset` on has everything before it."""
-        quorum.record_fetch(self, request.source, fetch.offset, now_ms)
+        self.quorum.record_fetch(request.source, fetch.offset, now_ms)
         session = self.sessions.get(request.source)
         if session is not None:
             session.metadata_offset = max(session.metadata_offset, fetch.offset - 1)

@@ -1,11 +1,11 @@
 """AlterClientQuotas (API 49, v0-1): what clients may use, by user, client id and IP address.
 
 Owns: which quotas are accepted, and the records for them.  Never: throttles (kcluster.broker.quotas
-does), describes (brokers do, from their images).
+does), describes quotas (brokers do, from their images).
 Kafka: ClientQuotaControlManager, QuotaConfig; KIP-546, KIP-599, KIP-612.
 
-Each entity by itself succeeds or fails as a whole; an entity that comes twice is refused, and what
-it asked for first is done all the same, as in 4.3.1.
+Each entity succeeds or fails as a whole, independently of the others.  An entity that is named
+twice gets an error, yet its first changes are applied, as in 4.3.1.
 """
 
 from __future__ import annotations
@@ -13,66 +13,98 @@ from __future__ import annotations
 import ipaddress
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kcluster.config.kafka.client_quotas import CLIENT_ID, CLIENT_QUOTAS, IP, IP_QUOTAS, USER
 from kcluster.controller.outcome import ApiError
-from kcluster.controller.registry import answers
+from kcluster.controller.ports import MetadataPort
+from kcluster.controller.registry import Handler
 from kcluster.metadata.image import ClientQuotaRecord, QuotaEntity
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.hash_order import entity_hash, hash_order, string_hash
 from kcluster.trace import kinds
 
-if TYPE_CHECKING:
-    from kcluster.controller.node import ControllerNode
-
 _FRACTION: Final = 1e-6
-"""What a whole number may be off."""
+"""How far a value may be from a whole number and still count as one."""
 
 _OK: Final = ApiError(ErrorCode.NONE)
 _Changes = dict[str, float | None]
 """New values by name; None removes."""
 
 
-@answers("AlterClientQuotasRequest")
-def alter_client_quotas(node: ControllerNode, request: Any, _now_ms: int) -> Any:
-    """Behaviour: INVALID_REQUEST for entities that are none, keys and values that do not fit, and
-    what comes twice; removing what is not there succeeds."""
-    results: dict[QuotaEntity, ApiError] = {}
-    planned: list[tuple[QuotaEntity, _Changes]] = []
-    for entry in request.entries:
-        entity = _entity_of(entry.entity)
-        changes: _Changes = {}
-        for op in entry.ops:
-            if op.key in changes:
-                text = f"{op.key} is changed twice for {describe_entity(entity)}"
+class ClientQuotas:
+    """The quotas of clients, in the metadata."""
+
+    def __init__(self, metadata: MetadataPort) -> None:
+        self._metadata = metadata
+
+    def handlers(self) -> dict[str, Handler]:
+        """See registry.py."""
+        return {"AlterClientQuotasRequest": self.alter_client_quotas}
+
+    def alter_client_quotas(self, request: Any, _now_ms: int) -> Any:
+        """Behaviour: INVALID_REQUEST for an invalid entity, key or value, and for one that is named
+        twice.  Removing a quota that is not set succeeds."""
+        results: dict[QuotaEntity, ApiError] = {}
+        planned: list[tuple[QuotaEntity, _Changes]] = []
+        for entry in request.entries:
+            entity = _entity_of(entry.entity)
+            changes: _Changes = {}
+            for op in entry.ops:
+                if op.key in changes:
+                    text = f"{op.key} is changed twice for {describe_entity(entity)}"
+                    results[entity] = ApiError(ErrorCode.INVALID_REQUEST, text)
+                else:
+                    changes[op.key] = None if op.remove else op.value
+            if entity in results:
+                text = f"{describe_entity(entity)} comes twice, or one of its keys does"
                 results[entity] = ApiError(ErrorCode.INVALID_REQUEST, text)
-            else:
-                changes[op.key] = None if op.remove else op.value
-        if entity in results:
-            text = f"{describe_entity(entity)} comes twice, or one of its keys does"
-            results[entity] = ApiError(ErrorCode.INVALID_REQUEST, text)
-            continue
-        refused = _refusal(entity, changes)
-        results[entity] = refused or _OK
-        if refused is None:
-            planned.append((entity, changes))
-    if not request.validate_only:
-        before = {entity: dict(node.image.client_quotas.get(entity, {})) for entity, _ in planned}
-        for entity, changes in planned:
-            _commit(node, entity, before[entity], changes)
-    return _response(results)
+                continue
+            refused = _refusal(entity, changes)
+            results[entity] = refused or _OK
+            if refused is None:
+                planned.append((entity, changes))
+        if not request.validate_only:
+            before = {
+                entity: dict(self._metadata.image.client_quotas.get(entity, {}))
+                for entity, _ in planned
+            }
+            for entity, changes in planned:
+                self._commit(entity, before[entity], changes)
+        return _response(results)
+
+    def _commit(self, entity: QuotaEntity, before: Mapping[str, float], changes: _Changes) -> None:
+        # In Kafka's order, as that of the answers to DescribeClientQuotas depends on it.
+        changed = {
+            key: changes[key]
+            for key in hash_order(changes, string_hash)
+            if before.get(key) != changes[key]
+        }
+        if not changed:
+            return
+        subject = describe_entity(entity)
+        shown = ", ".join(
+            f"{key} removed" if value is None else f"{key}={value:g}"
+            for key, value in changed.items()
+        )
+        cause = self._metadata.note(
+            kinds.CONFIG_CHANGED, subject, f"quotas of {subject}: {shown}",
+            resource=subject, configs=changed,
+        )  # fmt: skip
+        self._metadata.commit(
+            [ClientQuotaRecord(entity, key, value, cause) for key, value in changed.items()]
+        )
 
 
 def _entity_of(parts: Sequence[Any]) -> QuotaEntity:
-    """By type, of which the last counts, in the order in which Kafka tells them."""
+    """By type, in the order in which Kafka lists them.  Of a type named twice the last counts."""
     named = {part.entity_type: part.entity_name for part in parts}
     return tuple((kind, named[kind]) for kind in hash_order(named, string_hash, 1))
 
 
 def describe_entity(entity: QuotaEntity) -> str:
-    """As a person would say it: `user alice, client-id (default)`."""
+    """In words: `user alice, client-id (default)`."""
     shown = (f"{kind} {'(default)' if name is None else name}" for kind, name in reversed(entity))
     return ", ".join(shown) or "nobody"
 
@@ -89,7 +121,7 @@ def _refusal(entity: QuotaEntity, changes: _Changes) -> ApiError | None:
 
 
 def _keys_for(entity: QuotaEntity) -> Mapping[str, int | None] | str:
-    """What may be set for an entity, or why there is no such entity."""
+    """The quotas that may be set for an entity, or why the entity is invalid."""
     if not entity:
         return "Quotas are somebody's: a user's, a client id's or an address's"
     for kind, name in entity:
@@ -109,7 +141,7 @@ def _keys_for(entity: QuotaEntity) -> Mapping[str, int | None] | str:
 
 
 def _is_address(text: str) -> bool:
-    # DIFFERS: Kafka asks the name service for other names; the controller has none to ask.
+    # DIFFERS: Kafka resolves host names; the controller has no name service.
     if text.lower() == "localhost":
         return True
     try:
@@ -134,30 +166,8 @@ def _value_problem(keys: Mapping[str, int | None], key: str, value: float) -> st
     return None
 
 
-def _commit(
-    node: ControllerNode, entity: QuotaEntity, before: Mapping[str, float], changes: _Changes
-) -> None:
-    # In Kafka's order, as that of the answers to DescribeClientQuotas depends on it.
-    changed = {
-        key: changes[key]
-        for key in hash_order(changes, string_hash)
-        if before.get(key) != changes[key]
-    }
-    if not changed:
-        return
-    subject = describe_entity(entity)
-    shown = ", ".join(
-        f"{key} removed" if value is None else f"{key}={value:g}" for key, value in changed.items()
-    )
-    cause = node.note(
-        kinds.CONFIG_CHANGED, subject, f"quotas of {subject}: {shown}",
-        resource=subject, configs=changed,
-    )  # fmt: skip
-    node.commit([ClientQuotaRecord(entity, key, value, cause) for key, value in changed.items()])
-
-
 def _response(results: Mapping[QuotaEntity, ApiError]) -> Any:
-    """In the order of Kafka's hash table of them."""
+    """In the order of Kafka's hash table."""
     response = m.AlterClientQuotasResponse
     return response(
         entries=[
