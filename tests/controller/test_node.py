@@ -127,7 +127,7 @@ def test_node__brokers_images_and_the_index_agree_with_the_controller() -> None:
     for partition in t.node.image.topics["orders"].partitions:
         fresh.update(None, partition)
     for name in ("in_isr", "in_elr", "led_by", "leaderless", "imbalanced"):
-        kept, expected = getattr(t.node.index, name), getattr(fresh, name)
+        kept, expected = getattr(t.node.partitions.index, name), getattr(fresh, name)
         if name.startswith(("in_", "led")):
             kept = {broker: set(keys) for broker, keys in kept.items() if keys}
             expected = {broker: set(keys) for broker, keys in expected.items() if keys}
@@ -138,5 +138,5 @@ def test_node__ten_thousand_partitions_change_leader_in_one_step() -> None:
     t = Controller()
     t.create("big", partitions=10_000)
     t.die(1)
-    assert not t.node.index.led_by[1]
+    assert not t.node.partitions.index.led_by[1]
     assert sum(isinstance(note, Note) for note in t.notes) > 10_000

@@ -16,6 +16,7 @@ from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import find_anomalies
 from kcluster.controller.membership import membership
 from kcluster.controller.partitions import elections
+from kcluster.controller.partitions.partitions import Partitions
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.outside import outside_ledger
 from kcluster.partition.producers import ProducerStates
@@ -123,7 +124,7 @@ def late_answers_are_believed_failed(patch: pytest.MonkeyPatch) -> None:
 
 
 def fencing_leaves_the_isr_alone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(membership, "change_partitions", lambda *_, **__: [])
+    patch.setattr(Partitions, "_change_all", lambda *_, **__: [])
 
 
 def epochs_stand_still(patch: pytest.MonkeyPatch) -> None:

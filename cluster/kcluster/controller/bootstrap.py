@@ -45,7 +45,7 @@ def start(node: ControllerNode, now_ms: int) -> None:
 def on_unfenced(node: ControllerNode, now_ms: int) -> None:
     """A broker has become active."""
     waiting = node.bootstrap
-    if waiting.pending and (waiting.impatient or all(map(node.is_active, waiting.expected))):
+    if waiting.pending and (waiting.impatient or all(map(node.image.is_active, waiting.expected))):
         _create(node, now_ms)
 
 

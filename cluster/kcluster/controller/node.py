@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -44,14 +44,12 @@ from kcluster.controller.configs.scram import ScramCredentials
 from kcluster.controller.membership import membership
 from kcluster.controller.membership.liveness import Sessions
 from kcluster.controller.metadata_log import MetadataLog
-from kcluster.controller.partitions import (  # noqa: F401  likewise
-    alter_partition,
-    elect_leaders,
-    reassignments,
-)
-from kcluster.controller.partitions.partition_index import PartitionIndex, PartitionKey
+from kcluster.controller.partitions.alter_partition import IsrProposals
+from kcluster.controller.partitions.elect_leaders import LeaderElections
+from kcluster.controller.partitions.partitions import Partitions
+from kcluster.controller.partitions.reassignments import Reassignments
 from kcluster.controller.quorum import Quorum
-from kcluster.controller.registry import HANDLERS, Handler, handlers_of
+from kcluster.controller.registry import HANDLERS, Handler, Part, handlers_of
 from kcluster.controller.topics import create_partitions, topics  # noqa: F401  likewise
 from kcluster.controller.topics.mutation_quotas import MutationQuotas
 from kcluster.controller.topics.topic_names import TopicNames
@@ -68,10 +66,7 @@ from kcluster.metadata.image import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from kcluster.protocol.features import ELR_VERSION
 from kcluster.timers import NEVER_MS, Timers
-
-_MIN_ISR: Final = "min.insync.replicas"
 
 
 class _Waiting(Struct, gc=False):
@@ -100,7 +95,8 @@ class ControllerNode:
         self.cluster_id = cluster_id
         self.timers = Timers()
         self.image = MetadataImage()
-        self.index = PartitionIndex()
+        self.partitions = Partitions(self)
+        self.leader_elections = LeaderElections(self, self.partitions)
         self.sessions = Sessions(config.broker_session_timeout_ms)
         self.topic_names = TopicNames()
         if self.log.bootstrap is None:
@@ -108,12 +104,18 @@ class ControllerNode:
         self.bootstrap = self.log.bootstrap
         self.cluster_config = config
         """`config` with the cluster-wide dynamic configs applied."""
-        self.reassignments: dict[PartitionKey, NoteId] = {}
-        """The note of the start of each reassignment under way."""
         self.features = Features(self)
         self.quorum = Quorum(self)
         self.mutations = MutationQuotas(self)
-        parts = (self.features, self.quorum, ClientQuotas(self), ScramCredentials(self))
+        parts: tuple[Part, ...] = (
+            self.features,
+            self.quorum,
+            self.leader_elections,
+            IsrProposals(self, self.partitions),
+            Reassignments(self, self.partitions),
+            ClientQuotas(self),
+            ScramCredentials(self),
+        )
         self._handlers: dict[str, Handler] = {
             name: partial(handler, self) for name, handler in HANDLERS.items()
         }
@@ -144,7 +146,7 @@ class ControllerNode:
             case Start():
                 self._start(now_ms)
             case MoveLeader():
-                elect_leaders.move(self, event)
+                self.leader_elections.move(event)
             case PeerDisconnected(peer=peer):
                 # Its process is gone, so nobody reads the answer.  The session decides the rest.
                 self._stop_waiting(peer)
@@ -167,7 +169,7 @@ class ControllerNode:
         else:
             self.commit(self.features.initial_records())
         bootstrap.start(self, now_ms)
-        elect_leaders.start(self, now_ms)
+        self.leader_elections.start(now_ms)
 
     def _answer(self, request: PeerRequest, now_ms: int) -> None:
         asked = request.body
@@ -194,10 +196,8 @@ class ControllerNode:
 
     def _apply(self, record: MetadataRecord) -> None:
         match record:
-            case PartitionRecord(registration=new):
-                partitions = self.image.topics[self.image.topic_names[new.topic_id]].partitions
-                known = new.partition < len(partitions)
-                self.index.update(partitions[new.partition] if known else None, new)
+            case PartitionRecord():
+                self.partitions.replay(record)
                 self.image.apply(record)
             case TopicRecord(name=name):
                 self.topic_names.add(name)
@@ -206,9 +206,7 @@ class ControllerNode:
                 removed = self.image.topic_by_id(topic_id)
                 assert removed is not None, record
                 self.topic_names.remove(removed.name)
-                for partition in removed.partitions:
-                    self.index.update(partition, None)
-                    self.reassignments.pop((topic_id, partition.partition), None)
+                self.partitions.replay_removal(removed)
                 self.image.apply(record)
             case ConfigRecord(resource_type=kind, resource_name=name):
                 self.image.apply(record)
@@ -273,27 +271,3 @@ class ControllerNode:
         note_id = (self.node_id, self.log.note_count)
         self._effects.append(Note(note_id, self._now_ms, kind, subject, text, cause, data))
         return note_id
-
-    def is_active(self, broker_id: int) -> bool:
-        """Registered, unfenced and not in controlled shutdown: may lead and be in an ISR."""
-        registration = self.image.brokers.get(broker_id)
-        return registration is not None and registration.is_active
-
-    @property
-    def elr_enabled(self) -> bool:
-        """Whether ELRs are kept: eligible.leader.replicas.version is 1 (KIP-966)."""
-        return ELR_VERSION in self.image.features
-
-    def min_isr(self, topic: str) -> int:
-        """The topic's effective min.insync.replicas: never more than its first partition has
-        replicas.  Kafka: ReplicationControlManager.getTopicEffectiveMinIsr."""
-        own = self.image.topic_configs(topic).get(_MIN_ISR)
-        wanted = self.cluster_config.min_insync_replicas if own is None else int(own)
-        return min(wanted, len(self.image.topics[topic].partitions[0].replicas))
-
-    def unclean_allowed(self, topic: str) -> bool:
-        """The topic's effective unclean.leader.election.enable."""
-        own = self.image.topic_configs(topic).get("unclean.leader.election.enable")
-        if own is None:
-            return self.cluster_config.unclean_leader_election_enable
-        return own.strip().lower() == "true"

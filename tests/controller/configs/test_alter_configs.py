@@ -136,8 +136,8 @@ def test_alter_configs__legacy_removes_what_it_does_not_name(t: Controller) -> N
 def test_alter_configs__cluster_defaults_reach_decisions(t: Controller) -> None:
     t.alter(1, "orders", [1])
     t.set_config(BROKER, "", "unclean.leader.election.enable", "true")
-    assert t.node.unclean_allowed("orders")
+    assert t.node.partitions.unclean_allowed("orders")
     t.set_config(BROKER, "", "min.insync.replicas", "2")
-    assert t.node.min_isr("orders") == 2
+    assert t.node.partitions.min_isr("orders") == 2
     t.set_config(BROKER, "", "unclean.leader.election.enable", None)
-    assert not t.node.unclean_allowed("orders")
+    assert not t.node.partitions.unclean_allowed("orders")

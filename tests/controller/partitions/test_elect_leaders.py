@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from kcluster.contract import MoveLeader
+from kcluster.controller.partitions.elect_leaders import MAX_ELECTIONS_PER_CHECK
 from kcluster.metadata.image import NO_LEADER
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -125,3 +126,15 @@ def test_elect_leaders__unclean_by_itself_once_the_topic_allows_it() -> None:
     assert t.partition("orders").leader == NO_LEADER
     t.run(t.node.config.unclean_leader_election_interval_ms)
     assert t.partition("orders").leader == 2
+
+
+def test_elect_leaders__more_than_one_check_may_elect_take_several() -> None:
+    t = Controller(brokers=2)
+    t.create("many", [[1, 2]] * (MAX_ELECTIONS_PER_CHECK + 1))
+    t.die(1)
+    t.start(1)
+    for partition in range(MAX_ELECTIONS_PER_CHECK + 1):
+        t.alter(2, "many", [2, 1], partition)
+    t.run(t.node.config.leader_imbalance_check_interval_seconds * 1000)
+    assert not t.node.partitions.index.led_by[2]
+    assert not t.node.partitions.index.imbalanced

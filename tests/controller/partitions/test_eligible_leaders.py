@@ -90,7 +90,7 @@ def test_eligible_leaders__switched_off_the_last_member_stays() -> None:
 def test_eligible_leaders__min_isr_is_at_most_the_replication_factor() -> None:
     t = Controller()
     t.create("solo", [[1]], min_insync_replicas="2")
-    assert t.node.min_isr("solo") == 1
+    assert t.node.partitions.min_isr("solo") == 1
     t.die(1)
     assert t.partition("solo").elr == (1,)
     t.start(1, previous_epoch=t.epochs[1])

@@ -95,13 +95,13 @@ def test_reassignments__fewer_or_reordered_replicas_are_done_at_once(t: Controll
     reassign(t, [3, 2, 1])
     reordered = t.partition("orders")
     assert (reordered.replicas, reordered.leader, reordered.leader_epoch) == ((3, 2, 1), 1, 0)
-    assert list(t.node.index.imbalanced) == [(reordered.topic_id, 0)]
+    assert list(t.node.partitions.index.imbalanced) == [(reordered.topic_id, 0)]
     reassign(t, [3, 2])
     fewer = t.partition("orders")
     assert (fewer.replicas, fewer.isr, fewer.leader, fewer.leader_epoch) == ((3, 2), (2, 3), 3, 1)
     assert listed(t) == []
-    assert t.node.index.imbalanced == {}
-    assert t.node.reassignments == {}
+    assert t.node.partitions.index.imbalanced == {}
+    assert t.node.partitions.reassignments == {}
     before = t.partition("orders")
     assert reassign(t, [3, 2]) == (ErrorCode.NONE, None)
     assert t.partition("orders") is before
@@ -234,9 +234,9 @@ def test_reassignments__the_replication_factor_held_fast(t: Controller) -> None:
 
 def test_reassignments__min_isr_goes_by_the_first_partition(t: Controller) -> None:
     t.create("audit", [[1, 2], [1, 2]], min_insync_replicas="4")
-    assert t.node.min_isr("audit") == 2
+    assert t.node.partitions.min_isr("audit") == 2
     reassign(t, [3, 4], "audit")
-    assert t.node.min_isr("audit") == 4
+    assert t.node.partitions.min_isr("audit") == 4
     t.alter(1, "audit", [1], partition=1)
     assert t.partition("audit", 1).elr == (2,)
 
@@ -246,4 +246,4 @@ def test_reassignments__end_with_their_topic(t: Controller) -> None:
     delete = m.DeleteTopicsRequest
     t.ask(1, delete(topics=[delete.DeleteTopicState(name="orders")], timeout_ms=1))
     assert listed(t) == []
-    assert t.node.reassignments == {}
+    assert t.node.partitions.reassignments == {}

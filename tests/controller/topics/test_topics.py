@@ -107,7 +107,7 @@ def test_topics__delete_by_name_and_by_id() -> None:
     assert delete(t, ("a", bytes(16)), (None, b)) == [("a", "NONE"), ("b", "NONE")]
     image = t.follow(1)
     assert (image.topics, image.configs.get((2, "a"))) == ({}, None)
-    assert not t.node.index.in_isr[1], "nothing left behind"
+    assert not t.node.partitions.index.in_isr[1], "nothing left behind"
     t.create("a")
     assert t.partition("a").leader_epoch == 0
 

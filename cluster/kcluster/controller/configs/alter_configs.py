@@ -28,11 +28,8 @@ from kcluster.config.kafka.definitions import (
     parse_value,
 )
 from kcluster.config.kafka.group import group_config_problem
-from kcluster.contract import NoteId
 from kcluster.controller.configs.topic_configs import config_problem
 from kcluster.controller.outcome import ApiError
-from kcluster.controller.partitions import elections
-from kcluster.controller.partitions.leadership import record_of
 from kcluster.controller.registry import answers
 from kcluster.controller.topics.topic_names import name_problem
 from kcluster.metadata.image import (
@@ -42,7 +39,6 @@ from kcluster.metadata.image import (
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
     ConfigRecord,
-    MetadataRecord,
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -259,7 +255,7 @@ def _refuse_broker(node: ControllerNode, name: str, changes: _Changes) -> ApiErr
         parsed = parse_value(definition, changes[definition.name] or "")
         if isinstance(parsed, ConfigError):
             return ApiError(ErrorCode.INVALID_REQUEST, str(parsed))
-    if node.elr_enabled and _MIN_ISR in changes:
+    if node.image.elr_enabled and _MIN_ISR in changes:
         if name != CLUSTER_DEFAULT:
             text = f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled."
             return ApiError(ErrorCode.INVALID_CONFIG, text)
@@ -299,8 +295,9 @@ def _commit(
     node.commit(
         [ConfigRecord(kind, name, config, value, cause) for config, value in changed.items()]
     )
-    if node.elr_enabled and _MIN_ISR in changed:
-        node.commit(_clear_elrs(node, None if kind == BROKER_RESOURCE else name, cause))
+    if node.image.elr_enabled and _MIN_ISR in changed:
+        topic = None if kind == BROKER_RESOURCE else name
+        node.commit(node.partitions.clear_elrs(topic, f"{_MIN_ISR} changed", cause))
 
 
 def _subject(kind: int, name: str) -> str:
@@ -309,16 +306,3 @@ def _subject(kind: int, name: str) -> str:
     if kind != BROKER_RESOURCE:
         return f"{'group' if kind == GROUP_RESOURCE else 'client metrics'} {name}"
     return f"broker {name}" if name else "all brokers"
-
-
-def _clear_elrs(node: ControllerNode, topic: str | None, cause: NoteId) -> list[MetadataRecord]:
-    """Of one topic's partitions, or of all."""
-    names = sorted(node.image.topics) if topic is None else [topic]
-    records: list[MetadataRecord] = []
-    for name in names:
-        for partition in node.image.topics[name].partitions:
-            cleared = elections.clear_elr(partition)
-            if cleared is not None:
-                why = f"{_MIN_ISR} changed"
-                records.append(record_of(node, name, partition, cleared, why, cause))
-    return records

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from kcluster.contract import NoteId
 from kcluster.controller import bootstrap
 from kcluster.controller.membership.liveness import BrokerState, Session
-from kcluster.controller.partitions.leadership import change_partitions
 from kcluster.controller.registry import answers
 from kcluster.metadata.image import (
     BrokerRegistration,
     BrokerRegistrationChangeRecord,
-    MetadataRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
@@ -78,7 +76,8 @@ def register(node: ControllerNode, request: Any, now_ms: int) -> Any:
         kinds.BROKER_REGISTERED, f"broker {broker_id}", f"broker {broker_id} registered: {story}",
         broker=broker_id, clean=clean, rack=request.rack,
     )  # fmt: skip
-    records = _forget_incarnation(node, broker_id, clean, f"broker {broker_id} {story}", cause)
+    why = f"broker {broker_id} {story}"
+    records = node.partitions.on_broker_restarted(broker_id, clean, why, cause)
     epoch = node.end_offset + len(records)
     registration = BrokerRegistration(
         broker_id, epoch, listener.host, listener.port, request.rack,
@@ -91,18 +90,6 @@ def register(node: ControllerNode, request: Any, now_ms: int) -> Any:
 
 def _registration_error(code: ErrorCode) -> Any:
     return m.BrokerRegistrationResponse(error_code=code, broker_epoch=-1)
-
-
-def _forget_incarnation(
-    node: ControllerNode, broker_id: int, clean: bool, why: str, cause: NoteId
-) -> list[MetadataRecord]:
-    """Take the broker's last incarnation out of ISRs, and of ELRs if its log may have lost its
-    end: an unclean restart may mean a power loss."""
-    in_isr = list(node.index.in_isr.get(broker_id, ()))
-    if clean or not node.elr_enabled:
-        return change_partitions(node, in_isr, why, cause, leaving=broker_id)
-    in_elr = node.index.in_elr.get(broker_id, ())
-    return change_partitions(node, [*in_isr, *in_elr], why, cause, unclean_shutdown=broker_id)
 
 
 # -------------------------------------------------------------------------------- heartbeats
@@ -127,7 +114,7 @@ def heartbeat(node: ControllerNode, request: Any, now_ms: int) -> Any:
         session,
         request.want_fence,
         request.want_shut_down,
-        bool(node.index.led_by.get(request.broker_id)),
+        node.partitions.led_by(request.broker_id) > 0,
     )
     if state is not session.state:
         _enter(node, session, registration, state, now_ms)
@@ -174,8 +161,7 @@ def _unfence(
         broker_id, registration.epoch, fenced=False, cause=cause
     )
     why = f"broker {broker_id} unfenced"
-    leaderless = node.index.leaderless
-    node.commit([change, *change_partitions(node, leaderless, why, cause, joining=broker_id)])
+    node.commit([change, *node.partitions.on_broker_unfenced(broker_id, why, cause)])
     bootstrap.on_unfenced(node, now_ms)
 
 
@@ -183,7 +169,7 @@ def _begin_controlled_shutdown(
     node: ControllerNode, session: Session, registration: BrokerRegistration
 ) -> None:
     broker_id = registration.broker_id
-    led = len(node.index.led_by[broker_id])
+    led = node.partitions.led_by(broker_id)
     cause = node.note(
         kinds.CONTROLLED_SHUTDOWN, f"broker {broker_id}",
         f"broker {broker_id} asked to shut down: {led} leader(s) move away",
@@ -192,9 +178,8 @@ def _begin_controlled_shutdown(
     change = BrokerRegistrationChangeRecord(
         broker_id, registration.epoch, in_controlled_shutdown=True, cause=cause
     )
-    in_isr = node.index.in_isr.get(broker_id, ())
     why = f"controlled shutdown of broker {broker_id}"
-    node.commit([change, *change_partitions(node, in_isr, why, cause, leaving=broker_id)])
+    node.commit([change, *node.partitions.on_broker_leaving(broker_id, why, cause)])
     session.controlled_shutdown_offset = node.end_offset - 1
     session.told_by = cause
 
@@ -216,8 +201,7 @@ def fence(
     cause = node.note(
         kinds.BROKER_FENCED, f"broker {broker_id}", why, told_by, broker=broker_id, reason=reason
     )
-    in_isr = node.index.in_isr.get(broker_id, ())
-    records = change_partitions(node, in_isr, why, cause, leaving=broker_id)
+    records = node.partitions.on_broker_leaving(broker_id, why, cause)
     change = BrokerRegistrationChangeRecord(broker_id, registration.epoch, fenced=True, cause=cause)
     node.commit([*records, change])
 
@@ -270,8 +254,7 @@ def unregister(node: ControllerNode, request: Any, _now_ms: int) -> Any:
     cause = node.note(
         kinds.BROKER_FENCED, f"broker {broker_id}", why, broker=broker_id, reason="unregistered"
     )
-    in_isr = node.index.in_isr.get(broker_id, ())
-    records = change_partitions(node, in_isr, why, cause, leaving=broker_id)
+    records = node.partitions.on_broker_leaving(broker_id, why, cause)
     node.sessions.remove(broker_id)
     node.commit([*records, UnregisterBrokerRecord(broker_id, registration.epoch, cause)])
     return m.UnregisterBrokerResponse()

@@ -202,7 +202,7 @@ def check_assignment(
     error = check_manual(broker_ids, node.image.brokers, factor)
     if error is not None:
         return error
-    isr = tuple(broker for broker in broker_ids if node.is_active(broker))
+    isr = tuple(broker for broker in broker_ids if node.image.is_active(broker))
     if not isr:
         return ApiError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
