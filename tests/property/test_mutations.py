@@ -14,7 +14,7 @@ from kcluster.broker.coordinator.coordinator import offsets_partition
 from kcluster.broker.handlers import fetch
 from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import find_anomalies
-from kcluster.controller.membership import membership
+from kcluster.controller.membership.membership import Membership
 from kcluster.controller.partitions import elections
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.evidence.history import Ledger
@@ -96,7 +96,7 @@ def joining_the_isr_is_for_the_asking(patch: pytest.MonkeyPatch) -> None:
 
 
 def heartbeats_do_not_matter(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(membership, "fence", lambda *_: None)
+    patch.setattr(Membership, "fence", lambda *_: None)
 
 
 def the_low_ones_stay_out(patch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ class MetadataPort(Protocol):
 
     @property
     def image(self) -> MetadataImage:
-        """The metadata as of the last record.  Read only: `commit` changes it."""
+        """The metadata as of the last record, always the same object.  Only `commit` changes it."""
 
     @property
     def log(self) -> MetadataLog:

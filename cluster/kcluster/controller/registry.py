@@ -29,16 +29,3 @@ def handlers_of(parts: Iterable[Part]) -> dict[str, Handler]:
             assert message_name not in table, f"{message_name} has two handlers"
             table[message_name] = handler
     return table
-
-
-HANDLERS: dict[str, Callable[[Any, Any, int], Any]] = {}
-
-
-def answers(message_name: str) -> Callable[[Any], Any]:
-    """Until all are methods."""
-
-    def register(handler: Any) -> Any:
-        HANDLERS[message_name] = handler
-        return handler
-
-    return register

@@ -90,7 +90,7 @@ def test_brokers__unclean_restart_within_the_session_leaves_the_isr_on_registrat
     """Registered but never heard of: no session holds the id."""
     t = Controller()
     t.create("orders", [[1, 2, 3]])
-    t.node.sessions.register(2, t.epochs[2])  # forget its contact
+    t.node.membership.sessions.register(2, t.epochs[2])  # forget its contact
     t.register(2)
     p = t.partition("orders")
     assert (p.isr, p.leader) == ((1, 3), 1)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kcluster.contract import CONTROLLER_ID
+from kcluster.controller.partitions.partitions import MIN_ISR
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
 from kcluster.metadata.image import (
@@ -30,8 +31,6 @@ UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
 UNSAFE_DOWNGRADE: Final = 3
 """Kafka's FeatureUpdate.UpgradeType codes."""
-
-MIN_ISR: Final = "min.insync.replicas"
 
 _THIS: Final = f"Local controller {CONTROLLER_ID}"
 _FAILED: Final = "The update failed for all features since the following feature had an error: "

@@ -1,4 +1,4 @@
-"""What a topic's configs come to, and where each value is from.
+"""A topic's effective configs, and the source of each value.
 
 Owns: the effective configs of a topic as CreateTopics answers them.  Never: changes any.
 Kafka: KafkaConfigSchema.resolveEffectiveTopicConfigs, LogConfig.validate.
@@ -7,7 +7,7 @@ Kafka: KafkaConfigSchema.resolveEffectiveTopicConfigs, LogConfig.validate.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -20,10 +20,8 @@ from kcluster.config.kafka.definitions import (
     check_topic_overrides,
     describe,
 )
+from kcluster.controller.ports import MetadataPort
 from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT
-
-if TYPE_CHECKING:
-    from kcluster.controller.node import ControllerNode
 
 # Kafka's DescribeConfigsResponse.ConfigSource codes.
 _TOPIC: Final = 1
@@ -43,19 +41,19 @@ class EffectiveConfig(Struct, frozen=True, gc=False):
 
 
 def config_problem(broker: BrokerConfig, configs: Mapping[str, str]) -> str | None:
-    """What Kafka would say to these configs of a topic, or None."""
+    """Why a topic cannot have these configs, in Kafka's words; None if it can."""
     return check_topic_overrides(broker, configs)
 
 
-def describe_configs(node: ControllerNode, configs: Mapping[str, str]) -> list[EffectiveConfig]:
+def describe_configs(metadata: MetadataPort, configs: Mapping[str, str]) -> list[EffectiveConfig]:
     """All configs of a topic that sets `configs`, by name."""
-    effective = TopicConfig.resolve(node.cluster_config, configs)
-    dynamic = node.image.configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {})
+    effective = TopicConfig.resolve(metadata.cluster_config, configs)
+    dynamic = metadata.image.configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {})
     return [
         EffectiveConfig(
             name,
             configs[name] if name in configs else describe(definition, effective),
-            _source(node.config, definition, configs, dynamic),
+            _source(metadata.config, definition, configs, dynamic),
         )
         for name, definition in sorted(TOPIC_CONFIGS.items())
         if not name.startswith(_INTERNAL)

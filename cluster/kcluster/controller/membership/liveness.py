@@ -1,7 +1,7 @@
 """Who is alive: sessions kept by heartbeats, and what a broker may become at its next one.
 
 Owns: every broker's session (last contact, how far it has read the metadata log, whether it is
-going down).  Never: changes metadata (brokers.py commits what follows from this), sets timers.
+going down).  Never: changes metadata (membership.py commits what follows), sets timers.
 Kafka: BrokerHeartbeatManager, BrokerHeartbeatTracker, BrokerControlState (KIP-631).
 
     state                heartbeat says                          next state
@@ -14,7 +14,7 @@ Kafka: BrokerHeartbeatManager, BrokerHeartbeatTracker, BrokerControlState (KIP-6
     UNFENCED             want_shut_down, leads none              SHUTDOWN_NOW
     CONTROLLED_SHUTDOWN  leads none, and every active broker     SHUTDOWN_NOW
                          has applied the moves of its leaders
-    anything else                                                as it was
+    anything else                                                unchanged
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kcluster.contract import NoteId
 
 
 class BrokerState(Enum):
-    """Where a broker is between registration and goodbye."""
+    """Where a broker is between its registration and its shutdown."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
@@ -47,9 +47,9 @@ class Session(Struct):
     metadata_offset: int = -1
     """The last record that it is known to have applied."""
     controlled_shutdown_offset: int | None = None
-    """Offset of the records that moved its leaders away; None when it is not going down."""
-    told_by: NoteId | None = None
-    """The note that told of its registration, or since then of its controlled shutdown."""
+    """Offset of the records that moved its leaders away; None unless it is shutting down."""
+    cause: NoteId | None = None
+    """The note of its registration or, since it began, of its controlled shutdown."""
 
     @property
     def state(self) -> BrokerState:
@@ -73,7 +73,7 @@ class Sessions:
         return self._sessions.get(broker_id)
 
     def register(self, broker_id: int, registration_offset: int) -> Session:
-        """Start over for a new incarnation.  Its session begins with its first heartbeat."""
+        """A new session, of a new incarnation.  It is valid from the first heartbeat on."""
         session = self._sessions[broker_id] = Session(broker_id, registration_offset)
         return session
 
@@ -81,15 +81,16 @@ class Sessions:
         self._sessions.pop(broker_id, None)
 
     def is_valid(self, broker_id: int, now_ms: int) -> bool:
-        """Whether this broker was heard of less than a session timeout ago.  A broker that shut
-        down cleanly still was, as in Kafka since 4.0: its id is free when the session expires."""
+        """Whether this broker made contact less than a session timeout ago.  That holds after a
+        clean shutdown too, as in Kafka since 4.0: the id is free once the session expires."""
         session = self._sessions.get(broker_id)
         if session is None or session.last_contact_ms is None:
             return False
         return now_ms < session.last_contact_ms + self.timeout_ms
 
     def expired(self, now_ms: int) -> Session | None:
-        """The session that expired first and is not yet dealt with; its contact is forgotten."""
+        """The next expired session, the longest silent first.  It is returned once: its last
+        contact is forgotten."""
         silent: Session | None = None
         earliest = now_ms - self.timeout_ms + 1
         for session in self._sessions.values():

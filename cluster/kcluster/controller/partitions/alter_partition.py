@@ -35,6 +35,7 @@ class IsrProposals:
 
     def __init__(self, metadata: MetadataPort, partitions: Partitions) -> None:
         self._metadata = metadata
+        self._image = metadata.image
         self._partitions = partitions
 
     def handlers(self) -> dict[str, Handler]:
@@ -43,13 +44,13 @@ class IsrProposals:
 
     def alter_partition(self, request: Any, _now_ms: int) -> Any:
         """Versions: v3 names the broker epoch of each ISR member (KIP-903)."""
-        registration = self._metadata.image.brokers.get(request.broker_id)
+        registration = self._image.brokers.get(request.broker_id)
         if registration is None or registration.epoch != request.broker_epoch:
             return m.AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
         response = m.AlterPartitionResponse()
         records: list[MetadataRecord] = []
         for topic_data in request.topics:
-            topic = self._metadata.image.topic_by_id(topic_data.topic_id)
+            topic = self._image.topic_by_id(topic_data.topic_id)
             answer = m.AlterPartitionResponse.TopicData(
                 topic_name=topic_data.topic_name, topic_id=topic_data.topic_id
             )
@@ -67,7 +68,7 @@ class IsrProposals:
     def _alter_one(
         self, topic: TopicImage, broker_id: int, proposal: Any, records: list[MetadataRecord]
     ) -> Any:
-        partition = self._metadata.image.partition(topic.name, proposal.partition_index)
+        partition = self._image.partition(topic.name, proposal.partition_index)
         if partition is None:
             return _error(proposal, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         wanted = proposal.new_isr_with_epochs or [
@@ -106,7 +107,7 @@ class IsrProposals:
 
     def _is_ineligible(self, state: Any) -> bool:
         """Not registered, fenced, in controlled shutdown, or of another incarnation than named."""
-        registration = self._metadata.image.brokers.get(state.broker_id)
+        registration = self._image.brokers.get(state.broker_id)
         return (
             registration is None
             or not registration.is_active

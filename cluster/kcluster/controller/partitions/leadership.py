@@ -1,19 +1,18 @@
-"""A changed partition as a record of the metadata log, and the notes that explain the change.
+"""A change of a partition, and the notes that explain it.
 
-Owns: the wording of changes of leader, ISR and replicas.  Never: decides one (elections.py does),
-keeps state (partitions.py does).
+Owns: the wording of changes of leader, ISR and replicas.  Never: decides a change (elections.py
+does), makes its record (partitions.py does).
 Kafka: what PartitionChangeBuilder and ReplicationControlManager log.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kcluster.contract import NoteId
 from kcluster.controller.partitions.elections import Election
 from kcluster.controller.ports import MetadataPort
-from kcluster.metadata.image import NO_LEADER, PartitionRecord, PartitionRegistration
+from kcluster.metadata.image import NO_LEADER, PartitionRegistration
 from kcluster.trace import kinds
 
 
@@ -39,20 +38,8 @@ class Change(Struct, frozen=True):
         return f"{self.topic}-{self.before.partition}"
 
 
-def record_of(metadata: MetadataPort, change: Change) -> PartitionRecord:
-    """The record of one change, its notes written.  The last of them is the record's cause."""
-    if change.election.completed:
-        completed = _note_completed(metadata, change)
-        change = replace(change, why="the reassignment is complete", cause=completed)
-    before, after, cause = change.before, change.after, change.cause
-    if after.isr != before.isr:
-        cause = _note_isr(metadata, change)
-    if after.leader != before.leader:
-        cause = _note_leader(metadata, change)
-    return PartitionRecord(after, cause)
-
-
-def _note_completed(metadata: MetadataPort, change: Change) -> NoteId:
+def note_completed(metadata: MetadataPort, change: Change) -> NoteId:
+    """A reassignment is complete."""
     before, after = change.before, change.after
     return metadata.note(
         kinds.REASSIGNMENT_COMPLETED,
@@ -68,7 +55,8 @@ def _note_completed(metadata: MetadataPort, change: Change) -> NoteId:
     )
 
 
-def _note_isr(metadata: MetadataPort, change: Change) -> NoteId:
+def note_isr(metadata: MetadataPort, change: Change) -> NoteId:
+    """The ISR has shrunk or expanded."""
     before, after = change.before, change.after
     removed = [broker for broker in before.isr if broker not in after.isr]
     added = [broker for broker in after.isr if broker not in before.isr]
@@ -88,7 +76,8 @@ def _note_isr(metadata: MetadataPort, change: Change) -> NoteId:
     )
 
 
-def _note_leader(metadata: MetadataPort, change: Change) -> NoteId:
+def note_leader(metadata: MetadataPort, change: Change) -> NoteId:
+    """Another leader, or none."""
     before, after, election = change.before, change.after, change.election
     old = "none" if before.leader == NO_LEADER else str(before.leader)
     because = change.why

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from msgspec.structs import replace
+
 from kcluster.contract import NoteId
 from kcluster.controller.partitions import elections
 from kcluster.controller.partitions.elections import Election, ElectionMode
-from kcluster.controller.partitions.leadership import Change, record_of
+from kcluster.controller.partitions.leadership import Change, note_completed, note_isr, note_leader
 from kcluster.controller.partitions.partition_index import PartitionIndex, PartitionKey
 from kcluster.controller.partitions.reassigning import Assignment
 from kcluster.controller.ports import MetadataPort
@@ -37,12 +39,13 @@ class Partitions:
         self.reassignments: dict[PartitionKey, NoteId] = {}
         """By partition: the note of the start of its reassignment in progress."""
         self._metadata = metadata
+        self._image = metadata.image
 
     # ---------------------------------------------------------------------- the metadata log
 
     def replay(self, record: PartitionRecord) -> None:
         """Follow a record that the image has not applied yet."""
-        new, image = record.registration, self._metadata.image
+        new, image = record.registration, self._image
         partitions = image.topics[image.topic_names[new.topic_id]].partitions
         is_new = new.partition == len(partitions)
         self.index.update(None if is_new else partitions[new.partition], new)
@@ -58,14 +61,14 @@ class Partitions:
     def min_isr(self, topic: str) -> int:
         """The topic's effective min.insync.replicas: never more than its first partition has
         replicas."""
-        image = self._metadata.image
+        image = self._image
         own = image.topic_configs(topic).get(MIN_ISR)
         wanted = self._metadata.cluster_config.min_insync_replicas if own is None else int(own)
         return min(wanted, len(image.topics[topic].partitions[0].replicas))
 
     def unclean_allowed(self, topic: str) -> bool:
         """The topic's effective unclean.leader.election.enable."""
-        own = self._metadata.image.topic_configs(topic).get(_UNCLEAN_ELECTION)
+        own = self._image.topic_configs(topic).get(_UNCLEAN_ELECTION)
         if own is None:
             return self._metadata.cluster_config.unclean_leader_election_enable
         return own.strip().lower() == "true"
@@ -89,7 +92,7 @@ class Partitions:
         recovering: bool | None = None,
     ) -> Election | None:
         """`elections.elect` with what the cluster knows of the topic and its brokers."""
-        image = self._metadata.image
+        image = self._image
         return elections.elect(
             partition,
             image.is_active if is_active is None else is_active,
@@ -103,10 +106,18 @@ class Partitions:
         )
 
     def record_of(self, change: Change) -> PartitionRecord:
-        """The record of a change, its notes written."""
+        """The record of a change, its notes written.  The last of them is the record's cause."""
+        metadata, before, after = self._metadata, change.before, change.election.registration
         if change.election.completed:
-            self.reassignments.pop((change.before.topic_id, change.before.partition), None)
-        return record_of(self._metadata, change)
+            self.reassignments.pop((before.topic_id, before.partition), None)
+            completed = note_completed(metadata, change)
+            change = replace(change, why="the reassignment is complete", cause=completed)
+        cause = change.cause
+        if after.isr != before.isr:
+            cause = note_isr(metadata, change)
+        if after.leader != before.leader:
+            cause = note_leader(metadata, change)
+        return PartitionRecord(after, cause)
 
     # ------------------------------------------------------------------- brokers come and go
 
@@ -126,7 +137,7 @@ class Partitions:
     ) -> list[MetadataRecord]:
         """The records that take a broker's previous incarnation out of ISRs, and of ELRs too if its
         log may have lost its end: an unclean restart may mean a power loss."""
-        if clean or not self._metadata.image.elr_enabled:
+        if clean or not self._image.elr_enabled:
             return self.on_broker_leaving(broker_id, why, cause)
         in_isr = self.index.in_isr.get(broker_id, ())
         in_elr = self.index.in_elr.get(broker_id, ())
@@ -140,7 +151,7 @@ class Partitions:
 
     def clear_elrs(self, topic: str | None, why: str, cause: NoteId | None) -> list[MetadataRecord]:
         """The records that empty the ELRs of one topic's partitions, or of all."""
-        topics = self._metadata.image.topics
+        topics = self._image.topics
         records: list[MetadataRecord] = []
         for name in sorted(topics) if topic is None else [topic]:
             for partition in topics[name].partitions:
@@ -162,7 +173,7 @@ class Partitions:
         """Records for those of `keys` that change.  `leaving` and `unclean_shutdown` leave every
         ISR and may not lead, whatever their registration still says; `joining` may lead already."""
         gone = (leaving, unclean_shutdown)
-        is_registered_active = self._metadata.image.is_active
+        is_registered_active = self._image.is_active
 
         def is_active(broker: int) -> bool:
             return broker not in gone and (broker == joining or is_registered_active(broker))
@@ -183,7 +194,7 @@ class Partitions:
 
     def _in_order(self, keys: Iterable[PartitionKey]) -> list[tuple[str, PartitionRegistration]]:
         """By topic name and partition, as a person would list them."""
-        image = self._metadata.image
+        image = self._image
         found = [(image.topic_names[topic_id], partition) for topic_id, partition in keys]
         found.sort()
         return [(topic, image.topics[topic].partitions[partition]) for topic, partition in found]

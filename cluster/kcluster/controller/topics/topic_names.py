@@ -1,7 +1,8 @@
 """Which names a topic may have.
 
-Owns: the rules for a topic's name, and which names are taken up to the difference of '.' and '_'.
-Never: knows topics (the node tells it).  Kafka: org.apache.kafka.common.internals.Topic, KIP-11.
+Owns: the rules for a topic's name, and which names are taken if '.' and '_' count as the same.
+Never: knows topics (topics.py adds and removes names).
+Kafka: org.apache.kafka.common.internals.Topic, KIP-11.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def name_problem(name: str) -> str | None:
 
 
 class TopicNames:
-    """Names with '.' or '_' of existing topics: metric names make no difference between these."""
+    """The existing topics' names with '.' or '_', which metric names do not distinguish."""
 
     __slots__ = ("_by_unified",)
 
@@ -52,7 +53,7 @@ class TopicNames:
                 del self._by_unified[unified]
 
     def collision(self, name: str) -> str | None:
-        """An existing topic's name that equals `name` but for '.' and '_'."""
+        """The name of an existing topic that differs from `name` only in '.' and '_'."""
         if not _has_collision_chars(name):
             return None
         return next(iter(self._by_unified.get(name.replace(".", "_"), {})), None)
