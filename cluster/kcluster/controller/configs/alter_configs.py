@@ -24,11 +24,11 @@ from kcluster.config.kafka.definitions import (
     TOPIC_CONFIGS,
     ConfigError,
     TopicConfig,
+    check_topic_overrides,
     describe,
     parse_value,
 )
 from kcluster.config.kafka.group import group_config_problem
-from kcluster.controller.configs.topic_configs import config_problem
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.partitions.partitions import MIN_ISR, Partitions
 from kcluster.controller.ports import MetadataPort
@@ -194,7 +194,7 @@ class Configs:
         problem = name_problem(name)
         if problem is not None:
             return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-        problem = config_problem(self._metadata.cluster_config, after)
+        problem = check_topic_overrides(self._metadata.cluster_config, after)
         if problem is not None:
             return ApiError(ErrorCode.INVALID_CONFIG, problem)
         if name not in self._metadata.image.topics:

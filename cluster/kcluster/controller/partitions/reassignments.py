@@ -18,6 +18,7 @@ from kcluster.controller.outcome import ApiError
 from kcluster.controller.partitions.elections import Election, ElectionMode
 from kcluster.controller.partitions.leadership import Change
 from kcluster.controller.partitions.partitions import Partitions
+from kcluster.controller.partitions.placement import check_manual
 from kcluster.controller.partitions.reassigning import (
     Assignment,
     is_reassigning,
@@ -26,7 +27,6 @@ from kcluster.controller.partitions.reassigning import (
 )
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
-from kcluster.controller.topics.placement import check_manual
 from kcluster.metadata.image import PartitionRecord, PartitionRegistration, TopicImage
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode

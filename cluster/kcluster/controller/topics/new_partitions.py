@@ -15,7 +15,7 @@ from msgspec import Struct
 from kcluster.contract import NoteId, Rng
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.partitions.elections import new_partition
-from kcluster.controller.topics.placement import Replicas, UsableBroker, check_manual, place
+from kcluster.controller.partitions.placement import Replicas, UsableBroker, check_manual, place
 from kcluster.metadata.image import MetadataImage, MetadataRecord, PartitionRecord
 from kcluster.protocol.errors import ErrorCode
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from kcluster.config.kafka.definitions import check_topic_overrides
 from kcluster.contract import Rng
-from kcluster.controller.configs.topic_configs import config_problem, describe_configs
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
@@ -25,6 +25,7 @@ from kcluster.controller.topics.new_partitions import (
     place_by_hand,
     place_new,
 )
+from kcluster.controller.topics.topic_configs import describe_configs
 from kcluster.controller.topics.topic_names import TopicNames, name_problem
 from kcluster.metadata.image import (
     TOPIC_RESOURCE,
@@ -126,7 +127,7 @@ class Topics:
             text = f"Null value not supported for topic configs: {','.join(nulls)}"
             return ApiError(ErrorCode.INVALID_CONFIG, text)
         configs = {config.name: config.value for config in topic.configs}
-        problem = config_problem(metadata.cluster_config, configs)
+        problem = check_topic_overrides(metadata.cluster_config, configs)
         if problem is not None:
             return ApiError(ErrorCode.INVALID_CONFIG, problem)
         partitions = self._place_by_hand(topic) if topic.assignments else self._place(topic)

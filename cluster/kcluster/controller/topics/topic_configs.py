@@ -1,7 +1,7 @@
 """A topic's effective configs, and the source of each value.
 
-Owns: the effective configs of a topic as CreateTopics answers them.  Never: changes any.
-Kafka: KafkaConfigSchema.resolveEffectiveTopicConfigs, LogConfig.validate.
+Owns: the effective configs of a topic as CreateTopics answers them.  Never: changes or checks any.
+Kafka: KafkaConfigSchema.resolveEffectiveTopicConfigs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from kcluster.config.kafka.definitions import (
     BrokerConfig,
     ConfigDef,
     TopicConfig,
-    check_topic_overrides,
     describe,
 )
 from kcluster.controller.ports import MetadataPort
@@ -38,11 +37,6 @@ class EffectiveConfig(Struct, frozen=True, gc=False):
     name: str
     value: str | None
     source: int
-
-
-def config_problem(broker: BrokerConfig, configs: Mapping[str, str]) -> str | None:
-    """Why a topic cannot have these configs, in Kafka's words; None if it can."""
-    return check_topic_overrides(broker, configs)
 
 
 def describe_configs(metadata: MetadataPort, configs: Mapping[str, str]) -> list[EffectiveConfig]:

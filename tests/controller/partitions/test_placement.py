@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kcluster.controller.outcome import ApiError
-from kcluster.controller.topics.placement import UsableBroker, check_manual, place
+from kcluster.controller.partitions.placement import UsableBroker, check_manual, place
 from kcluster.protocol.errors import ErrorCode
 
 
