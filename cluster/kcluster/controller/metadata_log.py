@@ -34,7 +34,7 @@ class PendingTopics:
 
 
 class MetadataLog:
-    """See module.  `epoch`: 0 before anybody has led."""
+    """See the module's head.  `epoch`: 0 before the first controller has led."""
 
     __slots__ = ("epoch", "note_count", "pending_topics", "records")
 

@@ -290,7 +290,7 @@ def _replacing(
 
 def _refuse_client_metrics(name: str, after: Mapping[str, str]) -> ApiError | None:
     if not name:
-        return ApiError(ErrorCode.INVALID_REQUEST, "a subscription has a name")
+        return ApiError(ErrorCode.INVALID_REQUEST, "the subscription's name is empty")
     problem = client_metrics_problem(after)
     return None if problem is None else ApiError(*problem)
 

@@ -58,7 +58,7 @@ class ClientQuotas:
                 else:
                     changes[op.key] = None if op.remove else op.value
             if entity in results:
-                text = f"{describe_entity(entity)} comes twice, or one of its keys does"
+                text = f"{describe_entity(entity)} or one of its keys is named twice"
                 results[entity] = ApiError(ErrorCode.INVALID_REQUEST, text)
                 continue
             refused = _refusal(entity, changes)
@@ -106,7 +106,7 @@ def _entity_of(parts: Sequence[Any]) -> QuotaEntity:
 def describe_entity(entity: QuotaEntity) -> str:
     """In words: `user alice, client-id (default)`."""
     shown = (f"{kind} {'(default)' if name is None else name}" for kind, name in reversed(entity))
-    return ", ".join(shown) or "nobody"
+    return ", ".join(shown) or "an empty entity"
 
 
 def _refusal(entity: QuotaEntity, changes: _Changes) -> ApiError | None:
@@ -123,20 +123,20 @@ def _refusal(entity: QuotaEntity, changes: _Changes) -> ApiError | None:
 def _keys_for(entity: QuotaEntity) -> Mapping[str, int | None] | str:
     """The quotas that may be set for an entity, or why the entity is invalid."""
     if not entity:
-        return "Quotas are somebody's: a user's, a client id's or an address's"
+        return "A quota needs a user, a client id or an IP address"
     for kind, name in entity:
         if kind not in (USER, CLIENT_ID, IP):
-            return f"{kind} is no kind of client"
+            return f"{kind} is not an entity type: use user, client-id or ip"
         if name == "":
-            return f"An empty {kind} is nobody; null stands for all others"
+            return f"The {kind} is empty; null means the default"
     kinds_named = [kind for kind, _ in entity]
     if IP not in kinds_named:
         return CLIENT_QUOTAS
     if len(entity) > 1:
-        return "Addresses have quotas for themselves, not together with users or client ids"
+        return "The quota of an IP address cannot name a user or client id too"
     address = entity[0][1]
     if address is not None and not _is_address(address):
-        return f"{address} is no IP address"
+        return f"{address} is not an IP address"
     return IP_QUOTAS
 
 
@@ -153,16 +153,16 @@ def _is_address(text: str) -> bool:
 
 def _value_problem(keys: Mapping[str, int | None], key: str, value: float) -> str | None:
     if key not in keys:
-        return f"{key} is no quota of such a client"
+        return f"{key} is not a quota of this kind of entity"
     if value <= 0:
         return f"{key} must be more than 0"
     limit = keys[key]
     if limit is None or math.isnan(value):
         return None
     if value > float(limit):
-        return f"{key} is at most {limit}"
+        return f"{key} must be at most {limit}"
     if value % 1.0 > _FRACTION:
-        return f"{key} is a whole number"
+        return f"{key} must be a whole number"
     return None
 
 

@@ -34,7 +34,7 @@ MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
 
 _OK: Final = ApiError(ErrorCode.NONE)
-_TWICE: Final = ApiError(ErrorCode.DUPLICATE_RESOURCE, "a user is altered once in a request")
+_TWICE: Final = ApiError(ErrorCode.DUPLICATE_RESOURCE, "a request may alter a user only once")
 
 
 class ScramCredentials:
@@ -142,7 +142,7 @@ def _accept(
 
 def _problem(change: Any) -> ApiError | None:
     if not change.name:
-        return ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a user has a name")
+        return ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "the user name is empty")
     if change.mechanism not in MECHANISMS:
         text = f"there is no SCRAM mechanism {change.mechanism}"
         return ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, text)
@@ -152,6 +152,6 @@ def _problem(change: Any) -> ApiError | None:
 def _upsertion_problem(change: Any) -> ApiError | None:
     problem = _problem(change)
     if problem is None and not MIN_ITERATIONS <= change.iterations <= MAX_ITERATIONS:
-        text = f"{change.iterations} iterations are not {MIN_ITERATIONS} to {MAX_ITERATIONS}"
+        text = f"{change.iterations} iterations: must be {MIN_ITERATIONS} to {MAX_ITERATIONS}"
         return ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, text)
     return problem

@@ -1,7 +1,7 @@
 """Who is alive: sessions kept by heartbeats, and what a broker may become at its next one.
 
-Owns: every broker's session (last contact, how far it has read the metadata log, whether it is
-going down).  Never: changes metadata (membership.py commits what follows), sets timers.
+Owns: every broker's session (last contact, how far it has read the metadata log, whether it
+is shutting down).  Never: changes metadata (membership.py commits what follows), sets timers.
 Kafka: BrokerHeartbeatManager, BrokerHeartbeatTracker, BrokerControlState (KIP-631).
 
     state                heartbeat says                          next state

@@ -2,17 +2,17 @@
 
 Owns: the rules by which PartitionRegistration.{replicas, leader, isr, elr, last_known_elr,
 recovering} and both epochs change; nothing else in the code base builds a changed one.  Never:
-looks at a cluster (who is alive comes in as a predicate), writes notes, draws randomness.
+knows a cluster (a predicate says who is alive), writes notes, draws randomness.
 Kafka: PartitionChangeBuilder (4.3), KIP-841 (who may lead), KIP-966 (ELR), KIP-704 (recovery),
-KIP-455 (reassignments, which any change completes that leaves the ISR with all who are to stay).
+KIP-455 (reassignments: any change completes one that leaves all remaining replicas in the ISR).
 
-Epochs: partition_epoch goes one up at each change; leader_epoch when the leader changes, and when
-a replica leaves.
+Epochs: partition_epoch goes up by one at each change, leader_epoch when the leader changes and when
+a replica is removed.
 
 Eligible leader replicas (KIP-966).  While the ISR is smaller than min.insync.replicas no record can
-be committed, so whoever left the ISR since then still has every committed record: these replicas
-are the ELR, and electing one loses nothing.  A broker that restarts uncleanly leaves it.  When
-neither ISR nor ELR has anybody, the last leader may be elected: it lost least, but that is unclean.
+be committed, so a replica that left the ISR since then still has every committed record.  These
+replicas are the ELR, and electing one loses nothing.  A broker that restarts uncleanly leaves it.
+When ISR and ELR are empty, the last leader may be elected: it lost the least, but that is unclean.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from kcluster.controller.partitions.reassigning import Assignment, assignment_of
 from kcluster.metadata.image import NO_LEADER, PartitionRegistration
 
 LAST_KNOWN: Final = "the last known leader, as ISR and ELR are empty"
-"""Why one who may lack records is elected, unclean.leader.election.enable or not (KIP-966)."""
+"""The reason to elect a broker that may lack records, whatever unclean.leader.election.enable says
+(KIP-966)."""
 
 
 class ElectionMode(Enum):
@@ -39,18 +40,18 @@ class ElectionMode(Enum):
     PREFERRED = "preferred"
     """The first replica if it may lead, else as ONLINE."""
     UNCLEAN = "unclean"
-    """As ONLINE, and any active replica when nobody else is left."""
+    """As ONLINE, or else any active replica."""
 
 
 class Election(Struct, frozen=True):
-    """A partition after a change.  `reason` says why this leader, in words."""
+    """A partition after a change.  `reason`: why this leader, in words."""
 
     registration: PartitionRegistration
     reason: str
     clean: bool = True
     """False: the new leader may lack committed records; they are lost."""
     completed: bool = False
-    """A reassignment has come to its end with this change."""
+    """This change completes a reassignment."""
 
 
 class _Choice(Struct, frozen=True):
@@ -60,7 +61,7 @@ class _Choice(Struct, frozen=True):
 
 
 class _Targets(Struct, frozen=True):
-    """What the change works towards, before an election has its say."""
+    """What the change aims at, before the election."""
 
     isr: tuple[int, ...]
     elr: tuple[int, ...]
@@ -82,7 +83,7 @@ def elect(
 ) -> Election | None:
     """The partition after ISR and assignment became `isr` and `assignment` (None: as they are), a
     reassignment was completed if it could be, and a leader was looked for; None when nothing
-    changes.  `is_active(broker)`: may lead (unfenced, not going down).  `min_isr`: the effective
+    changes.  `is_active(broker)`: may lead (unfenced, not shutting down).  `min_isr`: the effective
     min.insync.replicas, at most the number of replicas.  `unclean_shutdown`: a broker that may have
     lost the end of its log, so it is no longer eligible.  `recovering`: the leader's own word on
     its LeaderRecoveryState (AlterPartition)."""
@@ -103,7 +104,7 @@ def elect(
         if elr_enabled:
             last_known = _last_known(partition, leader)
     elif any(broker not in replicas for broker in partition.replicas):
-        leader_epoch += 1  # who has left must not go on fetching as if it were a replica
+        leader_epoch += 1  # removed replicas must stop fetching as replicas
     if not new_isr and not elr_enabled:
         new_isr = partition.isr  # without ELR the last member stays, for it alone may lead
     after = replace(
@@ -142,8 +143,9 @@ def move_leader(
 
 
 def clear_elr(partition: PartitionRegistration) -> Election | None:
-    """Without ELR and last known leader: min.insync.replicas changed, so who was eligible under the
-    old number may lack records committed under the new one.  Kafka: ClearElrRecord."""
+    """Without ELR and last known leader: min.insync.replicas changed, so a replica that was
+    eligible under the old number may lack records committed under the new one.
+    Kafka: ClearElrRecord."""
     if not partition.elr and not partition.last_known_elr:
         return None
     after = replace(
@@ -168,8 +170,8 @@ def _targets(
     unclean_shutdown: int | None,
     elr_enabled: bool,
 ) -> _Targets:
-    """The ISR to be, and the ELR that follows from it: below min ISR everybody who was in the ISR
-    or ELR stays eligible, whoever restarted uncleanly excepted."""
+    """The ISR to be, and the ELR that follows from it: below min ISR every member of the old ISR
+    and ELR stays eligible, except a broker that restarted uncleanly."""
     target = partition.isr if isr is None else isr
     assigned = assignment_of(partition) if assignment is None else assignment
     done = completed(assigned, target)
@@ -178,8 +180,8 @@ def _targets(
     if not elr_enabled or len(target) >= min_isr:
         return _Targets(target, (), assigned, done is not None)
     candidates = dict.fromkeys((*partition.elr, *partition.isr))
-    # As in Kafka who is no replica any more may stay in the ELR; it is not elected, though.
-    # DIFFERS: when it is to become one again it leaves: in Kafka it could lead with an empty log.
+    # As in Kafka, a broker that is no replica any more may stay in the ELR, but is not elected.
+    # DIFFERS: it leaves when it is to be a replica again: in Kafka it could lead with an empty log.
     newcomers = [broker for broker in assigned.replicas if broker not in partition.replicas]
     gone = (*target, *newcomers, unclean_shutdown)
     elr = (broker for broker in candidates if broker not in gone)
@@ -193,7 +195,7 @@ def _choose(
     targets: _Targets,
     elr_enabled: bool,
 ) -> _Choice:
-    """Who leads.  The order of the questions is Kafka's."""
+    """Who leads.  The order of the conditions is Kafka's."""
     isr, elr, replicas = targets.isr, targets.elr, targets.assignment.replicas
     eligible = isr or elr
     if mode is ElectionMode.PREFERRED and replicas[0] in eligible and is_active(replicas[0]):
@@ -214,7 +216,7 @@ def _choose(
         and not eligible
         and len(last_known) == 1
         and is_active(last_known[0])
-        and last_known[0] in replicas  # DIFFERS: Kafka would have it lead, a replica or not.
+        and last_known[0] in replicas  # DIFFERS: Kafka elects it even if it is no replica.
     ):
         return _Choice(last_known[0], LAST_KNOWN, False)
     if mode is ElectionMode.UNCLEAN:
@@ -233,7 +235,7 @@ def _why_nobody(isr: tuple[int, ...], elr: tuple[int, ...]) -> str:
 
 
 def _last_known(partition: PartitionRegistration, leader: int) -> tuple[int, ...]:
-    """Who led last, kept from the loss of the leader until there is one again."""
+    """The last leader, kept from its loss until there is a leader again."""
     if leader != NO_LEADER:
         return ()
     return partition.last_known_elr or (partition.leader,)

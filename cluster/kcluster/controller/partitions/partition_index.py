@@ -1,7 +1,8 @@
-"""Which partitions does a broker lead, which ISRs and ELRs is it in, which have no leader or move?
+"""Partitions by broker (leader, ISR, ELR), and those without leader, imbalanced or reassigning.
 
-Owns: the answers, kept up to date record by record, so that fencing a broker costs as much as the
-partitions it hosts, not all there are.  Never: decides.  Kafka: BrokersToIsrs, BrokersToElrs.
+Owns: these sets, updated with each record, so that fencing a broker costs in proportion to the
+partitions that it hosts, not to all there are.  Never: decides.
+Kafka: BrokersToIsrs, BrokersToElrs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _Keys = dict[PartitionKey, None]
 
 
 class PartitionIndex:
-    """`in_isr[broker]`, `in_elr[broker]`, `led_by[broker]`: partitions in order of arrival."""
+    """`in_isr[broker]`, `in_elr[broker]`, `led_by[broker]`: in order of their addition."""
 
     __slots__ = ("imbalanced", "in_elr", "in_isr", "leaderless", "led_by", "reassigning")
 

@@ -2,7 +2,7 @@
 
 Owns: the index of partitions by broker, the reassignments in progress, and a partition's effective
 min.insync.replicas and unclean.leader.election.enable.  Never: decides a leader or an ISR
-(elections.py does), knows sessions; commits only what its callers commit.
+(elections.py does), knows sessions, commits: its callers commit the records it returns.
 Kafka: ReplicationControlManager.{generateLeaderAndIsrUpdates, getTopicEffectiveMinIsr, replay}.
 """
 
@@ -74,7 +74,7 @@ class Partitions:
         return own.strip().lower() == "true"
 
     def usual_mode(self, topic: str) -> ElectionMode:
-        """The mode of an election that nobody asked for."""
+        """The mode of elections that follow from a change, not from a request."""
         return ElectionMode.UNCLEAN if self.unclean_allowed(topic) else ElectionMode.ONLINE
 
     # --------------------------------------------------------------------------- one change

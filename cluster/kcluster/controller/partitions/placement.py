@@ -1,7 +1,7 @@
 """Where the replicas of new partitions go: striped over racks, then over the brokers of a rack.
 
-Owns: the choice of brokers for new partitions, and the validity of an assignment made by hand.
-Never: who leads (elections.py), the cluster's state (usable brokers come in as values).
+Owns: the choice of brokers for new partitions, and the validity of a manual assignment.
+Never: chooses leaders (elections.py), knows the cluster (usable brokers come in as values).
 Kafka: StripedReplicaPlacer, ReplicationControlManager.validateManualPartitionAssignment.
 
 The stripes, with racks A, B, C of three brokers each and all random offsets zero:
@@ -63,8 +63,8 @@ def place(
 def check_manual(
     replicas: Sequence[int], registered: Collection[int], replication_factor: int | None
 ) -> ApiError | None:
-    """Whether an assignment made by hand may stand; `replication_factor` of the partitions before
-    it (None for the first), as all partitions of a topic have as many replicas."""
+    """What is wrong with a manual assignment, or None.  `replication_factor`: that of the
+    partitions before it, None for the first; all partitions of a topic have the same."""
     problem = ""
     if not replicas:
         problem = "The manual partition assignment includes an empty replica list."

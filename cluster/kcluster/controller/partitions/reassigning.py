@@ -1,12 +1,12 @@
 """What a reassignment makes of a partition's replicas: pure functions on values.
 
-Owns: which replicas a partition has while it is moved, when it has been moved, what giving it up
-brings back.  Never: chooses leaders or an ISR's order (elections.py), knows a cluster.
+Owns: which replicas a partition has while it is moved, when the move is complete, what
+cancelling it restores.  Never: chooses leaders or an ISR's order (elections.py), knows a cluster.
 Kafka: PartitionReassignmentReplicas, PartitionReassignmentRevert; KIP-455.
 
     replicas 1 2 3, to 2 3 4   -> replicas 2 3 4 1, adding 4, removing 1
     4 is in the ISR            -> replicas 2 3 4: done, and 1 deletes its log (2 and 3 may lag)
-    given up before            -> replicas 2 3 1: done, and 4 deletes its log
+    cancelled before that      -> replicas 2 3 1: done, and 4 deletes its log
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kcluster.metadata.image import PartitionRegistration
 
 
 class Assignment(Struct, frozen=True):
-    """Who is to have a partition: all replicas, and those of them on their way in and out."""
+    """Where a partition is to be: all its replicas, and those of them being added and removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()
@@ -25,20 +25,20 @@ class Assignment(Struct, frozen=True):
 
     @property
     def in_progress(self) -> bool:
-        """Whether somebody is still to come or to go."""
+        """Whether replicas are still to be added or removed."""
         return bool(self.adding or self.removing)
 
 
 class Completed(Struct, frozen=True):
-    """A reassignment that is over: the replicas and the ISR without those who leave."""
+    """A complete reassignment: the replicas and the ISR without those that were removed."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
 
 
 class Reverted(Struct, frozen=True):
-    """A reassignment given up.  `clean` False: nobody of the ISR stays, so the first of those who
-    were there before is trusted instead, and records may be lost."""
+    """A cancelled reassignment.  `clean` False: no member of the ISR stays, so the first of the
+    original replicas is the ISR instead, and records may be lost."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -46,21 +46,21 @@ class Reverted(Struct, frozen=True):
 
 
 def assignment_of(partition: PartitionRegistration) -> Assignment:
-    """The partition's assignment as it is."""
+    """The partition's present assignment."""
     return Assignment(partition.replicas, partition.adding_replicas, partition.removing_replicas)
 
 
 def is_reassigning(partition: PartitionRegistration) -> bool:
-    """Whether a reassignment of it is under way."""
+    """Whether a reassignment of it is in progress."""
     return bool(partition.adding_replicas or partition.removing_replicas)
 
 
 def towards(partition: PartitionRegistration, target: tuple[int, ...]) -> Assignment:
-    """The assignment while `partition` moves to the brokers of `target`, whatever moved before.
+    """The assignment while `partition` moves to the brokers of `target`, even if it was moving.
 
-    As in Kafka those added or removed by a reassignment under way stay named as such when the new
-    one adds or removes nobody itself; so one back to the replicas of before may name a broker as
-    both, and does not end until it is cancelled.
+    As in Kafka, the brokers added or removed by the reassignment in progress stay listed as such
+    if the new one adds or removes none itself.  So a reassignment back to the original replicas
+    may list a broker as both, and then does not end until it is cancelled.
     """
     current = partition.replicas
     removing = tuple(sorted(broker for broker in current if broker not in target))
@@ -73,10 +73,10 @@ def towards(partition: PartitionRegistration, target: tuple[int, ...]) -> Assign
 
 
 def completed(assignment: Assignment, isr: tuple[int, ...]) -> Completed | None:
-    """What remains once all who come are in the ISR; None before, or if nothing moves.
+    """What remains once all added replicas are in the ISR; None before, or if nothing moves.
 
-    Where more leave than come, all who stay must be in the ISR too, so that none of the replicas
-    in sync is given away.
+    If more replicas are removed than added, all that stay must be in the ISR too, so that no
+    in-sync replica is given away.
     """
     if not assignment.in_progress:
         return None
@@ -92,7 +92,7 @@ def completed(assignment: Assignment, isr: tuple[int, ...]) -> Completed | None:
 
 
 def reverted(partition: PartitionRegistration) -> Reverted:
-    """The partition without those that its reassignment adds; those that it removes stay."""
+    """The partition without the replicas that its reassignment adds, with those it removes."""
     adding = partition.adding_replicas
     replicas = tuple(broker for broker in partition.replicas if broker not in adding)
     isr = tuple(broker for broker in partition.isr if broker not in adding)
