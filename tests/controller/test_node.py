@@ -27,7 +27,7 @@ def metadata_answers(effects: object) -> list[tuple[int, int, int]]:
     ]
 
 
-def test_node__metadata_is_answered_at_once_when_there_is_some() -> None:
+def test_node__new_metadata_is_answered_at_once() -> None:
     t = Controller()
     effects = t.step(PeerRequest(1, 900, MetadataFetch(1, 0, 500)))
     assert metadata_answers(effects) == [(1, 0, t.node.end_offset)]
@@ -43,7 +43,7 @@ def test_node__metadata_waits_for_the_next_record() -> None:
     assert metadata_answers(effects) == [(1, end, 3)]
     last = effects[-1]
     assert isinstance(last, Send)
-    assert (last.to, last.message.request_id) == (2, 901), "metadata goes out before the answer"
+    assert (last.to, last.message.request_id) == (2, 901), "metadata is sent before the answer"
 
 
 def test_node__metadata_wait_ends_empty() -> None:
@@ -75,7 +75,7 @@ def test_node__a_dead_process_gets_no_answer() -> None:
     assert 900 not in [s.message.request_id for s in t.sent]
 
 
-def test_node__what_it_does_not_know_is_ignored() -> None:
+def test_node__unknown_messages_are_ignored() -> None:
     t = Controller()
     for event in (
         PeerRequest(1, 1, m.ProduceRequest()), PeerResponse(1, 7, None), ConnectionClosed(3),
@@ -83,7 +83,7 @@ def test_node__what_it_does_not_know_is_ignored() -> None:
         assert t.step(event) == []
 
 
-def test_node__note_ids_run_and_causes_come_before() -> None:
+def test_node__note_ids_are_consecutive_and_causes_come_first() -> None:
     t = Controller()
     t.create("orders", partitions=3)
     t.die(1)

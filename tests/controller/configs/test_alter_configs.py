@@ -99,7 +99,7 @@ def test_alter_configs__refused(
     assert t.node.end_offset == end
 
 
-def test_alter_configs__one_bad_config_spoils_its_resource_only(t: Controller) -> None:
+def test_alter_configs__one_bad_config_fails_its_resource_only(t: Controller) -> None:
     t.create("other")
     ask = m.IncrementalAlterConfigsRequest
     request = ask(

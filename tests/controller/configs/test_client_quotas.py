@@ -1,4 +1,4 @@
-"""AlterClientQuotas as the controller decides it: entities, keys, values, what comes twice."""
+"""AlterClientQuotas as the controller decides it: entities, keys, values, duplicates."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_alter__a_dry_run_changes_nothing() -> None:
         ({"ip": "localhost"}, CONNECTIONS),
     ],
 )  # fmt: skip
-def test_alter__whose_quotas_there_are(names: Names, key: str) -> None:
+def test_alter__valid_entities(names: Names, key: str) -> None:
     t = Controller()
     assert alter(t, (names, [(key, 1.0)])) == [ErrorCode.NONE]
     assert len(quotas(t)) == 1
@@ -84,7 +84,7 @@ def test_alter__whose_quotas_there_are(names: Names, key: str) -> None:
         (ALICE, CONNECTIONS), (ALICE, "nosuch"),
     ],
 )  # fmt: skip
-def test_alter__whose_quotas_there_are_not(names: Names, key: str) -> None:
+def test_alter__invalid_entities(names: Names, key: str) -> None:
     t = Controller()
     assert alter(t, (names, [(key, 1.0)])) == [ErrorCode.INVALID_REQUEST]
     assert quotas(t) == {}
@@ -112,14 +112,14 @@ def test_alter__an_entity_fails_as_a_whole_and_alone() -> None:
     assert quotas(t) == {(("user", "bob"),): {RATE: 2.0}}
 
 
-def test_alter__an_entity_that_comes_twice_is_refused_after_its_first_change() -> None:
+def test_alter__an_entity_named_twice_is_refused_yet_its_first_change_applied() -> None:
     t = Controller()
     changes: tuple[Changes, Changes] = [(RATE, 1.0)], [(RATE, 2.0)]
     assert alter(t, *((ALICE, c) for c in changes)) == [ErrorCode.INVALID_REQUEST]
     assert quotas(t) == {ALICE_KEY: {RATE: 1.0}}
 
 
-def test_alter__a_key_that_comes_twice_is_refused() -> None:
+def test_alter__a_key_named_twice_is_refused() -> None:
     t = Controller()
     assert alter(t, (ALICE, [(RATE, 1.0), (RATE, 2.0)])) == [ErrorCode.INVALID_REQUEST]
     assert quotas(t) == {}

@@ -1,4 +1,4 @@
-"""Feature levels: what may be changed, and what follows."""
+"""Feature levels: which changes are allowed, and what they cause."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def update(t: Controller, *updates: tuple[str, int, int], validate_only: bool = 
     return t.ask(1, request)
 
 
-def test_features__a_new_cluster_has_4_3s() -> None:
+def test_features__a_new_cluster_has_the_levels_of_4_3() -> None:
     assert Controller().node.image.features == {
         GROUP: 1, METADATA_VERSION: 30, "share.version": 1, "streams.version": 1,
         "transaction.version": 2, ELR_VERSION: 1,
@@ -71,8 +71,8 @@ def test_features__a_feature_can_be_switched_off_and_on(how: int) -> None:
     assert "transaction.version" not in t.node.image.features
     assert update(t, ("transaction.version", 1, UP)).error_code == ErrorCode.NONE
     assert t.node.image.features["transaction.version"] == 1
-    told = [note.text for note in t.notes if note.kind == kinds.FEATURE_CHANGED]
-    assert told[-1] == "transaction.version changed from level 0 to 1"
+    texts = [note.text for note in t.notes if note.kind == kinds.FEATURE_CHANGED]
+    assert texts[-1] == "transaction.version changed from level 0 to 1"
 
 
 def test_features__validate_only_changes_nothing() -> None:
@@ -96,7 +96,7 @@ def test_features__kraft_version_never_goes_down() -> None:
     assert t.node.image.features[KRAFT_VERSION] == 1
 
 
-def test_features__elr_makes_min_isr_the_clusters_matter() -> None:
+def test_features__elr_makes_min_isr_cluster_wide() -> None:
     t = Controller(eligible_leader_replicas_version=0, min_insync_replicas=2)
     t.node.commit([ConfigRecord(BROKER_RESOURCE, "1", MIN_ISR, "3")])
     assert not t.node.image.elr_enabled

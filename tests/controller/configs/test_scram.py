@@ -40,7 +40,7 @@ def alter(t: Controller, *changes: object) -> dict[str, ErrorCode]:
     return {result.user: ErrorCode(result.error_code) for result in answer.results}
 
 
-def test_alter__keeps_what_rfc_7677_says() -> None:
+def test_alter__stores_the_keys_of_rfc_7677() -> None:
     # The example of RFC 7677: user "user", password "pencil".
     t = Controller()
     salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
@@ -53,7 +53,7 @@ def test_alter__keeps_what_rfc_7677_says() -> None:
     assert (kept.salt, kept.iterations) == (salt, 4096)
 
 
-def test_alter__mechanisms_are_apart_and_can_be_removed() -> None:
+def test_alter__mechanisms_are_independent_and_removable() -> None:
     t = Controller()
     alter(t, setting("a"))
     alter(t, setting("a", SHA_512, 8192))
@@ -77,13 +77,13 @@ def test_alter__mechanisms_are_apart_and_can_be_removed() -> None:
         (removing("a"), ErrorCode.RESOURCE_NOT_FOUND),
     ],
 )
-def test_alter__what_is_refused(change: object, error: ErrorCode) -> None:
+def test_alter__refused(change: object, error: ErrorCode) -> None:
     t = Controller()
     assert list(alter(t, change).values()) == [error]
     assert bool(t.node.image.scram_credentials) is (error is OK)
 
 
-def test_alter__a_user_is_altered_once() -> None:
+def test_alter__a_request_alters_a_user_once() -> None:
     t = Controller()
     alter(t, setting("a"))
     twice = {"a": ErrorCode.DUPLICATE_RESOURCE}
@@ -93,7 +93,7 @@ def test_alter__a_user_is_altered_once() -> None:
     assert list(t.node.image.scram_credentials) == [("a", SHA_256)]
 
 
-def test_alter__those_who_failed_come_last() -> None:
+def test_alter__failed_users_are_listed_last() -> None:
     t = Controller()
     alter(t, setting("d"))
     answered = alter(t, setting("b"), setting("a", iterations=1), removing("d"), setting("c"))

@@ -66,7 +66,7 @@ def test_liveness__sessions_expire_the_longest_silent_first() -> None:
     ]  # fmt: skip
 
 
-def test_liveness__registered_but_never_heard_of_is_no_session() -> None:
+def test_liveness__without_a_heartbeat_there_is_no_valid_session() -> None:
     sessions = Sessions(9_000)
     sessions.register(1, 0)
     assert not sessions.is_valid(1, 0)

@@ -8,7 +8,7 @@ from kcluster.trace import kinds
 from tests.controller.harness import CLUSTER_ID, Controller
 
 
-def test_brokers__unfenced_once_their_registration_is_applied() -> None:
+def test_membership__unfenced_once_their_registration_is_applied() -> None:
     t = Controller()
     t.register(4)
     early = t.heartbeat(4, follow=False)
@@ -18,21 +18,21 @@ def test_brokers__unfenced_once_their_registration_is_applied() -> None:
     assert t.follow(1).brokers[4].is_active
 
 
-def test_brokers__want_fence_keeps_a_broker_fenced() -> None:
+def test_membership__want_fence_keeps_a_broker_fenced() -> None:
     t = Controller()
     t.register(4)
     assert t.heartbeat(4, want_fence=True).is_fenced
     assert t.heartbeat(1, want_fence=True).is_fenced, "an unfenced one may ask for it"
 
 
-def test_brokers__epoch_is_the_offset_of_the_registration() -> None:
+def test_membership__epoch_is_the_offset_of_the_registration() -> None:
     t = Controller()
     response = t.register(4)
     image = t.follow(4)
     assert image.brokers[4].epoch == response.broker_epoch == image.offset
 
 
-def test_brokers__silence_for_the_session_timeout_is_fenced() -> None:
+def test_membership__a_broker_silent_for_the_session_timeout_is_fenced() -> None:
     t = Controller()
     t.create("orders", [[1, 2, 3]])
     t.die(1)
@@ -52,7 +52,7 @@ def test_brokers__silence_for_the_session_timeout_is_fenced() -> None:
     assert fenced.at_ms == 9_000, "the last heartbeat was at 0"
 
 
-def test_brokers__fencing_a_follower_does_not_bump_the_leader_epoch() -> None:
+def test_membership__fencing_a_follower_does_not_bump_the_leader_epoch() -> None:
     t = Controller()
     t.create("orders", [[1, 2, 3]])
     t.die(3)
@@ -60,7 +60,7 @@ def test_brokers__fencing_a_follower_does_not_bump_the_leader_epoch() -> None:
     assert (p.leader, p.isr, p.leader_epoch, p.partition_epoch) == (1, (1, 2), 0, 1)
 
 
-def test_brokers__two_silent_brokers_are_fenced_in_order_of_silence() -> None:
+def test_membership__the_longest_silent_broker_is_fenced_first() -> None:
     t = Controller()
     t.create("orders", [[1, 2, 3]], min_insync_replicas="1")
     t.silent.add(2)
@@ -71,14 +71,14 @@ def test_brokers__two_silent_brokers_are_fenced_in_order_of_silence() -> None:
     assert t.partition("orders").leader == 3
 
 
-def test_brokers__a_new_incarnation_waits_for_the_old_session() -> None:
+def test_membership__a_new_incarnation_waits_for_the_old_session() -> None:
     t = Controller()
     assert t.register(1).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     t.die(1)
     assert t.register(1).error_code == ErrorCode.NONE
 
 
-def test_brokers__the_same_incarnation_only_amends() -> None:
+def test_membership__the_same_incarnation_only_amends() -> None:
     t = Controller()
     before = t.epochs[1]
     again = t.register(1, new_incarnation=False)
@@ -86,7 +86,7 @@ def test_brokers__the_same_incarnation_only_amends() -> None:
     assert t.node.image.brokers[1].is_active
 
 
-def test_brokers__unclean_restart_within_the_session_leaves_the_isr_on_registration() -> None:
+def test_membership__unclean_restart_within_the_session_leaves_the_isr_on_registration() -> None:
     """Registered but never heard of: no session holds the id."""
     t = Controller()
     t.create("orders", [[1, 2, 3]])
@@ -96,7 +96,7 @@ def test_brokers__unclean_restart_within_the_session_leaves_the_isr_on_registrat
     assert (p.isr, p.leader) == ((1, 3), 1)
 
 
-def test_brokers__stale_epoch_is_refused() -> None:
+def test_membership__stale_epoch_is_refused() -> None:
     t = Controller()
     old = t.epochs[1]
     t.die(1)
@@ -109,13 +109,13 @@ def test_brokers__stale_epoch_is_refused() -> None:
     assert t.ask(7, m.BrokerHeartbeatRequest(broker_id=7, broker_epoch=1)).error_code == stale
 
 
-def test_brokers__other_cluster_is_refused() -> None:
+def test_membership__other_cluster_is_refused() -> None:
     t = Controller()
     request = m.BrokerRegistrationRequest(broker_id=9, cluster_id=CLUSTER_ID + "x")
     assert t.ask(9, request).error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
-def test_brokers__controlled_shutdown_moves_leaders_then_lets_go() -> None:
+def test_membership__controlled_shutdown_ends_when_all_leaders_have_moved() -> None:
     t = Controller()
     t.create("orders", [[1, 2, 3]])
     first = t.heartbeat(1, want_shut_down=True)
@@ -130,18 +130,18 @@ def test_brokers__controlled_shutdown_moves_leaders_then_lets_go() -> None:
     assert (third.should_shut_down, third.is_fenced) == (True, True)
     assert t.node.image.brokers[1].fenced
     assert len(t.texts(kinds.BROKER_FENCED)) == 1
-    assert t.heartbeat(1, want_shut_down=True).should_shut_down, "asked again, told again"
+    assert t.heartbeat(1, want_shut_down=True).should_shut_down, "asked again, answered again"
     assert len(t.texts(kinds.BROKER_FENCED)) == 1
 
 
-def test_brokers__a_broker_without_leaders_may_shut_down_at_once() -> None:
+def test_membership__a_broker_without_leaders_may_shut_down_at_once() -> None:
     t = Controller()
     t.create("orders", [[1, 2, 3]])
     assert t.heartbeat(3, want_shut_down=True).should_shut_down
     assert t.partition("orders").isr == (1, 2)
 
 
-def test_brokers__clean_restart_stays_eligible_unclean_does_not() -> None:
+def test_membership__clean_restart_stays_eligible_unclean_does_not() -> None:
     for clean, leader in ((True, 1), (False, NO_LEADER)):
         t = Controller()
         t.create("orders", [[1, 2]], min_insync_replicas="2")
@@ -152,7 +152,7 @@ def test_brokers__clean_restart_stays_eligible_unclean_does_not() -> None:
         assert t.partition("orders").leader == leader, clean
 
 
-def test_brokers__unregister() -> None:
+def test_membership__unregister() -> None:
     t = Controller()
     t.create("orders", [[1, 2, 3]])
     assert t.ask(1, m.UnregisterBrokerRequest(broker_id=1)).error_code == ErrorCode.NONE
@@ -163,7 +163,7 @@ def test_brokers__unregister() -> None:
     t.run(30_000)
 
 
-def test_brokers__producer_ids_come_in_blocks_of_their_own() -> None:
+def test_membership__each_broker_gets_its_own_block_of_producer_ids() -> None:
     t = Controller()
     starts = []
     for broker in (1, 2, 1):
@@ -174,7 +174,7 @@ def test_brokers__producer_ids_come_in_blocks_of_their_own() -> None:
     assert starts == [0, 1000, 2000]
 
 
-def test_brokers__a_lost_process_is_fenced_by_its_session_not_by_its_connection() -> None:
+def test_membership__a_lost_process_is_fenced_by_its_session_not_by_its_connection() -> None:
     t = Controller()
     t.create("orders", [[1, 2, 3]])
     t.step(PeerDisconnected(1))

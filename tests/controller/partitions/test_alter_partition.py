@@ -83,7 +83,7 @@ def test_alter_partition__s7_replica_in_controlled_shutdown_may_not_join(t: Cont
     assert t.alter(1, "orders", [1, 2, 3]).error_code == ErrorCode.INELIGIBLE_REPLICA
 
 
-def test_alter_partition__s8_replica_that_restarted_since_may_not_join(t: Controller) -> None:
+def test_alter_partition__s8_restarted_replica_may_not_join(t: Controller) -> None:
     """KIP-903: the leader saw broker 3 catch up, but that was its last incarnation."""
     seen = dict(t.epochs)
     t.die(3)
@@ -107,7 +107,7 @@ def test_alter_partition__v2_has_no_epochs(t: Controller) -> None:
     assert t.partition("orders").isr == (1, 3)
 
 
-def test_alter_partition__s23_isr_never_regresses_by_a_delayed_request(t: Controller) -> None:
+def test_alter_partition__s23_a_delayed_request_never_sets_back_the_isr(t: Controller) -> None:
     """KIP-497: the controller fenced broker 3 while the leader's older request was under way."""
     old = t.partition("orders")
     t.alter(1, "orders", [1, 2])
@@ -131,7 +131,7 @@ def test_alter_partition__duplicate_of_an_accepted_request_is_refused(t: Control
     assert again.error_code == ErrorCode.INVALID_UPDATE_VERSION
 
 
-def test_alter_partition__recovered_leader_says_so() -> None:
+def test_alter_partition__a_leader_reports_its_recovery() -> None:
     t = Controller()
     t.create("orders", [[1, 2]], unclean_leader_election_enable="true")
     t.alter(1, "orders", [1])

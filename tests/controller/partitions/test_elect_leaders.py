@@ -48,7 +48,7 @@ def test_elect_leaders__preferred() -> None:
     assert (p.leader, p.leader_epoch) == (1, 2)
 
 
-def test_elect_leaders__null_means_all_that_need_it() -> None:
+def test_elect_leaders__null_means_all_partitions_that_need_an_election() -> None:
     t = moved_away()
     assert elect(t, PREFERRED, None) == [("orders", 0, "NONE")]
 
@@ -71,7 +71,7 @@ def test_elect_leaders__unclean_on_request_although_the_topic_forbids_it() -> No
     assert (p.leader, p.isr, p.recovering) == (2, (2,), True)
 
 
-def test_elect_leaders__unclean_without_anybody_alive() -> None:
+def test_elect_leaders__unclean_without_any_active_replica() -> None:
     t = Controller()
     t.create("orders", [[1, 2]])
     t.die(1)
@@ -90,7 +90,7 @@ def test_elect_leaders__the_same_partition_twice_is_elected_once() -> None:
     assert t.partition("orders").leader_epoch == 2
 
 
-def test_elect_leaders__move_leader_tells_who_asked() -> None:
+def test_elect_leaders__move_leader_is_noted_as_the_operators() -> None:
     t = moved_away()
     assert t.texts(kinds.LEADER_ELECTED) == [
         "orders-0: leader 1 -> 2, epoch 1: asked by the operator"
@@ -102,14 +102,14 @@ def test_elect_leaders__move_leader_tells_who_asked() -> None:
     assert t.node.end_offset == before, "nothing to do"
 
 
-def test_elect_leaders__preferred_leaders_return_by_themselves() -> None:
+def test_elect_leaders__the_periodic_check_restores_preferred_leaders() -> None:
     t = moved_away()
     t.run(t.node.config.leader_imbalance_check_interval_seconds * 1000)
     assert t.partition("orders").leader == 1
     assert "periodic look" in t.texts(kinds.LEADER_ELECTED)[-1]
 
 
-def test_elect_leaders__unless_rebalancing_is_off() -> None:
+def test_elect_leaders__no_periodic_check_when_rebalancing_is_off() -> None:
     t = Controller(auto_leader_rebalance_enable=False)
     t.create("orders", [[1, 2]])
     t.step(MoveLeader("orders", 0, 2))
@@ -117,7 +117,7 @@ def test_elect_leaders__unless_rebalancing_is_off() -> None:
     assert t.partition("orders").leader == 2
 
 
-def test_elect_leaders__unclean_by_itself_once_the_topic_allows_it() -> None:
+def test_elect_leaders__periodic_unclean_elections_once_the_topic_allows_them() -> None:
     t = Controller()
     t.create("orders", [[1, 2]])
     t.alter(1, "orders", [1])
@@ -128,7 +128,7 @@ def test_elect_leaders__unclean_by_itself_once_the_topic_allows_it() -> None:
     assert t.partition("orders").leader == 2
 
 
-def test_elect_leaders__more_than_one_check_may_elect_take_several() -> None:
+def test_elect_leaders__elections_beyond_the_limit_of_a_check_wait_for_the_next() -> None:
     t = Controller(brokers=2)
     t.create("many", [[1, 2]] * (MAX_ELECTIONS_PER_CHECK + 1))
     t.die(1)

@@ -95,7 +95,7 @@ def test_elections__table(case: tuple) -> None:
     assert bool(election.reason) == bumped
 
 
-def test_elections__without_elr_the_last_member_stays_in_the_isr() -> None:
+def test_elections__without_elr_the_last_isr_member_stays() -> None:
     election = elect(partition((1,)), {}.__contains__, 1, isr=(), elr_enabled=False)
     assert election is not None
     after = election.registration

@@ -1,4 +1,4 @@
-"""S9, S10: what KIP-966 changes, told step by step."""
+"""S9, S10: what KIP-966 changes, step by step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_eligible_leaders__isr_may_become_empty() -> None:
     assert (p.leader, p.isr, p.elr, p.last_known_elr) == (NO_LEADER, (), (2, 3), (3,))
 
 
-def test_eligible_leaders__s9_last_standing_lost_its_tail_others_lead() -> None:
+def test_eligible_leaders__s9_the_last_leader_lost_its_tail_so_others_lead() -> None:
     t = all_down()
     t.start(3, previous_epoch=-1)
     assert t.partition("orders").leader == NO_LEADER, "unclean restart: eligible no more"
@@ -42,7 +42,7 @@ def test_eligible_leaders__s10_a_replica_outside_the_elr_waits() -> None:
     assert t.partition("orders").leader == 3
 
 
-def test_eligible_leaders__s10_last_known_leader_when_nobody_is_eligible() -> None:
+def test_eligible_leaders__s10_last_known_leader_when_no_replica_is_eligible() -> None:
     t = all_down()
     for broker in (1, 2):
         t.start(broker)
@@ -55,7 +55,7 @@ def test_eligible_leaders__s10_last_known_leader_when_nobody_is_eligible() -> No
     assert "UNCLEAN" in elected.text
 
 
-def test_eligible_leaders__s10_min_isr_change_clears_them() -> None:
+def test_eligible_leaders__s10_a_min_isr_change_clears_elrs() -> None:
     for kind, name in ((TOPIC_RESOURCE, "orders"), (BROKER_RESOURCE, "")):
         t = all_down()
         before = t.partition("orders")
@@ -67,7 +67,7 @@ def test_eligible_leaders__s10_min_isr_change_clears_them() -> None:
         assert p.leader_epoch == before.leader_epoch
 
 
-def test_eligible_leaders__leave_the_elr_when_the_isr_is_big_enough() -> None:
+def test_eligible_leaders__the_elr_is_empty_when_the_isr_is_big_enough() -> None:
     t = all_down()
     for broker in (3, 2):
         t.start(broker, previous_epoch=t.epochs[broker])
@@ -77,7 +77,7 @@ def test_eligible_leaders__leave_the_elr_when_the_isr_is_big_enough() -> None:
     assert (p.isr, p.elr) == ((3, 2), ())
 
 
-def test_eligible_leaders__switched_off_the_last_member_stays() -> None:
+def test_eligible_leaders__without_elr_the_last_isr_member_stays() -> None:
     t = all_down(eligible_leader_replicas_version=0)
     p = t.partition("orders")
     assert (p.leader, p.isr, p.elr, p.last_known_elr) == (NO_LEADER, (3,), (), ())

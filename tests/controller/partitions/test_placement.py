@@ -33,7 +33,7 @@ def test_placement__stripes_over_racks_and_within_them() -> None:
     assert place(nine, 3, 3, NoChance()) == [(0, 3, 6), (4, 7, 1), (8, 2, 5)]
 
 
-def test_placement__one_rack_goes_round() -> None:
+def test_placement__one_rack_takes_its_brokers_in_turn() -> None:
     assert place(brokers(None, None, None), 3, 2, NoChance()) == [(0, 1), (1, 2), (2, 0)]
 
 
@@ -88,7 +88,7 @@ def test_placement__manual(replicas: list[int], factor: int | None, text: str | 
         assert text in (error.message or "")
 
 
-def test_placement__same_seed_same_places() -> None:
+def test_placement__same_seed_same_replicas() -> None:
     one = place(brokers(*"ABCABC"), 50, 3, random.Random(3))
     two = place(brokers(*"ABCABC"), 50, 3, random.Random(3))
     assert one == two

@@ -1,4 +1,4 @@
-"""KIP-455 at the controller; what a request is answered is what 4.3.1 answers."""
+"""KIP-455 at the controller; the answers are those of 4.3.1."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def listed(t: Controller, topics: Any = None) -> list[tuple[str, int, list[int],
     ]
 
 
-def test_reassignments__all_the_way(t: Controller) -> None:
+def test_reassignments__from_start_to_completion(t: Controller) -> None:
     assert reassign(t, [4, 2, 3]) == (ErrorCode.NONE, None)
     moving = t.partition("orders")
     assert (moving.replicas, moving.isr, moving.leader) == ((4, 2, 3, 1), (1, 2, 3), 1)
     assert (moving.leader_epoch, moving.partition_epoch) == (0, 1)
     assert listed(t) == [("orders", 0, [4], [1])]
-    # The leader lets 4 in, which completes it and takes the leader out.
+    # The leader adds 4, which completes the move and removes the leader.
     assert t.alter(1, "orders", [1, 2, 3, 4]).error_code == ErrorCode.NEW_LEADER_ELECTED
     done = t.partition("orders")
     assert (done.replicas, done.isr, done.leader) == ((4, 2, 3), (2, 3, 4), 4)
@@ -91,7 +91,7 @@ def test_reassignments__a_leader_that_stays_gets_a_new_epoch_when_others_leave(
     assert t.partition("orders").leader == 1
 
 
-def test_reassignments__fewer_or_reordered_replicas_are_done_at_once(t: Controller) -> None:
+def test_reassignments__removals_and_reorderings_complete_at_once(t: Controller) -> None:
     reassign(t, [3, 2, 1])
     reordered = t.partition("orders")
     assert (reordered.replicas, reordered.leader, reordered.leader_epoch) == ((3, 2, 1), 1, 0)
@@ -107,7 +107,7 @@ def test_reassignments__fewer_or_reordered_replicas_are_done_at_once(t: Controll
     assert t.partition("orders") is before
 
 
-def test_reassignments__who_leaves_stays_until_all_others_are_in_sync(t: Controller) -> None:
+def test_reassignments__removed_replicas_stay_until_all_others_are_in_sync(t: Controller) -> None:
     t.alter(1, "orders", [1, 2])
     reassign(t, [2, 3])
     assert t.partition("orders").replicas == (2, 3, 1)
@@ -128,14 +128,14 @@ def test_reassignments__cancelled(t: Controller) -> None:
     assert reassign(t, None) == (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
 
 
-def test_reassignments__another_supersedes_the_one_under_way(t: Controller) -> None:
+def test_reassignments__a_new_one_replaces_the_one_in_progress(t: Controller) -> None:
     reassign(t, [4, 2, 3])
     reassign(t, [5, 2, 3])
     assert listed(t) == [("orders", 0, [5], [1, 4])]
     assert t.partition("orders").replicas == (5, 2, 3, 1, 4)
     first, second = [note for note in t.notes if note.kind == kinds.REASSIGNMENT_STARTED]
     assert second.cause == first.note_id
-    # Back to what it was: Kafka then still waits for 5, which leaves, until that is cancelled.
+    # Back to the original: Kafka then still waits for 5, which is to leave, until a cancel.
     reassign(t, [1, 2, 3])
     assert listed(t) == [("orders", 0, [5], [4, 5])]
     assert t.partition("orders").replicas == (1, 2, 3, 4, 5)
@@ -143,7 +143,7 @@ def test_reassignments__another_supersedes_the_one_under_way(t: Controller) -> N
     assert t.partition("orders").replicas == (1, 2, 3, 4)
 
 
-def test_reassignments__cancelled_uncleanly_only_where_that_is_allowed(t: Controller) -> None:
+def test_reassignments__an_unclean_cancel_needs_unclean_elections(t: Controller) -> None:
     reassign(t, [4, 5])
     t.alter(1, "orders", [1, 4])
     t.die(1)
@@ -162,7 +162,7 @@ def test_reassignments__cancelled_uncleanly_only_where_that_is_allowed(t: Contro
     assert [n.data["clean"] for n in t.notes if n.kind == kinds.LEADER_ELECTED] == [True, False]
 
 
-def test_reassignments__cancelled_the_first_of_before_is_trusted_alive_or_not(
+def test_reassignments__an_unclean_cancel_makes_the_first_original_replica_the_isr(
     t: Controller,
 ) -> None:
     t.set_config(2, "orders", "unclean.leader.election.enable", "true")
@@ -177,7 +177,7 @@ def test_reassignments__cancelled_the_first_of_before_is_trusted_alive_or_not(
     assert offline.data["clean"] is False
 
 
-def test_reassignments__fencing_completes_nothing_and_a_return_does(t: Controller) -> None:
+def test_reassignments__fencing_does_not_complete_one_but_a_return_does(t: Controller) -> None:
     reassign(t, [2, 4])
     t.die(1)
     moving = t.partition("orders")
@@ -207,7 +207,7 @@ def test_reassignments__refused(
     assert t.partition("orders") is before
 
 
-def test_reassignments__of_what_is_not_there(t: Controller) -> None:
+def test_reassignments__unknown_partitions(t: Controller) -> None:
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert reassign(t, [1], "none") == (unknown, "Unable to find a topic named none.")
     assert reassign(t, None, partition=7) == (unknown, "Unable to find partition orders:7.")
@@ -219,20 +219,20 @@ def test_reassignments__of_what_is_not_there(t: Controller) -> None:
     assert listed(t, []) == []
 
 
-def test_reassignments__the_replication_factor_held_fast(t: Controller) -> None:
+def test_reassignments__the_replication_factor_may_be_fixed(t: Controller) -> None:
     changed = ErrorCode.INVALID_REPLICATION_FACTOR
     assert reassign(t, [1], may_change_factor=False) == (
         changed, "The replication factor is changed from 3 to 1",
     )  # fmt: skip
     assert reassign(t, [4, 5, 1], may_change_factor=False) == (ErrorCode.NONE, None)
-    # While it moves there are five replicas, but it is still a move of three.
+    # While it moves it has five replicas, but the replication factor is still three.
     assert reassign(t, [1, 2, 3, 4, 5], may_change_factor=False) == (
         changed, "The replication factor is changed from 3 to 5",
     )  # fmt: skip
     assert reassign(t, [1, 2, 5], may_change_factor=False) == (ErrorCode.NONE, None)
 
 
-def test_reassignments__min_isr_goes_by_the_first_partition(t: Controller) -> None:
+def test_reassignments__min_isr_follows_the_first_partition(t: Controller) -> None:
     t.create("audit", [[1, 2], [1, 2]], min_insync_replicas="4")
     assert t.node.partitions.min_isr("audit") == 2
     reassign(t, [3, 4], "audit")
