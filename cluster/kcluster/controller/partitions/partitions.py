@@ -179,22 +179,31 @@ class Partitions:
             return broker not in gone and (broker == joining or is_registered_active(broker))
 
         records: list[MetadataRecord] = []
-        for topic, partition in self._in_order(keys):
-            election = self.elect(
-                topic,
-                partition,
-                self.usual_mode(topic),
-                is_active=is_active,
-                isr=tuple(broker for broker in partition.isr if broker not in gone),
-                unclean_shutdown=unclean_shutdown,
-            )
-            if election is not None:
-                records.append(self.record_of(Change(topic, partition, election, why, cause)))
+        for topic, partitions in self._by_topic(keys):
+            mode = self.usual_mode(topic)
+            for partition in partitions:
+                election = self.elect(
+                    topic,
+                    partition,
+                    mode,
+                    is_active=is_active,
+                    isr=tuple(broker for broker in partition.isr if broker not in gone),
+                    unclean_shutdown=unclean_shutdown,
+                )
+                if election is not None:
+                    change = Change(topic, partition, election, why, cause)
+                    records.append(self.record_of(change))
         return records
 
-    def _in_order(self, keys: Iterable[PartitionKey]) -> list[tuple[str, PartitionRegistration]]:
-        """By topic name and partition, as a person would list them."""
+    def _by_topic(
+        self, keys: Iterable[PartitionKey]
+    ) -> list[tuple[str, list[PartitionRegistration]]]:
+        """The partitions of each topic, by name and number, as a person would list them."""
         image = self._image
-        found = [(image.topic_names[topic_id], partition) for topic_id, partition in keys]
-        found.sort()
-        return [(topic, image.topics[topic].partitions[partition]) for topic, partition in found]
+        found: dict[str, list[int]] = {}
+        for topic_id, number in keys:
+            found.setdefault(image.topic_names[topic_id], []).append(number)
+        return [
+            (topic, [image.topics[topic].partitions[number] for number in sorted(numbers)])
+            for topic, numbers in sorted(found.items())
+        ]
