@@ -200,13 +200,13 @@ class ControllerNode:
             case PartitionRecord():
                 self.partitions.replay(record)
                 self.image.apply(record)
-            case TopicRecord(name=name):
-                self.topics.names.add(name)
+            case TopicRecord():
+                self.topics.replay(record)
                 self.image.apply(record)
             case RemoveTopicRecord(topic_id=topic_id):
                 removed = self.image.topic_by_id(topic_id)
                 assert removed is not None, record
-                self.topics.names.remove(removed.name)
+                self.topics.replay_removal(removed)
                 self.partitions.replay_removal(removed)
                 self.image.apply(record)
             case ConfigRecord(resource_type=kind, resource_name=name):

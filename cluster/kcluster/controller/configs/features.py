@@ -1,7 +1,7 @@
 """UpdateFeatures (API 57, v0-2): which level of each feature the cluster runs at.
 
 Owns: the checks of an update, and its records.  Never: defines the levels (protocol/features.py).
-  Kafka: FeatureControlManager; KIP-584, KIP-778, KIP-1022.
+Kafka: FeatureControlManager; KIP-584, KIP-778, KIP-1022.
 
 Two levels change what the controller does: eligible.leader.replicas.version turns ELRs on and off
 (KIP-966), kraft.version lets voters be added and removed (quorum.py).

@@ -1,8 +1,8 @@
 """Brokers register, heartbeat, are fenced, shut down and leave.
 
-Owns: the brokers' sessions, and the records that follow from a broker's registration, heartbeat,
-silence, shutdown or unregistration.  Never: decides a broker's next state (liveness.py), a leader
-or an ISR (partitions/).
+Owns: the records that follow from a broker's registration, heartbeat, silence, shutdown or
+unregistration.  Never: decides a broker's next state (liveness.py), a leader or an ISR
+(partitions/).
 Kafka: ClusterControlManager.registerBroker, ReplicationControlManager.{processBrokerHeartbeat,
 handleBrokerFenced, handleBrokerUnfenced, handleBrokerShutdown, …}.
 

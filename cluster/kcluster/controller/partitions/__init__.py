@@ -1,1 +1,1 @@
-"""Who leads a partition, who is in sync, where its replicas are."""
+"""Who leads each partition, which replicas are in sync, and where its replicas are."""

@@ -1,4 +1,4 @@
-"""All partitions of the cluster: what changes them when a broker comes, goes or reports.
+"""All partitions of the cluster: what changes when a broker comes or goes.
 
 Owns: the index of partitions by broker, the reassignments in progress, and a partition's effective
 min.insync.replicas and unclean.leader.election.enable.  Never: decides a leader or an ISR

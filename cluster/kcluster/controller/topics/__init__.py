@@ -1,1 +1,1 @@
-"""Which topics there are, and where their new partitions go."""
+"""Which topics there are: they are created, get more partitions and are deleted."""

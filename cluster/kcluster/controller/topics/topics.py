@@ -32,6 +32,7 @@ from kcluster.metadata.image import (
     ConfigRecord,
     MetadataRecord,
     RemoveTopicRecord,
+    TopicImage,
     TopicRecord,
 )
 from kcluster.protocol import messages as m
@@ -63,6 +64,16 @@ class Topics:
             "CreateTopicsRequest": self.create_topics,
             "DeleteTopicsRequest": self.delete_topics,
         }
+
+    # --------------------------------------------------------------------- the metadata log
+
+    def replay(self, record: TopicRecord) -> None:
+        """Follow the record of a new topic."""
+        self.names.add(record.name)
+
+    def replay_removal(self, topic: TopicImage) -> None:
+        """Forget a topic that is deleted."""
+        self.names.remove(topic.name)
 
     # ------------------------------------------------------------------------------- create
 
