@@ -1,4 +1,4 @@
-"""A ControllerNode and brokers that are no more than the messages they send to it."""
+"""A ControllerNode, and brokers reduced to the messages that they send to it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from kcluster.contract import (
     PeerResponse,
     Send,
 )
-from kcluster.controller.partition_index import PartitionIndex
+from kcluster.controller.partitions.partition_index import PartitionIndex
 from kcluster.metadata.image import MetadataFetch, MetadataFetchResponse
 from kcluster.protocol import messages as m
 from tests.controller.harness import Controller
@@ -27,7 +27,7 @@ def metadata_answers(effects: object) -> list[tuple[int, int, int]]:
     ]
 
 
-def test_node__metadata_is_answered_at_once_when_there_is_some() -> None:
+def test_node__new_metadata_is_answered_at_once() -> None:
     t = Controller()
     effects = t.step(PeerRequest(1, 900, MetadataFetch(1, 0, 500)))
     assert metadata_answers(effects) == [(1, 0, t.node.end_offset)]
@@ -43,7 +43,7 @@ def test_node__metadata_waits_for_the_next_record() -> None:
     assert metadata_answers(effects) == [(1, end, 3)]
     last = effects[-1]
     assert isinstance(last, Send)
-    assert (last.to, last.message.request_id) == (2, 901), "metadata goes out before the answer"
+    assert (last.to, last.message.request_id) == (2, 901), "metadata is sent before the answer"
 
 
 def test_node__metadata_wait_ends_empty() -> None:
@@ -75,7 +75,7 @@ def test_node__a_dead_process_gets_no_answer() -> None:
     assert 900 not in [s.message.request_id for s in t.sent]
 
 
-def test_node__what_it_does_not_know_is_ignored() -> None:
+def test_node__unknown_messages_are_ignored() -> None:
     t = Controller()
     for event in (
         PeerRequest(1, 1, m.ProduceRequest()), PeerResponse(1, 7, None), ConnectionClosed(3),
@@ -83,7 +83,7 @@ def test_node__what_it_does_not_know_is_ignored() -> None:
         assert t.step(event) == []
 
 
-def test_node__note_ids_run_and_causes_come_before() -> None:
+def test_node__note_ids_are_consecutive_and_causes_come_first() -> None:
     t = Controller()
     t.create("orders", partitions=3)
     t.die(1)
@@ -127,7 +127,7 @@ def test_node__brokers_images_and_the_index_agree_with_the_controller() -> None:
     for partition in t.node.image.topics["orders"].partitions:
         fresh.update(None, partition)
     for name in ("in_isr", "in_elr", "led_by", "leaderless", "imbalanced"):
-        kept, expected = getattr(t.node.index, name), getattr(fresh, name)
+        kept, expected = getattr(t.node.partitions.index, name), getattr(fresh, name)
         if name.startswith(("in_", "led")):
             kept = {broker: set(keys) for broker, keys in kept.items() if keys}
             expected = {broker: set(keys) for broker, keys in expected.items() if keys}
@@ -138,5 +138,5 @@ def test_node__ten_thousand_partitions_change_leader_in_one_step() -> None:
     t = Controller()
     t.create("big", partitions=10_000)
     t.die(1)
-    assert not t.node.index.led_by[1]
+    assert not t.node.partitions.index.led_by[1]
     assert sum(isinstance(note, Note) for note in t.notes) > 10_000

@@ -1,4 +1,4 @@
-"""Who keeps the metadata log."""
+"""The quorum: observers of the metadata log, and its voters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kcluster.contract import CONTROLLER_ID
-from kcluster.controller.quorum import record_fetch
 from kcluster.metadata.image import FeatureLevelRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -49,21 +48,21 @@ def test_describe_quorum__anything_else_is_unknown(topics: Any) -> None:
     }
 
 
-def test_observers__caught_up_is_when_all_of_a_former_end_is_there() -> None:
+def test_observers__caught_up_means_having_all_records_of_an_earlier_fetch() -> None:
     t = Controller()
-    node, end = t.node, t.node.end_offset
-    node.observers.clear()
-    record_fetch(node, 9, end - 2, now_ms=100)
-    assert node.observers[9].last_caught_up_ms == -1
-    record_fetch(node, 9, end - 1, now_ms=200)
-    assert node.observers[9].last_caught_up_ms == -1
-    record_fetch(node, 9, end, now_ms=300)
-    assert node.observers[9].last_caught_up_ms == 300
-    node.commit([FeatureLevelRecord("group.version", 0)])
-    record_fetch(node, 9, end, now_ms=400)
-    # It lacks what came since, but had everything at its fetch before.
-    assert node.observers[9].last_caught_up_ms == 300
-    assert (node.observers[9].log_end_offset, node.observers[9].last_fetch_ms) == (end, 400)
+    quorum, end = t.node.quorum, t.node.end_offset
+    quorum.observers.clear()
+    quorum.record_fetch(9, end - 2, now_ms=100)
+    assert quorum.observers[9].last_caught_up_ms == -1
+    quorum.record_fetch(9, end - 1, now_ms=200)
+    assert quorum.observers[9].last_caught_up_ms == -1
+    quorum.record_fetch(9, end, now_ms=300)
+    assert quorum.observers[9].last_caught_up_ms == 300
+    t.node.commit([FeatureLevelRecord("group.version", 0)])
+    quorum.record_fetch(9, end, now_ms=400)
+    # It lacks the newest record, but had all of them at its fetch before.
+    assert quorum.observers[9].last_caught_up_ms == 300
+    assert (quorum.observers[9].log_end_offset, quorum.observers[9].last_fetch_ms) == (end, 400)
 
 
 def add(t: Controller, voter_id: int = 9, listener: str = "CONTROLLER", **more: Any) -> ErrorCode:
@@ -80,7 +79,7 @@ def remove(t: Controller, voter_id: int = 9, **more: Any) -> ErrorCode:
     return ErrorCode(t.ask(1, request).error_code)
 
 
-def test_voters__a_fixed_quorum_takes_none() -> None:
+def test_voters__a_fixed_quorum_accepts_none() -> None:
     t = Controller()
     assert add(t, cluster_id="other") is ErrorCode.INCONSISTENT_CLUSTER_ID
     assert add(t, -1) is ErrorCode.INVALID_REQUEST
@@ -92,7 +91,7 @@ def test_voters__a_fixed_quorum_takes_none() -> None:
     assert remove(t) is ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_voters__with_kraft_version_1_they_stay_among_themselves() -> None:
+def test_voters__with_kraft_version_1_none_can_join_or_leave() -> None:
     t = Controller()
     update = m.UpdateFeaturesRequest.FeatureUpdateKey("kraft.version", 1)
     t.ask(1, m.UpdateFeaturesRequest(feature_updates=[update]))

@@ -14,7 +14,9 @@ from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.broker.handlers import fetch
 from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import find_anomalies
-from kcluster.controller import brokers, elections
+from kcluster.controller.membership.membership import Membership
+from kcluster.controller.partitions import elections
+from kcluster.controller.partitions.partitions import Partitions
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.outside import outside_ledger
 from kcluster.partition.producers import ProducerStates
@@ -94,7 +96,7 @@ def joining_the_isr_is_for_the_asking(patch: pytest.MonkeyPatch) -> None:
 
 
 def heartbeats_do_not_matter(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(brokers, "fence", lambda *_: None)
+    patch.setattr(Membership, "fence", lambda *_: None)
 
 
 def the_low_ones_stay_out(patch: pytest.MonkeyPatch) -> None:
@@ -122,7 +124,7 @@ def late_answers_are_believed_failed(patch: pytest.MonkeyPatch) -> None:
 
 
 def fencing_leaves_the_isr_alone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(brokers, "change_partitions", lambda *_, **__: [])
+    patch.setattr(Partitions, "_change_all", lambda *_, **__: [])
 
 
 def epochs_stand_still(patch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from kcluster.checks.causes_of_sends import code_of, told_to
 from kcluster.clients.ledger import Outcome, Partition, Send
 from kcluster.contract import Note
-from kcluster.controller.elections import LAST_KNOWN
+from kcluster.controller.partitions.elections import LAST_KNOWN
 from kcluster.evidence.history import Anomaly, Link, shown
 from kcluster.evidence.lookups import OF_LEADERS, Facts, link
 from kcluster.invariants.ground import Append, Ground

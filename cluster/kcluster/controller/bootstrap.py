@@ -1,78 +1,66 @@
 """The topology's topics: created as soon as the brokers that should hold them are there.
 
-Owns: which topics of the topology are still to be created.  Never: how (topics.py).
+Owns: when a topic of the topology is created.  Never: how (topics/topics.py).
 Kafka has nothing like it: there an operator waits, then creates them.
 
-All expected brokers unfenced: at once.  Otherwise, after the first session timeout, each topic as
-soon as those that came can hold it.
+As soon as all expected brokers are unfenced, all topics are created.  If a session timeout passes
+before, each topic is created as soon as the brokers that are there can hold it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Final
 
+from kcluster.config.creatable_topic import creatable_topic
 from kcluster.config.topology.model import TopicSpec
-from kcluster.controller.topics import create_topics
+from kcluster.controller.metadata_log import PendingTopics
+from kcluster.controller.ports import MetadataPort
+from kcluster.controller.topics.topics import Topics
 from kcluster.protocol import messages as m
 
-if TYPE_CHECKING:
-    from kcluster.controller.node import ControllerNode
+_TIMER: Final = "bootstrap"
 
 
 class Bootstrap:
-    """What is still to be created, and for whom to wait."""
+    """Creates the pending topics.  They are kept in the metadata log, so that the next controller
+    goes on where this one stopped."""
 
-    __slots__ = ("expected", "impatient", "pending")
+    def __init__(
+        self,
+        metadata: MetadataPort,
+        topics: Topics,
+        specs: Sequence[TopicSpec],
+        expected_brokers: tuple[int, ...],
+    ) -> None:
+        self._metadata = metadata
+        self._topics = topics
+        if metadata.log.pending_topics is None:
+            metadata.log.pending_topics = PendingTopics(tuple(specs), expected_brokers)
+        self._pending = metadata.log.pending_topics
 
-    def __init__(self, pending: tuple[TopicSpec, ...], expected: tuple[int, ...]) -> None:
-        self.pending = pending
-        self.expected = expected
-        self.impatient = False
-        """The first session timeout has passed."""
+    def start(self, now_ms: int) -> None:
+        """Do not wait for missing brokers longer than a session timeout."""
 
+        def time_out(at_ms: int) -> None:
+            self._pending.timed_out = True
+            self._create(at_ms)
 
-def start(node: ControllerNode, now_ms: int) -> None:
-    """Do not wait for missing brokers longer than a session timeout."""
+        if self._pending.topics:
+            timeout_ms = self._metadata.config.broker_session_timeout_ms
+            self._metadata.timers.set(_TIMER, now_ms + timeout_ms, time_out)
 
-    def lose_patience(at_ms: int) -> None:
-        node.bootstrap.impatient = True
-        _create(node, at_ms)
+    def on_broker_unfenced(self, now_ms: int) -> None:
+        """A broker has become active."""
+        pending, is_active = self._pending, self._metadata.image.is_active
+        if pending.topics and (pending.timed_out or all(map(is_active, pending.expected_brokers))):
+            self._create(now_ms)
 
-    if node.bootstrap.pending:
-        node.timers.set("bootstrap", now_ms + node.sessions.timeout_ms, lose_patience)
-
-
-def on_unfenced(node: ControllerNode, now_ms: int) -> None:
-    """A broker has become active."""
-    waiting = node.bootstrap
-    if waiting.pending and (waiting.impatient or all(map(node.is_active, waiting.expected))):
-        _create(node, now_ms)
-
-
-def _create(node: ControllerNode, now_ms: int) -> None:
-    pending = node.bootstrap.pending
-    request = m.CreateTopicsRequest(topics=[_creatable(spec) for spec in pending])
-    response = create_topics(node, request, now_ms)
-    failed = {topic.name for topic in response.topics if topic.error_code}
-    node.bootstrap.pending = tuple(spec for spec in pending if spec.name in failed)
-    if not node.bootstrap.pending:
-        node.timers.cancel("bootstrap")
-
-
-def _creatable(spec: TopicSpec) -> Any:
-    by_hand = spec.assignment or ()
-    return m.CreateTopicsRequest.CreatableTopic(
-        name=spec.name,
-        num_partitions=-1 if by_hand else spec.partitions,
-        replication_factor=-1 if by_hand else spec.replication_factor,
-        assignments=[
-            m.CreateTopicsRequest.CreatableReplicaAssignment(
-                partition_index=partition, broker_ids=list(replicas)
-            )
-            for partition, replicas in enumerate(by_hand)
-        ],
-        configs=[
-            m.CreateTopicsRequest.CreatableTopicConfig(name=name, value=str(value))
-            for name, value in spec.config.items()
-        ],
-    )
+    def _create(self, now_ms: int) -> None:
+        pending = self._pending
+        request = m.CreateTopicsRequest(topics=[creatable_topic(spec) for spec in pending.topics])
+        response = self._topics.create_topics(request, now_ms)
+        failed = {topic.name for topic in response.topics if topic.error_code}
+        pending.topics = tuple(spec for spec in pending.topics if spec.name in failed)
+        if not pending.topics:
+            self._metadata.timers.cancel(_TIMER)

@@ -1,11 +1,11 @@
-"""The metadata log, and who of the quorum leads it: what outlives a controller's process.
+"""What outlives a controller's process: the metadata log, its leader epoch, the pending topics.
 
-Owns: the records, the leader epoch, the voters.  Never: applies a record (node.py does), replicates
-them.
-Kafka: __cluster_metadata and its snapshot, KafkaRaftClient's quorum state; KIP-595.
+Owns: the records, the leader epoch, the voters, which topics of the topology are still to be
+created.  Never: applies a record (node.py does), replicates one.
+Kafka: __cluster_metadata, KafkaRaftClient's quorum state; KIP-595.
 
-# DIFFERS: the voters share one log, and the fabric has one controller, whose process is that of
-# whoever is active; docs/decisions/005.
+# DIFFERS: the voters share one log, and the fabric has one controller node: the active voter's
+# process runs there (docs/decisions/005).
 """
 
 from __future__ import annotations
@@ -15,24 +15,36 @@ from typing import TYPE_CHECKING, Final
 from kcluster.contract import CONTROLLER_ID
 
 if TYPE_CHECKING:
-    from kcluster.controller.bootstrap import Bootstrap
+    from kcluster.config.topology.model import TopicSpec
     from kcluster.metadata.image import MetadataRecord
 
 VOTERS: Final = (CONTROLLER_ID, CONTROLLER_ID + 1, CONTROLLER_ID + 2)
 
 
-class MetadataLog:
-    """See module.  `epoch`: 0 before anybody has led."""
+class PendingTopics:
+    """The topology's topics that are still to be created, and the brokers to wait for."""
 
-    __slots__ = ("bootstrap", "epoch", "note_count", "records")
+    __slots__ = ("expected_brokers", "timed_out", "topics")
+
+    def __init__(self, topics: tuple[TopicSpec, ...], expected_brokers: tuple[int, ...]) -> None:
+        self.topics = topics
+        self.expected_brokers = expected_brokers
+        self.timed_out = False
+        """The first session timeout has passed: missing brokers are not waited for any more."""
+
+
+class MetadataLog:
+    """See the module's head.  `epoch`: 0 before the first controller has led."""
+
+    __slots__ = ("epoch", "note_count", "pending_topics", "records")
 
     def __init__(self) -> None:
         self.records: list[MetadataRecord] = []
         self.epoch = 0
         self.note_count = 0
-        """Of controllers so far, so that no two of their notes have one name."""
-        self.bootstrap: Bootstrap | None = None
-        """What the first controller had still to create."""
+        """How many notes all controllers have made, so that no two of them share an id."""
+        self.pending_topics: PendingTopics | None = None
+        """None before the first controller's start."""
 
     @property
     def leader(self) -> int:

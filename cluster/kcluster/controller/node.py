@@ -1,18 +1,19 @@
 """The controller as one node: events in, effects out; all metadata changes pass through here.
 
-Owns: the metadata log and its image, who waits for more of it, the table of handlers.  Never:
-decides (the modules it imports do); does I/O, reads a clock, draws randomness but from its rng.
-Kafka: QuorumController (without a quorum: one controller, never down), ControllerApis.
+Owns: the metadata log's image, which brokers wait for more of the log, the controller's parts.
+Never: decides (its parts do); does I/O, reads a clock, draws randomness but from its rng.
+Kafka: QuorumController, ControllerApis.  One node is active at a time: when its process dies, the
+next one takes over the metadata log, which outlives it (metadata_log.py, docs/decisions/005).
 
-What a step gives back, in this order: notes as they were made, then to every broker that waits for
-metadata the new records, then the answers.  So the broker that asked for a change over a link
-without delay has seen it when it gets the answer.
+What a step returns, in this order: notes as they were made, then the new records for every broker
+that waits for metadata, then the answers.  So a broker that asked for a change over a link without
+delay has seen the change when it gets the answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -33,26 +34,23 @@ from kcluster.contract import (
     Start,
     Tick,
 )
-from kcluster.controller import (  # noqa: F401  importing a handler registers it
-    alter_configs,
-    alter_partition,
-    bootstrap,
-    brokers,
-    client_quotas,
-    create_partitions,
-    elect_leaders,
-    features,
-    quorum,
-    reassignments,
-    scram,
-    topics,
-)
-from kcluster.controller.liveness import Sessions
+from kcluster.controller.bootstrap import Bootstrap
+from kcluster.controller.configs.alter_configs import Configs
+from kcluster.controller.configs.client_quotas import ClientQuotas
+from kcluster.controller.configs.features import Features
+from kcluster.controller.configs.scram import ScramCredentials
+from kcluster.controller.membership.membership import Membership
+from kcluster.controller.membership.producer_ids import ProducerIds
 from kcluster.controller.metadata_log import MetadataLog
-from kcluster.controller.mutation_quotas import MutationQuotas
-from kcluster.controller.partition_index import PartitionIndex, PartitionKey
-from kcluster.controller.registry import HANDLERS
-from kcluster.controller.topic_names import TopicNames
+from kcluster.controller.partitions.alter_partition import IsrProposals
+from kcluster.controller.partitions.elect_leaders import LeaderElections
+from kcluster.controller.partitions.partitions import Partitions
+from kcluster.controller.partitions.reassignments import Reassignments
+from kcluster.controller.quorum import Quorum
+from kcluster.controller.registry import Part, handlers_of
+from kcluster.controller.topics.create_partitions import PartitionAdditions
+from kcluster.controller.topics.mutation_quotas import MutationQuotas
+from kcluster.controller.topics.topics import Topics
 from kcluster.metadata.image import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
@@ -66,13 +64,10 @@ from kcluster.metadata.image import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from kcluster.protocol.features import ELR_VERSION
 from kcluster.timers import NEVER_MS, Timers
 
-_MIN_ISR: Final = "min.insync.replicas"
 
-
-class _Waiting(Struct, gc=False):
+class _WaitingFetch(Struct, gc=False):
     """A broker's MetadataFetch that found nothing new."""
 
     request_id: int
@@ -80,7 +75,10 @@ class _Waiting(Struct, gc=False):
 
 
 class ControllerNode:
-    """See the module's head.  `config`: the brokers' common static config."""
+    """See the module's head.  `config`: the brokers' common static config.
+
+    It is the MetadataPort of its parts (ports.py).
+    """
 
     def __init__(
         self,
@@ -98,24 +96,36 @@ class ControllerNode:
         self.cluster_id = cluster_id
         self.timers = Timers()
         self.image = MetadataImage()
-        self.index = PartitionIndex()
-        self.sessions = Sessions(config.broker_session_timeout_ms)
-        self.topic_names = TopicNames()
-        if self.log.bootstrap is None:
-            self.log.bootstrap = bootstrap.Bootstrap(tuple(bootstrap_topics), expected_brokers)
-        self.bootstrap = self.log.bootstrap
         self.cluster_config = config
         """`config` with the cluster-wide dynamic configs applied."""
-        self.reassignments: dict[PartitionKey, NoteId] = {}
-        """The note of the start of each reassignment under way."""
-        self.observers: dict[int, quorum.Observer] = {}
-        """By broker id: who has fetched the metadata log."""
-        self.mutations = MutationQuotas(self)
         self._log: list[MetadataRecord] = self.log.records
-        self._waiting: dict[int, _Waiting] = {}
+        self._waiting: dict[int, _WaitingFetch] = {}
         self._effects: list[Effect] = []
         self._answers: list[Effect] = []
         self._now_ms = 0
+        self.mutation_quotas = MutationQuotas(self)
+        self.features = Features(self)
+        self.quorum = Quorum(self)
+        self.partitions = Partitions(self)
+        self.leader_elections = LeaderElections(self, self.partitions)
+        self.topics = Topics(self, self.mutation_quotas)
+        self.bootstrap = Bootstrap(self, self.topics, bootstrap_topics, expected_brokers)
+        self.membership = Membership(self, self.partitions, self.bootstrap.on_broker_unfenced)
+        parts: tuple[Part, ...] = (
+            self.membership,
+            ProducerIds(self),
+            IsrProposals(self, self.partitions),
+            self.leader_elections,
+            Reassignments(self, self.partitions),
+            self.topics,
+            PartitionAdditions(self, self.mutation_quotas),
+            Configs(self, self.partitions),
+            ClientQuotas(self),
+            ScramCredentials(self),
+            self.features,
+            self.quorum,
+        )
+        self._handlers = handlers_of(parts)
 
     # ------------------------------------------------------------------------------ as a Node
 
@@ -137,13 +147,13 @@ class ControllerNode:
             case Start():
                 self._start(now_ms)
             case MoveLeader():
-                elect_leaders.move(self, event)
+                self.leader_elections.move(event)
             case PeerDisconnected(peer=peer):
-                # Its process is gone, so nobody reads the answer.  The session decides the rest.
+                # Its process is gone, so nobody reads the answer.  Its session expires in time.
                 self._stop_waiting(peer)
             case _:
-                # PeerResponse: the controller asks nothing.  Request, Shutdown: it has no clients
-                # and is never shut down.
+                # PeerResponse: the controller asks nothing.  Request: it has no clients.  Shutdown:
+                # its process is killed, never shut down.
                 pass
         if self._waiting:
             self._send_news()
@@ -156,23 +166,23 @@ class ControllerNode:
         if self._log:
             for record in self._log:
                 self._apply(record)
-            brokers.take_over(self, now_ms)
+            self.membership.take_over(now_ms)
         else:
-            self.commit(features.initial_records(self))
-        bootstrap.start(self, now_ms)
-        elect_leaders.start(self, now_ms)
+            self.commit(self.features.initial_records())
+        self.bootstrap.start(now_ms)
+        self.leader_elections.start(now_ms)
 
     def _answer(self, request: PeerRequest, now_ms: int) -> None:
         asked = request.body
         if isinstance(asked, Envelope):
-            self.mutations.begin(asked, now_ms)
+            self.mutation_quotas.begin(asked, now_ms)
             asked = asked.body
-        handler = HANDLERS.get(type(asked).__name__)
+        handler = self._handlers.get(type(asked).__name__)
         if handler is None:
-            return  # not a message to a controller; the asker's own timeout tells it
-        body = handler(self, asked, now_ms)
+            return  # no message to a controller: its sender runs into its own timeout
+        body = handler(asked, now_ms)
         if asked is not request.body:
-            self.mutations.end(body)
+            self.mutation_quotas.end(body)
         self._answers.append(
             Send(request.source, PeerResponse(self.node_id, request.request_id, body))
         )
@@ -180,28 +190,24 @@ class ControllerNode:
     # -------------------------------------------------------------------- the metadata log
 
     def commit(self, records: Sequence[MetadataRecord]) -> None:
-        """Append and apply.  The only way in which the cluster's metadata changes."""
+        """Append records to the log and apply them.  Nothing else changes the metadata."""
         for record in records:
             self._log.append(record)
             self._apply(record)
 
     def _apply(self, record: MetadataRecord) -> None:
         match record:
-            case PartitionRecord(registration=new):
-                partitions = self.image.topics[self.image.topic_names[new.topic_id]].partitions
-                known = new.partition < len(partitions)
-                self.index.update(partitions[new.partition] if known else None, new)
+            case PartitionRecord():
+                self.partitions.replay(record)
                 self.image.apply(record)
-            case TopicRecord(name=name):
-                self.topic_names.add(name)
+            case TopicRecord():
+                self.topics.replay(record)
                 self.image.apply(record)
             case RemoveTopicRecord(topic_id=topic_id):
                 removed = self.image.topic_by_id(topic_id)
                 assert removed is not None, record
-                self.topic_names.remove(removed.name)
-                for partition in removed.partitions:
-                    self.index.update(partition, None)
-                    self.reassignments.pop((topic_id, partition.partition), None)
+                self.topics.replay_removal(removed)
+                self.partitions.replay_removal(removed)
                 self.image.apply(record)
             case ConfigRecord(resource_type=kind, resource_name=name):
                 self.image.apply(record)
@@ -220,13 +226,11 @@ class ControllerNode:
         return self.config.override(dynamic)
 
     def _fetch_metadata(self, request: PeerRequest, fetch: MetadataFetch, now_ms: int) -> None:
-        """A broker that asks from `offset` on has everything before it."""
-        quorum.record_fetch(self, request.source, fetch.offset, now_ms)
-        session = self.sessions.get(request.source)
-        if session is not None:
-            session.metadata_offset = max(session.metadata_offset, fetch.offset - 1)
+        """A broker that asks from `offset` on has all records before it."""
+        self.quorum.record_fetch(request.source, fetch.offset, now_ms)
+        self.membership.on_metadata_applied(request.source, fetch.offset - 1)
         self._stop_waiting(request.source)
-        self._waiting[request.source] = _Waiting(request.request_id, fetch.offset)
+        self._waiting[request.source] = _WaitingFetch(request.request_id, fetch.offset)
         if fetch.offset >= len(self._log):
             self.timers.set(
                 ("metadata fetch", request.source),
@@ -248,7 +252,7 @@ class ControllerNode:
                 self._stop_waiting(broker_id)
                 self._send_records(broker_id, waiting)
 
-    def _send_records(self, broker_id: int, waiting: _Waiting) -> None:
+    def _send_records(self, broker_id: int, waiting: _WaitingFetch) -> None:
         body = MetadataFetchResponse(waiting.offset, self._log[waiting.offset :])
         self._effects.append(Send(broker_id, PeerResponse(self.node_id, waiting.request_id, body)))
 
@@ -256,37 +260,13 @@ class ControllerNode:
         if self._waiting.pop(broker_id, None) is not None:
             self.timers.cancel(("metadata fetch", broker_id))
 
-    # ------------------------------------------------------------------- for the handlers
+    # ------------------------------------------------------------------------------- notes
 
     def note(
         self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
     ) -> NoteId:
-        """Tell what was decided and why."""
+        """Report a decision and its reason; the result names the note as a cause of others."""
         self.log.note_count += 1
         note_id = (self.node_id, self.log.note_count)
         self._effects.append(Note(note_id, self._now_ms, kind, subject, text, cause, data))
         return note_id
-
-    def is_active(self, broker_id: int) -> bool:
-        """Registered, unfenced and not in controlled shutdown: may lead and be in an ISR."""
-        registration = self.image.brokers.get(broker_id)
-        return registration is not None and registration.is_active
-
-    @property
-    def elr_enabled(self) -> bool:
-        """Whether ELRs are kept: eligible.leader.replicas.version is 1 (KIP-966)."""
-        return ELR_VERSION in self.image.features
-
-    def min_isr(self, topic: str) -> int:
-        """The topic's effective min.insync.replicas: never more than its first partition has
-        replicas.  Kafka: ReplicationControlManager.getTopicEffectiveMinIsr."""
-        own = self.image.topic_configs(topic).get(_MIN_ISR)
-        wanted = self.cluster_config.min_insync_replicas if own is None else int(own)
-        return min(wanted, len(self.image.topics[topic].partitions[0].replicas))
-
-    def unclean_allowed(self, topic: str) -> bool:
-        """The topic's effective unclean.leader.election.enable."""
-        own = self.image.topic_configs(topic).get("unclean.leader.election.enable")
-        if own is None:
-            return self.cluster_config.unclean_leader_election_enable
-        return own.strip().lower() == "true"

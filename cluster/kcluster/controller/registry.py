@@ -1,29 +1,31 @@
-"""Which messages the controller answers: handlers find their way here by registration.
+"""Which messages the controller answers: the handlers of all its parts in one table.
 
-Owns: the table message name -> handler.  Never: a switch.  Names, not classes, so that a message
-class is only built when one arrives.  Kafka: ControllerApis.handle, but as a table.
+Owns: how a part lists its handlers, and the table message name -> handler.  Never: a switch.
+Names, not classes, so that a message class is only built when one arrives.
+Kafka: ControllerApis.handle, but as a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from kcluster.controller.node import ControllerNode
-
-Handler = Callable[["ControllerNode", Any, int], Any]
-"""(controller, request message, now_ms) -> the response message."""
-
-HANDLERS: dict[str, Handler] = {}
+Handler = Callable[[Any, int], Any]
+"""(request message, now_ms) -> the response message."""
 
 
-def answers(message_name: str) -> Callable[[Handler], Handler]:
-    """Register the decorated function as the handler of `<Api>Request`."""
+class Part(Protocol):
+    """A part of the controller that answers messages."""
 
-    def register(handler: Handler) -> Handler:
-        assert message_name not in HANDLERS, f"{message_name} has two handlers"
-        HANDLERS[message_name] = handler
-        return handler
+    def handlers(self) -> Mapping[str, Handler]:
+        """By `<Api>Request`."""
 
-    return register
+
+def handlers_of(parts: Iterable[Part]) -> dict[str, Handler]:
+    """The handlers of all parts.  Each message has one."""
+    table: dict[str, Handler] = {}
+    for part in parts:
+        for message_name, handler in part.handlers().items():
+            assert message_name not in table, f"{message_name} has two handlers"
+            table[message_name] = handler
+    return table

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kcluster.controller.reassigning import is_reassigning
+from kcluster.controller.partitions.reassigning import is_reassigning
 from kcluster.invariants.ground import Committed, Ground, Seen
 from kcluster.metadata.image import NO_LEADER, BrokerRegistration, PartitionRegistration
 from kcluster.partition.followers import Role

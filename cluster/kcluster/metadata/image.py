@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.contract import NoteId
+from kcluster.protocol.features import ELR_VERSION
 
 NO_LEADER: Final = -1
 
@@ -256,6 +257,16 @@ class MetadataImage:
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics[name]
+
+    def is_active(self, broker_id: int) -> bool:
+        """Registered, unfenced and not in controlled shutdown: may lead and be in an ISR."""
+        registration = self.brokers.get(broker_id)
+        return registration is not None and registration.is_active
+
+    @property
+    def elr_enabled(self) -> bool:
+        """Whether ELRs are kept: eligible.leader.replicas.version is 1 (KIP-966)."""
+        return ELR_VERSION in self.features
 
     def partition(self, topic: str, partition: int) -> PartitionRegistration | None:
         image = self.topics.get(topic)

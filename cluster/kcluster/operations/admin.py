@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from kcluster.config.creatable_topic import creatable_topic
 from kcluster.config.topology.model import TopicSpec
 from kcluster.operations.asking import Asking
 from kcluster.protocol import messages as m
@@ -33,22 +34,8 @@ class Admin:
 
     def create_topic(self, spec: TopicSpec, on_end: OnEnd) -> None:
         """Create a topic, replicas by hand or placed as Kafka does it."""
-        by_hand = spec.assignment or ()
-        create = m.CreateTopicsRequest
-        topic = create.CreatableTopic(
-            name=spec.name,
-            num_partitions=-1 if by_hand else spec.partitions,
-            replication_factor=-1 if by_hand else spec.replication_factor,
-            assignments=[
-                create.CreatableReplicaAssignment(partition_index=index, broker_ids=list(replicas))
-                for index, replicas in enumerate(by_hand)
-            ],
-            configs=[
-                create.CreatableTopicConfig(name=name, value=value)
-                for name, value in spec.config.items()
-            ],
-        )
-        self._ask(create(topics=[topic], timeout_ms=TIMEOUT_MS), on_end)
+        create = m.CreateTopicsRequest(topics=[creatable_topic(spec)], timeout_ms=TIMEOUT_MS)
+        self._ask(create, on_end)
 
     def delete_topic(self, name: str, topic_id: bytes, on_end: OnEnd) -> None:
         """Delete a topic."""

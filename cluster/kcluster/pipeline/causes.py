@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kcluster.checks.causes_of_losses import DISK_LOST, UNCLEAN, UNFLUSHED
-from kcluster.controller.elections import LAST_KNOWN
+from kcluster.controller.partitions.elections import LAST_KNOWN
 from kcluster.pipeline.places import KEYS, PARTITION
 from kcluster.pipeline.tables import Tables
 from kcluster.trace import kinds

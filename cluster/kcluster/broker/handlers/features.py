@@ -1,6 +1,7 @@
 """UpdateFeatures (API 57, v0-2): raise or lower a feature of the cluster; the controller decides.
 
-Owns: the shape of the answer in each version.  Never: checks an update (controller/features.py).
+Owns: the shape of the answer in each version.  Never: checks an update
+(controller/configs/features.py).
 Kafka: KafkaApis (forwarded), ControllerApis.handleUpdateFeatures; KIP-584, KIP-778, KIP-1022.
 """
 

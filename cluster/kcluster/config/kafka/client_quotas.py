@@ -1,7 +1,7 @@
 """What clients may use: the names of quotas and of those who have them.
 
 Owns: the kinds of clients, the quotas that each may have and their ranges, which of them counts for
-a client.  Never: keeps or enforces a quota (kcluster.controller.client_quotas,
+a client.  Never: keeps or enforces a quota (kcluster.controller.configs.client_quotas,
 kcluster.broker.quotas).  Kafka: ClientQuotaEntity, QuotaConfig, DefaultQuotaCallback; KIP-13,
 KIP-124, KIP-546, KIP-599, KIP-612.
 """

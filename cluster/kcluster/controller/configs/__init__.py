@@ -1,0 +1,1 @@
+"""What is set for the cluster, its topics, groups, clients and users."""

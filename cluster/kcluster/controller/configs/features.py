@@ -1,0 +1,135 @@
+"""UpdateFeatures (API 57, v0-2): which level of each feature the cluster runs at.
+
+Owns: the checks of an update, and its records.  Never: defines the levels (protocol/features.py).
+Kafka: FeatureControlManager; KIP-584, KIP-778, KIP-1022.
+
+Two levels change what the controller does: eligible.leader.replicas.version turns ELRs on and off
+(KIP-966), kraft.version lets voters be added and removed (quorum.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kcluster.contract import CONTROLLER_ID
+from kcluster.controller.partitions.partitions import MIN_ISR
+from kcluster.controller.ports import MetadataPort
+from kcluster.controller.registry import Handler
+from kcluster.metadata.image import (
+    BROKER_RESOURCE,
+    CLUSTER_DEFAULT,
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+)
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.features import ELR_VERSION, FEATURES, KRAFT_VERSION, METADATA_VERSION
+from kcluster.trace import kinds
+
+UPGRADE: Final = 1
+SAFE_DOWNGRADE: Final = 2
+UNSAFE_DOWNGRADE: Final = 3
+"""Kafka's FeatureUpdate.UpgradeType codes."""
+
+_THIS: Final = f"Local controller {CONTROLLER_ID}"
+_FAILED: Final = "The update failed for all features since the following feature had an error: "
+
+
+class Features:
+    """The features' levels, in the metadata."""
+
+    def __init__(self, metadata: MetadataPort) -> None:
+        self._metadata = metadata
+
+    def handlers(self) -> dict[str, Handler]:
+        """See registry.py."""
+        return {"UpdateFeaturesRequest": self.update_features}
+
+    def initial_records(self) -> list[MetadataRecord]:
+        """What formatting writes: each feature at its initial level, ELR as configured."""
+        levels = {name: feature.initial for name, feature in FEATURES.items()}
+        levels[ELR_VERSION] = self._metadata.config.eligible_leader_replicas_version
+        records: list[MetadataRecord] = [
+            FeatureLevelRecord(name, level) for name, level in levels.items() if level
+        ]
+        return records + self._elr_safety_records() if levels[ELR_VERSION] else records
+
+    def update_features(self, request: Any, _now_ms: int) -> Any:
+        """Behaviour: all or nothing; an error names the first feature that cannot be changed.  Of
+        several updates of one feature the last counts.
+        Versions: v1 upgrade types, validate_only (KIP-778); allow_downgrade of v0 is ignored."""
+        updates = {update.feature: update for update in request.feature_updates}
+        for name, update in updates.items():
+            problem = self._problem(name, update.max_version_level, update.upgrade_type)
+            if problem is not None:
+                return m.UpdateFeaturesResponse(
+                    error_code=ErrorCode.INVALID_UPDATE_VERSION, error_message=_FAILED + problem
+                )
+        if not request.validate_only:
+            for name, update in updates.items():
+                self._set_level(name, update.max_version_level)
+        return m.UpdateFeaturesResponse(error_message=None)
+
+    def _problem(self, name: str, level: int, upgrade_type: int) -> str | None:
+        """Why a feature cannot be set to `level`; None if it can."""
+        invalid = f"Invalid update version {level} for feature {name}. "
+        current = self._metadata.image.features.get(name, 0)
+        if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+            return f"{invalid}The controller does not support the given upgrade type."
+        if level < 0:
+            return f"{invalid}A feature version cannot be less than 0."
+        feature = FEATURES.get(name)
+        if feature is None:
+            if level == 0:
+                return f"{invalid}Feature {name} not found."
+            return f"{invalid}{_THIS} does not support this feature."
+        if not feature.lowest <= level <= feature.highest:
+            supported = f"{feature.lowest}-{feature.highest}"
+            return f"{invalid}{_THIS} only supports versions {supported}"
+        if level > current and upgrade_type != UPGRADE:
+            return f"{invalid}Can't downgrade to a newer version."
+        if level >= current:
+            return None
+        if upgrade_type == UPGRADE:
+            return (
+                f"{invalid}Can't downgrade the version of this feature without setting the upgrade "
+                "type to either safe or unsafe downgrade."
+            )
+        if name == KRAFT_VERSION:
+            return f"{invalid}Can't downgrade the version of this feature."
+        if name == METADATA_VERSION:
+            # Level 30 introduced new records, so every downgrade from it might lose some.
+            return f"Unsupported metadata.version downgrade from {current} to {level}. " + (
+                "Refusing to perform the requested downgrade because it might delete metadata "
+                "information."
+                if upgrade_type == SAFE_DOWNGRADE
+                else "Unsafe metadata downgrade is not supported in this version."
+            )
+        return None
+
+    def _set_level(self, name: str, level: int) -> None:
+        old = self._metadata.image.features.get(name, 0)
+        if old == level:
+            return
+        cause = self._metadata.note(
+            kinds.FEATURE_CHANGED, name, f"{name} changed from level {old} to {level}",
+            feature=name, old=old, new=level,
+        )  # fmt: skip
+        records: list[MetadataRecord] = [FeatureLevelRecord(name, level, cause)]
+        if name == ELR_VERSION and level:
+            records += self._elr_safety_records()
+        self._metadata.commit(records)
+
+    def _elr_safety_records(self) -> list[MetadataRecord]:
+        """With ELR, min.insync.replicas is set for the whole cluster and for no single broker.
+        Kafka: ConfigurationControlManager.maybeGenerateElrSafetyRecords."""
+        configs = self._metadata.image.configs
+        records: list[MetadataRecord] = []
+        if MIN_ISR not in configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {}):
+            value = str(self._metadata.config.min_insync_replicas)
+            records.append(ConfigRecord(BROKER_RESOURCE, CLUSTER_DEFAULT, MIN_ISR, value))
+        for (kind, name), values in configs.items():
+            if kind == BROKER_RESOURCE and name != CLUSTER_DEFAULT and MIN_ISR in values:
+                records.append(ConfigRecord(BROKER_RESOURCE, name, MIN_ISR, None))
+        return records

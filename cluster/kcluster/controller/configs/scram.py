@@ -1,0 +1,157 @@
+"""AlterUserScramCredentials (API 51, v0): what users' passwords are checked against.
+
+Owns: which credentials are accepted, and the records for them.  Never: sees a password (clients
+send it salted and hashed), authenticates anybody, answers DescribeUserScramCredentials (brokers do,
+from their images).
+Kafka: ScramControlManager, ScramFormatter; KIP-554, KIP-900; RFC 5802.
+
+A request may alter a user only once, whatever the mechanism.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Any, Final
+
+from kcluster.controller.outcome import ApiError
+from kcluster.controller.ports import MetadataPort
+from kcluster.controller.registry import Handler
+from kcluster.metadata.image import (
+    MetadataRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.java import hash_order, java_hash_code
+from kcluster.trace import kinds
+
+MECHANISMS: Final = {1: ("SCRAM-SHA-256", "sha256"), 2: ("SCRAM-SHA-512", "sha512")}
+"""Kafka's ScramMechanism codes -> the mechanism's name, the name of its hash."""
+
+MIN_ITERATIONS: Final = 4096
+MAX_ITERATIONS: Final = 16384
+
+_OK: Final = ApiError(ErrorCode.NONE)
+_TWICE: Final = ApiError(ErrorCode.DUPLICATE_RESOURCE, "a request may alter a user only once")
+
+
+class ScramCredentials:
+    """The users' SCRAM credentials, in the metadata."""
+
+    def __init__(self, metadata: MetadataPort) -> None:
+        self._metadata = metadata
+
+    def handlers(self) -> dict[str, Handler]:
+        """See registry.py."""
+        return {"AlterUserScramCredentialsRequest": self.alter_user_scram_credentials}
+
+    def alter_user_scram_credentials(self, request: Any, _now_ms: int) -> Any:
+        """Behaviour: deletions come before upsertions.  The answer lists users deleted, then users
+        set, then users whose changes failed."""
+        deletions: dict[str, Any] = {}
+        upsertions: dict[str, Any] = {}
+        failed: dict[str, ApiError] = {}
+        for change in request.deletions:
+            _accept(change, deletions, (deletions,), failed, self._deletion_problem(change))
+        for change in request.upsertions:
+            problem = _upsertion_problem(change)
+            _accept(change, upsertions, (deletions, upsertions), failed, problem)
+        for user in _order(upsertions):
+            if not upsertions[user].salted_password:
+                # 4.3.1 notices only while hashing, and has no better answer.
+                failed[user] = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+                del upsertions[user]
+        for user in _order(deletions):
+            self._remove(deletions[user])
+        for user in _order(upsertions):
+            self._set(upsertions[user])
+        outcomes = [(user, _OK) for user in (*_order(deletions), *_order(upsertions))]
+        outcomes += [(user, failed[user]) for user in _order(failed)]
+        response = m.AlterUserScramCredentialsResponse
+        return response(
+            results=[
+                response.AlterUserScramCredentialsResult(user, error.code, error.message)
+                for user, error in outcomes
+            ]
+        )
+
+    def _deletion_problem(self, change: Any) -> ApiError | None:
+        problem = _problem(change)
+        if (
+            problem is None
+            and (change.name, change.mechanism) not in self._metadata.image.scram_credentials
+        ):
+            text = f"{change.name} has no {MECHANISMS[change.mechanism][0]} credential"
+            return ApiError(ErrorCode.RESOURCE_NOT_FOUND, text)
+        return problem
+
+    def _remove(self, change: Any) -> None:
+        name, mechanism = change.name, change.mechanism
+        subject = f"user {name}"
+        text = f"{subject}: {MECHANISMS[mechanism][0]} credential removed"
+        cause = self._metadata.note(kinds.CONFIG_CHANGED, subject, text, resource=name)
+        self._metadata.commit([RemoveUserScramCredentialRecord(name, mechanism, cause)])
+
+    def _set(self, change: Any) -> None:
+        mechanism, hash_name = MECHANISMS[change.mechanism]
+        salted = bytes(change.salted_password)
+        client_key = hmac.digest(salted, b"Client Key", hash_name)
+        subject = f"user {change.name}"
+        text = f"{subject}: {mechanism} credential with {change.iterations} iterations"
+        cause = self._metadata.note(kinds.CONFIG_CHANGED, subject, text, resource=change.name)
+        records: list[MetadataRecord] = [
+            UserScramCredentialRecord(
+                name=change.name,
+                mechanism=change.mechanism,
+                salt=bytes(change.salt),
+                stored_key=hashlib.new(hash_name, client_key).digest(),
+                server_key=hmac.digest(salted, b"Server Key", hash_name),
+                iterations=change.iterations,
+                cause=cause,
+            )
+        ]
+        self._metadata.commit(records)
+
+
+def _order(by_user: dict[str, Any]) -> list[str]:
+    return hash_order(by_user, java_hash_code)
+
+
+def _accept(
+    change: Any,
+    accepted: dict[str, Any],
+    earlier: tuple[dict[str, Any], ...],
+    failed: dict[str, ApiError],
+    problem: ApiError | None,
+) -> None:
+    """Accept a change or not.  A second change for a user also undoes the first."""
+    user = change.name
+    if user in failed:
+        return
+    for others in earlier:
+        if others.pop(user, None) is not None:
+            failed[user] = _TWICE
+            return
+    if problem is not None:
+        failed[user] = problem
+    else:
+        accepted[user] = change
+
+
+def _problem(change: Any) -> ApiError | None:
+    if not change.name:
+        return ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "the user name is empty")
+    if change.mechanism not in MECHANISMS:
+        text = f"there is no SCRAM mechanism {change.mechanism}"
+        return ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, text)
+    return None
+
+
+def _upsertion_problem(change: Any) -> ApiError | None:
+    problem = _problem(change)
+    if problem is None and not MIN_ITERATIONS <= change.iterations <= MAX_ITERATIONS:
+        text = f"{change.iterations} iterations: must be {MIN_ITERATIONS} to {MAX_ITERATIONS}"
+        return ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, text)
+    return problem

@@ -1,0 +1,296 @@
+"""Brokers register, heartbeat, are fenced, shut down and leave.
+
+Owns: the records that follow from a broker's registration, heartbeat, silence, shutdown or
+unregistration.  Never: decides a broker's next state (liveness.py), a leader or an ISR
+(partitions/).
+Kafka: ClusterControlManager.registerBroker, ReplicationControlManager.{processBrokerHeartbeat,
+handleBrokerFenced, handleBrokerUnfenced, handleBrokerShutdown, …}.
+
+Not done: supported features and log directories of a registration, directory failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from kcluster.contract import NoteId
+from kcluster.controller.membership.liveness import BrokerState, Session, Sessions
+from kcluster.controller.partitions.partitions import Partitions
+from kcluster.controller.ports import MetadataPort
+from kcluster.controller.registry import Handler
+from kcluster.metadata.image import (
+    BrokerRegistration,
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+from kcluster.trace import kinds
+
+_TIMER: Final = "sessions"
+
+
+class Membership:
+    """Which brokers there are, and which of them are alive.
+
+    `on_unfenced(now_ms)` is called when a broker has become active.
+    """
+
+    def __init__(
+        self,
+        metadata: MetadataPort,
+        partitions: Partitions,
+        on_unfenced: Callable[[int], None],
+    ) -> None:
+        self.sessions = Sessions(metadata.config.broker_session_timeout_ms)
+        self._metadata = metadata
+        self._partitions = partitions
+        self._on_unfenced = on_unfenced
+
+    def handlers(self) -> dict[str, Handler]:
+        """See registry.py."""
+        return {
+            "BrokerRegistrationRequest": self.register,
+            "BrokerHeartbeatRequest": self.heartbeat,
+            "UnregisterBrokerRequest": self.unregister,
+        }
+
+    # -------------------------------------------------------------------------- registration
+
+    def register(self, request: Any, now_ms: int) -> Any:
+        """Behaviour: a broker of another incarnation may register only after its predecessor's
+        session has expired.  The predecessor then leaves every ISR, and the ELRs too unless it
+        stopped cleanly, which the request shows by naming the predecessor's epoch (KIP-966).  The
+        same incarnation only amends its registration."""
+        metadata, broker_id = self._metadata, request.broker_id
+        existing = metadata.image.brokers.get(broker_id)
+        if request.cluster_id != metadata.cluster_id:
+            return _registration_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
+        same = existing is not None and existing.incarnation_id == request.incarnation_id
+        if not same and existing is not None and self.sessions.is_valid(broker_id, now_ms):
+            return _registration_error(ErrorCode.DUPLICATE_BROKER_REGISTRATION)
+        if not request.listeners:
+            return _registration_error(ErrorCode.INVALID_REGISTRATION)
+        if same:
+            assert existing is not None
+            return self._amend(existing, request)
+        clean = existing is not None and existing.epoch == request.previous_broker_epoch
+        if existing is None:
+            story = "first registration"
+        elif clean:
+            story = f"stopped cleanly at epoch {existing.epoch}"
+        else:
+            story = f"restarted uncleanly after epoch {existing.epoch}"
+        cause = self._note_registered(broker_id, story, clean, request.rack)
+        why = f"broker {broker_id} {story}"
+        records = self._partitions.on_broker_restarted(broker_id, clean, why, cause)
+        epoch = metadata.end_offset + len(records)
+        listener = request.listeners[0]
+        registration = BrokerRegistration(
+            broker_id=broker_id,
+            epoch=epoch,
+            host=listener.host,
+            port=listener.port,
+            rack=request.rack,
+            incarnation_id=request.incarnation_id,
+        )
+        self.sessions.register(broker_id, epoch).cause = cause
+        metadata.commit([*records, RegisterBrokerRecord(registration, cause)])
+        return m.BrokerRegistrationResponse(broker_epoch=epoch)
+
+    def _amend(self, existing: BrokerRegistration, request: Any) -> Any:
+        listener = request.listeners[0]
+        amended = replace(existing, host=listener.host, port=listener.port, rack=request.rack)
+        session = self.sessions.get(existing.broker_id)
+        assert session is not None, existing
+        session.registration_offset = self._metadata.end_offset
+        self._metadata.commit([RegisterBrokerRecord(amended)])
+        return m.BrokerRegistrationResponse(broker_epoch=existing.epoch)
+
+    def _note_registered(self, broker_id: int, story: str, clean: bool, rack: str | None) -> NoteId:
+        return self._metadata.note(
+            kinds.BROKER_REGISTERED,
+            f"broker {broker_id}",
+            f"broker {broker_id} registered: {story}",
+            broker=broker_id,
+            clean=clean,
+            rack=rack,
+        )
+
+    def unregister(self, request: Any, _now_ms: int) -> Any:
+        """Behaviour: forgets a broker for good.  If it runs, its heartbeats fail from now on."""
+        broker_id = request.broker_id
+        registration = self._metadata.image.brokers.get(broker_id)
+        if registration is None:
+            return m.UnregisterBrokerResponse(
+                error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
+                error_message=f"Broker ID {broker_id} is not currently registered",
+            )
+        why = f"broker {broker_id} unregistered"
+        cause = self._note_fenced(broker_id, why, "unregistered", None)
+        records = self._partitions.on_broker_leaving(broker_id, why, cause)
+        self.sessions.remove(broker_id)
+        gone = UnregisterBrokerRecord(broker_id, registration.epoch, cause)
+        self._metadata.commit([*records, gone])
+        return m.UnregisterBrokerResponse()
+
+    # ---------------------------------------------------------------------------- heartbeats
+
+    def heartbeat(self, request: Any, now_ms: int) -> Any:
+        """Behaviour: keeps the session, and moves the broker to its next state (liveness.py)."""
+        broker_id, sessions = request.broker_id, self.sessions
+        registration = self._metadata.image.brokers.get(broker_id)
+        if registration is None or registration.epoch != request.broker_epoch:
+            return m.BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        session = sessions.get(broker_id)
+        assert session is not None, request
+        session.last_contact_ms = now_ms
+        if request.current_metadata_offset > session.metadata_offset:
+            session.metadata_offset = request.current_metadata_offset
+        if _TIMER not in self._metadata.timers:
+            expiry_ms = now_ms + sessions.timeout_ms
+            self._metadata.timers.set(_TIMER, expiry_ms, self.expire_sessions)
+        leads = self._partitions.led_by(broker_id) > 0
+        state = sessions.next_state(session, request.want_fence, request.want_shut_down, leads)
+        if state is not session.state:
+            self._enter(session, registration, state, now_ms)
+        return m.BrokerHeartbeatResponse(
+            is_caught_up=session.metadata_offset >= session.registration_offset,
+            is_fenced=state in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
+            should_shut_down=state is BrokerState.SHUTDOWN_NOW,
+        )
+
+    def on_metadata_applied(self, broker_id: int, offset: int) -> None:
+        """A broker has applied the metadata log up to `offset`, that record included."""
+        session = self.sessions.get(broker_id)
+        if session is not None and offset > session.metadata_offset:
+            session.metadata_offset = offset
+
+    def _enter(
+        self, session: Session, registration: BrokerRegistration, state: BrokerState, now_ms: int
+    ) -> None:
+        match state:
+            case BrokerState.UNFENCED:
+                self._unfence(session, registration, now_ms)
+            case BrokerState.CONTROLLED_SHUTDOWN:
+                self._begin_controlled_shutdown(session, registration)
+            case BrokerState.FENCED:
+                self.fence(session, registration, "it asked to be fenced")
+            case BrokerState.SHUTDOWN_NOW:
+                if not registration.fenced:
+                    cause = session.cause if session.state is not BrokerState.UNFENCED else None
+                    self.fence(session, registration, "controlled shutdown is complete", cause)
+
+    def _unfence(self, session: Session, registration: BrokerRegistration, now_ms: int) -> None:
+        broker_id = registration.broker_id
+        session.fenced = False
+        cause = self._note_unfenced(session)
+        change = BrokerRegistrationChangeRecord(
+            broker_id, registration.epoch, fenced=False, cause=cause
+        )
+        why = f"broker {broker_id} unfenced"
+        elected = self._partitions.on_broker_unfenced(broker_id, why, cause)
+        self._metadata.commit([change, *elected])
+        self._on_unfenced(now_ms)
+
+    def _note_unfenced(self, session: Session) -> NoteId:
+        return self._metadata.note(
+            kinds.BROKER_UNFENCED,
+            f"broker {session.broker_id}",
+            f"broker {session.broker_id} unfenced: it has applied its registration "
+            f"(metadata offset {session.registration_offset})",
+            session.cause,
+            broker=session.broker_id,
+        )
+
+    def _begin_controlled_shutdown(
+        self, session: Session, registration: BrokerRegistration
+    ) -> None:
+        broker_id = registration.broker_id
+        cause = self._note_controlled_shutdown(broker_id)
+        change = BrokerRegistrationChangeRecord(
+            broker_id, registration.epoch, in_controlled_shutdown=True, cause=cause
+        )
+        why = f"controlled shutdown of broker {broker_id}"
+        moved = self._partitions.on_broker_leaving(broker_id, why, cause)
+        self._metadata.commit([change, *moved])
+        session.controlled_shutdown_offset = self._metadata.end_offset - 1
+        session.cause = cause
+
+    def _note_controlled_shutdown(self, broker_id: int) -> NoteId:
+        leaders = self._partitions.led_by(broker_id)
+        return self._metadata.note(
+            kinds.CONTROLLED_SHUTDOWN,
+            f"broker {broker_id}",
+            f"broker {broker_id} asked to shut down: {leaders} leader(s) move away",
+            broker=broker_id,
+            leaders=leaders,
+        )
+
+    # ------------------------------------------------------------------------------- fencing
+
+    def fence(
+        self,
+        session: Session,
+        registration: BrokerRegistration,
+        reason: str,
+        cause: NoteId | None = None,
+    ) -> None:
+        """Take a broker out of every ISR and leadership.  It stays registered and may come back."""
+        broker_id = registration.broker_id
+        session.fenced, session.controlled_shutdown_offset = True, None
+        why = f"broker {broker_id} fenced: {reason}"
+        cause = self._note_fenced(broker_id, why, reason, cause)
+        records = self._partitions.on_broker_leaving(broker_id, why, cause)
+        change = BrokerRegistrationChangeRecord(
+            broker_id, registration.epoch, fenced=True, cause=cause
+        )
+        self._metadata.commit([*records, change])
+
+    def _note_fenced(self, broker_id: int, text: str, reason: str, cause: NoteId | None) -> NoteId:
+        return self._metadata.note(
+            kinds.BROKER_FENCED, f"broker {broker_id}", text, cause, broker=broker_id, reason=reason
+        )
+
+    def take_over(self, now_ms: int) -> None:
+        """A controller becomes active on a log that others wrote: every broker's session starts
+        again.  Kafka: ClusterControlManager.activate."""
+        self._note_elected()
+        for broker_id, registration in self._metadata.image.brokers.items():
+            session = self.sessions.register(broker_id, registration.epoch)
+            session.fenced = registration.fenced
+            if not registration.fenced:
+                session.last_contact_ms = now_ms
+            if registration.in_controlled_shutdown:
+                session.controlled_shutdown_offset = self._metadata.end_offset
+        self.expire_sessions(now_ms)
+
+    def _note_elected(self) -> NoteId:
+        log = self._metadata.log
+        return self._metadata.note(
+            kinds.CONTROLLER_ELECTED,
+            "controller",
+            f"controller {log.leader} is active in epoch {log.epoch}",
+            epoch=log.epoch,
+            leader=log.leader,
+        )
+
+    def expire_sessions(self, now_ms: int) -> None:
+        """Fence every broker that has been silent for the session timeout, the longest silent one
+        first; each decision sees the effects of those before it."""
+        sessions = self.sessions
+        while (session := sessions.expired(now_ms)) is not None:
+            registration = self._metadata.image.brokers[session.broker_id]
+            if not registration.fenced:
+                self.fence(session, registration, f"no heartbeat for {sessions.timeout_ms} ms")
+        next_ms = sessions.next_expiry_ms()
+        if next_ms is not None:
+            self._metadata.timers.set(_TIMER, next_ms, self.expire_sessions)
+
+
+def _registration_error(code: ErrorCode) -> Any:
+    return m.BrokerRegistrationResponse(error_code=code, broker_epoch=-1)

@@ -1,0 +1,160 @@
+"""AlterPartition (API 56, v2-3): a leader reports which replicas are in sync with it.
+
+Owns: which proposals of a leader are accepted.  Never: builds the changed partition (elections.py).
+Kafka: ReplicationControlManager.alterPartition; KIP-497 (the API), KIP-455 (reassignments),
+KIP-704 (recovery state), KIP-841 (fenced and leaving brokers may not join), KIP-903 (nor restarted
+ones: the epochs of v3).
+
+Behaviour: a proposal must come from the leader, at the leader epoch and partition epoch that the
+controller has; its answer is the partition as it is after the change.  A change that completes a
+reassignment may remove the leader: its answer is NEW_LEADER_ELECTED, though its ISR was accepted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcluster.controller.partitions.leadership import Change
+from kcluster.controller.partitions.partitions import Partitions
+from kcluster.controller.ports import MetadataPort
+from kcluster.controller.registry import Handler
+from kcluster.metadata.image import (
+    MetadataRecord,
+    PartitionRegistration,
+    TopicImage,
+)
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+
+_RECOVERING = 1
+_ANY_EPOCH = -1
+
+
+class IsrProposals:
+    """Accepts or refuses what leaders propose."""
+
+    def __init__(self, metadata: MetadataPort, partitions: Partitions) -> None:
+        self._metadata = metadata
+        self._image = metadata.image
+        self._partitions = partitions
+
+    def handlers(self) -> dict[str, Handler]:
+        """See registry.py."""
+        return {"AlterPartitionRequest": self.alter_partition}
+
+    def alter_partition(self, request: Any, _now_ms: int) -> Any:
+        """Versions: v3 names the broker epoch of each ISR member (KIP-903)."""
+        registration = self._image.brokers.get(request.broker_id)
+        if registration is None or registration.epoch != request.broker_epoch:
+            return m.AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        response = m.AlterPartitionResponse()
+        records: list[MetadataRecord] = []
+        for topic_data in request.topics:
+            topic = self._image.topic_by_id(topic_data.topic_id)
+            answer = m.AlterPartitionResponse.TopicData(
+                topic_name=topic_data.topic_name, topic_id=topic_data.topic_id
+            )
+            response.topics.append(answer)
+            for proposal in topic_data.partitions:
+                if topic is None:
+                    answer.partitions.append(_error(proposal, ErrorCode.UNKNOWN_TOPIC_ID))
+                else:
+                    answer.partitions.append(
+                        self._alter_one(topic, request.broker_id, proposal, records)
+                    )
+        self._metadata.commit(records)
+        return response
+
+    def _alter_one(
+        self, topic: TopicImage, broker_id: int, proposal: Any, records: list[MetadataRecord]
+    ) -> Any:
+        partition = self._image.partition(topic.name, proposal.partition_index)
+        if partition is None:
+            return _error(proposal, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        wanted = proposal.new_isr_with_epochs or [
+            m.AlterPartitionRequest.BrokerState(broker_id=member, broker_epoch=_ANY_EPOCH)
+            for member in proposal.new_isr
+        ]
+        isr = tuple(state.broker_id for state in wanted)
+        error = _refusal(partition, broker_id, proposal, isr)
+        if error is ErrorCode.NONE and any(self._is_ineligible(state) for state in wanted):
+            error = ErrorCode.INELIGIBLE_REPLICA
+        if error is not ErrorCode.NONE:
+            return _error(proposal, error)
+        election = self._partitions.elect(
+            topic.name,
+            partition,
+            self._partitions.usual_mode(topic.name),
+            isr=isr,
+            recovering=proposal.leader_recovery_state == _RECOVERING,
+        )
+        if election is not None:
+            why = _why(broker_id, partition, isr)
+            cause = self._partitions.reassignments.get((topic.topic_id, partition.partition))
+            change = Change(topic.name, partition, election, why, cause)
+            records.append(self._partitions.record_of(change))
+            partition = election.registration
+            if partition.leader != broker_id:
+                return _error(proposal, ErrorCode.NEW_LEADER_ELECTED)
+        return m.AlterPartitionResponse.PartitionData(
+            partition_index=partition.partition,
+            leader_id=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            isr=list(partition.isr),
+            leader_recovery_state=int(partition.recovering),
+            partition_epoch=partition.partition_epoch,
+        )
+
+    def _is_ineligible(self, state: Any) -> bool:
+        """Not registered, fenced, in controlled shutdown, or of another incarnation than named."""
+        registration = self._image.brokers.get(state.broker_id)
+        return (
+            registration is None
+            or not registration.is_active
+            or state.broker_epoch not in (_ANY_EPOCH, registration.epoch)
+        )
+
+
+def _refusal(
+    partition: PartitionRegistration, broker_id: int, proposal: Any, isr: tuple[int, ...]
+) -> ErrorCode:
+    """Kafka's checks, in its order."""
+    if (
+        proposal.leader_epoch > partition.leader_epoch
+        or proposal.partition_epoch > partition.partition_epoch
+    ):
+        return ErrorCode.NOT_CONTROLLER  # the leader knows more: this controller is out of date
+    if proposal.leader_epoch < partition.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if broker_id != partition.leader:
+        return ErrorCode.INVALID_REQUEST
+    if proposal.partition_epoch < partition.partition_epoch:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    if not isr or len(set(isr)) != len(isr) or any(b not in partition.replicas for b in isr):
+        return ErrorCode.INVALID_REQUEST
+    if partition.leader not in isr:
+        return ErrorCode.INVALID_REQUEST
+    recovering = proposal.leader_recovery_state == _RECOVERING
+    if recovering and (len(isr) > 1 or not partition.recovering):
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
+
+
+def _why(leader: int, partition: PartitionRegistration, isr: tuple[int, ...]) -> str:
+    late = [broker for broker in partition.isr if broker not in isr]
+    caught_up = [broker for broker in isr if broker not in partition.isr]
+    if late:
+        return f"leader {leader} reports {_brokers(late)} out of sync"
+    if caught_up:
+        return f"leader {leader} reports {_brokers(caught_up)} caught up"
+    return f"leader {leader} has recovered"
+
+
+def _brokers(ids: list[int]) -> str:
+    return f"broker {', '.join(str(broker) for broker in ids)}"
+
+
+def _error(proposal: Any, code: ErrorCode) -> Any:
+    return m.AlterPartitionResponse.PartitionData(
+        partition_index=proposal.partition_index, error_code=code
+    )

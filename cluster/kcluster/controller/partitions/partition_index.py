@@ -1,0 +1,86 @@
+"""Partitions by broker (leader, ISR, ELR), and those without leader, imbalanced or reassigning.
+
+Owns: these sets, updated with each record, so that fencing a broker costs in proportion to the
+partitions that it hosts, not to all there are.  Never: decides.
+Kafka: BrokersToIsrs, BrokersToElrs.
+"""
+
+from __future__ import annotations
+
+from kcluster.controller.partitions.reassigning import is_reassigning
+from kcluster.metadata.image import NO_LEADER, PartitionRegistration
+
+PartitionKey = tuple[bytes, int]
+"""(topic id, partition)."""
+
+_Keys = dict[PartitionKey, None]
+"""An ordered set: same records, same order, in every process."""
+
+
+class PartitionIndex:
+    """`in_isr[broker]`, `in_elr[broker]`, `led_by[broker]`: in order of their addition."""
+
+    __slots__ = ("imbalanced", "in_elr", "in_isr", "leaderless", "led_by", "reassigning")
+
+    def __init__(self) -> None:
+        self.in_isr: dict[int, _Keys] = {}
+        self.in_elr: dict[int, _Keys] = {}
+        self.led_by: dict[int, _Keys] = {}
+        self.leaderless: _Keys = {}
+        self.imbalanced: _Keys = {}
+        """Led, but not by the preferred leader."""
+        self.reassigning: _Keys = {}
+
+    def update(self, old: PartitionRegistration | None, new: PartitionRegistration | None) -> None:
+        """A partition was created (`old` None), changed, or removed (`new` None)."""
+        some = new or old
+        assert some is not None
+        key = (some.topic_id, some.partition)
+        old_isr, new_isr = old.isr if old else (), new.isr if new else ()
+        if old_isr != new_isr:
+            _move(self.in_isr, key, old_isr, new_isr)
+        old_elr, new_elr = old.elr if old else (), new.elr if new else ()
+        if old_elr != new_elr:
+            _move(self.in_elr, key, old_elr, new_elr)
+        if (
+            old is None
+            or new is None
+            or old.leader != new.leader
+            or old.replicas[0] != new.replicas[0]
+        ):
+            self._leader_changed(key, old, new)
+        if new is None or not is_reassigning(new):
+            self.reassigning.pop(key, None)
+        else:
+            self.reassigning[key] = None
+
+    def _leader_changed(
+        self,
+        key: PartitionKey,
+        old: PartitionRegistration | None,
+        new: PartitionRegistration | None,
+    ) -> None:
+        if old is not None:
+            self.leaderless.pop(key, None)
+            self.imbalanced.pop(key, None)
+            if old.leader != NO_LEADER:
+                self.led_by[old.leader].pop(key)
+        if new is None:
+            return
+        if new.leader == NO_LEADER:
+            self.leaderless[key] = None
+            return
+        self.led_by.setdefault(new.leader, {})[key] = None
+        if new.leader != new.replicas[0]:
+            self.imbalanced[key] = None
+
+
+def _move(
+    index: dict[int, _Keys], key: PartitionKey, old: tuple[int, ...], new: tuple[int, ...]
+) -> None:
+    for broker in old:
+        if broker not in new:
+            del index[broker][key]
+    for broker in new:
+        if broker not in old:
+            index.setdefault(broker, {})[key] = None

@@ -1,0 +1,209 @@
+"""All partitions of the cluster: what changes when a broker comes or goes.
+
+Owns: the index of partitions by broker, the reassignments in progress, and a partition's effective
+min.insync.replicas and unclean.leader.election.enable.  Never: decides a leader or an ISR
+(elections.py does), knows sessions, commits: its callers commit the records it returns.
+Kafka: ReplicationControlManager.{generateLeaderAndIsrUpdates, getTopicEffectiveMinIsr, replay}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from kcluster.contract import NoteId
+from kcluster.controller.partitions import elections
+from kcluster.controller.partitions.elections import Election, ElectionMode
+from kcluster.controller.partitions.leadership import Change, note_completed, note_isr, note_leader
+from kcluster.controller.partitions.partition_index import PartitionIndex, PartitionKey
+from kcluster.controller.partitions.reassigning import Assignment
+from kcluster.controller.ports import MetadataPort
+from kcluster.metadata.image import (
+    MetadataRecord,
+    PartitionRecord,
+    PartitionRegistration,
+    TopicImage,
+)
+
+MIN_ISR: Final = "min.insync.replicas"
+_UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+
+
+class Partitions:
+    """See the module's head."""
+
+    def __init__(self, metadata: MetadataPort) -> None:
+        self.index = PartitionIndex()
+        self.reassignments: dict[PartitionKey, NoteId] = {}
+        """By partition: the note of the start of its reassignment in progress."""
+        self._metadata = metadata
+        self._image = metadata.image
+
+    # ---------------------------------------------------------------------- the metadata log
+
+    def replay(self, record: PartitionRecord) -> None:
+        """Follow a record that the image has not applied yet."""
+        new, image = record.registration, self._image
+        partitions = image.topics[image.topic_names[new.topic_id]].partitions
+        is_new = new.partition == len(partitions)
+        self.index.update(None if is_new else partitions[new.partition], new)
+
+    def replay_removal(self, topic: TopicImage) -> None:
+        """Forget a topic that is deleted."""
+        for partition in topic.partitions:
+            self.index.update(partition, None)
+            self.reassignments.pop((topic.topic_id, partition.partition), None)
+
+    # --------------------------------------------------------------------- configs in effect
+
+    def min_isr(self, topic: str) -> int:
+        """The topic's effective min.insync.replicas: never more than its first partition has
+        replicas."""
+        image = self._image
+        own = image.topic_configs(topic).get(MIN_ISR)
+        wanted = self._metadata.cluster_config.min_insync_replicas if own is None else int(own)
+        return min(wanted, len(image.topics[topic].partitions[0].replicas))
+
+    def unclean_allowed(self, topic: str) -> bool:
+        """The topic's effective unclean.leader.election.enable."""
+        own = self._image.topic_configs(topic).get(_UNCLEAN_ELECTION)
+        if own is None:
+            return self._metadata.cluster_config.unclean_leader_election_enable
+        return own.strip().lower() == "true"
+
+    def usual_mode(self, topic: str) -> ElectionMode:
+        """The mode of elections that follow from a change, not from a request."""
+        return ElectionMode.UNCLEAN if self.unclean_allowed(topic) else ElectionMode.ONLINE
+
+    # --------------------------------------------------------------------------- one change
+
+    def elect(
+        self,
+        topic: str,
+        partition: PartitionRegistration,
+        mode: ElectionMode,
+        *,
+        is_active: Callable[[int], bool] | None = None,
+        isr: tuple[int, ...] | None = None,
+        assignment: Assignment | None = None,
+        unclean_shutdown: int | None = None,
+        recovering: bool | None = None,
+    ) -> Election | None:
+        """`elections.elect` with what the cluster knows of the topic and its brokers."""
+        image = self._image
+        return elections.elect(
+            partition,
+            image.is_active if is_active is None else is_active,
+            self.min_isr(topic),
+            mode,
+            isr=isr,
+            assignment=assignment,
+            unclean_shutdown=unclean_shutdown,
+            recovering=recovering,
+            elr_enabled=image.elr_enabled,
+        )
+
+    def record_of(self, change: Change) -> PartitionRecord:
+        """The record of a change, its notes written.  The last of them is the record's cause."""
+        metadata, before, after = self._metadata, change.before, change.election.registration
+        if change.election.completed:
+            self.reassignments.pop((before.topic_id, before.partition), None)
+            completed = note_completed(metadata, change)
+            change = replace(change, why="the reassignment is complete", cause=completed)
+        cause = change.cause
+        if after.isr != before.isr:
+            cause = note_isr(metadata, change)
+        if after.leader != before.leader:
+            cause = note_leader(metadata, change)
+        return PartitionRecord(after, cause)
+
+    # ------------------------------------------------------------------- brokers come and go
+
+    def led_by(self, broker_id: int) -> int:
+        """How many partitions a broker leads."""
+        return len(self.index.led_by.get(broker_id, ()))
+
+    def on_broker_leaving(
+        self, broker_id: int, why: str, cause: NoteId | None
+    ) -> list[MetadataRecord]:
+        """The records that take a broker out of every ISR and leadership."""
+        in_isr = self.index.in_isr.get(broker_id, ())
+        return self._change_all(in_isr, why, cause, leaving=broker_id)
+
+    def on_broker_restarted(
+        self, broker_id: int, clean: bool, why: str, cause: NoteId | None
+    ) -> list[MetadataRecord]:
+        """The records that take a broker's previous incarnation out of ISRs, and of ELRs too if its
+        log may have lost its end: an unclean restart may mean a power loss."""
+        if clean or not self._image.elr_enabled:
+            return self.on_broker_leaving(broker_id, why, cause)
+        in_isr = self.index.in_isr.get(broker_id, ())
+        in_elr = self.index.in_elr.get(broker_id, ())
+        return self._change_all([*in_isr, *in_elr], why, cause, unclean_shutdown=broker_id)
+
+    def on_broker_unfenced(
+        self, broker_id: int, why: str, cause: NoteId | None
+    ) -> list[MetadataRecord]:
+        """The records that elect leaders where there is none and this broker may lead."""
+        return self._change_all(self.index.leaderless, why, cause, joining=broker_id)
+
+    def clear_elrs(self, topic: str | None, why: str, cause: NoteId | None) -> list[MetadataRecord]:
+        """The records that empty the ELRs of one topic's partitions, or of all."""
+        topics = self._image.topics
+        records: list[MetadataRecord] = []
+        for name in sorted(topics) if topic is None else [topic]:
+            for partition in topics[name].partitions:
+                cleared = elections.clear_elr(partition)
+                if cleared is not None:
+                    records.append(self.record_of(Change(name, partition, cleared, why, cause)))
+        return records
+
+    def _change_all(
+        self,
+        keys: Iterable[PartitionKey],
+        why: str,
+        cause: NoteId | None,
+        *,
+        leaving: int | None = None,
+        joining: int | None = None,
+        unclean_shutdown: int | None = None,
+    ) -> list[MetadataRecord]:
+        """Records for those of `keys` that change.  `leaving` and `unclean_shutdown` leave every
+        ISR and may not lead, whatever their registration still says; `joining` may lead already."""
+        gone = (leaving, unclean_shutdown)
+        is_registered_active = self._image.is_active
+
+        def is_active(broker: int) -> bool:
+            return broker not in gone and (broker == joining or is_registered_active(broker))
+
+        records: list[MetadataRecord] = []
+        for topic, partitions in self._by_topic(keys):
+            mode = self.usual_mode(topic)
+            for partition in partitions:
+                election = self.elect(
+                    topic,
+                    partition,
+                    mode,
+                    is_active=is_active,
+                    isr=tuple(broker for broker in partition.isr if broker not in gone),
+                    unclean_shutdown=unclean_shutdown,
+                )
+                if election is not None:
+                    change = Change(topic, partition, election, why, cause)
+                    records.append(self.record_of(change))
+        return records
+
+    def _by_topic(
+        self, keys: Iterable[PartitionKey]
+    ) -> list[tuple[str, list[PartitionRegistration]]]:
+        """The partitions of each topic, by name and number, as a person would list them."""
+        image = self._image
+        found: dict[str, list[int]] = {}
+        for topic_id, number in keys:
+            found.setdefault(image.topic_names[topic_id], []).append(number)
+        return [
+            (topic, [image.topics[topic].partitions[number] for number in sorted(numbers)])
+            for topic, numbers in sorted(found.items())
+        ]

@@ -1,0 +1,61 @@
+"""What the controller's parts see of it: the metadata, one way to change it, one way to explain.
+
+Owns: the port's shape.  Never: holds state: each part (Membership, Partitions, Topics, Configs, …)
+owns its own and is given this port by its constructor.
+Kafka: what QuorumController passes to its managers, and ControllerResult, by which they answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from kcluster.config.kafka.definitions import BrokerConfig
+from kcluster.contract import NoteId, Rng
+from kcluster.controller.metadata_log import MetadataLog
+from kcluster.metadata.image import MetadataImage, MetadataRecord
+from kcluster.timers import Timers
+
+
+class MetadataPort(Protocol):
+    """The cluster's metadata, for one part of the controller.  ControllerNode implements it."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata as of the last record, always the same object.  Only `commit` changes it."""
+
+    @property
+    def log(self) -> MetadataLog:
+        """Who leads the log, in which epoch."""
+
+    @property
+    def end_offset(self) -> int:
+        """Offset that the next record will get."""
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The brokers' common static config."""
+
+    @property
+    def cluster_config(self) -> BrokerConfig:
+        """`config` with the cluster-wide dynamic configs applied."""
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+
+    @property
+    def rng(self) -> Rng:
+        """The controller's source of randomness."""
+
+    @property
+    def timers(self) -> Timers:
+        """The controller's deadlines.  Each part sets keys of its own."""
+
+    def commit(self, records: Sequence[MetadataRecord]) -> None:
+        """Append records to the log and apply them."""
+
+    def note(
+        self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
+    ) -> NoteId:
+        """Report a decision and its reason; the result names the note as a cause of others."""

@@ -1,0 +1,84 @@
+"""How many partitions clients may create and delete: controller_mutation_rate (KIP-599).
+
+Owns: a token bucket for each client with such a quota, and the throttle of the current request.
+Never: knows what is created or deleted (the handlers say how many partitions, before they act).
+Kafka: ControllerMutationQuotaManager, TokenBucket.
+
+Strict requests, which are those of newer versions, are refused topic by topic once the bucket is
+empty.  Older requests are carried out in full, and their clients are throttled.  A bucket holds as
+many tokens as all windows together allow; the change that empties it may overdraw it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcluster.config.kafka.client_quotas import ANONYMOUS, MUTATION_RATE, Limit, find_limit
+from kcluster.controller.outcome import ApiError
+from kcluster.controller.ports import MetadataPort
+from kcluster.metadata.image import Envelope
+from kcluster.protocol.errors import ErrorCode
+
+
+class TokenBucket:
+    """Tokens that come back at `rate` a second, up to `burst`."""
+
+    __slots__ = ("_last_ms", "tokens")
+
+    def __init__(self, burst: float, now_ms: int) -> None:
+        self.tokens = burst
+        self._last_ms = now_ms
+
+    def refill(self, rate: float, burst: float, now_ms: int) -> None:
+        """Add the tokens that have come back by now."""
+        self.tokens = min(burst, self.tokens + rate * (now_ms - self._last_ms) / 1000)
+        self._last_ms = now_ms
+
+    def throttle_ms(self, rate: float) -> int:
+        """How long until the bucket is not overdrawn any more."""
+        return int(-self.tokens / rate * 1000 + 0.5) if self.tokens < 0 else 0
+
+
+class MutationQuotas:
+    """One controller's.  Between `begin` and `end` it knows whose the current request is."""
+
+    def __init__(self, metadata: MetadataPort) -> None:
+        self._metadata = metadata
+        self._buckets: dict[tuple[str, str, str], TokenBucket] = {}
+        self._limit: Limit | None = None
+        self._is_strict = False
+        self._now_ms = 0
+        self._throttle_ms = 0
+
+    def begin(self, envelope: Envelope, now_ms: int) -> None:
+        """A client's request starts."""
+        quotas = self._metadata.image.client_quotas
+        self._limit = find_limit(quotas, MUTATION_RATE, ANONYMOUS, envelope.client_id)
+        self._is_strict = envelope.is_strict
+        self._now_ms = now_ms
+        self._throttle_ms = 0
+
+    def charge(self, partitions: int) -> ApiError | None:
+        """Pay for partitions that are to be created or deleted; the refusal if there is one."""
+        limit = self._limit
+        if limit is None:
+            return None
+        config = self._metadata.config
+        windows_s = config.controller_quota_window_num * config.controller_quota_window_size_seconds
+        burst = windows_s * limit.value
+        bucket = self._buckets.get(limit.rate_key)
+        if bucket is None:
+            bucket = self._buckets[limit.rate_key] = TokenBucket(burst, self._now_ms)
+        bucket.refill(limit.value, burst, self._now_ms)
+        if self._is_strict and bucket.tokens < 0:
+            self._throttle_ms = bucket.throttle_ms(limit.value)
+            return ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        bucket.tokens -= partitions
+        if not self._is_strict:
+            self._throttle_ms = bucket.throttle_ms(limit.value)
+        return None
+
+    def end(self, answer: Any) -> None:
+        """The request is answered: put into the answer how long its client is throttled."""
+        answer.throttle_time_ms = self._throttle_ms
+        self._limit = None

@@ -1,0 +1,63 @@
+"""Which names a topic may have.
+
+Owns: the rules for a topic's name, and which names are taken if '.' and '_' count as the same.
+Never: knows topics (topics.py adds and removes names).
+Kafka: org.apache.kafka.common.internals.Topic, KIP-11.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_NAME_LENGTH: Final = 249
+_LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
+
+
+def name_problem(name: str) -> str | None:
+    """What is wrong with a topic's name, as Kafka words it; None if nothing is."""
+    if not name:
+        problem = "the empty string is not allowed"
+    elif name in (".", ".."):
+        problem = f"'{name}' is not allowed"
+    elif len(name) > MAX_NAME_LENGTH:
+        problem = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    elif not _LEGAL.fullmatch(name):
+        problem = (
+            f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' "
+            "and '-'"
+        )
+    else:
+        return None
+    return f"Topic name is invalid: {problem}"
+
+
+class TopicNames:
+    """The existing topics' names with '.' or '_', which metric names do not distinguish."""
+
+    __slots__ = ("_by_unified",)
+
+    def __init__(self) -> None:
+        self._by_unified: dict[str, dict[str, None]] = {}
+
+    def add(self, name: str) -> None:
+        if _has_collision_chars(name):
+            self._by_unified.setdefault(name.replace(".", "_"), {})[name] = None
+
+    def remove(self, name: str) -> None:
+        unified = name.replace(".", "_")
+        names = self._by_unified.get(unified)
+        if names is not None:
+            names.pop(name, None)
+            if not names:
+                del self._by_unified[unified]
+
+    def collision(self, name: str) -> str | None:
+        """The name of an existing topic that differs from `name` only in '.' and '_'."""
+        if not _has_collision_chars(name):
+            return None
+        return next(iter(self._by_unified.get(name.replace(".", "_"), {})), None)
+
+
+def _has_collision_chars(name: str) -> bool:
+    return "." in name or "_" in name
