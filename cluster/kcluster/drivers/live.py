@@ -31,8 +31,9 @@ from kcluster.drivers.sockets.connection import Connection
 from kcluster.drivers.sockets.listener import Limits, Listener, ReservedPort
 from kcluster.operations.verbs import ClusterError
 from kcluster.runtime.build import Plan
-from kcluster.runtime.dispatch import NEVER_US, Dispatcher
+from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import Process, ProcessState
+from kcluster.timers import NEVER_US
 
 __all__ = ["ClusterError", "LiveDriver"]
 
@@ -210,7 +211,11 @@ class LiveDriver:
 
     def deliver(self, node_id: int, event: Event) -> None:
         gate, outside = self.dispatcher.gate, self.outside
-        if outside is not None and isinstance(event, Request) and not outside.admit(node_id, event):
+        if (
+            outside is not None
+            and isinstance(event, Request)
+            and outside.takes_request(node_id, event)
+        ):
             return
         if gate is None or not isinstance(event, Request) or gate.admit(node_id, event):
             self.dispatcher.hand_in(node_id, event)
@@ -327,8 +332,11 @@ class LiveDriver:
 
     def reply(self, node_id: int, reply: Reply) -> None:
         """Outlet: an answer of a broker, for the wire."""
-        if self.outside is not None and not self.outside.release(node_id, reply):
-            return
+        if self.outside is None or not self.outside.takes_reply(node_id, reply):
+            self.write_reply(node_id, reply)
+
+    def write_reply(self, node_id: int, reply: Reply) -> None:
+        """Write an answer to its connection, if that is still open."""
         connection = self.listeners[node_id].connections.get(reply.request.connection_id)
         if connection is not None:
             connection.take_reply(reply)

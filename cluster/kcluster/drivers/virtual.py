@@ -100,9 +100,9 @@ class VirtualDriver(NetworkVerbs):
         """Run until no client waits for an answer or for a time; whether that came to be."""
         return self.run_until_condition(self.time.is_idle, limit_ms)
 
-    def at(self, at_ms: int, deed: Callable[[], None]) -> None:
-        """Do something to the cluster at a time to come."""
-        self.time.schedule(at_ms * 1000, deed)
+    def at(self, at_ms: int, callback: Callable[[], object]) -> None:
+        """Call back at a time to come."""
+        self.time.at(at_ms * 1000, callback)
 
     # --------------------------------------------------------------------------- deeds
 

@@ -49,7 +49,7 @@ class Network:
         """Cut `nodes` off from `others`, by default from everybody else but clients from outside;
         `one_way`: only what `nodes` send is lost."""
         links = self._links.isolate(*self._ends(nodes, others), one_way=one_way)
-        return lambda: self._links.mend(links)
+        return lambda: self._links.heal_links(links)
 
     def bridge(self, left: Nodes, right: Nodes) -> Undo:
         """Cut two sets off from each other; whoever is in neither reaches both, and joins them."""
@@ -57,7 +57,7 @@ class Network:
         if all(node in first or node in second for node in self.servers):
             raise ClusterError("nobody is left to be the bridge; isolate is for that")
         links = self._links.isolate(first, second)
-        return lambda: self._links.mend(links)
+        return lambda: self._links.heal_links(links)
 
     def slow_link(
         self, nodes: Nodes, others: Nodes | None = None, *, latency_ms: float = 0,
@@ -113,7 +113,7 @@ class Network:
 
     def _shape(self, nodes: Nodes, others: Nodes | None, shape: Shape, one_way: bool) -> Undo:
         layers = self._links.shape(*self._ends(nodes, others), shape, one_way=one_way)
-        return lambda: self._links.reshape(layers)
+        return lambda: self._links.remove_layers(layers)
 
     # ---------------------------------------------------------------------- who is meant
 

@@ -30,15 +30,15 @@ from kcluster.contract import (
     Stopped,
     Tick,
 )
-from kcluster.network.fabric import Fabric, Link
+from kcluster.network.fabric import Cut, Fabric, Link, Resets
 from kcluster.runtime.gate import Gate
 from kcluster.runtime.process import DEATHS, DeathKind, Outlet, Process, ProcessState
+from kcluster.timers import NEVER_US
 from kcluster.trace import kinds
 
 RUNTIME_ID: Final = -1
 """First half of the NoteIds of what was done to the cluster from outside: kill, pause, cut."""
 
-NEVER_US: Final = 1 << 62
 _UP: Final = ProcessState.UP
 _PAUSED: Final = ProcessState.PAUSED
 
@@ -55,7 +55,7 @@ NoteSink = Callable[[Note], None]
 ReplySink = Callable[[int, Reply, int], None]  # (broker id, reply, now_ms)
 HealSink = Callable[[Link], None]
 """A link is whole again: clients' connections over it that lost something are broken."""
-LostSink = Callable[[Link, int], None]  # (link, µs until what was lost for good resets it)
+LostSink = Callable[[Link, int], None]  # (link, when the lost message's sender gives up, µs)
 Tap = Callable[[int, int, Event], None]  # (now_us, node id, event about to be delivered)
 
 
@@ -68,7 +68,7 @@ class Dispatcher:
         self.note_sinks: tuple[NoteSink, ...] = ()
         self.reply_sinks: tuple[ReplySink, ...] = ()
         self.heal_sinks: tuple[HealSink, ...] = ()
-        self.on_lost: LostSink = lambda link, after_us: None
+        self.on_lost: LostSink = lambda link, at_us: None
         self.on_answer: Callable[[PeerResponse], None] | None = None
         """Gets answers to questions that the runtime itself asked, as node RUNTIME_ID."""
         self.tap: Tap | None = None
@@ -77,7 +77,7 @@ class Dispatcher:
         """Nothing is due before this; may be earlier than `next_due_us()`, never later."""
         self.outlet = outlet
         self.gate: Gate | None = None  # while there are rules on requests of clients
-        self._deeds: list[tuple[int, int, Callable[[], None]]] = []
+        self._callbacks: list[tuple[int, int, Callable[[], object]]] = []
         self._pending: list[tuple[Process, int, Event]] = []
         self._in_flight: list[tuple[int, int, int, Process, int, Event]] = []
         """(arrival_us, sequence, source, destination, its life, event)."""
@@ -98,8 +98,8 @@ class Dispatcher:
     def next_due_us(self) -> int:
         """When something is to happen without a client's doing; NEVER_US for never."""
         due_us = self._in_flight[0][0] if self._in_flight else NEVER_US
-        if self._deeds:
-            due_us = min(due_us, self._deeds[0][0])
+        if self._callbacks:
+            due_us = min(due_us, self._callbacks[0][0])
         for process in self.processes.values():
             if process.deadline_ms is not None and process.deadline_ms * 1000 < due_us:
                 due_us = process.deadline_ms * 1000
@@ -120,8 +120,8 @@ class Dispatcher:
     def advance(self, now_us: int) -> None:
         """It is `now_us` now: deliver what has arrived, give Ticks that are due, run."""
         self.now_us = max(self.now_us, now_us)
-        while self._deeds and self._deeds[0][0] <= self.now_us:
-            heappop(self._deeds)[2]()
+        while self._callbacks and self._callbacks[0][0] <= self.now_us:
+            heappop(self._callbacks)[2]()
         self._collect_arrivals()
         self._run()
         now_ms = self.now_us // 1000
@@ -157,11 +157,11 @@ class Dispatcher:
         """Let the nodes talk until they have nothing more to say."""
         self._run()
 
-    def later(self, at_us: int, deed: Callable[[], None]) -> None:
-        """Do something at that time, between two dispatches, before what else is due then."""
+    def later(self, at_us: int, callback: Callable[[], object]) -> None:
+        """Call back at that time, between two dispatches, before anything else that is due then."""
         self._sequence += 1
         self.quiet_until_us = min(self.quiet_until_us, at_us)
-        heappush(self._deeds, (at_us, self._sequence, deed))
+        heappush(self._callbacks, (at_us, self._sequence, callback))
 
     def tell(self, node_id: int, reply: Reply) -> None:
         """Give a client what a broker answers."""
@@ -285,18 +285,19 @@ class Dispatcher:
 
     def post(self, source: int, process: Process, event: Event) -> None:
         """Put an event on the link from `source`: at once, later, or never."""
-        if self.fabric.is_plain and not self._in_flight:
+        if self.fabric.is_unimpaired and not self._in_flight:
             self._pending.append((process, process.life, event))
             return
-        delay_us = self.fabric.delay_us(source, process.node_id, self.now_us, event)
-        if delay_us is None:
+        outcome = self.fabric.transmit(source, process.node_id, self.now_us, event)
+        if isinstance(outcome, Cut):
             return
         link = (source, process.node_id)
-        if delay_us < 0:
-            self._last_arrival_us[link] = self.now_us - delay_us
-            self.on_lost(link, -delay_us)
+        if isinstance(outcome, Resets):
+            # What is sent behind it waits for the new connection.
+            self._last_arrival_us[link] = outcome.at_us
+            self.on_lost(link, outcome.at_us)
             return
-        arrival_us = max(self.now_us + delay_us, self._last_arrival_us.get(link, 0))
+        arrival_us = max(outcome.at_us, self._last_arrival_us.get(link, 0))
         if arrival_us <= self.now_us:
             self._pending.append((process, process.life, event))
             return

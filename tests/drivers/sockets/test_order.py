@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kcluster.contract import PeerDisconnected, PeerRequest
-from kcluster.network.fabric import Fabric
+from kcluster.network.fabric import Arrives, Fabric
 from kcluster.network.shapes import DISTRIBUTIONS, RESET_US, Shape
 from tests.runtime.test_dispatch import Net
 
@@ -24,7 +24,7 @@ SHAPES = st.builds(
 DEEDS = st.lists(
     st.one_of(
         st.just("send"), st.just("send"), st.integers(0, 300_000), SHAPES,
-        st.sampled_from(("cut", "heal", "smooth")),
+        st.sampled_from(("cut", "heal", "clear")),
     ),
     max_size=60,
 )  # fmt: skip
@@ -57,8 +57,8 @@ def test_link__keeps_its_order_whatever_is_done_to_it(seed: int, deeds: list[Any
                 is_lossless = False
             case "heal":
                 net.links.heal()
-            case "smooth":
-                net.fabric.smooth()
+            case "clear":
+                net.fabric.clear_shapes()
             case Shape():
                 net.links.shape((1,), (2,), deed)
                 is_lossless = is_lossless and not deed.loss
@@ -75,7 +75,7 @@ def test_loss__for_good_resets_the_connection_at_both_ends() -> None:
     net = shaped_net(1)
     net.links.shape((1,), (2,), Shape(loss=0.999_999), one_way=True)
     net.ask(1, 2, 1, "ignore")
-    net.fabric.smooth()
+    net.fabric.clear_shapes()
     net.fabric.shape(1, 2, Shape(latency_us=1_000))
     net.ask(1, 2, 2, "ignore")
     net.dispatcher.at(RESET_US - 1)
@@ -99,5 +99,6 @@ def test_fabric__draws_only_for_links_that_need_it() -> None:
     fabric = Fabric((1, 2, 3), rng=rng)
     fabric.shape(1, 2, Shape(1_000))
     fabric.shape(1, 3, Shape(1_000, 500, "uniform"))
-    assert (fabric.delay_us(1, 2), fabric.delay_us(2, 3), rng.drawn) == (1_000, 0, 0)
-    assert (fabric.delay_us(1, 3), rng.drawn) == (1_000, 1)
+    assert (fabric.transmit(1, 2), fabric.transmit(2, 3)) == (Arrives(1_000), Arrives(0))
+    assert rng.drawn == 0
+    assert (fabric.transmit(1, 3), rng.drawn) == (Arrives(1_000), 1)

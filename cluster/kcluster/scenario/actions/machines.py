@@ -98,4 +98,4 @@ class SlowDisk(Action, frozen=True):
         )  # fmt: skip
         what = f"disk takes {self.latency_ms:g} ms a write"
         before = stage.verbs.links.shape(chosen, others, shape, what, one_way=True)
-        return lambda: stage.verbs.links.reshape(before)
+        return lambda: stage.verbs.links.remove_layers(before)
