@@ -13,7 +13,7 @@ from kcluster.contract import ConnectionClosed, Event
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.tcp import LiveClients
 from kcluster.handle.cluster import Cluster
-from kcluster.network.shapes import RESET_US, Shape
+from kcluster.network.shapes import RESET_US, LinkShape
 from kcluster.operations.verbs import death_kind
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -267,7 +267,7 @@ def lose_next(side: Any, link: tuple[int, int], function: Callable[[], Any]) -> 
     """Do something whose message over this link is lost for good."""
     layers = side.call(
         lambda: side.verbs.links.shape(
-            (link[0],), (link[1],), Shape(loss=0.999_999_999), one_way=True
+            (link[0],), (link[1],), LinkShape(loss=0.999_999_999), one_way=True
         )
     )
     function()

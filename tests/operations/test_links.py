@@ -10,7 +10,7 @@ from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
-from kcluster.network.shapes import Shape
+from kcluster.network.shapes import LinkShape
 from kcluster.operations.errors import ClusterError
 
 
@@ -43,7 +43,7 @@ def test_isolate__mends_only_what_it_cut() -> None:
 def test_shape__a_slow_broker_falls_behind_but_nothing_overtakes() -> None:
     driver = started()
     before = driver.verbs.links.shape(
-        (3,), (1, 2, CONTROLLER_ID), Shape(50_000, 40_000, "uniform"), "slow"
+        (3,), (1, 2, CONTROLLER_ID), LinkShape(50_000, 40_000, "uniform"), "slow"
     )
     driver.run_for(20_000)
     driver.verbs.links.remove_layers(before)

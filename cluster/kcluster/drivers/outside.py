@@ -157,7 +157,7 @@ class Outside:
             life = self._dispatcher.processes[node_id].life
             connection = OutsideConnection(request.connection_id, node_id, life)
             self._connections[key] = connection
-        connection.client_ids = nodes
+        connection.set_clients(nodes)
         return connection
 
     def _nodes(self, request: Request) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from typing import Any, Final, final
 from mypy_extensions import mypyc_attr
 
 from kcluster.contract import Rng
-from kcluster.network.shapes import RESET_US, Layer, Shape
+from kcluster.network.shapes import RESET_US, Layer, LinkShape
 
 Link = tuple[int, int]
 """(source node id, destination node id)."""
@@ -101,12 +101,9 @@ class Fabric:
         self.changes = 0
         self._on_change()
 
-    def transmit(
-        self, source: int, destination: int, now_us: int = 0, message: Any = None
-    ) -> Outcome:
+    def transmit(self, link: Link, now_us: int = 0, message: Any = None) -> Outcome:
         """What becomes of a message sent now.  It uses up bandwidth, and random numbers where the
         link has jitter or loss."""
-        link = (source, destination)
         if link in self._cuts:
             return CUT
         at_us = now_us + self._latencies_us.get(link, self._default_us)
@@ -139,7 +136,7 @@ class Fabric:
             self._latencies_us[link] = _to_us(latency_ms)
         self._on_change()
 
-    def shape(self, source: int, destination: int, shape: Shape) -> Layer:
+    def shape(self, source: int, destination: int, shape: LinkShape) -> Layer:
         """Add a shape to one direction of a link; returns its layer."""
         layer = Layer(shape)
         self._layers.setdefault((source, destination), []).append(layer)
@@ -171,7 +168,7 @@ class Fabric:
         """The links with shapes, sorted."""
         return tuple(sorted(self._layers))
 
-    def shapes_of(self, source: int, destination: int) -> tuple[Shape, ...]:
+    def shapes_of(self, source: int, destination: int) -> tuple[LinkShape, ...]:
         """The shapes of one direction of a link."""
         return tuple(layer.shape for layer in self._layers.get((source, destination), ()))
 

@@ -1,6 +1,6 @@
 """Impairments of one direction of a link: latency, jitter, loss, bandwidth.
 
-Owns: Shape, and how much it delays one message.  Never: carries a message, knows about cuts.
+Owns: LinkShape, and how much it delays one message.  Never: carries a message, knows about cuts.
 Kafka: no counterpart; tc-netem and tc-tbf below TCP.
 
 All of it happens below TCP, so messages stay in order, and a lost message is retransmitted: after
@@ -33,7 +33,7 @@ _TO_NORMAL: Final = 12
 """The sum of 12 uniform random numbers, minus 6, is close to normal with variance 1."""
 
 
-class Shape(Struct, frozen=True):
+class LinkShape(Struct, frozen=True):
     """One impairment.  `latency_us` is the mean; `jitter_us`: half the width of `uniform`, the
     standard deviation of `normal`, the mean of what `exponential` adds (a long tail).  `loss`: the
     probability that one transmission of a message is lost; `bytes_per_s`: 0 for no limit."""
@@ -62,7 +62,7 @@ class Layer:
 
     __slots__ = ("busy_until_us", "shape")
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: LinkShape) -> None:
         self.shape = shape
         self.busy_until_us = 0
 
@@ -83,7 +83,7 @@ class Layer:
         return max(0, delay_us)
 
 
-def _jitter_us(shape: Shape, rng: Rng) -> int:
+def _jitter_us(shape: LinkShape, rng: Rng) -> int:
     if not shape.jitter_us:
         return 0
     if shape.distribution == "exponential":

@@ -37,7 +37,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, final
 
 from mypy_extensions import mypyc_attr
 
-from kcluster.network.fabric import Arrives, Fabric, Link, Resets
+from kcluster.network.fabric import CUT, Arrives, Fabric, Link, Outcome, Resets
 
 MAX_BROKEN: Final = 10_000
 """How many broken connections are remembered; beyond that the oldest are never reset."""
@@ -53,12 +53,13 @@ class CarriedConnection:
 
     __slots__ = (
         "arrival_at_broker_us", "arrival_at_client_us", "broker_end_is_open", "broker_id",
-        "client_ids", "is_open", "is_reset", "lost_to_broker", "lost_to_client",
+        "is_open", "is_reset", "links_to_broker", "links_to_client", "lost_to_broker",
+        "lost_to_client",
     )  # fmt: skip
 
     def __init__(self, client_ids: tuple[int, ...], broker_id: int) -> None:
-        self.client_ids = client_ids
         self.broker_id = broker_id
+        self.set_clients(client_ids)
         self.is_open = True
         """The client's end: the client has not closed it, nor learned that the broker has."""
         self.broker_end_is_open = True
@@ -70,6 +71,12 @@ class CarriedConnection:
         """It was found broken: its end is all that still reaches the client."""
         self.arrival_at_broker_us = self.arrival_at_client_us = 0
         """When the last message sent arrives there."""
+
+    def set_clients(self, client_ids: tuple[int, ...]) -> None:
+        """From now on its messages pass over the links of these nodes."""
+        broker_id = self.broker_id
+        self.links_to_broker = tuple([(client_id, broker_id) for client_id in client_ids])
+        self.links_to_client = tuple([(broker_id, client_id) for client_id in client_ids])
 
 
 C = TypeVar("C", bound=CarriedConnection)
@@ -136,13 +143,14 @@ class Transit(Generic[C]):
             return
         at_us = self._clock.now_us
         if not self._fabric.is_unimpaired:
-            links = [(client_id, connection.broker_id) for client_id in connection.client_ids]
-            arrival_us = self._arrival_us(connection, links, message)
-            if arrival_us is None:
+            outcome = self._transmit(connection, connection.links_to_broker, at_us, message)
+            if not isinstance(outcome, Arrives):
                 connection.lost_to_broker = True
                 return
-            at_us = arrival_us
-        at_us = connection.arrival_at_broker_us = max(at_us, connection.arrival_at_broker_us)
+            at_us = outcome.at_us
+        if at_us < connection.arrival_at_broker_us:
+            at_us = connection.arrival_at_broker_us
+        connection.arrival_at_broker_us = at_us
         self._clock.at(at_us, partial(self._arrive_at_broker, connection, message))
 
     def to_client(self, connection: C, message: Any) -> None:
@@ -151,29 +159,34 @@ class Transit(Generic[C]):
             return
         at_us = self._clock.now_us
         if not self._fabric.is_unimpaired:
-            links = [(connection.broker_id, client_id) for client_id in connection.client_ids]
-            arrival_us = self._arrival_us(connection, links, message)
-            if arrival_us is None:
+            outcome = self._transmit(connection, connection.links_to_client, at_us, message)
+            if not isinstance(outcome, Arrives):
                 connection.lost_to_client = True
                 return
-            at_us = arrival_us
-        at_us = connection.arrival_at_client_us = max(at_us, connection.arrival_at_client_us)
+            at_us = outcome.at_us
+        if at_us < connection.arrival_at_client_us:
+            at_us = connection.arrival_at_client_us
+        connection.arrival_at_client_us = at_us
         self._clock.at(at_us, partial(self._arrive_at_client, connection, message))
 
-    def _arrival_us(self, connection: C, links: list[Link], message: Any) -> int | None:
-        """When a message arrives; None if it is lost."""
-        at_us = self._clock.now_us
+    def _transmit(
+        self, connection: C, links: tuple[Link, ...], now_us: int, message: Any
+    ) -> Outcome:
+        """What becomes of a message that passes over these links, one after the other."""
+        outcome: Outcome = CUT
         for link in links:
-            outcome = self._fabric.transmit(link[0], link[1], at_us, message)
-            if isinstance(outcome, Arrives):
-                at_us = outcome.at_us
-                continue
-            self._remember_broken(connection)
-            if isinstance(outcome, Resets):
-                self._on_lost(link, outcome.at_us)
-                self._clock.at(outcome.at_us, partial(self._reset, connection, link))
-            return None
-        return at_us
+            outcome = self._fabric.transmit(link, now_us, message)
+            if not isinstance(outcome, Arrives):
+                self._remember_broken(connection)
+                if isinstance(outcome, Resets):
+                    self._on_lost(link, outcome.at_us)
+                    self._clock.at(outcome.at_us, partial(self._reset, connection, link))
+                return outcome
+            now_us = outcome.at_us
+        return outcome
+
+    def _is_cut(self, links: tuple[Link, ...]) -> bool:
+        return any([self._fabric.is_cut(link[0], link[1]) for link in links])
 
     def _remember_broken(self, connection: C) -> None:
         self._broken[connection] = None
@@ -183,10 +196,7 @@ class Transit(Generic[C]):
     # ---------------------------------------------------------------------------- arriving
 
     def _arrive_at_broker(self, connection: C, message: Any) -> None:
-        if self._fabric.has_cuts and any(
-            self._fabric.is_cut(client_id, connection.broker_id)
-            for client_id in connection.client_ids
-        ):
+        if self._fabric.has_cuts and self._is_cut(connection.links_to_broker):
             connection.lost_to_broker = True
             self._remember_broken(connection)
         elif message is _END:
@@ -198,10 +208,7 @@ class Transit(Generic[C]):
             self.to_client(connection, _END)
 
     def _arrive_at_client(self, connection: C, message: Any) -> None:
-        if self._fabric.has_cuts and any(
-            self._fabric.is_cut(connection.broker_id, client_id)
-            for client_id in connection.client_ids
-        ):
+        if self._fabric.has_cuts and self._is_cut(connection.links_to_client):
             connection.lost_to_client = True
             self._remember_broken(connection)
         elif not connection.is_open:
@@ -236,7 +243,7 @@ class Transit(Generic[C]):
     def link_healed(self, link: Link) -> None:
         """A link between a client and a broker has healed.  `link`: from the client."""
         for connection in tuple(self._broken):
-            if link[1] == connection.broker_id and link[0] in connection.client_ids:
+            if link in connection.links_to_broker:
                 self._break(connection)
 
     def _reset(self, connection: C, link: Link) -> None:

@@ -1,7 +1,7 @@
-"""What may be done to the links between nodes, with the notes of it.
+"""Cutting, healing and shaping links between sets of nodes, with a note of each change.
 
-Owns: cutting, healing and shaping links, one by one and by sets; telling which sides a cut makes.
-Never: carries a message (dispatch.py), knows how a link delays (network/).
+Owns: these operations and their notes; resets of connections between brokers.  Never: carries a
+message (dispatch.py, network/transit.py), decides which nodes are meant (network.py).
 Kafka: iptables and tc on the machines that brokers run on.
 
 Nodes are brokers, the controller, and clients by their ids in the fabric.
@@ -17,7 +17,7 @@ from kcluster.contract import CONTROLLER_ID, PeerDisconnected
 from kcluster.drivers.wires.virtual import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
 from kcluster.network.fabric import Link
 from kcluster.network.graph import sides_of
-from kcluster.network.shapes import Layer, Shape
+from kcluster.network.shapes import Layer, LinkShape
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.trace import kinds
 
@@ -26,7 +26,7 @@ Layers = list[tuple[Link, Layer]]
 
 
 class Links:
-    """The links of one cluster.  All between two dispatches, in the driver's thread."""
+    """The links of one cluster; for use between two dispatches, in the driver's thread."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
@@ -36,7 +36,7 @@ class Links:
     # ----------------------------------------------------------------------------- cutting
 
     def cut(self, a: int, b: int, *, one_way: bool = False) -> None:
-        """Cut a link: silence from now on; what is in flight on it is lost."""
+        """Cut a link; messages under way on it are lost."""
         self.isolate((a,), (b,), one_way=one_way)
 
     def isolate(
@@ -75,17 +75,17 @@ class Links:
         self._report_healed([link for link in links if self._fabric.heal_link(*link)])
 
     def restore_all(self) -> None:
-        """Make every link as it was built."""
+        """Undo all cuts and shapes."""
         self.heal()
 
     # ----------------------------------------------------------------------------- shaping
 
     def shape(
-        self, nodes: Sequence[int], others: Sequence[int], shape: Shape, what: str = "",
+        self, nodes: Sequence[int], others: Sequence[int], shape: LinkShape, what: str = "",
         *, one_way: bool = False,
     ) -> Layers:  # fmt: skip
-        """Lay a shape on every link from `nodes` to `others`, and back unless `one_way`; returns
-        what `remove_layers` takes.  `what`: the change in words."""
+        """Add a shape to every link from `nodes` to `others`, and back unless `one_way`; returns
+        its layers, for `remove_layers`.  `what`: the change in words."""
         ends = list(product(nodes, others))
         if not one_way:
             ends += [(b, a) for a, b in ends]

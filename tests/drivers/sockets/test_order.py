@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from kcluster.contract import PeerDisconnected, PeerRequest
 from kcluster.network.fabric import Arrives, Fabric
-from kcluster.network.shapes import DISTRIBUTIONS, RESET_US, Shape
+from kcluster.network.shapes import DISTRIBUTIONS, RESET_US, LinkShape
 from tests.runtime.test_dispatch import Net
 
 SHAPES = st.builds(
-    Shape,
+    LinkShape,
     latency_us=st.integers(0, 50_000),
     jitter_us=st.integers(0, 50_000),
     distribution=st.sampled_from(DISTRIBUTIONS),
@@ -59,7 +59,7 @@ def test_link__keeps_its_order_whatever_is_done_to_it(seed: int, deeds: list[Any
                 net.links.heal()
             case "clear":
                 net.fabric.clear_shapes()
-            case Shape():
+            case LinkShape():
                 net.links.shape((1,), (2,), deed)
                 is_lossless = is_lossless and not deed.loss
             case _:
@@ -73,10 +73,10 @@ def test_link__keeps_its_order_whatever_is_done_to_it(seed: int, deeds: list[Any
 
 def test_loss__for_good_resets_the_connection_at_both_ends() -> None:
     net = shaped_net(1)
-    net.links.shape((1,), (2,), Shape(loss=0.999_999), one_way=True)
+    net.links.shape((1,), (2,), LinkShape(loss=0.999_999), one_way=True)
     net.ask(1, 2, 1, "ignore")
     net.fabric.clear_shapes()
-    net.fabric.shape(1, 2, Shape(latency_us=1_000))
+    net.fabric.shape(1, 2, LinkShape(latency_us=1_000))
     net.ask(1, 2, 2, "ignore")
     net.dispatcher.at(RESET_US - 1)
     assert net.got(2) == [], "what comes behind it waits"
@@ -97,8 +97,8 @@ def test_fabric__draws_only_for_links_that_need_it() -> None:
 
     rng: Any = Counting()
     fabric = Fabric((1, 2, 3), rng=rng)
-    fabric.shape(1, 2, Shape(1_000))
-    fabric.shape(1, 3, Shape(1_000, 500, "uniform"))
-    assert (fabric.transmit(1, 2), fabric.transmit(2, 3)) == (Arrives(1_000), Arrives(0))
+    fabric.shape(1, 2, LinkShape(1_000))
+    fabric.shape(1, 3, LinkShape(1_000, 500, "uniform"))
+    assert (fabric.transmit((1, 2)), fabric.transmit((2, 3))) == (Arrives(1_000), Arrives(0))
     assert rng.drawn == 0
-    assert (fabric.transmit(1, 3), rng.drawn) == (Arrives(1_000), 1)
+    assert (fabric.transmit((1, 3)), rng.drawn) == (Arrives(1_000), 1)
