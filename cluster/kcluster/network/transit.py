@@ -186,7 +186,7 @@ class Transit(Generic[C]):
         return outcome
 
     def _is_cut(self, links: tuple[Link, ...]) -> bool:
-        return any([self._fabric.is_cut(link[0], link[1]) for link in links])
+        return any(self._fabric.is_cut(link[0], link[1]) for link in links)
 
     def _remember_broken(self, connection: C) -> None:
         self._broken[connection] = None

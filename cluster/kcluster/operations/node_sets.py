@@ -55,7 +55,7 @@ class NetworkControl:
         """Cut two sets off from each other; nodes in neither reach both and form a bridge."""
         first, second = self._ends(left, right)
         if all(node in first or node in second for node in self.servers):
-            raise ClusterError("nobody is left to be the bridge; isolate is for that")
+            raise ClusterError("no node is left to be the bridge; use isolate instead")
         links = self._links.isolate(first, second)
         return lambda: self._links.heal_links(links)
 
@@ -68,7 +68,7 @@ class NetworkControl:
         if distribution not in DISTRIBUTIONS:
             raise ClusterError(f"distribution: {unknown('one', distribution, DISTRIBUTIONS)}")
         if min(latency_ms, jitter_ms) < 0:
-            raise ClusterError("latency and jitter are 0 or more")
+            raise ClusterError("latency and jitter must be 0 or more")
         shape = LinkShape(
             round(latency_ms * 1000), round(jitter_ms * 1000),
             distribution if jitter_ms else "constant",
@@ -81,7 +81,9 @@ class NetworkControl:
         """Lose a share (0 to 1) of the messages between `nodes` and `others`.  TCP retransmits them
         with growing timeouts, so all arrive in the end, unless that takes 30 s."""
         if not 0 <= share < 1:
-            raise ClusterError(f"share={share:g}: 0 or more, and less than 1; isolate is for that")
+            raise ClusterError(
+                f"share={share:g}: must be at least 0 and less than 1; use isolate to lose all"
+            )
         return self._shape(nodes, others, LinkShape(loss=share), one_way)
 
     def limit_bandwidth(
@@ -90,7 +92,9 @@ class NetworkControl:
     ) -> Undo:  # fmt: skip
         """Limit the bandwidth of each link between `nodes` and `others`, in each direction."""
         if bytes_per_s < 1:
-            raise ClusterError(f"bytes_per_s={bytes_per_s}: at least 1; isolate is for less")
+            raise ClusterError(
+                f"bytes_per_s={bytes_per_s}: must be at least 1; use isolate to lose all"
+            )
         return self._shape(nodes, others, LinkShape(bytes_per_s=bytes_per_s), one_way)
 
     def heal(self, nodes: Nodes | None = None, others: Nodes | None = None) -> None:
@@ -137,7 +141,7 @@ class NetworkControl:
         named = (nodes,) if isinstance(nodes, int | str) else tuple(nodes)
         found = tuple(dict.fromkeys(node for word in named for node in self._find(word)))
         if not found:
-            raise ClusterError(f"{nodes}: nobody is meant by this")
+            raise ClusterError(f"{nodes}: names no node")
         return found
 
     def client(self, name: str) -> tuple[int, ...]:
@@ -166,12 +170,12 @@ class NetworkControl:
             case "host" if name:
                 outside = self._outside(name, by_host=True)
                 if not outside:
-                    raise ClusterError(f"{word}: in virtual time clients are nowhere")
+                    raise ClusterError(f"{word}: clients have no addresses in virtual time")
                 return outside
             case "rack" if name:
                 return self._rack(name)
         raise ClusterError(
-            f"{word!r} is nobody: say a broker's id, controller, brokers, rack NAME, clients,"
+            f"unknown node {word!r}; use a broker's id, controller, brokers, rack NAME, clients,"
             " client NAME or host ADDRESS"
         )
 
@@ -208,5 +212,5 @@ class NetworkControl:
         if both:
             raise ClusterError(f"{self._links.names(both)} cannot be on both sides")
         if not second:
-            raise ClusterError("there is nobody else")
+            raise ClusterError("there are no other nodes")
         return first, second

@@ -163,8 +163,8 @@ class Dispatcher:
         self.quiet_until_us = min(self.quiet_until_us, at_us)
         heappush(self._callbacks, (at_us, self._sequence, callback))
 
-    def tell(self, node_id: int, reply: Reply) -> None:
-        """Give a client what a broker answers."""
+    def send_reply(self, node_id: int, reply: Reply) -> None:
+        """Send a broker's reply to its client."""
         self.outlet.reply(node_id, reply)
         for sink in self.reply_sinks:
             sink(node_id, reply, self.now_us // 1000)
@@ -232,7 +232,7 @@ class Dispatcher:
                 self._send(process, effect)
             elif isinstance(effect, Reply):
                 if self.gate is None:
-                    self.tell(process.node_id, effect)
+                    self.send_reply(process.node_id, effect)
                 else:
                     self.gate.on_reply(process.node_id, effect)
             elif isinstance(effect, Note):

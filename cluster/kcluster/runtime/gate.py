@@ -256,7 +256,7 @@ class FaultGate:
         dispatcher = self._dispatcher
         if dispatcher.tap is not None:
             dispatcher.tap(dispatcher.now_us, node_id, request)
-        dispatcher.tell(node_id, Reply(request, body))
+        dispatcher.send_reply(node_id, Reply(request, body))
 
     # ----------------------------------------------------------------------- the way back
 
@@ -265,7 +265,7 @@ class FaultGate:
         change = self._changes.pop(reply.request.connection_id, None)
         changed = reply if change is None else change(node_id, reply)
         if changed is not None:
-            self._dispatcher.tell(node_id, changed)
+            self._dispatcher.send_reply(node_id, changed)
 
     def _change(
         self, name: str, entry: ActiveRule, effect: Effect, node_id: int, reply: Reply
@@ -282,11 +282,11 @@ class FaultGate:
             case Delay():
                 life = dispatcher.processes[node_id].life
 
-                def tell() -> None:
+                def send() -> None:
                     if dispatcher.processes[node_id].life == life:
-                        dispatcher.tell(node_id, reply)
+                        dispatcher.send_reply(node_id, reply)
 
-                dispatcher.later(dispatcher.now_us + _drawn_us(effect, entry), tell)
+                dispatcher.later(dispatcher.now_us + _drawn_us(effect, entry), send)
             case Drop(close=False):
                 self._silence(name, node_id, request, False)
             case _:
