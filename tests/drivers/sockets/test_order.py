@@ -21,7 +21,7 @@ SHAPES = st.builds(
     loss=st.sampled_from((0.0, 0.0, 0.1, 0.9)),
     bytes_per_s=st.sampled_from((0, 0, 10_000, 1_000_000)),
 )
-DEEDS = st.lists(
+STEPS = st.lists(
     st.one_of(
         st.just("send"), st.just("send"), st.integers(0, 300_000), SHAPES,
         st.sampled_from(("cut", "heal", "clear")),
@@ -42,13 +42,13 @@ def numbers(net: Net) -> list[int]:
 
 
 @settings(max_examples=150)
-@given(st.integers(0, 1_000), DEEDS)
-def test_link__keeps_its_order_whatever_is_done_to_it(seed: int, deeds: list[Any]) -> None:
+@given(st.integers(0, 1_000), STEPS)
+def test_link__keeps_its_order_whatever_is_done_to_it(seed: int, steps: list[Any]) -> None:
     net = shaped_net(seed)
     sent = 0
     is_lossless = True
-    for deed in deeds:
-        match deed:
+    for step in steps:
+        match step:
             case "send":
                 sent += 1
                 net.ask(1, 2, sent, "ignore")
@@ -60,10 +60,10 @@ def test_link__keeps_its_order_whatever_is_done_to_it(seed: int, deeds: list[Any
             case "clear":
                 net.fabric.clear_shapes()
             case LinkShape():
-                net.links.shape((1,), (2,), deed)
-                is_lossless = is_lossless and not deed.loss
+                net.links.shape((1,), (2,), step)
+                is_lossless = is_lossless and not step.loss
             case _:
-                net.dispatcher.at(net.dispatcher.now_us + deed)
+                net.dispatcher.at(net.dispatcher.now_us + step)
     net.links.heal()
     net.dispatcher.at(net.dispatcher.now_us + 100 * RESET_US)
     arrived = numbers(net)
