@@ -151,7 +151,7 @@ class Transit(Generic[C]):
         if at_us < connection.arrival_at_broker_us:
             at_us = connection.arrival_at_broker_us
         connection.arrival_at_broker_us = at_us
-        self._clock.at(at_us, partial(self._arrive_at_broker, connection, message))
+        self._clock.at(at_us, lambda: self._arrive_at_broker(connection, message))
 
     def to_client(self, connection: C, message: Any) -> None:
         """A broker sends a message."""
@@ -167,7 +167,7 @@ class Transit(Generic[C]):
         if at_us < connection.arrival_at_client_us:
             at_us = connection.arrival_at_client_us
         connection.arrival_at_client_us = at_us
-        self._clock.at(at_us, partial(self._arrive_at_client, connection, message))
+        self._clock.at(at_us, lambda: self._arrive_at_client(connection, message))
 
     def _transmit(
         self, connection: C, links: tuple[Link, ...], now_us: int, message: Any
