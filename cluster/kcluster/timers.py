@@ -11,7 +11,8 @@ from heapq import heappop, heappush
 from typing import Final
 
 NEVER_MS: Final = 1 << 62
-"""Later than any deadline."""
+"""Later than any deadline, in ms or µs: no deadline."""
+NEVER_US: Final = NEVER_MS
 
 
 class Timers:

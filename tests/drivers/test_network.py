@@ -56,7 +56,7 @@ def test_bridge__a_broker_joins_two_halves(world: Any) -> None:
     assert not any(x.fenced for x in world.status().brokers), "both halves reach the controller"
     world.heal()
     world.wait_for_isr(1, 2, 3)
-    with pytest.raises(ClusterError, match="nobody is left to be the bridge"):
+    with pytest.raises(ClusterError, match="no node is left to be the bridge"):
         world.bridge([1, "controller"], [2, 3])
 
 
@@ -101,11 +101,11 @@ def test_verbs__refuse_what_cannot_be_with_the_words_for_it(world: Any) -> None:
         (lambda: world.isolate(9), "there is no broker 9; the brokers are 1, 2, 3"),
         (lambda: world.isolate(1, [1, 2]), r"\{1\} cannot be on both sides"),
         (lambda: world.isolate("rack z"), "rack z: no such rack; there are none"),
-        (lambda: world.isolate("contoller"), "'contoller' is nobody: say a broker's id, "),
-        (lambda: world.isolate([]), "nobody is meant"),
-        (lambda: world.lose(1, 2, share=1), "share=1: 0 or more, and less than 1"),
-        (lambda: world.limit_bandwidth(1, 2, bytes_per_s=0), "bytes_per_s=0: at least 1"),
-        (lambda: world.slow_link(1, 2, latency_ms=-1), "are 0 or more"),
+        (lambda: world.isolate("contoller"), "unknown node 'contoller'; use a broker's id, "),
+        (lambda: world.isolate([]), "names no node"),
+        (lambda: world.lose(1, 2, share=1), "share=1: must be at least 0 and less than 1"),
+        (lambda: world.limit_bandwidth(1, 2, bytes_per_s=0), "bytes_per_s=0: must be at least 1"),
+        (lambda: world.slow_link(1, 2, latency_ms=-1), "must be 0 or more"),
         (lambda: world.slow_link(1, 2, distribution="norml"), "did you mean normal"),
     ):
         with pytest.raises(ClusterError, match=words):

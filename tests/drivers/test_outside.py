@@ -188,5 +188,5 @@ def test_find__virtual_time_has_no_clients_from_outside() -> None:
     driver = VirtualDriver(Topology.of(brokers=1), 1)
     with pytest.raises(ClusterError, match="client billing: no such client"):
         driver.isolate("client billing")
-    with pytest.raises(ClusterError, match="in virtual time clients are nowhere"):
+    with pytest.raises(ClusterError, match="clients have no addresses in virtual time"):
         driver.isolate("host 127.0.0.1")

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from kcluster.faults.effects import Answer, Close, Delay, Drop, Reorder, StaleMetadata, Throttle
+from kcluster.faults.effects import (
+    AnswerError,
+    Close,
+    Delay,
+    Drop,
+    Reorder,
+    StaleMetadata,
+    ThrottleClient,
+)
 from kcluster.faults.rules import METADATA_APIS, Call, RuleBook, RuleError, rule
 from kcluster.protocol.apis import ApiKey
 
@@ -98,11 +106,11 @@ def test_rules__the_first_that_applies_wins_and_later_ones_count_no_call() -> No
 @pytest.mark.parametrize(
     ("words", "effect"),
     [
-        ({"answer": "NOT_COORDINATOR", "after": True}, Answer("NOT_COORDINATOR", True)),
+        ({"answer": "NOT_COORDINATOR", "after": True}, AnswerError("NOT_COORDINATOR", True)),
         ({"delay_ms": 5, "of": "reply", "jitter_ms": 3}, Delay(5, "reply", 3)),
         ({"drop": "reply", "close": True}, Drop("reply", True)),
         ({"close": "after"}, Close("after")),
-        ({"throttle_ms": 7}, Throttle(7)),
+        ({"throttle_ms": 7}, ThrottleClient(7)),
         ({"stale": True}, StaleMetadata()),
         ({"reorder_ms": 9}, Reorder(9)),
         ({"effect": Close("after")}, Close("after")),

@@ -1,32 +1,32 @@
 from __future__ import annotations
 
-from kcluster.network.fabric import Fabric
+from kcluster.network.fabric import CUT, Arrives, Fabric
 
 
-def test_fabric__is_plain_until_something_is_slow_or_cut() -> None:
+def test_fabric__is_unimpaired_until_something_is_slow_or_cut() -> None:
     fabric = Fabric((3, 1, 2))
-    assert fabric.is_plain
+    assert fabric.is_unimpaired
     fabric.cut(1, 2)
-    assert not fabric.is_plain
+    assert not fabric.is_unimpaired
     fabric.heal()
-    assert fabric.is_plain
+    assert fabric.is_unimpaired
     fabric.set_latency(1, 2, 0.25)
-    assert not fabric.is_plain
+    assert not fabric.is_unimpaired
     fabric.set_latency(1, 2, 0)
-    assert fabric.is_plain
-    assert not Fabric((1, 2), default_latency_ms=1).is_plain
+    assert fabric.is_unimpaired
+    assert not Fabric((1, 2), default_latency_ms=1).is_unimpaired
 
 
 def test_fabric__latency_is_kept_in_microseconds_and_may_differ_by_direction() -> None:
     fabric = Fabric((1, 2, 3), default_latency_ms=2)
     fabric.set_latency(1, 2, 0.25, one_way=True)
-    assert (fabric.delay_us(1, 2), fabric.delay_us(2, 1)) == (250, 2000)
+    assert (fabric.transmit((1, 2)), fabric.transmit((2, 1))) == (Arrives(250), Arrives(2000))
 
 
 def test_fabric__a_one_way_cut_leaves_the_way_back() -> None:
     fabric = Fabric((1, 2, 3))
     assert fabric.cut(1, 2, one_way=True) == ((1, 2),)
-    assert (fabric.delay_us(1, 2), fabric.delay_us(2, 1)) == (None, 0)
+    assert (fabric.transmit((1, 2)), fabric.transmit((2, 1))) == (CUT, Arrives(0))
     assert fabric.cut(1, 2) == ((2, 1),)
     assert fabric.cuts == ((1, 2), (2, 1))
 

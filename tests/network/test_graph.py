@@ -6,7 +6,7 @@ import pytest
 
 from kcluster.network.fabric import Fabric
 from kcluster.network.graph import Sides, graph_of, parts_of, sides_of
-from kcluster.network.shapes import Shape
+from kcluster.network.shapes import LinkShape
 
 SHOP = 100_000
 
@@ -64,7 +64,7 @@ def test_parts__are_one_where_somebody_joins_them() -> None:
 def test_graph__has_kinds_racks_latencies_shapes_and_no_cut_edges() -> None:
     fabric = fabric_of((1, 2), client=True)
     fabric.set_latency(1, 3, 2.5)
-    fabric.shape(3, 1, Shape(10_000, 2_000, "normal"))
+    fabric.shape(3, 1, LinkShape(10_000, 2_000, "normal"))
     graph = graph_of(fabric, {1: "broker", 2: "broker", 3: "broker", 3000: "controller"}, {1: "a"})
     assert graph.nodes[1] == {"kind": "broker", "rack": "a"}
     assert graph.nodes[SHOP] == {"kind": "client", "rack": None, "name": "shop"}

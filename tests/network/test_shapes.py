@@ -7,20 +7,24 @@ from random import Random
 import pytest
 
 from kcluster.contract import Request
-from kcluster.network.fabric import Fabric
-from kcluster.network.shapes import LOST, MESSAGE_BYTES, RESET_US, Layer, Shape, size_of
+from kcluster.network.fabric import Arrives, Fabric, Resets
+from kcluster.network.shapes import MESSAGE_BYTES, RESET_US, Layer, LinkShape, size_of
 from kcluster.protocol import messages as m
 from kcluster.protocol.records.records import Record, build_batch
 
 
-def delays(shape: Shape, count: int = 4_000, seed: int = 1) -> list[int]:
-    link, rng = Layer(shape), Random(seed)
+def outcomes(shape: LinkShape, count: int) -> list[int | None]:
+    link, rng = Layer(shape), Random(1)
     return [link.delay_us(now, b"", rng) for now in range(0, count * 10_000_000, 10_000_000)]
+
+
+def delays(shape: LinkShape, count: int = 4_000) -> list[int]:
+    return [delay for delay in outcomes(shape, count) if delay is not None]
 
 
 @pytest.mark.parametrize("distribution", ["uniform", "normal"])
 def test_jitter__spreads_about_the_latency(distribution: str) -> None:
-    drawn = delays(Shape(20_000, 5_000, distribution))
+    drawn = delays(LinkShape(20_000, 5_000, distribution))
     mean = sum(drawn) / len(drawn)
     assert 19_000 < mean < 21_000
     assert len(set(drawn)) > 1_000
@@ -28,7 +32,7 @@ def test_jitter__spreads_about_the_latency(distribution: str) -> None:
 
 
 def test_jitter__exponential_has_a_long_tail_and_its_mean() -> None:
-    drawn = delays(Shape(10_000, 5_000, "exponential"))
+    drawn = delays(LinkShape(10_000, 5_000, "exponential"))
     mean = sum(drawn) / len(drawn)
     assert min(drawn) == 10_000
     assert 14_000 < mean < 16_000
@@ -36,7 +40,7 @@ def test_jitter__exponential_has_a_long_tail_and_its_mean() -> None:
 
 
 def test_loss__is_sent_again_after_200_ms_and_doubling() -> None:
-    drawn = delays(Shape(loss=0.5))
+    drawn = delays(LinkShape(loss=0.5))
     assert {0, 200_000, 600_000, 1_400_000} <= set(drawn)
     share = sum(delay != 0 for delay in drawn) / len(drawn)
     assert 0.47 < share < 0.53
@@ -44,16 +48,16 @@ def test_loss__is_sent_again_after_200_ms_and_doubling() -> None:
 
 
 def test_loss__beyond_that_is_for_good() -> None:
-    drawn = delays(Shape(loss=0.9), count=1_000)
-    share = sum(delay == LOST for delay in drawn) / len(drawn)
+    drawn = outcomes(LinkShape(loss=0.9), count=1_000)
+    share = drawn.count(None) / len(drawn)
     assert 0.38 < share < 0.48, "0.9 to the 8th"
     fabric = Fabric((1, 2), rng=Random(1))
-    fabric.shape(1, 2, Shape(loss=0.999_999))
-    assert fabric.delay_us(1, 2) == -RESET_US
+    fabric.shape(1, 2, LinkShape(loss=0.999_999))
+    assert fabric.transmit((1, 2), 5) == Resets(5 + RESET_US)
 
 
 def test_bandwidth__messages_queue_behind_each_other() -> None:
-    link = Layer(Shape(bytes_per_s=1_000))
+    link = Layer(LinkShape(bytes_per_s=1_000))
     rng = Random(1)
     message = bytes(1_000 - MESSAGE_BYTES)
     assert [link.delay_us(0, message, rng) for _ in range(3)] == [1_000_000, 2_000_000, 3_000_000]
@@ -70,19 +74,20 @@ def test_bandwidth__counts_the_records() -> None:
 
 def test_fabric__a_shape_is_one_way_and_goes_again() -> None:
     fabric = Fabric((1, 2), rng=Random(1))
-    layer = fabric.shape(1, 2, Shape(5_000))
-    assert (fabric.delay_us(1, 2), fabric.delay_us(2, 1), fabric.is_plain) == (5_000, 0, False)
-    assert fabric.unshape(1, 2, layer)
-    assert (fabric.delay_us(1, 2), fabric.is_plain) == (0, True)
-    assert not fabric.unshape(1, 2, layer), "it has gone"
+    layer = fabric.shape(1, 2, LinkShape(5_000))
+    assert (fabric.transmit((1, 2)), fabric.transmit((2, 1))) == (Arrives(5_000), Arrives(0))
+    assert not fabric.is_unimpaired
+    assert fabric.remove_layer(1, 2, layer)
+    assert (fabric.transmit((1, 2)), fabric.is_unimpaired) == (Arrives(0), True)
+    assert not fabric.remove_layer(1, 2, layer), "it has gone"
 
 
 def test_fabric__shapes_add_to_each_other_and_to_what_was_built() -> None:
     fabric = Fabric((1, 2), default_latency_ms=1, rng=Random(1))
-    slow = fabric.shape(1, 2, Shape(5_000))
-    fabric.shape(1, 2, Shape(bytes_per_s=MESSAGE_BYTES * 1_000))
-    assert fabric.delay_us(1, 2, 0, b"") == 7_000
-    assert fabric.unshape(1, 2, slow)
-    assert fabric.delay_us(1, 2, 1_000_000, b"") == 2_000
-    assert fabric.smooth(2) == ((1, 2),)
-    assert fabric.delay_us(1, 2, 0, b"") == 1_000
+    slow = fabric.shape(1, 2, LinkShape(5_000))
+    fabric.shape(1, 2, LinkShape(bytes_per_s=MESSAGE_BYTES * 1_000))
+    assert fabric.transmit((1, 2), 0, b"") == Arrives(7_000)
+    assert fabric.remove_layer(1, 2, slow)
+    assert fabric.transmit((1, 2), 1_000_000, b"") == Arrives(1_002_000)
+    assert fabric.clear_shapes(2) == ((1, 2),)
+    assert fabric.transmit((1, 2), 0, b"") == Arrives(1_000)

@@ -10,7 +10,7 @@ from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
-from kcluster.network.shapes import Shape
+from kcluster.network.shapes import LinkShape
 from kcluster.operations.errors import ClusterError
 
 
@@ -28,7 +28,7 @@ def test_isolate__cuts_every_link_and_names_the_sides() -> None:
     note = next(note for note in driver.notes if note.kind == "network_cut")
     assert note.data["sides"] == [[1], [2, 3, CONTROLLER_ID]]
     assert "{1} | {2, 3, controller}" in note.text
-    driver.verbs.links.mend(links)
+    driver.verbs.links.heal_links(links)
     assert not driver.dispatcher.fabric.cuts
 
 
@@ -36,18 +36,18 @@ def test_isolate__mends_only_what_it_cut() -> None:
     driver = started()
     driver.cut(1, 2)
     links = driver.verbs.links.isolate((1,), (2, 3))
-    driver.verbs.links.mend(links)
+    driver.verbs.links.heal_links(links)
     assert driver.dispatcher.fabric.cuts == ((1, 2), (2, 1))
 
 
 def test_shape__a_slow_broker_falls_behind_but_nothing_overtakes() -> None:
     driver = started()
     before = driver.verbs.links.shape(
-        (3,), (1, 2, CONTROLLER_ID), Shape(50_000, 40_000, "uniform"), "slow"
+        (3,), (1, 2, CONTROLLER_ID), LinkShape(50_000, 40_000, "uniform"), "slow"
     )
     driver.run_for(20_000)
-    driver.verbs.links.reshape(before)
-    assert driver.dispatcher.fabric.is_plain
+    driver.verbs.links.remove_layers(before)
+    assert driver.dispatcher.fabric.is_unimpaired
     assert driver.verbs.settled.all_serving()
 
 
@@ -61,7 +61,7 @@ def test_heal__a_client_whose_request_was_lost_hears_that_its_connection_broke()
     leader = driver.verbs.leader("orders", 0)
     links = driver.verbs.links.isolate((wire.client_id,), (leader,))
     driver.run_for(2_000)
-    driver.verbs.links.mend(links)
+    driver.verbs.links.heal_links(links)
     driver.run_for(4_000)
     assert {told.error for told in ledger.told if told.api == "Produce"} == {"DISCONNECTED"}
     assert producer.acked == 50

@@ -1,13 +1,13 @@
 """The live driver: real clients over TCP, the real clock, one OS thread with one gevent hub.
 
-Owns: the clock, the one timer, the sockets of all brokers, the way in for other threads.  Never:
-yields inside a step, patches the standard library: clients in the same process stay as they are.
-Kafka: the machines that brokers run on.
+Owns: the clock and its one timer, the listeners of all brokers, calls from other threads.
+Never: yields inside a step; patches the standard library, so clients in the same process are not
+affected.  Kafka: the machines that brokers run on.
 
-Time is the wall clock at the start plus what a monotonic clock counted since, so that it never goes
-back and record timestamps mean something.  When this process got no CPU for a while, what was due
-in the meantime still happens at its own time and in order (Dispatcher.at): on a busy machine, too,
-no broker is fenced for heartbeats that only the simulator was late with.
+Time is the wall clock at the start plus the progress of a monotonic clock since then: it never goes
+back, and record timestamps are real.  If this process gets no CPU for a while, everything that was
+due meanwhile still happens at its own time and in order (Dispatcher.at), so that on a busy machine
+no broker is fenced for heartbeats for which only the simulator was late.
 """
 
 from __future__ import annotations
@@ -27,25 +27,27 @@ from kcluster.broker.channel import Channel
 from kcluster.broker.connection_quotas import ConnectionQuotas
 from kcluster.contract import Event, Reply, Request
 from kcluster.drivers.outside import Outside
-from kcluster.drivers.sockets.connection import Connection
+from kcluster.drivers.sockets.connection import BrokerConnection
 from kcluster.drivers.sockets.listener import Limits, Listener, ReservedPort
 from kcluster.operations.verbs import ClusterError
 from kcluster.runtime.build import Plan
-from kcluster.runtime.dispatch import NEVER_US, Dispatcher
+from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import Process, ProcessState
+from kcluster.timers import NEVER_US
 
 __all__ = ["ClusterError", "LiveDriver"]
 
 T = TypeVar("T")
 
 MAX_LATE_US: Final = 2_000_000
-"""A driver that comes later than this to what is due does not catch up, but loses the time."""
+"""A driver that is later than this does not catch up; the cluster's clock falls behind instead."""
 
 LONGEST_SLEEP_S: Final = 3600.0
 IDLE_SWEEPS: Final = 8
-"""Idle connections are looked for so many times per connections.max.idle.ms."""
+"""Idle connections are looked for this many times per connections.max.idle.ms."""
 LONGEST_SWEEP_S: Final = 1.0
-"""So soon a lowered max.connections closes some; in Kafka when a network thread next wakes."""
+"""At most this long after max.connections was lowered, excess connections are closed.  In Kafka
+a network thread does that when it next wakes."""
 
 
 class LiveDriver:
@@ -62,13 +64,13 @@ class LiveDriver:
         self._outside = Outside(self)
         self.listeners: dict[int, Listener] = {}
         self.bugs: list[BaseException] = []
-        """What steps raised: each is a bug of ours, and a test that met one must not pass."""
+        """Exceptions of steps: each is a bug of the simulator, so a test that met one must fail."""
         self._log = log
         self._offset_us = (time.time_ns() - time.monotonic_ns()) // 1000
-        """From the monotonic clock to the cluster's."""
+        """The cluster's clock minus the monotonic clock."""
         self._connection_ids = 0
-        self._dirty: deque[Connection] = deque()
-        self._unflushed: list[Connection] = []
+        self._dirty: deque[BrokerConnection] = deque()
+        self._unflushed: list[BrokerConnection] = []
         self._deferred: deque[tuple[int, Event]] = deque()
         self._settling = False
         self._settle_is_due = False
@@ -85,11 +87,11 @@ class LiveDriver:
         self._stopped: GeventEvent | None = None
         self.thread_id: int | None = None
 
-    # ---------------------------------------------------------------------- the thread's life
+    # ---------------------------------------------------------------------- run and stop
 
     def run(self, on_ready: Callable[[], None] | None = None) -> None:
-        """Start every node, then serve until `stop`.  `on_ready` is called once clients may come.
-        Whoever made a thread for it destroys that thread's hub afterwards."""
+        """Start every node, then serve until `stop`.  `on_ready` is called when clients can
+        connect.  The caller destroys the thread's hub afterwards if it made the thread for this."""
         hub = self._hub = gevent.get_hub()
         hub.NOT_ERROR = (*hub.NOT_ERROR, ClusterError)
         report, hub.handle_error = hub.handle_error, self._on_error
@@ -125,11 +127,11 @@ class LiveDriver:
             if before_waiting is not None:
                 before_waiting.close()
             hub.handle_error = report
-            # What was to be called once more is called, and finds that all is closed.
+            # Callbacks that are still scheduled run now and find everything closed.
             gevent.sleep(0)
 
     def stop(self) -> None:
-        """End `run`, from any thread: every socket closes, every node is dropped."""
+        """End `run`, from any thread: all sockets close and all nodes end."""
         with self._commands_lock:
             self._stop_wanted = True
             if self._accepts_commands:
@@ -138,8 +140,8 @@ class LiveDriver:
     # ------------------------------------------------------------------------ other threads
 
     def call(self, function: Callable[[], T]) -> Future[T]:
-        """Run `function` in the driver's thread between two dispatches; from any thread.
-        It may raise ClusterError, which the future then holds."""
+        """Run `function` in the driver's thread between two dispatches; from any thread.  A
+        ClusterError that it raises goes to the future."""
         future: Future[T] = Future()
         with self._commands_lock:
             if not self._accepts_commands:
@@ -149,7 +151,8 @@ class LiveDriver:
         return future
 
     def when(self, condition: Callable[[], bool]) -> Future[None]:
-        """Done as soon as `condition()` holds between two dispatches; in the driver's thread."""
+        """A future that is done when `condition()` holds between two dispatches; for the driver's
+        thread."""
         future: Future[None] = Future()
         if condition():
             future.set_result(None)
@@ -158,7 +161,7 @@ class LiveDriver:
         return future
 
     def forget_condition(self, future: Future[None]) -> None:
-        """Nobody waits for this any more."""
+        """The future of `when` is not needed any more."""
         self._conditions = [entry for entry in self._conditions if entry[1] is not future]
 
     def _run_commands(self) -> None:
@@ -167,7 +170,7 @@ class LiveDriver:
             self._stopped.set()
         while self._commands:
             function, future = self._commands.popleft()
-            # A greenlet for each, so that what it raises ends up in its future.
+            # A greenlet for each, so that its exception goes to its future.
             greenlet = gevent.Greenlet(self._run_command, function)
             greenlet.link(_Settled(future))
             greenlet.start()
@@ -203,14 +206,18 @@ class LiveDriver:
         now_us = time.monotonic_ns() // 1000 + self._offset_us
         late_us = now_us - self.dispatcher.quiet_until_us
         if late_us > MAX_LATE_US:
-            # This process stood still, not the cluster in it: its time stands still too.
+            # This process got no CPU: the cluster's time stands still for as long.
             self._offset_us -= late_us - MAX_LATE_US
             now_us -= late_us - MAX_LATE_US
         self.dispatcher.at(now_us)
 
     def deliver(self, node_id: int, event: Event) -> None:
         gate, outside = self.dispatcher.gate, self.outside
-        if outside is not None and isinstance(event, Request) and not outside.admit(node_id, event):
+        if (
+            outside is not None
+            and isinstance(event, Request)
+            and outside.takes_request(node_id, event)
+        ):
             return
         if gate is None or not isinstance(event, Request) or gate.admit(node_id, event):
             self.dispatcher.hand_in(node_id, event)
@@ -225,7 +232,7 @@ class LiveDriver:
                 gevent.get_hub().loop.run_callback(self._before_waiting)
 
     def _before_waiting(self) -> None:
-        """The loop has called all whose sockets were ready, and is about to wait for more."""
+        """The loop has called back for all sockets that were ready, and is about to wait."""
         if self._settle_is_due:
             self._settle_is_due = False
             self.settle()
@@ -291,7 +298,7 @@ class LiveDriver:
             self.wake()
             self.settle()
         finally:
-            # Also when a step raised: the others go on.
+            # Also when a step raised: the other nodes continue.
             self._arm()
 
     def _close_idle(self) -> None:
@@ -305,14 +312,14 @@ class LiveDriver:
                 listener.close_idle(self.now_ms())
             self.settle()
 
-    # ------------------------------------------------------------------------ the clients' side
+    # --------------------------------------------------------------------- connections of clients
 
-    def pump_later(self, connection: Connection) -> None:
+    def pump_later(self, connection: BrokerConnection) -> None:
         if not connection.is_dirty:
             connection.is_dirty = True
             self._dirty.append(connection)
 
-    def flush_later(self, connection: Connection) -> None:
+    def flush_later(self, connection: BrokerConnection) -> None:
         if not connection.is_unflushed:
             connection.is_unflushed = True
             self._unflushed.append(connection)
@@ -326,21 +333,24 @@ class LiveDriver:
             self._log(line)
 
     def reply(self, node_id: int, reply: Reply) -> None:
-        """Outlet: an answer of a broker, for the wire."""
-        if self.outside is not None and not self.outside.release(node_id, reply):
-            return
+        """Outlet: a broker has answered."""
+        if self.outside is None or not self.outside.takes_reply(node_id, reply):
+            self.write_reply(node_id, reply)
+
+    def write_reply(self, node_id: int, reply: Reply) -> None:
+        """Write a reply to its connection, if that is still open."""
         connection = self.listeners[node_id].connections.get(reply.request.connection_id)
         if connection is not None:
             connection.take_reply(reply)
 
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
-        """Outlet: a broker wants to be rid of a client."""
+        """Outlet: a broker closes a client's connection."""
         connection = self.listeners[node_id].connections.get(connection_id)
         if connection is not None:
             connection.close(reason)
 
     def new_port(self, node_id: int) -> int:
-        """Outlet: a broker that is down, or new, will listen there."""
+        """Outlet: a port for a broker that is down, or new."""
         old = self.ports.get(node_id)
         host = self.plan.topology.host if old is None else old.host
         self.ports[node_id] = fresh = ReservedPort(host, 0)
@@ -349,12 +359,12 @@ class LiveDriver:
         return fresh.port
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
-        """Outlet: they have a node of the network as soon as somebody asks for it."""
+        """Outlet: they get a node of the network when it is first asked for."""
         self.outside = self._outside
         return (self._outside.find(pattern, by_host),)
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
-        """Outlet: sockets follow the process."""
+        """Outlet: open, close, pause or resume the broker's sockets."""
         node_id = process.node_id
         port = self.ports.get(node_id)
         if port is None:
@@ -375,7 +385,7 @@ class LiveDriver:
 
 
 def prepare_watcher(hub: Hub) -> Any:
-    """Called when the loop is about to wait; None where gevent's loop has none (libuv)."""
+    """A watcher that is called before the loop waits; None where gevent has none (libuv)."""
     try:
         return hub.loop.prepare()
     except TypeError:
@@ -383,7 +393,7 @@ def prepare_watcher(hub: Hub) -> Any:
 
 
 class _Settled:
-    """Carries the end of a greenlet over to a future of another thread."""
+    """Passes the result of a greenlet to a future of another thread."""
 
     __slots__ = ("_future",)
 

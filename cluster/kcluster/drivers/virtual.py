@@ -1,10 +1,10 @@
 """The virtual driver: simulated clients, a clock that jumps from event to event, one seed.
 
-Owns: the cluster as its users have it: its life, deeds, notes, the trace.  Never: decides what
+Owns: the handle of a cluster in virtual time: operations, notes, the trace.  Never: decides what
 happens next (virtual_time.py does).
 Kafka: no counterpart; FoundationDB's simulation is the model.
 
-Same topology, same seed, same deeds: the same trace, line for line, in any process.
+The same topology, seed and operations give the same trace, line for line, in any process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.faults.rules import Rule
 from kcluster.network.node_ids import FIRST_CLIENT_ID
 from kcluster.operations.network_verbs import NetworkVerbs
-from kcluster.operations.node_sets import Network
+from kcluster.operations.node_sets import NetworkControl
 from kcluster.operations.status import ClusterStatus, cluster_status
 from kcluster.operations.verbs import ClusterError, Verbs, death_kind
 from kcluster.runtime.build import Plan, build
@@ -60,16 +60,16 @@ class VirtualDriver(NetworkVerbs):
             self.dispatcher.tap = self._trace_delivery
         self.dispatcher.at(self._start_us)
 
-    # ------------------------------------------------------------------------ its life
+    # ------------------------------------------------------------------------ starting and running
 
     def start(self) -> None:
-        """Start every process, at the present moment."""
+        """Start every process, at the present time."""
         for process in self.plan.processes:
             self.dispatcher.start(process.node_id)
         self.time.settle()
 
     def add_client(self, client: Client) -> ClientWire:
-        """Let a client begin; its wire has the id by which links to it are named."""
+        """Start a client; returns its wire, whose `client_id` names links to it."""
         client_id = FIRST_CLIENT_ID + len(self.clients)
         rng = Random(f"{self.plan.seed}/{client_id}")
         wire = ClientWire(self.time, client_id, tuple(self.plan.addresses), rng)
@@ -85,27 +85,27 @@ class VirtualDriver(NetworkVerbs):
         return self.dispatcher.now_ms
 
     def run_until(self, at_ms: int) -> None:
-        """Let everything happen up to and at `at_ms`."""
+        """Run up to and including `at_ms`."""
         self.time.run(at_ms * 1000, _never)
         self.dispatcher.at(at_ms * 1000)
 
     def run_for(self, duration_ms: int) -> None:
-        """Let `duration_ms` pass."""
+        """Run for `duration_ms`."""
         self.run_until(self.now_ms + duration_ms)
 
     def run_until_condition(self, condition: Callable[[], bool], limit_ms: int) -> bool:
-        """Run until `condition()` holds, for `limit_ms` at most; whether it does."""
+        """Run until `condition()` holds, for `limit_ms` at most; returns whether it does."""
         return self.time.run(self.dispatcher.now_us + limit_ms * 1000, condition)
 
     def run_until_idle(self, limit_ms: int) -> bool:
-        """Run until no client waits for an answer or for a time; whether that came to be."""
+        """Run until no client waits for a reply or a deadline; returns whether that was reached."""
         return self.run_until_condition(self.time.is_idle, limit_ms)
 
-    def at(self, at_ms: int, deed: Callable[[], None]) -> None:
-        """Do something to the cluster at a time to come."""
-        self.time.schedule(at_ms * 1000, deed)
+    def at(self, at_ms: int, callback: Callable[[], object]) -> None:
+        """Call back at a time to come."""
+        self.time.at(at_ms * 1000, callback)
 
-    # --------------------------------------------------------------------------- deeds
+    # --------------------------------------------------------------------------- operations
 
     def kill(self, broker_id: int, how: str = "kill") -> None:
         """End a broker's process: kill, power, wipe; `clean` asks it to end."""
@@ -118,11 +118,11 @@ class VirtualDriver(NetworkVerbs):
         self.time.settle()
 
     def pause(self, broker_id: int) -> None:
-        """Let a broker stand still."""
+        """Pause a broker."""
         self.verbs.pause(broker_id)
 
     def resume(self, broker_id: int) -> None:
-        """Let a paused broker run on."""
+        """Resume a paused broker."""
         self.verbs.resume(broker_id)
         self.time.settle()
 
@@ -142,16 +142,16 @@ class VirtualDriver(NetworkVerbs):
         return self.verbs.leader(topic, partition)
 
     def add_rule(self, rule: Rule) -> str:
-        """Put a rule of protocol faults in force; returns its name."""
+        """Add a rule of protocol faults; returns its name."""
         return self.verbs.add_rule(rule)
 
     def remove_rule(self, name: str) -> None:
-        """End a rule."""
+        """Remove a rule."""
         self.verbs.remove_rule(name)
         self.time.settle()
 
     def clear_rules(self) -> None:
-        """End all rules."""
+        """Remove all rules."""
         self.verbs.clear_rules()
         self.time.settle()
 
@@ -159,13 +159,13 @@ class VirtualDriver(NetworkVerbs):
         """The rules in force, and how often each applied."""
         return self.verbs.rules()
 
-    def _on_network(self, deed: Callable[[Network], T]) -> T:
-        result = deed(self.verbs.network)
+    def _on_network(self, action: Callable[[NetworkControl], T]) -> T:
+        result = action(self.verbs.network)
         self.time.settle()
         return result
 
     def status(self) -> ClusterStatus:
-        """Everything at this moment."""
+        """The present status of the cluster."""
         return cluster_status(self.plan, self.dispatcher)
 
     # ------------------------------------------------------------------------- the trace
@@ -175,7 +175,7 @@ class VirtualDriver(NetworkVerbs):
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
     def draw(self) -> tuple[float, ...]:
-        """The next random number of each node: runs that are the same end with the same."""
+        """The next random number of each node: equal for equal runs."""
         return tuple(rng.random() for rng in self.plan.rngs.values())
 
     def _keep(self, note: Note) -> None:

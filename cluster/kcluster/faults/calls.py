@@ -1,6 +1,6 @@
-"""Requests and answers of brokers, as rules look at them and errors are put into them.
+"""Requests as rules see them, and brokers' responses with a rule's error put in.
 
-Owns: what a request is about, a fetch of a session included; an answer with the error of a rule.
+Owns: which partitions a request names, those of its fetch session included; the changed response.
 Never: decides or holds anything (gate.py does).  Kafka: no counterpart.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from kcluster.broker.node import BrokerNode
 from kcluster.contract import Reply, Request
-from kcluster.faults.effects import Answer
+from kcluster.faults.effects import AnswerError
 from kcluster.faults.rules import Call, Rule
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -25,7 +25,7 @@ def is_answered(request: Request) -> bool:
 
 
 def call_of(node: BrokerNode, request: Request) -> Call:
-    """What rules look at."""
+    """A request as rules see it."""
     return Call(
         request.api_key, request.api_version, request.client_id or "", node.node_id,
         is_answered(request), partial(named, node, request),
@@ -33,7 +33,7 @@ def call_of(node: BrokerNode, request: Request) -> Call:
 
 
 def named(node: BrokerNode, request: Request) -> list[tuple[str, int | None]]:
-    """What a request is about: a fetch of a session also what it named before."""
+    """The partitions that a request names; a fetch also names those of its session."""
     names = node.image.topic_names
     if request.api_key == ApiKey.METADATA and request.body.topics is None:
         return [(name, None) for name in node.image.topics]
@@ -48,28 +48,29 @@ def with_error(
     answers: ErrorAnswers, node: BrokerNode, rule: Rule, request: Request, _node_id: int,
     reply: Reply,
 ) -> Reply:  # fmt: skip
+    """A broker's reply with the rule's error for the partitions that the rule matches."""
     if reply.body is None:
         return reply
     body = reply.body
     effect = rule.effect
-    assert isinstance(effect, Answer)
+    assert isinstance(effect, AnswerError)
     if request.api_key == ApiKey.FETCH and rule.picks_partitions and not body.error_code:
         body = _with_missing(node, rule, body)
-    told, _ = answers.override(body)
-    return Reply(reply.request, told)
+    changed, _ = answers.override(body)
+    return Reply(reply.request, changed)
 
 
 def _with_missing(node: BrokerNode, rule: Rule, body: Any) -> Any:
-    """A fetch's answer with those of its session's partitions that a rule means: an incremental one
-    leaves out what has no news, but an error is news."""
+    """A fetch response with all partitions of its session that a rule matches: an incremental one
+    omits partitions without changes, but those must now carry the error."""
     names = node.image.topic_names
     there = {
         (topic_of(topic, names.get), data.partition_index)
         for topic in body.responses
         for data in topic.partitions
     }
-    told = copy.copy(body)
-    told.responses = list(body.responses)
+    changed = copy.copy(body)
+    changed.responses = list(body.responses)
     kind = m.FetchResponse
     for wanted in node.sessions.peek(body.session_id):
         topic = topic_of(wanted, names.get)
@@ -79,7 +80,7 @@ def _with_missing(node: BrokerNode, rule: Rule, body: Any) -> Any:
             and rule.wants(topic, wanted.partition)
         ):
             data = kind.PartitionData(wanted.partition, high_watermark=-1, records=b"")
-            told.responses.append(
+            changed.responses.append(
                 kind.FetchableTopicResponse(wanted.topic, wanted.topic_id, [data])
             )
-    return told
+    return changed

@@ -1,6 +1,6 @@
 """What a rule does to a request or to its reply.
 
-Owns: these values and their words.  Never: carries them out (runtime/gate.py does).
+Owns: the effects and how each is named in text.  Never: carries them out (runtime/gate.py does).
 Kafka: no counterpart; toxiproxy's toxics, but they know the protocol.
 """
 
@@ -13,10 +13,9 @@ from msgspec import Struct
 from kcluster.protocol.errors import ErrorCode
 
 
-class Answer(Struct, frozen=True):
-    """Tell the client an error (a name of ErrorCode).  The broker never sees what is answered so;
-    with `after` it does what it was asked first, and the client is told of the error all the
-    same."""
+class AnswerError(Struct, frozen=True):
+    """Answer with an error (a name of ErrorCode).  The broker never sees the request; with `after`
+    it serves the request first, and the client gets the error all the same."""
 
     error: str
     after: bool = False
@@ -26,12 +25,12 @@ class Answer(Struct, frozen=True):
         return ErrorCode[self.error]
 
     def __str__(self) -> str:
-        return f"answers {self.error}" + (" after the deed" if self.after else "")
+        return f"answers {self.error}" + (" after serving the request" if self.after else "")
 
 
 class Delay(Struct, frozen=True):
-    """Keep a request (or, with `of="reply"`, its reply) for `ms`, and for up to `jitter_ms` more,
-    evenly spread.  Its connection waits, others go on."""
+    """Hold a request (or, with `of="reply"`, its reply) for `ms` plus up to `jitter_ms`, uniformly
+    distributed.  Its connection waits; others do not."""
 
     ms: int
     of: str = "request"
@@ -43,10 +42,10 @@ class Delay(Struct, frozen=True):
 
 
 class Drop(Struct, frozen=True):
-    """Lose a request before the broker sees it, or, with `what="reply"`, the reply after it did as
-    it was asked: the maker of duplicates.  The client hears nothing more over this connection, as
-    when packets are lost: answers come in order, so none may overtake the missing one.  With
-    `close` the connection is closed at once, and the client need not wait for its timeout."""
+    """Lose a request before the broker sees it, or, with `what="reply"`, the reply after the broker
+    has served it, which is how duplicates come about.  No later reply reaches the client over this
+    connection, since replies come in order.  With `close` the connection is closed at once, and the
+    client need not wait for its timeout."""
 
     what: str = "request"
     close: bool = False
@@ -56,8 +55,7 @@ class Drop(Struct, frozen=True):
 
 
 class Close(Struct, frozen=True):
-    """Close the connection `when` the request has come: `before` the broker sees it, or `after` it
-    did as it was asked."""
+    """Close the connection: `before` the broker sees the request, or `after` it has served it."""
 
     when: str = "before"
 
@@ -65,8 +63,8 @@ class Close(Struct, frozen=True):
         return f"closes the connection {self.when} the request is served"
 
 
-class Throttle(Struct, frozen=True):
-    """Answer with throttle_time_ms, and hear no more from the connection for as long (KIP-219)."""
+class ThrottleClient(Struct, frozen=True):
+    """Answer with throttle_time_ms, and mute the connection for as long (KIP-219)."""
 
     ms: int
 
@@ -75,15 +73,15 @@ class Throttle(Struct, frozen=True):
 
 
 class StaleMetadata(Struct, frozen=True):
-    """Answer from the cluster as it was, as this broker knew it, when the rule was added."""
+    """Answer from the metadata that this broker had when the rule was added."""
 
     def __str__(self) -> str:
         return "answers from old metadata"
 
 
 class Reorder(Struct, frozen=True):
-    """Keep a request until one like it, of another connection to the same broker, has passed; for
-    `limit_ms` at most."""
+    """Hold a request until the rule matches a request of another connection to the same broker,
+    which then overtakes it; for `limit_ms` at most."""
 
     limit_ms: int = 1_000
 
@@ -91,13 +89,13 @@ class Reorder(Struct, frozen=True):
         return f"lets another pass first, for {self.limit_ms} ms at most"
 
 
-Effect = Answer | Delay | Drop | Close | Throttle | StaleMetadata | Reorder
-EFFECTS: Final = (Answer, Delay, Drop, Close, Throttle, StaleMetadata, Reorder)
+Effect = AnswerError | Delay | Drop | Close | ThrottleClient | StaleMetadata | Reorder
+EFFECTS: Final = (AnswerError, Delay, Drop, Close, ThrottleClient, StaleMetadata, Reorder)
 
 
 def waits_for_reply(effect: Effect) -> bool:
-    """Whether it happens when the broker answers; such an effect needs an answer."""
+    """Whether it happens when the broker replies, so the request must have a reply."""
     match effect:
-        case Answer(after=True) | Delay(of="reply") | Drop(what="reply") | Close(when="after"):
+        case AnswerError(after=True) | Delay(of="reply") | Drop(what="reply") | Close(when="after"):
             return True
-    return isinstance(effect, Throttle)
+    return isinstance(effect, ThrottleClient)

@@ -1,15 +1,15 @@
-"""Rules of protocol faults: which requests are meant, and which rule applies to one.
+"""Rules of protocol faults: which requests a rule matches, and which rule applies to a request.
 
-Owns: Rule, its checks, the order of rules, their counts.  Never: carries an effect out
-(runtime/gate.py does), draws randomness of its own.
-Kafka: no counterpart; its tests do such with MockClient.prepareResponse and KafkaApis subclasses.
+Owns: Rule, its checks, the order of rules, their counts.  Never: carries out an effect
+(runtime/gate.py does), makes a random generator (each rule is given one).
+Kafka: no counterpart; its tests use MockClient.prepareResponse and subclasses of KafkaApis.
 
     rule(api="Produce", topic="orders", partition=0, nth=3, answer="NOT_LEADER_OR_FOLLOWER")
 
-Rules are tried in the order in which they were added, and the first that applies is the only one
-that does.  A rule counts the requests that it fits (its calls); `nth`, `every` and `first` choose
-among those, then `probability`; `times` limits how often it applies.  A request that an earlier
-rule took is no call of a later one.
+Rules are tried in the order in which they were added, and only the first that applies takes
+effect.  A rule counts the requests that it matches (its calls); `nth`, `every` and `first` choose
+among those, then `probability`; `times` limits how often it applies (its hits).  A request to which
+an earlier rule applies is not a call of a later one.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from kcluster.config.files.problems import unknown
 from kcluster.contract import Rng
 from kcluster.faults.effects import (
     EFFECTS,
-    Answer,
+    AnswerError,
     Close,
     Delay,
     Drop,
     Effect,
     Reorder,
     StaleMetadata,
-    Throttle,
+    ThrottleClient,
     waits_for_reply,
 )
 from kcluster.protocol.apis import APIS, ApiKey
@@ -46,15 +46,15 @@ METADATA_APIS: Final = (
 
 
 class RuleError(ValueError):
-    """A rule that cannot be; str() has one line for each problem."""
+    """A rule that makes no sense; str() has one line per problem."""
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """Which requests, and what happens to them.  Make it with `rule`, which checks it."""
+    """Which requests it matches, and what happens to them.  Made and checked by `rule`."""
 
     effect: Effect
     name: str = ""
-    """Given by who adds it, or `rule-1`, `rule-2`, …"""
+    """Chosen by whoever adds it; `rule-1`, `rule-2`, … if empty."""
     apis: tuple[int, ...] = ()
     """API keys; all if empty."""
     versions: Versions | None = None
@@ -68,33 +68,33 @@ class Rule(Struct, frozen=True, kw_only=True):
     from_ms: int = 0
     """Since the rule was added."""
     to_ms: int | None = None
-    """Up to here, and no longer."""
+    """Exclusive; None for no end."""
     nth: int = 0
     """Only this call, counted from 1; 0: any."""
     every: int = 1
-    """Each call whose number this divides."""
+    """Only calls whose number is a multiple of this."""
     first: int = 0
-    """Only so many calls; 0: any number."""
+    """Only this many first calls; 0: any."""
     probability: float = 1.0
     times: int = 0
-    """Apply so often at most; 0: without limit."""
+    """It applies at most this often; 0: no limit."""
 
     def wants(self, topic: str, partition: int | None) -> bool:
-        """Whether a partition is meant; `partition` None: whether the topic may be."""
+        """Whether it matches a partition; None: whether it may match some of the topic."""
         if self.topic is not None and not fnmatchcase(topic, self.topic):
             return False
         return partition is None or not self.partitions or partition in self.partitions
 
     @property
     def picks_partitions(self) -> bool:
-        """Whether it means only some of what a request names."""
+        """Whether it matches only some of the partitions that a request names."""
         return self.topic is not None or bool(self.partitions)
 
 
 class Call(Struct):
-    """A request at a broker, as far as rules look at it.
+    """A request at a broker, as far as it matters to rules.
 
-    `named`: gives the (topic, partition) that it is about, if a rule wants to know."""
+    `named`: returns the (topic, partition) pairs that it names; called only if a rule asks."""
 
     api_key: int
     api_version: int
@@ -104,7 +104,7 @@ class Call(Struct):
     named: Callable[[], Iterable[tuple[str, int | None]]]
 
 
-class Entry:
+class ActiveRule:
     """A rule in force, and its counts."""
 
     def __init__(self, rule: Rule, added_ms: int, rng: Rng) -> None:
@@ -112,12 +112,12 @@ class Entry:
         self.added_ms = added_ms
         self.rng = rng
         self.calls = 0
-        """Requests that fitted."""
+        """Requests that it matched."""
         self.hits = 0
-        """Those to which it applied."""
+        """Calls to which it applied."""
 
     def fits(self, call: Call, now_ms: int) -> bool:
-        """Whether the rule is about such a request, now."""
+        """Whether the rule matches such a request at this time."""
         rule, age_ms = self.rule, now_ms - self.added_ms
         return (
             (not rule.apis or call.api_key in rule.apis)
@@ -131,7 +131,7 @@ class Entry:
         )
 
     def applies(self) -> bool:
-        """Count one call, and say whether the rule applies to it."""
+        """Count one call; returns whether the rule applies to it."""
         rule = self.rule
         self.calls += 1
         if (
@@ -150,22 +150,22 @@ class RuleBook:
     """The rules in force, in order."""
 
     def __init__(self, rng_of: Callable[[str], Rng]) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, ActiveRule] = {}
         """By name."""
         self._rng_of = rng_of
-        """A generator for each rule, so that none depends on what another draws."""
+        """Makes a generator for each rule, so that none depends on what another draws."""
         self._added = 0
 
     def add(self, rule: Rule, now_ms: int) -> str:
-        """Put a rule behind the others; returns its name, which no other has."""
+        """Add a rule behind the others; returns its name, which is unique."""
         self._added += 1
         name = rule.name or f"rule-{self._added}"
         if name in self.entries:
             raise RuleError(f"there is a rule {name} already")
-        self.entries[name] = Entry(rule, now_ms, self._rng_of(name))
+        self.entries[name] = ActiveRule(rule, now_ms, self._rng_of(name))
         return name
 
-    def decide(self, call: Call, now_ms: int) -> tuple[str, Entry] | None:
+    def decide(self, call: Call, now_ms: int) -> tuple[str, ActiveRule] | None:
         """The rule that applies to a request, and its name; None for none."""
         for name, entry in self.entries.items():
             if entry.fits(call, now_ms) and entry.applies():
@@ -173,7 +173,7 @@ class RuleBook:
         return None
 
 
-# ------------------------------------------------------------------------- rules out of words
+# ------------------------------------------------------------------------- rules from keywords
 
 
 def rule(
@@ -197,11 +197,11 @@ def rule(
 ) -> Rule:
     """A Rule; what happens is either `effect`, or one of these:
 
-    answer="NOT_LEADER_OR_FOLLOWER" (with after=True: once the broker did as it was asked),
+    answer="NOT_LEADER_OR_FOLLOWER" (with after=True: once the broker has served the request),
     delay_ms=200 (with of="reply", jitter_ms=50), drop="request" or "reply" (with close=True),
     close="before" or "after", throttle_ms=500, stale=True, reorder_ms=100.
 
-    Raises RuleError, with all that is wrong and the names that were probably meant.
+    Raises RuleError with every problem, and suggestions for misspelt names.
     """
     problems: list[str] = []
     chosen = effect if effect is not None and not words else _effect(effect, words, problems)
@@ -213,7 +213,7 @@ def rule(
         problems.append(f"version={version}: the lower bound, then the upper one")
     if from_ms < 0 or (to_ms is not None and to_ms <= from_ms):
         problems.append(f"from_ms={from_ms}, to_ms={to_ms}: the window is empty or before the rule")
-    if isinstance(chosen, Answer) and chosen.error not in _ERRORS:
+    if isinstance(chosen, AnswerError) and chosen.error not in _ERRORS:
         problems.append(f"answer={chosen.error}: {unknown('error', chosen.error, _ERRORS)}")
     if isinstance(chosen, StaleMetadata):
         apis = apis or METADATA_APIS
@@ -238,7 +238,7 @@ _EXTRAS: Final = {
     "answer": ("after",), "delay_ms": ("of", "jitter_ms"), "drop": ("close",), "close": (),
     "throttle_ms": (), "stale": (), "reorder_ms": (),
 }  # fmt: skip
-"""The word that chooses an effect -> those that may come with it."""
+"""Keyword that chooses an effect -> keywords that may go with it."""
 _PARAMETERS: Final = (*_EXTRAS, "after", "of", "jitter_ms")
 
 
@@ -264,7 +264,7 @@ def _check_counts(
 
 
 def _effect(effect: Any, words: dict[str, Any], problems: list[str]) -> Effect | None:
-    """The effect that keywords stand for."""
+    """The effect that the keywords name."""
     problems += [
         f"{word}: {unknown('parameter', word, _PARAMETERS)}"
         for word in words
@@ -283,10 +283,10 @@ def _effect(effect: Any, words: dict[str, Any], problems: list[str]) -> Effect |
         if word != kind and word in _PARAMETERS and word not in _EXTRAS[kind]
     ]
     given = {word: words[word] for word in _EXTRAS[kind] if word in words}
-    return _made(kind, words[kind], given, problems)
+    return _build_effect(kind, words[kind], given, problems)
 
 
-def _made(kind: str, value: Any, given: dict[str, Any], problems: list[str]) -> Effect:
+def _build_effect(kind: str, value: Any, given: dict[str, Any], problems: list[str]) -> Effect:
     if kind.endswith("_ms") and (not isinstance(value, int) or value < 0):
         problems.append(f"{kind}={value}: a whole number of ms")
     allowed = {"drop": _OF, "close": _WHEN}.get(kind)
@@ -296,10 +296,10 @@ def _made(kind: str, value: Any, given: dict[str, Any], problems: list[str]) -> 
         problems.append(f"of={given['of']}: {' or '.join(_OF)}")
     if kind == "stale":
         return StaleMetadata()
-    makers: dict[str, Any] = {
-        "answer": Answer, "delay_ms": Delay, "drop": Drop, "close": Close, "throttle_ms": Throttle,
-        "reorder_ms": Reorder,
+    effects: dict[str, Any] = {
+        "answer": AnswerError, "delay_ms": Delay, "drop": Drop, "close": Close,
+        "throttle_ms": ThrottleClient, "reorder_ms": Reorder,
     }  # fmt: skip
-    made: Effect = makers[kind](value, **given)
-    assert isinstance(made, EFFECTS)
-    return made
+    effect: Effect = effects[kind](value, **given)
+    assert isinstance(effect, EFFECTS)
+    return effect

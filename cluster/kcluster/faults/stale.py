@@ -1,6 +1,6 @@
-"""A broker that answers from the cluster as it was.
+"""Responses from old metadata, for the rule `stale`.
 
-Owns: the copy of a broker's image, and the answer made from it.  Never: changes the broker.
+Owns: the copy of a broker's image, and the response made from it.  Never: changes the broker.
 Kafka: a broker whose metadata log lags, as seen by its clients.
 """
 
@@ -15,22 +15,22 @@ from kcluster.metadata.image import MetadataImage, TopicImage
 
 
 class StaleImage:
-    """The image of a broker at the moment at which this is made."""
+    """A broker's image as of the creation of this object."""
 
     def __init__(self, node: BrokerNode) -> None:
         self._image = copied(node.image)
 
     def answer(self, node: BrokerNode, request: Request, now_ms: int) -> Any:
-        """The answer that the broker would have given then.  If it would have created a topic, too,
-        it does so now, with the next step that it takes."""
-        then: Any = _Then(node, self._image)
+        """The response that the broker would have given then.  If that includes the creation of a
+        topic, the broker requests it with its next step."""
+        then: Any = _BrokerThen(node, self._image)
         body = SERVED_APIS[request.api_key].handler(then, request, now_ms)
         assert body is not PARKED, request
         return body
 
 
-class _Then:
-    """A broker with another image, for a handler to read."""
+class _BrokerThen:
+    """A broker with an old image, for a handler to read."""
 
     def __init__(self, node: BrokerNode, image: MetadataImage) -> None:
         self.image = image
@@ -41,8 +41,8 @@ class _Then:
 
 
 def copied(image: MetadataImage) -> MetadataImage:
-    """An image that stays as it is: what is in it is replaced, not changed, but for the lists of
-    partitions and the dicts of configs."""
+    """A copy that does not change with the image: its values are replaced rather than mutated,
+    except for the lists of partitions and the dicts of configs, which are copied."""
     found = MetadataImage()
     for name in MetadataImage.__slots__:
         value = getattr(image, name)

@@ -28,7 +28,7 @@ from kcluster.drivers.live import LiveDriver
 from kcluster.drivers.sockets.listener import ReservedPort
 from kcluster.faults.rules import Rule
 from kcluster.operations.network_verbs import NetworkVerbs
-from kcluster.operations.node_sets import Network
+from kcluster.operations.node_sets import NetworkControl
 from kcluster.operations.status import ClusterStatus, NoteEntry, cluster_status
 from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S, ClusterError, Verbs, death_kind
 from kcluster.runtime.build import Plan, build
@@ -310,7 +310,7 @@ class Cluster(NetworkVerbs):
         """Run something of your own in the driver's thread, between two dispatches."""
         return self._do(function)
 
-    def _on_network(self, deed: Callable[[Network], T]) -> T:
+    def _on_network(self, deed: Callable[[NetworkControl], T]) -> T:
         return self._do(lambda: deed(self._verbs.network))
 
     def _do(self, function: Callable[[], T]) -> T:

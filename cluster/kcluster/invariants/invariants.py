@@ -66,7 +66,8 @@ VIOLATIONS: Final = {
 }
 """Every invariant by the name of its violation."""
 
-_NEVER_MS: Final = -1
+_NOT_OWED_MS: Final = -1
+"""Instead of the time of a request: it need not be answered any more."""
 _LEADER: Final = Role.LEADER
 
 
@@ -148,7 +149,7 @@ class Invariants:
         """Its process is gone: nobody is owed an answer any more."""
         for request, (asked, _) in self._open.items():
             if asked == broker:
-                self._open[request] = (broker, _NEVER_MS)
+                self._open[request] = (broker, _NOT_OWED_MS)
         if loses_records:
             for ground in self.grounds.values():
                 ground.lost[broker] = None
@@ -157,12 +158,12 @@ class Invariants:
         """A client is gone: it may still be answered, but need not be."""
         for request, (asked, _) in self._open.items():
             if request.connection_id == connection_id:
-                self._open[request] = (asked, _NEVER_MS)
+                self._open[request] = (asked, _NOT_OWED_MS)
 
     def look_for_unanswered(self, now_ms: int, limit_ms: int) -> None:
         """Nothing may be unanswered for longer than `limit_ms` where all brokers run."""
         for request, (broker, asked_ms) in self._open.items():
-            if asked_ms + limit_ms < now_ms and asked_ms != _NEVER_MS:
+            if asked_ms + limit_ms < now_ms and asked_ms != _NOT_OWED_MS:
                 text = f"{type(request.body).__name__} of {asked_ms} ms"
                 self._report(now_ms, f"broker {broker}", [("no-reply", text)])
 

@@ -1,38 +1,89 @@
-"""The links between nodes: how long a message takes, and where nothing gets through.
+"""The links between nodes: what becomes of a message that is sent over one of them.
 
-Owns: latency, shapes (shapes.py) and cuts, one way each.  Never: carries a message
-(runtime/dispatch.py does), knows what a node is.
-Kafka: no counterpart; this is the network between brokers, as tc and iptables would shape it in a
-test of Kafka itself.
+Owns: each link's latency, shapes (shapes.py) and cuts, one direction at a time.  Never: carries a
+message (runtime/dispatch.py does between brokers, transit.py for clients), knows what a node is.
+Kafka: no counterpart; this is the network that tc and iptables would shape in a test of Kafka.
 
-A cut is silence, not an error: whoever sends into it is told nothing (contract rule 8).
-What is done to a link adds to what was done before: shapes lie on each other as layers.
+A cut is silence, not an error: the sender is not notified (contract rule 8).  Impairments add up:
+each shape is one more layer on its link.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final, final
+
+from mypy_extensions import mypyc_attr
 
 from kcluster.contract import Rng
-from kcluster.network.shapes import LOST, RESET_US, Layer, Shape
+from kcluster.network.shapes import RESET_US, Layer, LinkShape
 
 Link = tuple[int, int]
 """(source node id, destination node id)."""
 
 
-class Fabric:
-    """All links of one cluster.  Every node reaches every other unless the link is cut.  `rng`: for
-    links that jitter or lose; they need one.  `node_ids`: brokers and the controller, sorted;
-    `clients`: names by node id.
+@mypyc_attr(acyclic=True, free_list_len=1)
+@final
+class Arrives:
+    """The message arrives at this time, unless its link is cut before."""
 
-    `is_plain`: no link is cut or slow: whoever delivers need not ask further; nor, unless
-    `has_cuts`, whether one is cut.  `changes`: how often a link was changed.
+    __slots__ = ("at_us",)
+
+    def __init__(self, at_us: int) -> None:
+        self.at_us = at_us
+
+    def __repr__(self) -> str:
+        return f"Arrives({self.at_us})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Arrives) and other.at_us == self.at_us
+
+
+@mypyc_attr(acyclic=True)
+@final
+class Cut:
+    """The link is cut: the message vanishes and nobody is notified.  CUT is the one instance."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "CUT"
+
+
+@mypyc_attr(acyclic=True)
+@final
+class Resets:
+    """The message is lost for good.  Its sender gives up at this time and resets the connection."""
+
+    __slots__ = ("at_us",)
+
+    def __init__(self, at_us: int) -> None:
+        self.at_us = at_us
+
+    def __repr__(self) -> str:
+        return f"Resets({self.at_us})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Resets) and other.at_us == self.at_us
+
+
+CUT: Final = Cut()
+Outcome = Arrives | Cut | Resets
+"""What becomes of a message."""
+
+
+class Fabric:
+    """All links of one cluster.  Every node reaches every other unless the link is cut.
+
+    `node_ids`: brokers and the controller, sorted; `clients`: names by node id.  `rng`: required by
+    links with jitter or loss.
+    `is_unimpaired`: no link is cut, delayed or shaped, so a message arrives at once and nothing
+    need be asked; `has_cuts`: some link is cut.  `changes`: counts the changes of links.
     """
 
     __slots__ = (
         "_cuts", "_default_us", "_latencies_us", "_layers", "_rng", "changes", "clients",
-        "has_cuts", "is_plain", "node_ids",
+        "has_cuts", "is_unimpaired", "node_ids",
     )  # fmt: skip
 
     def __init__(
@@ -45,28 +96,25 @@ class Fabric:
         self._default_us = _to_us(default_latency_ms)
         self._latencies_us: dict[Link, int] = {}
         self._cuts: dict[Link, None] = {}
-        self.is_plain = True
+        self.is_unimpaired = True
         self.has_cuts = False
         self.changes = 0
-        self._look()
+        self._on_change()
 
-    def delay_us(
-        self, source: int, destination: int, now_us: int = 0, message: Any = None
-    ) -> int | None:
-        """Microseconds that a message sent now takes; None if the link is cut.  Less than 0: the
-        message is lost for good, and after so many its connection is reset."""
-        link = (source, destination)
+    def transmit(self, link: Link, now_us: int = 0, message: Any = None) -> Outcome:
+        """What becomes of a message sent now.  It uses up bandwidth, and random numbers where the
+        link has jitter or loss."""
         if link in self._cuts:
-            return None
-        total_us = self._latencies_us.get(link, self._default_us)
+            return CUT
+        at_us = now_us + self._latencies_us.get(link, self._default_us)
         if self._layers and link in self._layers:
             assert self._rng is not None, "a fabric with shaped links needs its rng"
             for layer in self._layers[link]:
-                wait_us = layer.delay_us(now_us + total_us, message, self._rng)
-                if wait_us == LOST:
-                    return -RESET_US
-                total_us += wait_us
-        return total_us
+                delay_us = layer.delay_us(at_us, message, self._rng)
+                if delay_us is None:
+                    return Resets(now_us + RESET_US)
+                at_us += delay_us
+        return Arrives(at_us)
 
     def is_cut(self, source: int, destination: int) -> bool:
         """Whether messages from `source` to `destination` vanish."""
@@ -78,83 +126,83 @@ class Fabric:
         return tuple(sorted(self._cuts))
 
     def set_default_latency(self, latency_ms: float) -> None:
-        """Latency of every link that has none of its own."""
+        """Set the latency of every link without its own."""
         self._default_us = _to_us(latency_ms)
-        self._look()
+        self._on_change()
 
     def set_latency(self, a: int, b: int, latency_ms: float, *, one_way: bool = False) -> None:
-        """Latency from `a` to `b`, and back unless `one_way`."""
+        """Set the latency from `a` to `b`, and back unless `one_way`."""
         for link in _links(a, b, one_way):
             self._latencies_us[link] = _to_us(latency_ms)
-        self._look()
+        self._on_change()
 
-    def shape(self, source: int, destination: int, shape: Shape) -> Layer:
-        """Lay a shape on one way of a link, on top of what there is."""
+    def shape(self, source: int, destination: int, shape: LinkShape) -> Layer:
+        """Add a shape to one direction of a link; returns its layer."""
         layer = Layer(shape)
         self._layers.setdefault((source, destination), []).append(layer)
-        self._look()
+        self._on_change()
         return layer
 
-    def unshape(self, source: int, destination: int, layer: Layer) -> bool:
-        """Take a layer away; whether it was still there."""
+    def remove_layer(self, source: int, destination: int, layer: Layer) -> bool:
+        """Remove one layer; returns whether it was still there."""
         layers = self._layers.get((source, destination), [])
         if layer not in layers:
             return False
         layers.remove(layer)
         if not layers:
             del self._layers[source, destination]
-        self._look()
+        self._on_change()
         return True
 
-    def smooth(self, a: int | None = None, b: int | None = None) -> tuple[Link, ...]:
-        """Take all layers away: of all links, of those that touch `a`, or of those between `a` and
-        `b`, both ways.  Returns the links that had some, sorted."""
-        smoothed = tuple(link for link in self.shaped if _touches(link, a, b))
-        for link in smoothed:
+    def clear_shapes(self, a: int | None = None, b: int | None = None) -> tuple[Link, ...]:
+        """Remove all shapes: from all links, from those of node `a`, or from those between `a` and
+        `b`, both directions.  Returns the links that had any, sorted."""
+        cleared = tuple(link for link in self.shaped if _touches(link, a, b))
+        for link in cleared:
             del self._layers[link]
-        self._look()
-        return smoothed
+        self._on_change()
+        return cleared
 
     @property
     def shaped(self) -> tuple[Link, ...]:
-        """The links with layers, sorted."""
+        """The links with shapes, sorted."""
         return tuple(sorted(self._layers))
 
-    def shapes_of(self, source: int, destination: int) -> tuple[Shape, ...]:
-        """What lies on one way of a link."""
+    def shapes_of(self, source: int, destination: int) -> tuple[LinkShape, ...]:
+        """The shapes of one direction of a link."""
         return tuple(layer.shape for layer in self._layers.get((source, destination), ()))
 
     def latency_us(self, source: int, destination: int) -> int:
-        """The latency of one way of a link as it was built."""
+        """The latency of one direction of a link, without its shapes."""
         return self._latencies_us.get((source, destination), self._default_us)
 
     def cut(self, a: int, b: int, *, one_way: bool = False) -> tuple[Link, ...]:
-        """Cut `a` to `b`, and back unless `one_way`; returns the links that were whole before."""
-        fresh = tuple(link for link in _links(a, b, one_way) if link not in self._cuts)
-        for link in fresh:
+        """Cut `a` to `b`, and back unless `one_way`; returns the links that were not cut before."""
+        cut = tuple(link for link in _links(a, b, one_way) if link not in self._cuts)
+        for link in cut:
             self._cuts[link] = None
-        self._look()
-        return fresh
+        self._on_change()
+        return cut
 
     def heal(self, a: int | None = None, b: int | None = None) -> tuple[Link, ...]:
-        """Undo cuts: all of them; those that touch `a`; or those between `a` and `b`, both ways.
-        Returns the links that were cut before, sorted."""
+        """Undo cuts: all, those of node `a`, or those between `a` and `b`, both directions.
+        Returns the links that were cut, sorted."""
         healed = tuple(link for link in self.cuts if _touches(link, a, b))
         for link in healed:
             del self._cuts[link]
-        self._look()
+        self._on_change()
         return healed
 
-    def mend(self, source: int, destination: int) -> bool:
-        """Undo the cut of one way of a link; whether it was cut."""
+    def heal_link(self, source: int, destination: int) -> bool:
+        """Undo the cut of one direction of a link; returns whether it was cut."""
         was_cut = self._cuts.pop((source, destination), False) is None
-        self._look()
+        self._on_change()
         return was_cut
 
-    def _look(self) -> None:
+    def _on_change(self) -> None:
         self.changes += 1
         self.has_cuts = bool(self._cuts)
-        self.is_plain = not (
+        self.is_unimpaired = not (
             self._cuts or self._layers or self._default_us or any(self._latencies_us.values())
         )
 

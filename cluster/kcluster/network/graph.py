@@ -1,11 +1,12 @@
-"""The network as a graph: who reaches whom, which sides a cut makes, who joins them.
+"""The network as a graph: which nodes reach each other, and into which sides cuts divide them.
 
 Owns: Sides, and the networkx graph of a fabric.  Never: changes a link (fabric.py).
 Kafka: no counterpart.
 
-Nothing travels over a third node, clients least of all; but what the brokers decide does, over the
-controller.  So a side is a set of brokers, with the controller, that reach each other both ways, if
-need be over others of them.
+Messages do not pass through a third node, but the effect of decisions does: brokers that do not
+reach each other still follow the same controller.  So a side is a set of brokers and the controller
+in which each reaches each other one in both directions, directly or through others of the set: a
+strongly connected component.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ Names = Callable[[Iterable[int]], str]
 
 
 class Sides(Struct, frozen=True):
-    """What cuts make of a network.  `groups`: each sorted, by first node; a client is of a side if
-    it reaches that one only.  `joint`: brokers, or the controller, that reach all sides both ways:
-    a bridge, if there are any.  `astride`: clients that reach more than one."""
+    """How cuts divide a network.  `groups`: the sides, each sorted, in the order of their first
+    nodes; a client belongs to a side if it reaches no other.  `joint`: brokers, or the controller,
+    that reach all sides in both directions: a bridge.  `astride`: clients that reach several."""
 
     groups: tuple[tuple[int, ...], ...]
     joint: tuple[int, ...] = ()
@@ -38,18 +39,18 @@ class Sides(Struct, frozen=True):
 
 
 def graph_of(fabric: Fabric, kinds: Mapping[int, str], racks: Mapping[int, str]) -> Any:
-    """A networkx.DiGraph: nodes with `kind` and `rack`, an edge for each way that is not cut, with
-    `latency_ms` as built and `shapes`, in words.  Clients have links to brokers only."""
+    """A networkx.DiGraph: nodes with `kind` and `rack`, an edge for each direction that is not cut,
+    with `latency_ms` (without shapes) and `shapes` (as text).  Clients link to brokers only."""
     import networkx
 
     graph = networkx.DiGraph()
-    everybody = (*fabric.node_ids, *fabric.clients)
-    for node in everybody:
+    all_nodes = (*fabric.node_ids, *fabric.clients)
+    for node in all_nodes:
         graph.add_node(node, kind=kinds.get(node, "client"), rack=racks.get(node))
         if node in fabric.clients:
             graph.nodes[node]["name"] = fabric.clients[node]
-    for a in everybody:
-        for b in everybody:
+    for a in all_nodes:
+        for b in all_nodes:
             if a == b or fabric.is_cut(a, b):
                 continue
             if any(x in fabric.clients and kinds.get(y) != "broker" for x, y in ((a, b), (b, a))):
@@ -60,21 +61,21 @@ def graph_of(fabric: Fabric, kinds: Mapping[int, str], racks: Mapping[int, str])
 
 
 def sides_of(fabric: Fabric) -> Sides:
-    """The sides of the network as it is now."""
+    """The present sides of the network."""
     if not fabric.cuts:
         return Sides(((*fabric.node_ids, *fabric.clients),))
     # 0.15 s to import, and only a partition needs it.
     import networkx
 
     servers = fabric.node_ids
-    hurt = {node for cut in fabric.cuts for node in cut if not fabric.clients.keys() & {*cut}}
-    groups = _groups(networkx, fabric, [node for node in servers if node in hurt])
-    # Those whose links are all whole join the others, if these are parted at all.
-    joint = tuple(node for node in servers if node not in hurt)
+    touched = {node for cut in fabric.cuts for node in cut if not fabric.clients.keys() & {*cut}}
+    groups = _groups(networkx, fabric, [node for node in servers if node in touched])
+    # Nodes without a cut link join the others, if these are divided at all.
+    joint = tuple(node for node in servers if node not in touched)
     if len(groups) < 2:
         groups, joint = [servers], ()
     sides = [list(group) for group in groups]
-    parted: list[tuple[int, ...]] = []
+    divided: list[tuple[int, ...]] = []
     astride: list[int] = []
     for client in fabric.clients:
         reached = [side for side in sides if _reaches(fabric, client, side)]
@@ -83,12 +84,12 @@ def sides_of(fabric: Fabric) -> Sides:
         elif reached:
             reached[0].append(client)
         else:
-            parted.append((client,))
-    return Sides((*map(tuple, sides), *parted), joint, tuple(astride))
+            divided.append((client,))
+    return Sides((*map(tuple, sides), *divided), joint, tuple(astride))
 
 
 def parts_of(fabric: Fabric) -> list[tuple[int, ...]]:
-    """The same of brokers and the controller alone; those that somebody joins are one."""
+    """The sides of brokers and the controller alone; sides that a bridge joins count as one."""
     if not fabric.cuts:
         return [fabric.node_ids]
     import networkx

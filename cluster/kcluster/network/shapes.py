@@ -1,15 +1,15 @@
-"""How a link that is not perfect treats a message: latency, jitter, loss, bandwidth.
+"""Impairments of one direction of a link: latency, jitter, loss, bandwidth.
 
-Owns: Shape, and how long one message takes over it.  Never: carries anything, knows what is cut.
-Kafka: no counterpart; tc-netem and tc-tbf under TCP.
+Owns: LinkShape, and how much it delays one message.  Never: carries a message, knows about cuts.
+Kafka: no counterpart; tc-netem and tc-tbf below TCP.
 
-All of it is under TCP, so nothing arrives out of order, and what is lost is sent again: after
-200 ms, then after twice as long each time, and what came behind it waits as long.  What is lost so
-often that this takes longer than a request may is lost for good, and its connection is reset.
-# DIFFERS: Linux sends a segment 15 times again, for a quarter of an hour (tcp_retries2); but long
+All of it happens below TCP, so messages stay in order, and a lost message is retransmitted: after
+200 ms, then after twice as long each time, and the messages behind it wait for it.  A message whose
+retransmissions are all lost is lost for good, and its connection is reset.
+# DIFFERS: Linux retransmits a segment 15 times, for a quarter of an hour (tcp_retries2); but long
 # before, at 30 s, Kafka's own request timeouts have closed the connection.
-# DIFFERS: a message is lost or not as a whole, whatever its size: a hole within one is found by
-# what comes behind it, within a round trip (RFC 5681), and hardly delays.
+# DIFFERS: a message is lost as a whole or not at all, whatever its size: the segment behind a lost
+# one reveals the loss within a round trip (RFC 5681), which hardly delays a message.
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ from kcluster.contract import Rng
 
 DISTRIBUTIONS: Final = ("constant", "uniform", "normal", "exponential")
 RETRANSMIT_US: Final = 200_000
-"""Linux's least retransmission timeout."""
+"""Linux's minimum retransmission timeout (TCP_RTO_MIN)."""
 MAX_RETRANSMISSIONS: Final = 7
-"""The last of them comes after 25.4 s."""
+"""The last is sent after 25.4 s."""
 RESET_US: Final = 30_000_000
-"""When a message was lost in all of them, and its connection is given up."""
-LOST: Final = -1
+"""After this time the sender of a message that is lost for good resets the connection."""
 MESSAGE_BYTES: Final = 100
-"""What a message counts besides its records."""
+"""The size of a message without its records."""
 _TO_NORMAL: Final = 12
-"""The sum of so many uniform numbers, less its half, is normal enough (variance 1)."""
+"""The sum of 12 uniform random numbers, minus 6, is close to normal with variance 1."""
 
 
-class Shape(Struct, frozen=True):
-    """What is added to one way of a link.  `latency_us` is the mean; `jitter_us`: half the width
-    of `uniform`, the standard deviation of `normal`, what `exponential` adds on average (a long
-    tail).  `loss`: the share of messages that must be sent again; `bytes_per_s` 0: no limit."""
+class LinkShape(Struct, frozen=True):
+    """One impairment.  `latency_us` is the mean; `jitter_us`: half the width of `uniform`, the
+    standard deviation of `normal`, the mean of what `exponential` adds (a long tail).  `loss`: the
+    probability that one transmission of a message is lost; `bytes_per_s`: 0 for no limit."""
 
     latency_us: int = 0
     jitter_us: int = 0
@@ -59,37 +58,37 @@ class Shape(Struct, frozen=True):
 
 
 class Layer:
-    """A shape at work on one way of a link, and until when it is busy with what was sent before."""
+    """A shape in force on one direction of a link.  `busy_until_us`: when its bandwidth is free."""
 
     __slots__ = ("busy_until_us", "shape")
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: LinkShape) -> None:
         self.shape = shape
         self.busy_until_us = 0
 
-    def delay_us(self, now_us: int, message: Any, rng: Rng) -> int:
-        """How long a message that comes now takes to get through; LOST if it never does."""
+    def delay_us(self, now_us: int, message: Any, rng: Rng) -> int | None:
+        """How much this delays a message that is sent now; None if it is lost for good."""
         shape = self.shape
-        wait_us = 0
+        delay_us = 0
         if shape.bytes_per_s:
             takes_us = size_of(message) * 1_000_000 // shape.bytes_per_s
             self.busy_until_us = max(self.busy_until_us, now_us) + takes_us
-            wait_us = self.busy_until_us - now_us
-        wait_us += shape.latency_us + _jitter_us(shape, rng)
+            delay_us = self.busy_until_us - now_us
+        delay_us += shape.latency_us + _jitter_us(shape, rng)
         if shape.loss:
-            again_us = _retransmission_us(shape.loss, rng)
-            if again_us == LOST:
-                return LOST
-            wait_us += again_us
-        return max(0, wait_us)
+            retransmission_us = _retransmission_us(shape.loss, rng)
+            if retransmission_us is None:
+                return None
+            delay_us += retransmission_us
+        return max(0, delay_us)
 
 
-def _jitter_us(shape: Shape, rng: Rng) -> int:
+def _jitter_us(shape: LinkShape, rng: Rng) -> int:
     if not shape.jitter_us:
         return 0
     if shape.distribution == "exponential":
-        # A sum of halvings is geometric, the discrete exponential: no logarithm, no rounding that
-        # could differ between machines.
+        # A geometric distribution, the discrete form of the exponential one: it needs no logarithm,
+        # whose last digit could differ between machines.
         step_us = max(1, shape.jitter_us // 8)
         total_us = 0
         while rng.random() < 8 / 9 and total_us < 100 * shape.jitter_us:
@@ -102,19 +101,19 @@ def _jitter_us(shape: Shape, rng: Rng) -> int:
     return max(-shape.latency_us, round(drawn * shape.jitter_us))
 
 
-def _retransmission_us(loss: float, rng: Rng) -> int:
-    """The timeouts that pass until a message gets through; LOST if there are too many."""
+def _retransmission_us(loss: float, rng: Rng) -> int | None:
+    """The sum of the timeouts until a message gets through; None if it never does."""
     total_us, timeout_us = 0, RETRANSMIT_US
     for _ in range(MAX_RETRANSMISSIONS + 1):
         if rng.random() >= loss:
             return total_us
         total_us += timeout_us
         timeout_us *= 2
-    return LOST
+    return None
 
 
 def size_of(message: Any) -> int:
-    """About how many bytes a message has on the wire: its records, and a little more."""
+    """The approximate size of a message in bytes: its records, plus MESSAGE_BYTES."""
     return MESSAGE_BYTES + _records_bytes(getattr(message, "body", message))
 
 

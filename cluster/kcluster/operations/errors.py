@@ -1,4 +1,4 @@
-"""What a user is told when something cannot be done to a cluster.
+"""The error of an operation on a cluster that is refused or fails.
 
 Owns: ClusterError.  Never: an error of Kafka's protocol (protocol/errors.py has those).
 """
@@ -7,4 +7,4 @@ from __future__ import annotations
 
 
 class ClusterError(Exception):
-    """What a user asked of the cluster cannot be done; the text says why."""
+    """An operation on the cluster was refused or failed; the text is the reason."""

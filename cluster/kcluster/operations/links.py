@@ -1,7 +1,7 @@
-"""What may be done to the links between nodes, with the notes of it.
+"""Cutting, healing and shaping links between sets of nodes, with a note of each change.
 
-Owns: cutting, healing and shaping links, one by one and by sets; telling which sides a cut makes.
-Never: carries a message (dispatch.py), knows how a link delays (network/).
+Owns: these operations and their notes; resets of connections between brokers.  Never: carries a
+message (dispatch.py, network/transit.py), decides which nodes are meant (network.py).
 Kafka: iptables and tc on the machines that brokers run on.
 
 Nodes are brokers, the controller, and clients by their ids in the fabric.
@@ -17,16 +17,16 @@ from kcluster.contract import CONTROLLER_ID, PeerDisconnected
 from kcluster.network.fabric import Link
 from kcluster.network.graph import sides_of
 from kcluster.network.node_ids import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
-from kcluster.network.shapes import Layer, Shape
+from kcluster.network.shapes import Layer, LinkShape
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.trace import kinds
 
 Layers = list[tuple[Link, Layer]]
-"""What a shape was laid on, for `reshape`."""
+"""The layers of one shape, for `remove_layers`."""
 
 
 class Links:
-    """The links of one cluster.  All between two dispatches, in the driver's thread."""
+    """The links of one cluster; for use between two dispatches, in the driver's thread."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
@@ -36,14 +36,14 @@ class Links:
     # ----------------------------------------------------------------------------- cutting
 
     def cut(self, a: int, b: int, *, one_way: bool = False) -> None:
-        """Cut a link: silence from now on; what is in flight on it is lost."""
+        """Cut a link; messages under way on it are lost."""
         self.isolate((a,), (b,), one_way=one_way)
 
     def isolate(
         self, nodes: Sequence[int], others: Sequence[int], *, one_way: bool = False
     ) -> tuple[Link, ...]:
         """Cut every link from `nodes` to `others`, and back unless `one_way`; returns those that
-        were whole, for `mend`."""
+        were not cut before, for `heal_links`."""
         fresh = tuple(
             link
             for a, b in product(nodes, others)
@@ -67,25 +67,25 @@ class Links:
 
     def heal(self, a: int | None = None, b: int | None = None) -> None:
         """Undo cuts and shapes: all, those of node `a`, or those between `a` and `b`."""
-        self._tell_healed(self._fabric.heal(a, b))
-        self._tell_smoothed(self._fabric.smooth(a, b))
+        self._report_healed(self._fabric.heal(a, b))
+        self._report_unshaped(self._fabric.clear_shapes(a, b))
 
-    def mend(self, links: Iterable[Link]) -> None:
-        """Make these whole again, those that are still cut."""
-        self._tell_healed([link for link in links if self._fabric.mend(*link)])
+    def heal_links(self, links: Iterable[Link]) -> None:
+        """Heal those of these links that are still cut."""
+        self._report_healed([link for link in links if self._fabric.heal_link(*link)])
 
     def restore_all(self) -> None:
-        """Make every link as it was built."""
+        """Undo all cuts and shapes."""
         self.heal()
 
     # ----------------------------------------------------------------------------- shaping
 
     def shape(
-        self, nodes: Sequence[int], others: Sequence[int], shape: Shape, what: str = "",
+        self, nodes: Sequence[int], others: Sequence[int], shape: LinkShape, what: str = "",
         *, one_way: bool = False,
     ) -> Layers:  # fmt: skip
-        """Lay a shape on every link from `nodes` to `others`, and back unless `one_way`; returns
-        what `reshape` takes.  `what`: the change in words."""
+        """Add a shape to every link from `nodes` to `others`, and back unless `one_way`; returns
+        its layers, for `remove_layers`.  `what`: the change in words."""
         ends = list(product(nodes, others))
         if not one_way:
             ends += [(b, a) for a, b in ends]
@@ -98,35 +98,34 @@ class Links:
         )  # fmt: skip
         return layers
 
-    def reshape(self, layers: Layers) -> None:
-        """Take these layers away, those that are still there."""
-        self._tell_smoothed([link for link, layer in layers if self._fabric.unshape(*link, layer)])
+    def remove_layers(self, layers: Layers) -> None:
+        """Remove those of these layers that are still there."""
+        self._report_unshaped(
+            [link for link, layer in layers if self._fabric.remove_layer(*link, layer)]
+        )
 
     # ---------------------------------------------------------------------- connections
 
-    def reset_later(self, link: Link, after_us: int) -> None:
-        """A message was lost for good: its connection is reset, when its sender gives up."""
-        self._dispatcher.later(self._dispatcher.now_us + after_us, partial(self._reset, link))
+    def reset_later(self, link: Link, at_us: int) -> None:
+        """A message was lost for good: its connection is reset when its sender gives up."""
+        self._dispatcher.later(at_us, partial(self._reset, link))
 
     def _reset(self, link: Link) -> None:
         if not self._fabric.is_cut(*link):
             self._note(
                 kinds.LINK_RESET, link, "lost again and again: the connection is reset, by timeout"
             )
-            self._break((link,))
+            # A client's connection is reset by transit.py, and no other over the same link.
+            for direction in _both_directions((link,)):
+                self._disconnect_nodes(direction)
 
-    def _break(self, links: Iterable[Link]) -> None:
-        """The connections over these links are found to be broken: both ends hear of it."""
+    def _disconnect_nodes(self, link: Link) -> None:
+        """The connection between two nodes is broken: notify the second."""
+        source, destination = link
         dispatcher = self._dispatcher
-        ends: dict[Link, None] = {}
-        for source, destination in links:
-            ends[source, destination] = ends[destination, source] = None
-        for source, destination in ends:
-            for sink in dispatcher.heal_sinks:
-                sink((source, destination))
-            process = dispatcher.processes.get(destination)
-            if process is not None and process.node is not None and source in dispatcher.processes:
-                dispatcher.post(source, process, PeerDisconnected(source))
+        process = dispatcher.processes.get(destination)
+        if process is not None and process.node is not None and source in dispatcher.processes:
+            dispatcher.post(source, process, PeerDisconnected(source))
 
     # ------------------------------------------------------------------------------ notes
 
@@ -134,7 +133,7 @@ class Links:
         """`{1, 2, controller, client shop}`."""
         return names(nodes, self._fabric.clients)
 
-    def _tell_healed(self, links: Sequence[Link]) -> None:
+    def _report_healed(self, links: Sequence[Link]) -> None:
         for link in links:
             self._note(kinds.LINK_HEALED, link, "whole again")
         if links:
@@ -145,10 +144,13 @@ class Links:
                 links=list(links), sides=[list(side) for side in sides.groups],
                 joint=list(sides.joint),
             )  # fmt: skip
-        self._break(links)
+        for direction in _both_directions(links):
+            for sink in self._dispatcher.heal_sinks:
+                sink(direction)
+            self._disconnect_nodes(direction)
         self._dispatcher.run()
 
-    def _tell_smoothed(self, links: Sequence[Link]) -> None:
+    def _report_unshaped(self, links: Sequence[Link]) -> None:
         if links:
             self._dispatcher.note(
                 kinds.NETWORK_SHAPED, "network", self._restored(links),
@@ -164,6 +166,11 @@ class Links:
         self._dispatcher.note(
             kind, f"link {source}>{destination}", text, source=source, to=destination
         )
+
+
+def _both_directions(links: Iterable[Link]) -> Iterable[Link]:
+    """Each link and its way back, each once, in order."""
+    return dict.fromkeys(direction for a, b in links for direction in ((a, b), (b, a)))
 
 
 def names(nodes: Iterable[int], clients: Mapping[int, str] = {}) -> str:

@@ -1,6 +1,6 @@
-"""The network verbs of both handles, Cluster and VirtualDriver: the same names, the same undoing.
+"""The network verbs of both handles, Cluster and VirtualDriver.
 
-Owns: these methods, Fault.  Never: knows what they do (network.py).
+Owns: these methods, NetworkFault (which undoes one).  Never: decides what a verb does (network.py).
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from kcluster.operations.node_sets import Network, Nodes, Undo
+from kcluster.operations.node_sets import NetworkControl, Nodes, Undo
 
 T = TypeVar("T")
 
 
-class Fault:
-    """What was done to the network.  Call it to undo just that, or let a `with` do so."""
+class NetworkFault:
+    """A fault in the network.  Call it to undo just this fault, or use it in a `with`."""
 
     def __init__(self, undo: Undo) -> None:
         self._undo = undo
         self._is_over = False
 
     def __call__(self) -> None:
-        """Undo it, once."""
+        """Undo it; later calls do nothing."""
         if not self._is_over:
             self._is_over = True
             self._undo()
@@ -39,7 +39,7 @@ class Fault:
 
 
 class NetworkVerbs(ABC):
-    """Deeds on the links between nodes.  Who may be named, and how: network.py.
+    """Faults on the links between nodes.  How nodes are named: network.py.
 
     with cluster.isolate(1): ...
     cluster.slow_link("rack a", "rack b", latency_ms=40, jitter_ms=5)
@@ -47,28 +47,30 @@ class NetworkVerbs(ABC):
     """
 
     @abstractmethod
-    def _on_network(self, deed: Callable[[Network], T]) -> T:
-        """Do something between two dispatches."""
+    def _on_network(self, action: Callable[[NetworkControl], T]) -> T:
+        """Run an action between two dispatches."""
 
-    def cut(self, a: Nodes, b: Nodes, one_way: bool = False) -> Fault:
-        """Let nothing through from `a` to `b`, nor back unless `one_way`."""
+    def cut(self, a: Nodes, b: Nodes, one_way: bool = False) -> NetworkFault:
+        """Cut the links from `a` to `b`, and back unless `one_way`."""
         return self.isolate(a, b, one_way=one_way)
 
-    def isolate(self, nodes: Nodes, others: Nodes | None = None, *, one_way: bool = False) -> Fault:
-        """Cut `nodes` off from `others`, by default from everybody else but clients from outside;
-        `one_way`: only what `nodes` send is lost."""
+    def isolate(
+        self, nodes: Nodes, others: Nodes | None = None, *, one_way: bool = False
+    ) -> NetworkFault:
+        """Cut `nodes` off from `others`, by default from all nodes but clients from outside;
+        `one_way`: only messages from `nodes` are lost."""
         return self._fault(lambda network: network.isolate(nodes, others, one_way=one_way))
 
-    def bridge(self, left: Nodes, right: Nodes) -> Fault:
-        """Cut two sets off from each other; whoever is in neither reaches both, and joins them."""
+    def bridge(self, left: Nodes, right: Nodes) -> NetworkFault:
+        """Cut two sets off from each other; nodes in neither reach both and form a bridge."""
         return self._fault(lambda network: network.bridge(left, right))
 
     def slow_link(
         self, nodes: Nodes, others: Nodes | None = None, *, latency_ms: float = 0,
         jitter_ms: float = 0, distribution: str = "normal", one_way: bool = False,
-    ) -> Fault:  # fmt: skip
-        """Add latency, with jitter (`constant`, `uniform`, `normal`, `exponential`), to what
-        passes between `nodes` and `others`."""
+    ) -> NetworkFault:  # fmt: skip
+        """Add latency and jitter (`constant`, `uniform`, `normal`, `exponential`) to messages
+        between `nodes` and `others`."""
         return self._fault(
             lambda network: network.slow_link(
                 nodes, others, latency_ms=latency_ms, jitter_ms=jitter_ms,
@@ -78,9 +80,9 @@ class NetworkVerbs(ABC):
 
     def lose(
         self, nodes: Nodes, others: Nodes | None = None, *, share: float, one_way: bool = False
-    ) -> Fault:
-        """Lose a share (0 to 1) of the messages between `nodes` and `others`: TCP sends them again,
-        later and later."""
+    ) -> NetworkFault:
+        """Lose a share (0 to 1) of the messages between `nodes` and `others`: TCP retransmits them,
+        with growing timeouts."""
         return self._fault(
             lambda network: network.lose(nodes, others, share=share, one_way=one_way)
         )
@@ -88,8 +90,8 @@ class NetworkVerbs(ABC):
     def limit_bandwidth(
         self, nodes: Nodes, others: Nodes | None = None, *, bytes_per_s: int,
         one_way: bool = False,
-    ) -> Fault:  # fmt: skip
-        """Let only so many bytes a second over each link between `nodes` and `others`, each way."""
+    ) -> NetworkFault:  # fmt: skip
+        """Limit the bandwidth of each link between `nodes` and `others`, in each direction."""
         return self._fault(
             lambda network: network.limit_bandwidth(
                 nodes, others, bytes_per_s=bytes_per_s, one_way=one_way
@@ -97,15 +99,15 @@ class NetworkVerbs(ABC):
         )
 
     def heal(self, nodes: Nodes | None = None, others: Nodes | None = None) -> None:
-        """Make links as they were built, whole and no slower: all, those of `nodes`, or those
-        between `nodes` and `others`."""
+        """Heal cuts and remove shapes: of all links, of those of `nodes`, or of those between
+        `nodes` and `others`."""
         self._on_network(lambda network: network.heal(nodes, others))
 
     def network(self) -> Any:
-        """A networkx.DiGraph of the network as it is: nodes with `kind` (broker, controller,
-        client) and `rack`, and an edge for each way that is not cut."""
+        """A networkx.DiGraph of the present network: nodes with `kind` (broker, controller, client)
+        and `rack`, and an edge for each direction that is not cut."""
         return self._on_network(lambda network: network.graph())
 
-    def _fault(self, deed: Callable[[Network], Undo]) -> Fault:
-        undo = self._on_network(deed)
-        return Fault(lambda: self._on_network(lambda _: undo()))
+    def _fault(self, action: Callable[[NetworkControl], Undo]) -> NetworkFault:
+        undo = self._on_network(action)
+        return NetworkFault(lambda: self._on_network(lambda _: undo()))

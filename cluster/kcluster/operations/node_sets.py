@@ -1,12 +1,12 @@
-"""The network verbs by sets of nodes: who is meant, whether it can be done, the deed, its undoing.
+"""Network faults between sets of nodes: which nodes are meant, whether it is possible, how to undo.
 
-Owns: Network, the words for nodes (`controller`, `rack a`, `client shop`), refusals.  Never: cuts
-or shapes a link itself (links.py), waits.
+Owns: NetworkControl, the words for nodes (`controller`, `rack a`, `client shop`), refusals.
+Never: cuts or shapes a link itself (links.py does), waits.
 Kafka: iptables and tc on the machines of brokers and clients; Jepsen's net and nemesis/partition.
 
 Nodes are ids or words, alone or in any collection: `1`, `[1, "controller"]`, `"rack a"`.  `clients`
-and `client NAME` mean the project's own and, on the live driver, clients from outside by their
-client.id, in which `*` and `?` stand for anything; `host ADDRESS` means those by where they are.
+and `client NAME` mean the project's own and, on the live driver, clients from outside by client.id,
+with the wildcards `*` and `?`; `host ADDRESS` means clients from outside by IP address.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kcluster.config.files.problems import unknown
 from kcluster.contract import CONTROLLER_ID
 from kcluster.network.graph import graph_of
 from kcluster.network.node_ids import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
-from kcluster.network.shapes import DISTRIBUTIONS, Shape
+from kcluster.network.shapes import DISTRIBUTIONS, LinkShape
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.links import Links
 from kcluster.operations.settled import Settled
@@ -33,9 +33,9 @@ ANYBODY: Final = "*"
 """The pattern of all clients from outside."""
 
 
-class Network:
-    """The network of one cluster.  All between two dispatches, in the driver's thread; each verb
-    returns what undoes it, and raises ClusterError, with the reason, for what cannot be done."""
+class NetworkControl:
+    """The network of one cluster, between two dispatches, in the driver's thread.  Each verb
+    returns a callable that undoes it, and raises ClusterError with the reason if it is refused."""
 
     def __init__(self, plan: Plan, dispatcher: Dispatcher, links: Links, settled: Settled) -> None:
         self._plan = plan
@@ -46,30 +46,30 @@ class Network:
     # ------------------------------------------------------------------------------ verbs
 
     def isolate(self, nodes: Nodes, others: Nodes | None = None, *, one_way: bool = False) -> Undo:
-        """Cut `nodes` off from `others`, by default from everybody else but clients from outside;
-        `one_way`: only what `nodes` send is lost."""
+        """Cut `nodes` off from `others`, by default from all nodes but clients from outside;
+        `one_way`: only messages from `nodes` are lost."""
         links = self._links.isolate(*self._ends(nodes, others), one_way=one_way)
-        return lambda: self._links.mend(links)
+        return lambda: self._links.heal_links(links)
 
     def bridge(self, left: Nodes, right: Nodes) -> Undo:
-        """Cut two sets off from each other; whoever is in neither reaches both, and joins them."""
+        """Cut two sets off from each other; nodes in neither reach both and form a bridge."""
         first, second = self._ends(left, right)
         if all(node in first or node in second for node in self.servers):
-            raise ClusterError("nobody is left to be the bridge; isolate is for that")
+            raise ClusterError("no node is left to be the bridge; use isolate instead")
         links = self._links.isolate(first, second)
-        return lambda: self._links.mend(links)
+        return lambda: self._links.heal_links(links)
 
     def slow_link(
         self, nodes: Nodes, others: Nodes | None = None, *, latency_ms: float = 0,
         jitter_ms: float = 0, distribution: str = "normal", one_way: bool = False,
     ) -> Undo:  # fmt: skip
-        """Add latency, with jitter, to what passes between `nodes` and `others`.
-        `distribution`: constant, uniform, normal, or exponential, which has a long tail."""
+        """Add latency and jitter to messages between `nodes` and `others`.  `distribution`:
+        constant, uniform, normal, or exponential, which has a long tail."""
         if distribution not in DISTRIBUTIONS:
             raise ClusterError(f"distribution: {unknown('one', distribution, DISTRIBUTIONS)}")
         if min(latency_ms, jitter_ms) < 0:
-            raise ClusterError("latency and jitter are 0 or more")
-        shape = Shape(
+            raise ClusterError("latency and jitter must be 0 or more")
+        shape = LinkShape(
             round(latency_ms * 1000), round(jitter_ms * 1000),
             distribution if jitter_ms else "constant",
         )  # fmt: skip
@@ -78,24 +78,28 @@ class Network:
     def lose(
         self, nodes: Nodes, others: Nodes | None = None, *, share: float, one_way: bool = False
     ) -> Undo:
-        """Lose a share (0 to 1) of the messages between `nodes` and `others`.  TCP sends them
-        again, later and later; nothing is missing in the end, unless it takes 30 s."""
+        """Lose a share (0 to 1) of the messages between `nodes` and `others`.  TCP retransmits them
+        with growing timeouts, so all arrive in the end, unless that takes 30 s."""
         if not 0 <= share < 1:
-            raise ClusterError(f"share={share:g}: 0 or more, and less than 1; isolate is for that")
-        return self._shape(nodes, others, Shape(loss=share), one_way)
+            raise ClusterError(
+                f"share={share:g}: must be at least 0 and less than 1; use isolate to lose all"
+            )
+        return self._shape(nodes, others, LinkShape(loss=share), one_way)
 
     def limit_bandwidth(
         self, nodes: Nodes, others: Nodes | None = None, *, bytes_per_s: int,
         one_way: bool = False,
     ) -> Undo:  # fmt: skip
-        """Let only so many bytes a second over each link between `nodes` and `others`, each way."""
+        """Limit the bandwidth of each link between `nodes` and `others`, in each direction."""
         if bytes_per_s < 1:
-            raise ClusterError(f"bytes_per_s={bytes_per_s}: at least 1; isolate is for less")
-        return self._shape(nodes, others, Shape(bytes_per_s=bytes_per_s), one_way)
+            raise ClusterError(
+                f"bytes_per_s={bytes_per_s}: must be at least 1; use isolate to lose all"
+            )
+        return self._shape(nodes, others, LinkShape(bytes_per_s=bytes_per_s), one_way)
 
     def heal(self, nodes: Nodes | None = None, others: Nodes | None = None) -> None:
-        """Make links as they were built, whole and no slower: all, those of `nodes`, or those
-        between `nodes` and `others`."""
+        """Heal cuts and remove shapes: of all links, of those of `nodes`, or of those between
+        `nodes` and `others`."""
         if nodes is None:
             self._links.heal()
             return
@@ -104,18 +108,18 @@ class Network:
                 self._links.heal(node, other)
 
     def graph(self) -> Any:
-        """A networkx.DiGraph of the network as it is: nodes with `kind` (broker, controller,
-        client) and `rack`, and an edge for each way that is not cut."""
+        """A networkx.DiGraph of the present network: nodes with `kind` (broker, controller, client)
+        and `rack`, and an edge for each direction that is not cut."""
         racks = {spec.id: spec.rack for spec in self._plan.topology.brokers if spec.rack}
         kinds = dict.fromkeys(self._plan.addresses, "broker")
         kinds[CONTROLLER_ID] = "controller"
         return graph_of(self._dispatcher.fabric, kinds, racks)
 
-    def _shape(self, nodes: Nodes, others: Nodes | None, shape: Shape, one_way: bool) -> Undo:
+    def _shape(self, nodes: Nodes, others: Nodes | None, shape: LinkShape, one_way: bool) -> Undo:
         layers = self._links.shape(*self._ends(nodes, others), shape, one_way=one_way)
-        return lambda: self._links.reshape(layers)
+        return lambda: self._links.remove_layers(layers)
 
-    # ---------------------------------------------------------------------- who is meant
+    # ---------------------------------------------------------------------- nodes by words
 
     @property
     def servers(self) -> tuple[int, ...]:
@@ -124,24 +128,24 @@ class Network:
 
     @property
     def clients(self) -> tuple[int, ...]:
-        """The project's own, and whoever may come from outside."""
+        """The project's own clients, and all from outside."""
         return (*self._own.keys(), *self._outside(ANYBODY))
 
     @property
-    def everybody(self) -> tuple[int, ...]:
-        """Brokers, the controller, the project's own clients; others only where they are named."""
+    def all_nodes(self) -> tuple[int, ...]:
+        """Brokers, the controller, the project's own clients; others must be named."""
         return (*self.servers, *self._own)
 
     def find(self, nodes: Nodes) -> tuple[int, ...]:
-        """The ids of all that are meant, each once, in the order of naming."""
+        """The ids of the nodes that are named, each once, in the order of naming."""
         named = (nodes,) if isinstance(nodes, int | str) else tuple(nodes)
         found = tuple(dict.fromkeys(node for word in named for node in self._find(word)))
         if not found:
-            raise ClusterError(f"{nodes}: nobody is meant by this")
+            raise ClusterError(f"{nodes}: names no node")
         return found
 
     def client(self, name: str) -> tuple[int, ...]:
-        """Clients by name, client.id or a pattern of these."""
+        """Clients by name, client.id or a pattern."""
         own = tuple(node for node, known in self._own.items() if fnmatchcase(known, name))
         if own and "*" not in name:
             return own
@@ -166,12 +170,12 @@ class Network:
             case "host" if name:
                 outside = self._outside(name, by_host=True)
                 if not outside:
-                    raise ClusterError(f"{word}: in virtual time clients are nowhere")
+                    raise ClusterError(f"{word}: clients have no addresses in virtual time")
                 return outside
             case "rack" if name:
                 return self._rack(name)
         raise ClusterError(
-            f"{word!r} is nobody: say a broker's id, controller, brokers, rack NAME, clients,"
+            f"unknown node {word!r}; use a broker's id, controller, brokers, rack NAME, clients,"
             " client NAME or host ADDRESS"
         )
 
@@ -201,12 +205,12 @@ class Network:
         """The two sets."""
         first = self.find(nodes)
         if others is None:
-            second = tuple(node for node in self.everybody if node not in first)
+            second = tuple(node for node in self.all_nodes if node not in first)
         else:
             second = self.find(others)
         both = [node for node in first if node in second]
         if both:
             raise ClusterError(f"{self._links.names(both)} cannot be on both sides")
         if not second:
-            raise ClusterError("there is nobody else")
+            raise ClusterError("there are no other nodes")
         return first, second

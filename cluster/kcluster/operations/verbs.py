@@ -20,13 +20,13 @@ from kcluster.operations.admin import Admin, OnEnd
 from kcluster.operations.asking import Asking, elect_request
 from kcluster.operations.errors import ClusterError as ClusterError
 from kcluster.operations.links import Links
-from kcluster.operations.node_sets import Network
+from kcluster.operations.node_sets import NetworkControl
 from kcluster.operations.settled import Settled
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import Release, find_release
 from kcluster.runtime.build import Plan, add_broker
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.runtime.gate import Gate, RuleStatus
+from kcluster.runtime.gate import FaultGate, RuleStatus
 from kcluster.runtime.process import DeathKind, ProcessState
 from kcluster.trace import kinds
 
@@ -40,7 +40,7 @@ class Verbs:
     def __init__(self, plan: Plan, dispatcher: Dispatcher) -> None:
         self.settled = Settled(dispatcher)
         self.links = Links(dispatcher)
-        self.network = Network(plan, dispatcher, self.links, self.settled)
+        self.network = NetworkControl(plan, dispatcher, self.links, self.settled)
         self._plan = plan
         self._dispatcher = dispatcher
         self._asking = Asking(dispatcher)
@@ -167,7 +167,7 @@ class Verbs:
         gate = self._dispatcher.gate
         if gate is None:
             seed = self._plan.seed
-            gate = Gate(self._dispatcher, RuleBook(lambda name: Random(f"{seed}/rule {name}")))
+            gate = FaultGate(self._dispatcher, RuleBook(lambda name: Random(f"{seed}/rule {name}")))
         try:
             name = gate.add(rule)
         except RuleError as error:

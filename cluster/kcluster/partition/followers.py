@@ -12,8 +12,8 @@ from typing import Final, final
 from msgspec import Struct
 
 UNKNOWN_OFFSET: Final = -1
-NEVER_MS: Final = -(10**12)
-"""Before any run began; virtual clocks start at 0."""
+BEFORE_START_MS: Final = -(10**12)
+"""The time of what has not happened yet: before any run began; virtual clocks start at 0."""
 
 
 class Role(Enum):
@@ -42,7 +42,7 @@ class FollowerProgress:
         """Last time at which it had everything that the leader had at its previous fetch."""
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
-        self.last_fetch_ms = NEVER_MS
+        self.last_fetch_ms = BEFORE_START_MS
         self.leader_end_at_last_fetch = 0
         self.broker_epoch = -1
 

@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.contract import NoteId
 from kcluster.metadata.image import BrokerRegistration, PartitionRegistration
-from kcluster.partition.followers import NEVER_MS, NO_ROLE, FollowerProgress, IsrProposal, Role
+from kcluster.partition.followers import (
+    BEFORE_START_MS,
+    NO_ROLE,
+    FollowerProgress,
+    IsrProposal,
+    Role,
+)
 from kcluster.partition.log.log import Appended
 from kcluster.protocol.errors import ErrorCode
 
@@ -159,7 +165,7 @@ class Replica:
         known, isr = self.followers, self.registration.isr
         self.followers = {
             broker_id: known.get(broker_id)
-            or FollowerProgress(broker_id, now_ms if broker_id in isr else NEVER_MS)
+            or FollowerProgress(broker_id, now_ms if broker_id in isr else BEFORE_START_MS)
             for broker_id in self.registration.replicas
             if broker_id != self.broker_id
         }
@@ -322,7 +328,7 @@ class Replica:
             if follower.log_end_offset == end:
                 # It had all there was when it last fetched, also where an incremental fetch
                 # did not name this partition (KIP-227).
-                last_fetch_ms = self.last_fetches.get(follower.broker_id, NEVER_MS)
+                last_fetch_ms = self.last_fetches.get(follower.broker_id, BEFORE_START_MS)
                 if last_fetch_ms > follower.last_caught_up_ms:
                     follower.last_caught_up_ms = last_fetch_ms
         if len(self.isr) == 1:

@@ -1,10 +1,10 @@
-"""From a topology to the nodes, disks and links of a cluster.
+"""Builds the nodes, disks and links of a cluster from a topology.
 
-Owns: which values each node is made with, and where its randomness comes from.  Never: opens a
+Owns: with which values each node is made, and the source of its randomness.  Never: opens a
 port, reads a clock.  Kafka: kafka-storage format, and the start scripts.
 
-Everything random in a cluster comes from one seed, by a generator for each node, so that what one
-node draws does not depend on how often another did.
+All randomness in a cluster comes from one seed, through one generator per node, so that the random
+numbers of a node do not depend on how many another has drawn.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Plan(Struct):
     disks: dict[int, Disk]
     rngs: dict[int, Random]
     addresses: dict[int, tuple[str, int]]
-    """By broker id: host and port that clients are told, from its next start on."""
+    """By broker id: the host and port that it advertises from its next start on."""
     releases: dict[int, Release]
-    """By broker id: as which release it starts next."""
+    """By broker id: the Kafka release as which it starts next."""
 
 
 def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
@@ -70,7 +70,7 @@ def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
 
 
 def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
-    """One more broker, with an empty disk; its process is not up yet."""
+    """Add a broker with an empty disk; its process is not up yet."""
     topology = plan.topology = structs.replace(
         plan.topology, brokers=(*plan.topology.brokers, spec)
     )
@@ -90,7 +90,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
 
 
 def _defaults_for(brokers: int) -> dict[str, int]:
-    """Kafka's three replicas of internal topics, or as many as there can be."""
+    """Three replicas of internal topics, as in Kafka, or one per broker if there are fewer."""
     factor = min(REPLICATED_BY_DEFAULT, brokers)
     return {
         "offsets.topic.replication.factor": factor,

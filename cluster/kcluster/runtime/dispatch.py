@@ -1,11 +1,11 @@
 """Delivers events to nodes and carries out their effects: the part that both drivers share.
 
-Owns: the processes of a cluster, the queue of a dispatch, messages in flight, nodes' deadlines,
-life and death of processes, where notes go.  Never: reads a clock (the driver says what time it
-is), touches a socket (`Outlet` does).  Kafka: the machines, the kernel and the network.
+Owns: the processes of a cluster and their starts and deaths, the queue of a dispatch, messages in
+flight between nodes, nodes' deadlines, where notes go.  Never: reads a clock (the driver sets the
+time), touches a socket (`Outlet` does).  Kafka: the machines, the kernel and the network.
 
-A *dispatch* is one `run`: events are delivered first in, first out, until no node has anything left
-to do now.  Guarantees: contract.py, 1 to 8.
+A *dispatch* is one `run`: events are delivered first in, first out, until none is left for the
+present time.  Guarantees: contract.py, 1 to 8.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from kcluster.contract import (
     Stopped,
     Tick,
 )
-from kcluster.network.fabric import Fabric, Link
-from kcluster.runtime.gate import Gate
+from kcluster.network.fabric import Arrives, Fabric, Link, Resets
+from kcluster.runtime.gate import FaultGate
 from kcluster.runtime.process import DEATHS, DeathKind, Outlet, Process, ProcessState
+from kcluster.timers import NEVER_US
 from kcluster.trace import kinds
 
 RUNTIME_ID: Final = -1
-"""First half of the NoteIds of what was done to the cluster from outside: kill, pause, cut."""
+"""First half of the NoteIds of operations on the cluster: kill, pause, cut."""
 
-NEVER_US: Final = 1 << 62
 _UP: Final = ProcessState.UP
 _PAUSED: Final = ProcessState.PAUSED
 
 MAX_STEPS: Final = 300_000
-"""More steps in one dispatch than any work needs: two nodes ask each other for ever."""
+"""More steps in one dispatch than any work needs: two nodes keep asking each other."""
 
 MAX_IDLE: Final = 100_000
-"""So many dispatches at one time, and a node does not heed its Ticks."""
+"""More dispatches at one time than any work needs: a node ignores its Ticks."""
 
 _LIFE_SHIFT: Final = 40
 _ASKED_BITS: Final = (1 << _LIFE_SHIFT) - 1
@@ -54,8 +54,8 @@ _ASKED_BITS: Final = (1 << _LIFE_SHIFT) - 1
 NoteSink = Callable[[Note], None]
 ReplySink = Callable[[int, Reply, int], None]  # (broker id, reply, now_ms)
 HealSink = Callable[[Link], None]
-"""A link is whole again: clients' connections over it that lost something are broken."""
-LostSink = Callable[[Link, int], None]  # (link, µs until what was lost for good resets it)
+"""Called for both directions of a healed link."""
+LostSink = Callable[[Link, int], None]  # (link, when the lost message's sender gives up, µs)
 Tap = Callable[[int, int, Event], None]  # (now_us, node id, event about to be delivered)
 
 
@@ -68,16 +68,16 @@ class Dispatcher:
         self.note_sinks: tuple[NoteSink, ...] = ()
         self.reply_sinks: tuple[ReplySink, ...] = ()
         self.heal_sinks: tuple[HealSink, ...] = ()
-        self.on_lost: LostSink = lambda link, after_us: None
+        self.on_lost: LostSink = lambda link, at_us: None
         self.on_answer: Callable[[PeerResponse], None] | None = None
-        """Gets answers to questions that the runtime itself asked, as node RUNTIME_ID."""
+        """Called with the responses to requests of the runtime itself, as node RUNTIME_ID."""
         self.tap: Tap | None = None
         self.now_us = 0
         self.quiet_until_us = NEVER_US
         """Nothing is due before this; may be earlier than `next_due_us()`, never later."""
         self.outlet = outlet
-        self.gate: Gate | None = None  # while there are rules on requests of clients
-        self._deeds: list[tuple[int, int, Callable[[], None]]] = []
+        self.gate: FaultGate | None = None  # while there are rules on requests of clients
+        self._callbacks: list[tuple[int, int, Callable[[], object]]] = []
         self._pending: list[tuple[Process, int, Event]] = []
         self._in_flight: list[tuple[int, int, int, Process, int, Event]] = []
         """(arrival_us, sequence, source, destination, its life, event)."""
@@ -96,10 +96,10 @@ class Dispatcher:
         return self.now_us // 1000
 
     def next_due_us(self) -> int:
-        """When something is to happen without a client's doing; NEVER_US for never."""
+        """The next time at which something is due without a client's request; NEVER_US for none."""
         due_us = self._in_flight[0][0] if self._in_flight else NEVER_US
-        if self._deeds:
-            due_us = min(due_us, self._deeds[0][0])
+        if self._callbacks:
+            due_us = min(due_us, self._callbacks[0][0])
         for process in self.processes.values():
             if process.deadline_ms is not None and process.deadline_ms * 1000 < due_us:
                 due_us = process.deadline_ms * 1000
@@ -107,8 +107,8 @@ class Dispatcher:
         return min(due_us, *limits_us.values()) if limits_us else due_us
 
     def at(self, now_us: int) -> None:
-        """It is `now_us` now.  What was due since the last time happens first, each at its own time
-        and in that order: a driver that comes late must not make brokers miss their heartbeats."""
+        """Set the time.  What became due since the last call happens first, each at its own time
+        and in order: brokers must not miss heartbeats because their driver is late."""
         idle = 0
         while self.quiet_until_us <= now_us:
             before_us = self.now_us
@@ -118,10 +118,10 @@ class Dispatcher:
         self.now_us = max(self.now_us, now_us)
 
     def advance(self, now_us: int) -> None:
-        """It is `now_us` now: deliver what has arrived, give Ticks that are due, run."""
+        """Set the time, deliver what has arrived, give the Ticks that are due, run."""
         self.now_us = max(self.now_us, now_us)
-        while self._deeds and self._deeds[0][0] <= self.now_us:
-            heappop(self._deeds)[2]()
+        while self._callbacks and self._callbacks[0][0] <= self.now_us:
+            heappop(self._callbacks)[2]()
         self._collect_arrivals()
         self._run()
         now_ms = self.now_us // 1000
@@ -136,7 +136,7 @@ class Dispatcher:
         self.quiet_until_us = self.next_due_us()
 
     def deliver(self, node_id: int, event: Event) -> None:
-        """Give `event` to a node at the time of the last `advance`, and run to quiescence."""
+        """Give `event` to a node at the present time, and run."""
         if self._in_flight:
             self._collect_arrivals()
         process = self.processes[node_id]
@@ -144,8 +144,8 @@ class Dispatcher:
         self._run()
 
     def hand_in(self, node_id: int, event: Event) -> None:
-        """Give `event` to a node; what the nodes then say to each other waits for `run`: so what
-        many clients send at once is replicated at once."""
+        """Give `event` to a node; the messages between nodes that result wait for `run`, so that
+        requests of many clients are replicated together."""
         self._step(self.processes[node_id], event, self.now_us // 1000)
 
     @property
@@ -154,17 +154,17 @@ class Dispatcher:
         return not self._pending and not self._touched
 
     def run(self) -> None:
-        """Let the nodes talk until they have nothing more to say."""
+        """Deliver the messages between nodes until none is left for the present time."""
         self._run()
 
-    def later(self, at_us: int, deed: Callable[[], None]) -> None:
-        """Do something at that time, between two dispatches, before what else is due then."""
+    def later(self, at_us: int, callback: Callable[[], object]) -> None:
+        """Call back at that time, between two dispatches, before anything else that is due then."""
         self._sequence += 1
         self.quiet_until_us = min(self.quiet_until_us, at_us)
-        heappush(self._deeds, (at_us, self._sequence, deed))
+        heappush(self._callbacks, (at_us, self._sequence, callback))
 
-    def tell(self, node_id: int, reply: Reply) -> None:
-        """Give a client what a broker answers."""
+    def send_reply(self, node_id: int, reply: Reply) -> None:
+        """Send a broker's reply to its client."""
         self.outlet.reply(node_id, reply)
         for sink in self.reply_sinks:
             sink(node_id, reply, self.now_us // 1000)
@@ -185,7 +185,7 @@ class Dispatcher:
         wave: list[tuple[Process, int, Event]] = []
         steps = taken = 0
         try:
-            # Breadth first, so what a wave of events brings forth is the next wave.
+            # Breadth first: the events that result from one wave are the next wave.
             while self._pending:
                 wave, self._pending, taken = self._pending, [], 0
                 for process, life, event in wave:
@@ -196,10 +196,10 @@ class Dispatcher:
                     assert steps < MAX_STEPS, f"no end: node {process.node_id} gets {event}"
         finally:
             if steps == MAX_STEPS:
-                # What goes round is dropped: nodes ask again when no answer comes.
+                # Drop the messages of the endless loop: nodes ask again when no response comes.
                 self._pending = []
             elif taken < len(wave):
-                # A step raised: what came behind it has its turn in the next run.
+                # A step raised: the events behind it are delivered by the next run.
                 self._pending[:0] = wave[taken:]
             self._running = False
             self._read_deadlines()
@@ -222,8 +222,8 @@ class Dispatcher:
             is_sound = True
         finally:
             if not is_sound and process.disk is not None:
-                # A bug of ours, which whoever called us reports.  The broker is in no state to
-                # go on: its process ends, as that of a broker that throws does.
+                # A bug of the simulator, which the caller reports.  The broker's state may be
+                # inconsistent, so its process ends, as a real broker's does on a fatal error.
                 self._die(process, DeathKind.KILL, f"process ended by a bug, at {event!r:.200}")
 
     def _carry_out(self, process: Process, effects: Iterable[Effect], now_ms: int) -> None:
@@ -232,7 +232,7 @@ class Dispatcher:
                 self._send(process, effect)
             elif isinstance(effect, Reply):
                 if self.gate is None:
-                    self.tell(process.node_id, effect)
+                    self.send_reply(process.node_id, effect)
                 else:
                     self.gate.on_reply(process.node_id, effect)
             elif isinstance(effect, Note):
@@ -270,8 +270,8 @@ class Dispatcher:
             if not self.fabric.is_cut(source.node_id, effect.to):
                 self.post(effect.to, source, PeerDisconnected(effect.to))
             return
-        # An answer must not reach a later life of the one who asked, so the life is part of the
-        # number; in a first life the two are the same.
+        # A response must not reach a later life of the node that asked, so the life is part of the
+        # request id; in the first life it adds 0.
         if type(message) is PeerResponse:
             asked = message.request_id
             if asked >> _LIFE_SHIFT != process.life:
@@ -284,19 +284,22 @@ class Dispatcher:
         self.post(source.node_id, process, message)
 
     def post(self, source: int, process: Process, event: Event) -> None:
-        """Put an event on the link from `source`: at once, later, or never."""
-        if self.fabric.is_plain and not self._in_flight:
+        """Send an event over the link from `source`; it arrives at once, later, or never."""
+        if self.fabric.is_unimpaired and not self._in_flight:
             self._pending.append((process, process.life, event))
             return
-        delay_us = self.fabric.delay_us(source, process.node_id, self.now_us, event)
-        if delay_us is None:
-            return
         link = (source, process.node_id)
-        if delay_us < 0:
-            self._last_arrival_us[link] = self.now_us - delay_us
-            self.on_lost(link, -delay_us)
+        outcome = self.fabric.transmit(link, self.now_us, event)
+        if not isinstance(outcome, Arrives):
+            if isinstance(outcome, Resets):
+                # What is sent behind it waits for the new connection.
+                self._last_arrival_us[link] = outcome.at_us
+                self.on_lost(link, outcome.at_us)
             return
-        arrival_us = max(self.now_us + delay_us, self._last_arrival_us.get(link, 0))
+        arrival_us = outcome.at_us
+        last_us = self._last_arrival_us.get(link, 0)
+        if arrival_us < last_us:
+            arrival_us = last_us
         if arrival_us <= self.now_us:
             self._pending.append((process, process.life, event))
             return
@@ -310,7 +313,7 @@ class Dispatcher:
     # ----------------------------------------------------------------------- life and death
 
     def start(self, node_id: int) -> None:
-        """A process starts, on the disk that it has.  It must be down."""
+        """Start a process that is down, on its present disk."""
         process = self.processes[node_id]
         assert process.state is ProcessState.DOWN, process.state
         process.node = process.last_node = process.build_node()
@@ -321,21 +324,21 @@ class Dispatcher:
         self.deliver(node_id, Start())
 
     def take_down(self, node_id: int, how: DeathKind) -> None:
-        """A process goes at once; not for `clean`, which is `shut_down`."""
+        """End a process at once; for `clean` there is `shut_down`."""
         process = self.processes[node_id]
         assert process.state is not ProcessState.DOWN, process.state
         self._die(process, how)
         self._run()
 
     def shut_down(self, node_id: int, limit_us: int) -> None:
-        """Ask a process to stop cleanly; killed if it has not by `limit_us` from now."""
+        """Ask a process to stop cleanly; it is killed if it has not after `limit_us`."""
         assert self.processes[node_id].state is not ProcessState.DOWN
         self._shutdown_limits_us[node_id] = self.now_us + limit_us
         self.quiet_until_us = min(self.quiet_until_us, self.now_us + limit_us)
         self.deliver(node_id, Shutdown())
 
     def pause(self, node_id: int) -> None:
-        """Stop a process from running; what comes for it is kept."""
+        """Pause a process; its events are kept."""
         process = self.processes[node_id]
         assert process.state is ProcessState.UP, process.state
         process.deadline_ms = None
@@ -343,7 +346,7 @@ class Dispatcher:
         self.note(kinds.BROKER_PAUSED, f"broker {node_id}", "paused: nothing runs", broker=node_id)
 
     def resume(self, node_id: int) -> None:
-        """Let a paused process run on: first what came for it meanwhile, then its deadlines."""
+        """Resume a paused process: first the events that were kept, then its deadlines."""
         process = self.processes[node_id]
         assert process.state is ProcessState.PAUSED, process.state
         self._change(process, ProcessState.UP)
@@ -362,7 +365,7 @@ class Dispatcher:
         self._shutdown_limits_us.pop(process.node_id, None)
         if process.disk is None:
             self.note(kinds.CONTROLLER_DOWN, "controller", "the active controller's process ended")
-            self._gone(process)
+            self._disconnect(process)
             return
         subject = f"broker {process.node_id}"
         self.note(
@@ -374,9 +377,9 @@ class Dispatcher:
                 self.note(kinds.RECORDS_LOST, subject, text, broker=process.node_id, records=lost)
         elif how is DeathKind.WIPE:
             process.disk.wipe()
-        self._gone(process)
+        self._disconnect(process)
 
-    def _gone(self, process: Process) -> None:
+    def _disconnect(self, process: Process) -> None:
         self._change(process, ProcessState.DOWN)
         for other in self.processes.values():
             if other.node is not None:
@@ -391,7 +394,7 @@ class Dispatcher:
     def note(
         self, kind: str, subject: str, text: str, *, cause: NoteId | None = None, **data: Any
     ) -> NoteId:
-        """Tell what was done to the cluster from outside."""
+        """Report an operation on the cluster."""
         self._notes += 1
         note_id = (RUNTIME_ID, self._notes)
         note = Note(note_id, self.now_ms, kind, subject, text, cause, data)

@@ -1,18 +1,18 @@
 """Rules at work between clients and brokers, on either clock.
 
-Owns: what is held, dropped, silenced; the requests whose replies are still to be changed; the notes
-of it.  Never: decides which rule applies (faults/rules.py), what an error answer looks like
-(protocol/error_answers.py), waits (the dispatcher calls back).
+Owns: requests that are held, connections that are silenced, replies that are still to be changed,
+and the notes of all this.  Never: decides which rule applies (faults/rules.py), builds an error
+response (protocol/error_answers.py), waits (the dispatcher calls back).
 Kafka: stands where SocketServer hands requests to KafkaApis and takes responses from it.
 
-There is a gate only while there are rules.  Requests pass it just before the broker gets them, so a
-connection's next request comes when the one before has its reply (contract.py, 6); a connection
-whose request or reply was dropped is silent for good, and closed when its rule goes.
+A gate exists only while there are rules.  Requests pass it just before the broker gets them, so a
+connection's next request comes after the reply to the one before (contract.py, 6).  A connection
+whose request or reply was dropped stays silent, and is closed when its rule is removed.
 
-An error for a request that changes something is answered here, for those of its partitions that
-are meant; the broker gets the rest, and the two answers become one.  A request that only reads is
-served as always, and the error put into the answer: so sessions stay as the broker has them.
-What is told, also by the gate, goes to the reply sinks; a reply that was dropped does not.
+A request that writes gets its error from the gate, for the partitions that the rule matches; the
+broker serves the rest, and the two responses are merged.  A request that only reads is served by
+the broker, and the error is put into its response, so that fetch sessions stay consistent.
+Every reply that a client gets, also from the gate, goes to the reply sinks; dropped ones do not.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from kcluster.broker.node import BrokerNode
 from kcluster.contract import NoteId, Reply, Request, Tick
 from kcluster.faults.calls import call_of, is_answered, named, with_error
 from kcluster.faults.effects import (
-    Answer,
+    AnswerError,
     Close,
     Delay,
     Drop,
     Effect,
     Reorder,
     StaleMetadata,
-    Throttle,
+    ThrottleClient,
 )
-from kcluster.faults.rules import Entry, Rule, RuleBook
+from kcluster.faults.rules import ActiveRule, Rule, RuleBook
 from kcluster.faults.stale import StaleImage
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.error_answers import ErrorAnswers, is_read
@@ -47,15 +47,15 @@ if TYPE_CHECKING:
     from kcluster.runtime.dispatch import Dispatcher
 
 MAX_NOTES: Final = 20
-"""So many hits of a rule are told one by one; the rest is counted, and told when it goes."""
+"""Hits of a rule that get a note each; later ones are counted and reported at its removal."""
 MAX_SILENCED: Final = 10_000
 
 ReplyChange = Callable[[int, Reply], Reply | None]
-"""(broker id, reply) -> what the client is told, or None for nothing now."""
+"""(broker id, reply) -> the reply that the client gets; None if it gets none now."""
 
 
 class RuleStatus(Struct, frozen=True):
-    """A rule in force: `calls` it fitted, `hits` it applied to."""
+    """A rule in force: `calls`: requests that it matched, `hits`: those to which it applied."""
 
     name: str
     effect: str
@@ -64,27 +64,27 @@ class RuleStatus(Struct, frozen=True):
 
 
 class _Held(Struct):
-    """A request that lets another pass."""
+    """A request that waits to be overtaken."""
 
     node_id: int
     life: int
     request: Request
-    entry: Entry
+    entry: ActiveRule
 
 
-class Gate:
-    """All rules of a cluster, and what they have under way."""
+class FaultGate:
+    """All rules of a cluster and what they have in progress."""
 
     def __init__(self, dispatcher: Dispatcher, book: RuleBook) -> None:
         self.book = book
         self._dispatcher = dispatcher
         self._notes: dict[str, NoteId] = {}
-        """Of the moment at which a rule was added."""
+        """By rule, the note of its addition."""
         self._changes: dict[int, ReplyChange] = {}
-        """By connection, of which one request is in a broker: what becomes of its reply."""
+        """By connection: how the reply to its request in the broker is changed."""
         self._silent_until_ms: dict[int, int] = {}
         self._silenced: dict[str, list[tuple[int, int]]] = {}
-        """By rule: (broker, connection) of what never gets an answer."""
+        """By rule: (broker, connection) that gets no more replies."""
         self._held: list[_Held] = []
         self._stale: dict[str, dict[int, StaleImage]] = {}
         """By rule and broker."""
@@ -107,11 +107,11 @@ class Gate:
         return name
 
     def remove(self, name: str) -> None:
-        """A rule goes: what it holds is let go, connections that it silenced are closed."""
+        """Remove a rule: release the requests it holds, close the connections it silenced."""
         entry = self.book.entries.pop(name)
         self._stale.pop(name, None)
         for held in [x for x in self._held if x.entry is entry]:
-            self._let_go(held)
+            self._release(held)
         for node_id, connection_id in self._silenced.pop(name, ()):
             if self._dispatcher.processes[node_id].node is not None:
                 self._close(node_id, connection_id, name)
@@ -124,7 +124,7 @@ class Gate:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is neither a rule nor anything that one has begun."""
+        """Whether there are no rules and nothing that one has in progress."""
         if self.book.entries or self._changes:
             return False
         now_ms = self._dispatcher.now_ms
@@ -140,7 +140,7 @@ class Gate:
     # ------------------------------------------------------------------------ the way in
 
     def admit(self, node_id: int, request: Request) -> bool:
-        """Whether the broker gets this request now; if not, all that is needed has been done."""
+        """Whether the broker gets this request now; if not, the gate has dealt with it."""
         if not self.book.entries and self.is_idle:
             self._dispatcher.gate = None
             return True
@@ -162,16 +162,16 @@ class Gate:
                 and held.request.connection_id != request.connection_id
                 and held.entry.fits(call, now_ms)
             ):
-                self._dispatcher.later(self._dispatcher.now_us, partial(self._let_go, held))
+                self._dispatcher.later(self._dispatcher.now_us, partial(self._release, held))
                 return True
         decided = self.book.decide(call, now_ms)
         return decided is None or self._apply(*decided, node, request)
 
-    def _apply(self, name: str, entry: Entry, node: BrokerNode, request: Request) -> bool:
+    def _apply(self, name: str, entry: ActiveRule, node: BrokerNode, request: Request) -> bool:
         effect, now_us, node_id = entry.rule.effect, self._dispatcher.now_us, node.node_id
         self._note(name, entry, node_id, request)
         match effect:
-            case Answer():
+            case AnswerError():
                 return self._answer(entry.rule, effect, node, request)
             case Delay(of="request"):
                 self._later(now_us + _drawn_us(effect, entry), node_id, request, is_new=False)
@@ -187,14 +187,14 @@ class Gate:
                 held = _Held(node_id, life, request, entry)
                 self._held.append(held)
                 due_us = now_us + effect.limit_ms * 1000
-                self._dispatcher.later(due_us, partial(self._let_go, held))
+                self._dispatcher.later(due_us, partial(self._release, held))
             case _:
                 self._changes[request.connection_id] = partial(self._change, name, entry, effect)
                 return True
         return False
 
     def _later(self, at_us: int, node_id: int, request: Request, *, is_new: bool) -> None:
-        """Give a broker a request at a time to come; rules look at it then only if it `is_new`."""
+        """Give a broker a request later; rules apply to it then only if it `is_new`."""
         life = self._dispatcher.processes[node_id].life
 
         def enter() -> None:
@@ -204,7 +204,7 @@ class Gate:
 
         self._dispatcher.later(at_us, enter)
 
-    def _let_go(self, held: _Held) -> None:
+    def _release(self, held: _Held) -> None:
         if held not in self._held:
             return
         self._held = [other for other in self._held if other is not held]
@@ -213,33 +213,33 @@ class Gate:
 
     # -------------------------------------------------------------------- answers of the gate
 
-    def _answer(self, rule: Rule, effect: Answer, node: BrokerNode, request: Request) -> bool:
+    def _answer(self, rule: Rule, effect: AnswerError, node: BrokerNode, request: Request) -> bool:
         wanted = rule.wants if rule.picks_partitions and named(node, request) else None
         names = node.image.topic_names
         answers = ErrorAnswers(request.api_key, request.api_version, effect.code, names.get, wanted)
         if effect.after or is_read(request.api_key):
             self._changes[request.connection_id] = partial(with_error, answers, node, rule, request)
             if request.api_key == ApiKey.FETCH and not effect.after:
-                # An error is told at once, whatever a fetch would wait for.
+                # An error is returned at once, even if the fetch would wait for data.
                 request.body = copy.copy(request.body)
                 request.body.max_wait_ms = 0
             return True
-        told = answers.answer(request.body)
+        error_body = answers.answer(request.body)
         if not is_answered(request):
-            # As a broker does who has no other way to say that it failed.
+            # As a broker does that has no other way to report the failure (acks=0).
             reason = f"{effect.error} for a request that gets no answer"
             self._dispatcher.outlet.close_connection(node.node_id, request.connection_id, reason)
             return False
-        if told is None:
+        if error_body is None:
             return True
         rest = None if wanted is None else answers.rest(request.body)
         if rest is None:
-            self._answer_for(node.node_id, request, told)
+            self._answer_for(node.node_id, request, error_body)
             return False
         request.body = rest
 
         def merge(_node_id: int, reply: Reply) -> Reply:
-            return Reply(reply.request, answers.merged(reply.body, told))
+            return Reply(reply.request, answers.merged(reply.body, error_body))
 
         self._changes[request.connection_id] = merge
         return True
@@ -247,32 +247,32 @@ class Gate:
     def _answer_stale(self, image: StaleImage, node: BrokerNode, request: Request) -> bool:
         dispatcher, node_id = self._dispatcher, node.node_id
         self._answer_for(node_id, request, image.answer(node, request, dispatcher.now_ms))
-        # What the handler had the broker ask (a topic to be created) goes out with its next step.
+        # Requests that the handler made (to create a topic) are sent with the broker's next step.
         dispatcher.deliver(node_id, Tick())
         return False
 
     def _answer_for(self, node_id: int, request: Request, body: Any) -> None:
-        """Answer a request that the broker never sees; who watches sees it come, and its answer."""
+        """Answer a request that the broker never sees; observers see the request and the reply."""
         dispatcher = self._dispatcher
         if dispatcher.tap is not None:
             dispatcher.tap(dispatcher.now_us, node_id, request)
-        dispatcher.tell(node_id, Reply(request, body))
+        dispatcher.send_reply(node_id, Reply(request, body))
 
     # ----------------------------------------------------------------------- the way back
 
     def on_reply(self, node_id: int, reply: Reply) -> None:
-        """A broker has answered: tell its client that, something else, later, or nothing."""
+        """A broker has answered: its client gets the reply, changed or late perhaps, or none."""
         change = self._changes.pop(reply.request.connection_id, None)
-        told = reply if change is None else change(node_id, reply)
-        if told is not None:
-            self._dispatcher.tell(node_id, told)
+        changed = reply if change is None else change(node_id, reply)
+        if changed is not None:
+            self._dispatcher.send_reply(node_id, changed)
 
     def _change(
-        self, name: str, entry: Entry, effect: Effect, node_id: int, reply: Reply
+        self, name: str, entry: ActiveRule, effect: Effect, node_id: int, reply: Reply
     ) -> Reply | None:
         request, dispatcher = reply.request, self._dispatcher
         match effect:
-            case Throttle(ms=ms):
+            case ThrottleClient(ms=ms):
                 self._silent_until_ms[request.connection_id] = dispatcher.now_ms + ms
                 if not hasattr(reply.body, "throttle_time_ms"):
                     return reply
@@ -282,11 +282,11 @@ class Gate:
             case Delay():
                 life = dispatcher.processes[node_id].life
 
-                def tell() -> None:
+                def send() -> None:
                     if dispatcher.processes[node_id].life == life:
-                        dispatcher.tell(node_id, reply)
+                        dispatcher.send_reply(node_id, reply)
 
-                dispatcher.later(dispatcher.now_us + _drawn_us(effect, entry), tell)
+                dispatcher.later(dispatcher.now_us + _drawn_us(effect, entry), send)
             case Drop(close=False):
                 self._silence(name, node_id, request, False)
             case _:
@@ -304,7 +304,7 @@ class Gate:
     def _close(self, node_id: int, connection_id: int, name: str) -> None:
         self._dispatcher.outlet.close_connection(node_id, connection_id, f"rule {name}")
 
-    def _note(self, name: str, entry: Entry, node_id: int, request: Request) -> None:
+    def _note(self, name: str, entry: ActiveRule, node_id: int, request: Request) -> None:
         if entry.hits > MAX_NOTES:
             return
         api, client = APIS[request.api_key].name, request.client_id or ""
@@ -320,7 +320,7 @@ class Gate:
 
 
 def _about(rule: Rule) -> str:
-    """Which requests a rule is about, in a few words."""
+    """Which requests a rule matches, in a few words."""
     words = [" or ".join(APIS[key].name for key in rule.apis) or "any request"]
     if rule.picks_partitions:
         numbers = ",".join(map(str, rule.partitions)) or "*"
@@ -332,5 +332,5 @@ def _about(rule: Rule) -> str:
     return " ".join(words)
 
 
-def _drawn_us(delay: Delay, entry: Entry) -> int:
+def _drawn_us(delay: Delay, entry: ActiveRule) -> int:
     return delay.ms * 1000 + (entry.rng.randrange(delay.jitter_ms * 1000 + 1))

@@ -1,7 +1,7 @@
-"""One process of the cluster, as a driver sees it: a node that lives, is paused, or is gone.
+"""One process of the cluster, as a driver sees it: a node that is up, paused or down.
 
-Owns: the state of a process and what outlives it (its disk).  Never: decides when it changes
-(dispatch.py carries out what a user or a scenario wants).  Kafka: the JVM around a broker.
+Owns: the state of a process, and its disk, which outlives it.  Never: changes that state
+(dispatch.py does, as a user or a scenario wants).  Kafka: the JVM around a broker.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kcluster.contract import Event, Node, Reply
 
 
 class ProcessState(StrEnum):
-    """`paused`: as by SIGSTOP or a long collection of garbage: nothing runs, sockets stay open."""
+    """`paused`: as by SIGSTOP or a long garbage collection: nothing runs, sockets stay open."""
 
     UP = "up"
     PAUSED = "paused"
@@ -23,9 +23,9 @@ class ProcessState(StrEnum):
 
 
 class DeathKind(StrEnum):
-    """How a process goes.  `clean`: SIGTERM, controlled shutdown; `kill`: SIGKILL, what it wrote
-    stays in the page cache; `power`: the machine stops, unflushed writes are lost; `wipe`: it comes
-    back with an empty disk."""
+    """How a process ends.  `clean`: SIGTERM, controlled shutdown; `kill`: SIGKILL, its writes stay
+    in the page cache; `power`: the machine loses power, unflushed writes are lost; `wipe`: killed,
+    and its disk is empty when it starts again."""
 
     CLEAN = "clean"
     KILL = "kill"
@@ -41,17 +41,17 @@ DEATHS: Final = {
 }
 
 
-class Storage(Protocol):
-    """What dispatch.py needs of a `kcluster.partition.disk.Disk`."""
+class ProcessDisk(Protocol):
+    """What dispatch.py needs from a `kcluster.partition.disk.Disk`."""
 
     def lose_unflushed(self) -> int: ...
     def wipe(self) -> object: ...
 
 
 class Process:
-    """A node, its state, and what waits for it.
+    """A node, its state, and the events that wait for it.
 
-    `life`: 0 at first, one up at each death; what was sent to an earlier life is not delivered.
+    `life`: 0 at first, plus 1 at each death; messages to an earlier life are not delivered.
     `build_node`: makes the node of the next life, on the same disk.
     """
 
@@ -61,7 +61,7 @@ class Process:
     )  # fmt: skip
 
     def __init__(
-        self, node_id: int, build_node: Callable[[], Node], disk: Storage | None = None
+        self, node_id: int, build_node: Callable[[], Node], disk: ProcessDisk | None = None
     ) -> None:
         self.node_id = node_id
         self.build_node = build_node
@@ -71,30 +71,30 @@ class Process:
         """The node, also when its process is gone."""
         self.state = ProcessState.DOWN
         self.is_removed = False
-        """It is down for good: nobody waits for it."""
+        """It is down for good and not waited for."""
         self.life = 0
         self.inbox: deque[Event] = deque()
-        """Events that came while it was paused, in order."""
+        """Events that arrived while it was paused, in order."""
         self.deadline_ms: int | None = None
         """The node's deadline after its last step; None while paused or down."""
         self.touched = False
 
 
 class Outlet(Protocol):
-    """The clients' side of a driver: where answers go, and who opens and closes sockets."""
+    """The clients' side of a driver: it takes replies, and opens and closes connections."""
 
     def reply(self, node_id: int, reply: Reply) -> None:
-        """Give a client its answer."""
+        """A broker has answered a request."""
 
     def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
         """Close a client's connection."""
 
     def new_port(self, node_id: int) -> int:
-        """A port for a broker that is down, or new, to listen on from its next start on."""
+        """A new port for a broker that is down, or new, from its next start on."""
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
-        """The node of clients from outside whose client.id, or address, fits; none in virtual
+        """The node of clients from outside whose client.id, or address, matches; none in virtual
         time."""
 
     def process_changed(self, process: Process, was: ProcessState) -> None:
-        """`process.state` is no longer `was`: open, close, silence or wake its sockets."""
+        """`process.state` was `was`: open, close, pause or resume its sockets."""

@@ -9,22 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kcluster.contract import PeerDisconnected, PeerRequest
-from kcluster.network.fabric import Fabric
-from kcluster.network.shapes import DISTRIBUTIONS, RESET_US, Shape
+from kcluster.network.fabric import Arrives, Fabric
+from kcluster.network.shapes import DISTRIBUTIONS, RESET_US, LinkShape
 from tests.runtime.test_dispatch import Net
 
 SHAPES = st.builds(
-    Shape,
+    LinkShape,
     latency_us=st.integers(0, 50_000),
     jitter_us=st.integers(0, 50_000),
     distribution=st.sampled_from(DISTRIBUTIONS),
     loss=st.sampled_from((0.0, 0.0, 0.1, 0.9)),
     bytes_per_s=st.sampled_from((0, 0, 10_000, 1_000_000)),
 )
-DEEDS = st.lists(
+STEPS = st.lists(
     st.one_of(
         st.just("send"), st.just("send"), st.integers(0, 300_000), SHAPES,
-        st.sampled_from(("cut", "heal", "smooth")),
+        st.sampled_from(("cut", "heal", "clear")),
     ),
     max_size=60,
 )  # fmt: skip
@@ -42,13 +42,13 @@ def numbers(net: Net) -> list[int]:
 
 
 @settings(max_examples=150)
-@given(st.integers(0, 1_000), DEEDS)
-def test_link__keeps_its_order_whatever_is_done_to_it(seed: int, deeds: list[Any]) -> None:
+@given(st.integers(0, 1_000), STEPS)
+def test_link__keeps_its_order_whatever_is_done_to_it(seed: int, steps: list[Any]) -> None:
     net = shaped_net(seed)
     sent = 0
     is_lossless = True
-    for deed in deeds:
-        match deed:
+    for step in steps:
+        match step:
             case "send":
                 sent += 1
                 net.ask(1, 2, sent, "ignore")
@@ -57,13 +57,13 @@ def test_link__keeps_its_order_whatever_is_done_to_it(seed: int, deeds: list[Any
                 is_lossless = False
             case "heal":
                 net.links.heal()
-            case "smooth":
-                net.fabric.smooth()
-            case Shape():
-                net.links.shape((1,), (2,), deed)
-                is_lossless = is_lossless and not deed.loss
+            case "clear":
+                net.fabric.clear_shapes()
+            case LinkShape():
+                net.links.shape((1,), (2,), step)
+                is_lossless = is_lossless and not step.loss
             case _:
-                net.dispatcher.at(net.dispatcher.now_us + deed)
+                net.dispatcher.at(net.dispatcher.now_us + step)
     net.links.heal()
     net.dispatcher.at(net.dispatcher.now_us + 100 * RESET_US)
     arrived = numbers(net)
@@ -73,10 +73,10 @@ def test_link__keeps_its_order_whatever_is_done_to_it(seed: int, deeds: list[Any
 
 def test_loss__for_good_resets_the_connection_at_both_ends() -> None:
     net = shaped_net(1)
-    net.links.shape((1,), (2,), Shape(loss=0.999_999), one_way=True)
+    net.links.shape((1,), (2,), LinkShape(loss=0.999_999), one_way=True)
     net.ask(1, 2, 1, "ignore")
-    net.fabric.smooth()
-    net.fabric.shape(1, 2, Shape(latency_us=1_000))
+    net.fabric.clear_shapes()
+    net.fabric.shape(1, 2, LinkShape(latency_us=1_000))
     net.ask(1, 2, 2, "ignore")
     net.dispatcher.at(RESET_US - 1)
     assert net.got(2) == [], "what comes behind it waits"
@@ -97,7 +97,8 @@ def test_fabric__draws_only_for_links_that_need_it() -> None:
 
     rng: Any = Counting()
     fabric = Fabric((1, 2, 3), rng=rng)
-    fabric.shape(1, 2, Shape(1_000))
-    fabric.shape(1, 3, Shape(1_000, 500, "uniform"))
-    assert (fabric.delay_us(1, 2), fabric.delay_us(2, 3), rng.drawn) == (1_000, 0, 0)
-    assert (fabric.delay_us(1, 3), rng.drawn) == (1_000, 1)
+    fabric.shape(1, 2, LinkShape(1_000))
+    fabric.shape(1, 3, LinkShape(1_000, 500, "uniform"))
+    assert (fabric.transmit((1, 2)), fabric.transmit((2, 3))) == (Arrives(1_000), Arrives(0))
+    assert rng.drawn == 0
+    assert (fabric.transmit((1, 3)), rng.drawn) == (Arrives(1_000), 1)

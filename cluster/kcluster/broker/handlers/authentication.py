@@ -26,7 +26,8 @@ ANONYMOUS: Final = ("User", "ANONYMOUS")
 
 _TOO_LATE: Final = "SaslAuthenticate request received after successful authentication"
 _NOT_HERE: Final = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-_NEVER_MS: Final = -1
+_NO_TOKEN_MS: Final = -1
+"""The times of a delegation token in a response without one."""
 
 
 @handles(ApiKey.SASL_HANDSHAKE, versions=(0, 1))
@@ -64,9 +65,9 @@ def create_token(
         principal_name=owner[1],
         token_requester_principal_type=ANONYMOUS[0],
         token_requester_principal_name=ANONYMOUS[1],
-        issue_timestamp_ms=_NEVER_MS,
-        expiry_timestamp_ms=_NEVER_MS,
-        max_timestamp_ms=_NEVER_MS,
+        issue_timestamp_ms=_NO_TOKEN_MS,
+        expiry_timestamp_ms=_NO_TOKEN_MS,
+        max_timestamp_ms=_NO_TOKEN_MS,
     )
 
 
@@ -75,7 +76,7 @@ def renew_token(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.RenewDelegationTokenResponse:
     """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
-    return m.RenewDelegationTokenResponse(error_code=_NOT_HERE, expiry_timestamp_ms=_NEVER_MS)
+    return m.RenewDelegationTokenResponse(error_code=_NOT_HERE, expiry_timestamp_ms=_NO_TOKEN_MS)
 
 
 @handles(ApiKey.EXPIRE_DELEGATION_TOKEN, versions=(1, 2))
@@ -83,7 +84,7 @@ def expire_token(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.ExpireDelegationTokenResponse:
     """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
-    return m.ExpireDelegationTokenResponse(error_code=_NOT_HERE, expiry_timestamp_ms=_NEVER_MS)
+    return m.ExpireDelegationTokenResponse(error_code=_NOT_HERE, expiry_timestamp_ms=_NO_TOKEN_MS)
 
 
 @handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions=(1, 3))

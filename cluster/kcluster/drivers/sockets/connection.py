@@ -1,12 +1,12 @@
-"""One client's connection: read, hand over frame by frame in order, write what comes back.
+"""The broker's end of one client's connection: reads frames, hands them over, writes replies.
 
-Owns: a socket, its read-ahead, its unsent answers.  Never: decodes a body (broker/channel.py),
-waits: the hub calls it when its socket can be read or written, without a greenlet in between.
+Owns: a socket, its read-ahead, its unsent replies.  Never: decodes a body (broker/channel.py), or
+waits (the hub calls it when its socket is readable or writable; it has no greenlet).
 Kafka: KafkaChannel with its mute state, Selector, NetworkSend.
 
-One frame is in the broker at a time (contract rule 6).  While its answer is due, or the client does
-not read its answers, or the broker's process is paused, frames wait here, and past
-`READ_AHEAD_BYTES` nothing more is read: the kernel's window closes and the client feels it.
+One frame is in the broker at a time (contract rule 6).  While its reply is due, or the client does
+not read its replies, or the broker's process is paused, frames wait here.  Past `READ_AHEAD_BYTES`
+nothing more is read, so the kernel's receive window closes and the client has to wait.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Buffer = bytes | bytearray | memoryview
 
 READ_AHEAD_BYTES: Final = 256 << 10
 UNSENT_LIMIT_BYTES: Final = 1 << 20
-"""With more than this unsent, the connection's next request waits.  One answer may be larger."""
+"""With more than this unsent, the connection's next request waits.  One reply may be larger."""
 
 MAX_BUFFERS_PER_SEND: Final = 1024
 """IOV_MAX of Linux and macOS."""
@@ -39,10 +39,10 @@ _READ, _WRITE = 1, 2
 _CLIENT_GONE: Final = frozenset(
     {errno.EPIPE, errno.ECONNABORTED, errno.ECONNRESET, errno.ETIMEDOUT}
 )
-"""That clients go is no news."""
+"""Errors of a client that disconnected; they are not logged."""
 
 
-class Connection:
+class BrokerConnection:
     """A client's connection to a broker's listener."""
 
     __slots__ = (
@@ -65,9 +65,9 @@ class Connection:
         self.client_host = client_host
         self.is_open = True
         self.is_dirty = False
-        """On the driver's list of connections to be pumped."""
+        """On the driver's list of connections to pump."""
         self.is_unflushed = False
-        """On its list of those to be flushed."""
+        """On the driver's list of connections to flush."""
         self.awaits_reply = False
         self.last_active_ms = listener.gate.now_ms()
         self._hub = hub
@@ -75,11 +75,11 @@ class Connection:
         self._reader = FrameReader(listener.limits.request_max_bytes)
         self._frames: deque[memoryview] = deque()
         self._ahead_bytes = 0
-        """Read, and not yet handed to the broker."""
+        """Read and not yet handed to the broker."""
         self._unsent: list[Buffer] = []
         self._unsent_bytes = 0
         self._malformed = ""
-        """Why no more is read; the connection closes once what came before is answered."""
+        """Why nothing more is read; the connection closes once all earlier frames are answered."""
         self._pumping = False
         self._readable: Any = hub.loop.io(sock.fileno(), _READ)
         self._writable: Any = None
@@ -88,7 +88,7 @@ class Connection:
     # --------------------------------------------------------------------------- reading
 
     def serve(self) -> None:
-        """Begin to read.  From here on the hub calls, as the socket gets ready."""
+        """Start to read.  From now on the hub calls when the socket is ready."""
         self._set_reading(True)
 
     def _on_readable(self) -> None:
@@ -102,7 +102,7 @@ class Connection:
             is_sound = True
         finally:
             if not is_sound:
-                # A step raised: that is our bug, and this client's connection goes with it.
+                # A step raised: a bug of the simulator, which ends this client's connection.
                 self.close("")
 
     def _read(self) -> None:
@@ -117,13 +117,13 @@ class Connection:
                 room = self.listener.read_buffer
                 size_bytes = self._socket.recv_into(room)
                 if self._malformed and size_bytes:
-                    # Read on only to see the client go.
+                    # Only to notice when the client disconnects.
                     return
                 self._reader.feed(room[:size_bytes], self._frames)
         except BlockingIOError:
             return
         except ProtocolError as error:
-            # What came whole before it is answered first.
+            # The complete frames before it get their replies first.
             self._malformed = str(error)
             return
         except OSError as error:
@@ -136,7 +136,7 @@ class Connection:
         self.last_active_ms = self._gate.now_ms()
 
     @property
-    def _may_not_go_on(self) -> bool:
+    def _must_wait(self) -> bool:
         return (
             self.awaits_reply or self._unsent_bytes > UNSENT_LIMIT_BYTES or self.listener.is_paused
         )
@@ -152,14 +152,14 @@ class Connection:
     # ---------------------------------------------------------------------- to the broker
 
     def pump(self) -> None:
-        """Hand over frames until one must wait.  Answers are written together, when the driver
-        has nothing left to do."""
+        """Hand over frames until one must wait.  Replies are written together, when the driver has
+        settled."""
         if self._pumping:
             return
         self._pumping = True
         frames = self._frames
         try:
-            while frames and self.is_open and not self._may_not_go_on:
+            while frames and self.is_open and not self._must_wait:
                 frame = frames.popleft()
                 self._ahead_bytes -= len(frame) + 4
                 self._hand_over(frame)
@@ -171,7 +171,7 @@ class Connection:
             self._send()
             self.close(self._malformed)
         self._set_reading(
-            bool(self._malformed) or self._ahead_bytes < READ_AHEAD_BYTES or not self._may_not_go_on
+            bool(self._malformed) or self._ahead_bytes < READ_AHEAD_BYTES or not self._must_wait
         )
 
     def _hand_over(self, frame: memoryview) -> None:
@@ -191,7 +191,7 @@ class Connection:
             self._write(received)
 
     def take_reply(self, reply: Reply) -> None:
-        """The answer to the request that is in the broker.  Written by the next `pump`."""
+        """The reply to the request that is in the broker.  Written by the next `flush`."""
         assert self.awaits_reply, reply
         self.awaits_reply = False
         self._write(self._channel.answer(reply))
@@ -206,13 +206,13 @@ class Connection:
             self._unsent_bytes += len(buffer)
 
     def flush(self) -> None:
-        """Send the answers that there are; requests that waited for that go on."""
+        """Send the replies that are there; requests that waited for this are handed over."""
         self._send()
-        if self._frames and not self._may_not_go_on:
+        if self._frames and not self._must_wait:
             self._gate.pump_later(self)
 
     def _send(self) -> None:
-        """Send what the kernel takes now; the rest when it takes more.  Never waits."""
+        """Send what the kernel takes now, and the rest when it takes more.  Never blocks."""
         unsent = self._unsent
         if not unsent or not self.is_open or (self._writable and self._writable.active):
             return
@@ -261,7 +261,7 @@ class Connection:
         self.close("" if error.errno in _CLIENT_GONE else str(error.strerror))
 
     def close(self, reason: str, *, tell_broker: bool = True) -> None:
-        """Close at once, unsent answers are lost; `reason` is logged unless empty."""
+        """Close at once; unsent replies are lost.  `reason` is logged unless empty."""
         if not self.is_open:
             return
         self.is_open = False

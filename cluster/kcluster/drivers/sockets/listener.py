@@ -1,8 +1,8 @@
 """A broker's listening socket and the connections that came in over it.
 
-Owns: the port (kept for the broker while it is down), which connections wait or are on their way
-out.  Never: looks into what they carry (connection.py, broker/channel.py), decides who is served
-(broker/connection_quotas.py).  Kafka: Acceptor.
+Owns: the port (reserved for the broker while it is down), which connections wait to be served or
+to be closed.  Never: reads from a connection (connection.py, broker/channel.py), decides which are
+served (broker/connection_quotas.py).  Kafka: Acceptor.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from kcluster.broker.channel import Channel
 from kcluster.broker.connection_quotas import ConnectionQuotas
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import Event
-from kcluster.drivers.sockets.connection import Connection
+from kcluster.drivers.sockets.connection import BrokerConnection
 
 BACKLOG: Final = 1024
 READ_SIZE_BYTES: Final = 256 << 10
 RETRY_ACCEPT_S: Final = 0.1
-"""How long nothing is accepted when the process has no file descriptor left; and how often whoever
-waits for room looks whether max.connections was raised."""
+"""How long nothing is accepted when the process is out of file descriptors, and how often a waiting
+connection checks whether max.connections was raised."""
 POLL_MS: Final = 500
-"""How long Kafka's acceptor waits for somebody to come before it looks at what else there is."""
+"""How long Kafka's acceptor waits in one poll for a new connection."""
 
 _PlainSocket: Final = gevent.monkey.get_original("socket", "socket")
-"""The standard library's, even in a process that somebody has patched: it never waits, so nothing
-that calls it can yield."""
+"""The standard library's class, even in a monkey-patched process: it is used without blocking, so
+its callers never yield."""
 
 
 class Limits(Struct, frozen=True):
@@ -47,48 +47,48 @@ class Limits(Struct, frozen=True):
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Limits:
-        """As a broker is configured."""
+        """The limits in a broker's configuration."""
         return cls(config.socket_request_max_bytes, config.connections_max_idle_ms)
 
 
-class Gate(Protocol):
-    """What sockets need of the live driver."""
+class SocketHost(Protocol):
+    """What listeners and connections need from the live driver."""
 
     def now_ms(self) -> int:
-        """The time of the present dispatch."""
+        """The time of the current dispatch."""
 
     def wake(self) -> None:
-        """Control has come from the hub: time has passed."""
+        """The hub has called: time has passed."""
 
     def settle_soon(self) -> None:
-        """Finish what was begun since `wake`, together with what other sockets that are ready in
-        this turn of the loop begin, before it waits for more."""
+        """Settle before the loop waits again, once for all sockets that are ready in this turn of
+        the loop."""
 
     def deliver(self, node_id: int, event: Event) -> None:
-        """Give a node this event now; what follows from it comes with the next `settle`."""
+        """Give a node this event now; messages that result are delivered by the next `settle`."""
 
     def defer(self, node_id: int, event: Event) -> None:
         """Deliver this event by the next `settle`."""
 
-    def pump_later(self, connection: Connection) -> None:
+    def pump_later(self, connection: BrokerConnection) -> None:
         """Pump this connection by the next `settle`."""
 
-    def flush_later(self, connection: Connection) -> None:
+    def flush_later(self, connection: BrokerConnection) -> None:
         """Flush this connection at the end of the next `settle`."""
 
     def next_connection_id(self) -> int:
-        """An id that no connection of this cluster has had."""
+        """A new id, unique in this cluster."""
 
     def log(self, line: str) -> None:
-        """Tell the operator."""
+        """Write a line to the operator's log."""
 
 
 class ReservedPort:
-    """A port kept for a broker from its first start on, whether it is up or down.
+    """A port reserved for a broker from its first start on, whether it is up or down.
 
-    A bound socket that does not listen holds it: connections are refused, and no other process gets
-    it.  SO_REUSEADDR, which two sockets on one port must both have, it has at first, so that
-    connections of the past (TIME_WAIT) do not matter, and while a listener of ours binds beside it.
+    A bound socket that does not listen holds it: connections are refused, and no other process can
+    take it.  SO_REUSEADDR must be set on both of two sockets that bind one port.  This one has it
+    at first, so that old connections in TIME_WAIT do not matter, and while a listener binds.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -123,7 +123,7 @@ class ReservedPort:
         return bound
 
     def release(self) -> None:
-        """Let others have the port."""
+        """Release the port."""
         self._socket.close()
 
 
@@ -132,7 +132,7 @@ class Listener:
 
     def __init__(
         self, node_id: int, port: ReservedPort, channel: Channel, limits: Callable[[], Limits],
-        quotas: ConnectionQuotas, gate: Gate, hub: Hub,
+        quotas: ConnectionQuotas, gate: SocketHost, hub: Hub,
     ) -> None:  # fmt: skip
         self.node_id = node_id
         self.channel = channel
@@ -140,33 +140,33 @@ class Listener:
         self._quotas = quotas
         self.gate = gate
         self.is_paused = False
-        self.connections: dict[int, Connection] = {}
+        self.connections: dict[int, BrokerConnection] = {}
         self.read_buffer = memoryview(bytearray(READ_SIZE_BYTES))
-        """For one receive at a time: what is in it is copied into frames before the next."""
-        self._waiting: _Waiting | None = None
-        """The first of those who wait to be served; while there is one, nobody is accepted."""
+        """Shared by the connections: each receive is copied into frames before the next."""
+        self._waiting: _WaitingConnection | None = None
+        """A connection that waits to be served; while there is one, none is accepted."""
         self._throttled: list[Any] = []
-        """Sockets of those who are not served, and closed later."""
+        """Sockets that are not served and will be closed later."""
         self._throttled_until_ms = 0
         self._polled_ms = 0
-        """When these were last looked at."""
+        """When these were last checked."""
         self._hub = hub
         self._server = _Server(port.listen(), self)
         self._server.start()
 
     @property
     def limits(self) -> Limits:
-        """As of now: most of them are dynamic configs."""
+        """The present limits: most of them are dynamic configs."""
         return self._limits()
 
     @property
     def is_held(self) -> bool:
-        """Whether nobody is accepted for now."""
+        """Whether no connection is accepted at present."""
         return self._waiting is not None
 
     def arrived(self, accepted: Any, address: Any) -> bool:
-        """Whether a connection is to be served now, and is counted.  If not it waits to be, as all
-        that come after it, or is turned away."""
+        """Whether a new connection is served now; it is counted then.  Otherwise it waits, and all
+        later ones with it, or is rejected."""
         self.gate.wake()
         self.gate.settle_soon()
         if not self._server.started:
@@ -181,9 +181,9 @@ class Listener:
     def _is_served(self, accepted: Any, address: Any, now_ms: int) -> bool:
         wait_ms = self._quotas.arrived(now_ms)
         if wait_ms or not self._quotas.has_room:
-            waiting = self._waiting = _Waiting(accepted, address, now_ms + wait_ms)
+            waiting = self._waiting = _WaitingConnection(accepted, address, now_ms + wait_ms)
             self._server.stop_accepting()
-            gevent.spawn_later(wait_ms / 1000 or RETRY_ACCEPT_S, self._look_again, waiting)
+            gevent.spawn_later(wait_ms / 1000 or RETRY_ACCEPT_S, self._retry_waiting, waiting)
             return False
         return self._admit(accepted, address, now_ms)
 
@@ -203,7 +203,7 @@ class Listener:
         return False
 
     def _poll(self) -> None:
-        """While connections are on their way out: nobody may have come for POLL_MS."""
+        """Runs while rejected connections are open: none may have been accepted for POLL_MS."""
         if not self._throttled:
             return
         self.gate.wake()
@@ -215,31 +215,31 @@ class Listener:
             gevent.spawn_later((self._polled_ms + POLL_MS - now_ms) / 1000, self._poll)
 
     def _close_throttled(self, now_ms: int) -> None:
-        """Close those who were turned away, once none of them is to stay: Kafka's queue of them has
-        the last one first, and is looked into when somebody came, or nobody for POLL_MS.  So none
-        goes as long as others are turned away all the time."""
+        """Close the rejected connections once the delay of the last one has passed.  Kafka keeps
+        them in a queue with the last one first, which it checks after each new connection and after
+        POLL_MS without one; so none is closed while others keep being rejected."""
         self._polled_ms = now_ms
         if self._throttled_until_ms < now_ms and not self.is_paused and self._waiting is None:
             throttled, self._throttled = self._throttled, []
             for accepted in throttled:
                 accepted.close()
 
-    def _look_again(self, waiting: _Waiting) -> None:
-        """Time has passed for whoever waits, if it still does."""
+    def _retry_waiting(self, waiting: _WaitingConnection) -> None:
+        """Time has passed for the waiting connection, if it still waits."""
         if self._waiting is not waiting:
             return
         try:
             self.gate.wake()
             self.gate.settle_soon()
-            self._go_on()
+            self._serve_waiting()
         finally:
             if self._waiting is waiting:
                 left_ms = waiting.until_ms - self.gate.now_ms()
                 later_s = left_ms / 1000 if left_ms > 0 else RETRY_ACCEPT_S
-                gevent.spawn_later(later_s, self._look_again, waiting)
+                gevent.spawn_later(later_s, self._retry_waiting, waiting)
 
-    def _go_on(self) -> None:
-        """Serve whoever waits, if it may be, and accept again."""
+    def _serve_waiting(self) -> None:
+        """Serve the waiting connection, if that is allowed now, and accept again."""
         waiting, now_ms = self._waiting, self.gate.now_ms()
         if waiting is None or self.is_paused:
             return
@@ -250,7 +250,7 @@ class Listener:
             self._server.accept_again()
 
     def accept(self, accepted: Any, address: Any) -> None:
-        """Serve one connection, which was admitted, from now on until it is closed."""
+        """Serve an admitted connection until it is closed."""
         host = address[0]
         if not self._server.started:
             accepted.close()
@@ -260,23 +260,23 @@ class Listener:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError:
-            # Gone before it was served.
+            # The client closed it before it was served.
             sock.close()
             self._quotas.closed(host)
-            self._go_on()
+            self._serve_waiting()
             return
         connection_id = self.gate.next_connection_id()
-        connection = Connection(self, sock, connection_id, host, self._hub)
+        connection = BrokerConnection(self, sock, connection_id, host, self._hub)
         self.connections[connection_id] = connection
         connection.serve()
 
-    def forget(self, connection: Connection, reason: str) -> None:
+    def forget(self, connection: BrokerConnection, reason: str) -> None:
         """A connection was closed."""
         del self.connections[connection.connection_id]
         self._quotas.closed(connection.client_host)
         self.channel.connection_closed(connection.connection_id)
         if self._waiting is not None and self._server.started:
-            self._go_on()
+            self._serve_waiting()
         if reason:
             self.gate.log(
                 f"broker {self.node_id}: connection {connection.connection_id} from"
@@ -284,14 +284,14 @@ class Listener:
             )
 
     def pause(self) -> None:
-        """The process stands still: what clients send stays unread, new ones stay unaccepted."""
+        """The process is paused: read nothing, accept nothing."""
         self.is_paused = True
         self._server.stop_accepting()
 
     def resume(self) -> None:
         """Read and accept again."""
         self.is_paused = False
-        self._go_on()
+        self._serve_waiting()
         self._server.accept_again()
         for connection in tuple(self.connections.values()):
             self.gate.pump_later(connection)
@@ -309,7 +309,7 @@ class Listener:
             connection.close("", tell_broker=False)
 
     def close_excess(self) -> None:
-        """Close those that have been silent longest, while there are more than max.connections,
+        """Close the connections that have been idle longest if there are more than max.connections,
         which may have been lowered.  Kafka: Processor.closeExcessConnections."""
         excess = self._quotas.excess
         if excess and not self.is_paused:
@@ -318,7 +318,7 @@ class Listener:
                 connection.close("more than max.connections")
 
     def close_idle(self, now_ms: int) -> None:
-        """Close connections that were silent for connections.max.idle.ms."""
+        """Close connections that were idle for connections.max.idle.ms."""
         limit_ms = self.limits.max_idle_ms
         if limit_ms < 0 or self.is_paused:
             return
@@ -327,17 +327,17 @@ class Listener:
                 connection.close("")
 
 
-class _Waiting(Struct, frozen=True):
-    """A connection that was accepted, and is not served yet."""
+class _WaitingConnection(Struct, frozen=True):
+    """A connection that was accepted and is not served yet."""
 
     accepted: Any
     address: Any
     until_ms: int
-    """Then it is, if there is room for it."""
+    """When it is served, if max.connections allows it."""
 
 
 class _Server(StreamServer):  # type: ignore[misc]  # gevent has no types
-    """gevent's server, which stops for limits on connections, and is calm when out of files."""
+    """gevent's server that pauses at connection limits and survives a lack of file descriptors."""
 
     def __init__(self, listening: Any, owner: Listener) -> None:
         super().__init__(listening, owner.accept)
@@ -359,6 +359,6 @@ class _Server(StreamServer):  # type: ignore[misc]  # gevent has no types
         return accepted if accepted and self._owner.arrived(*accepted) else None
 
     def accept_again(self) -> None:
-        """Accept, if nothing stands against it."""
+        """Accept new connections, unless paused, closed or at a limit."""
         if self.started and not self._owner.is_paused and not self._owner.is_held:
             self.start_accepting()

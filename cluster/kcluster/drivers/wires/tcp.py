@@ -1,12 +1,13 @@
-"""The project's own clients over real TCP, in the live driver's thread.
+"""The wires of the project's own clients over real TCP; clients.py has those in virtual time.
 
-Owns: the sockets of simulated clients, their deadlines, what is on its way between them and the
-brokers while a link is slow.  Never: what a client does (clients/), when a broker answers.
-Kafka: NetworkClient's Selector.
+Owns: the sockets of these clients, their deadlines and the timer for them, in the live driver's
+thread.  Never: what a client does (clients/), how messages pass over a link (network/transit.py),
+when a broker answers.
+Kafka: NetworkClient and its Selector.
 
-The same as in virtual time (virtual_time.py), but with bytes: the fabric's latency, loss and cuts
-hold between a client's id and a broker.  TCP itself runs over loopback and is always there: what
-the fabric holds back is not written, and what came is not handed over.
+The fabric's latency, loss and cuts hold between a client's id and a broker.  The TCP connection
+itself runs over loopback, which is always up: a request is written to the socket when it has passed
+the link, and a reply is handed to its client when it has.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from typing import Any, Final
 
 import gevent
 import gevent.monkey
+from msgspec import Struct
 
 from kcluster.clients.wire import Client, broker_of
 from kcluster.drivers.live import LiveDriver
 from kcluster.network.fabric import Link
 from kcluster.network.node_ids import FIRST_CLIENT_ID
+from kcluster.network.transit import CarriedConnection, Transit
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.framing import FrameReader, decode_response_frame, encode_request_frame
@@ -32,38 +35,55 @@ from kcluster.protocol.framing import FrameReader, decode_response_frame, encode
 READ_SIZE_BYTES: Final = 256 << 10
 MAX_FRAME_BYTES: Final = 100 << 20
 ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}
-"""Where a broker that listens everywhere is reached."""
+"""Where to reach a broker that listens on all addresses."""
 
 _PlainSocket: Final = gevent.monkey.get_original("socket", "socket")
 _READ, _WRITE = 1, 2
 
 
-class LiveClients:
-    """All simulated clients of a live cluster; for use in the driver's thread (`driver.call`).
+class _SentRequest(Struct, frozen=True):
+    """A request on its way.  `asked`: what its reply will be, None if it gets none (acks=0);
+    `body`: the message, by which its size is known to the network."""
 
-    `seed`: of the clients' own random numbers.
+    data: bytes
+    asked: tuple[int, int, int] | None
+    body: Any
+
+
+class _SentReply(Struct, frozen=True):
+    """A reply on its way."""
+
+    correlation_id: int
+    body: Any
+
+
+class LiveClients:
+    """All of the project's own clients in a live cluster; for the driver's thread (`driver.call`).
+
+    `seed`: for the clients' random numbers.
     """
 
     def __init__(self, driver: LiveDriver, seed: int) -> None:
         self.driver = driver
         self.clients: dict[int, Client] = {}
         self.sockets: dict[ClientSocket, None] = {}
-        """Those that are open, also when their client wants to hear no more."""
+        """Those that are open to the broker, even after their client has closed its end."""
         self.hub = gevent.get_hub()
         self.read_buffer = memoryview(bytearray(READ_SIZE_BYTES))
         self._seed = seed
-        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._heap: list[tuple[int, int, Callable[[], object]]] = []
         self._sequence = 0
         self._timer: Any = None
         self._is_inside = False
         """Between `enter` and `leave`."""
         self._is_closed = False
-        self._broken: dict[ClientSocket, None] = {}
-        """Something of these was lost in a cut: when the link is whole again, both ends hear."""
+        self._transit: Transit[ClientSocket] = Transit(
+            driver.dispatcher.fabric, self, self, self._on_lost
+        )
         driver.dispatcher.heal_sinks = (*driver.dispatcher.heal_sinks, self._on_link_healed)
 
     def add_client(self, client: Client) -> LiveWire:
-        """Let a client begin; its wire has the id by which links to it are named."""
+        """Start a client; returns its wire, whose `client_id` names links to it."""
         client_id = FIRST_CLIENT_ID + len(self.clients)
         wire = LiveWire(self, client_id, Random(f"{self._seed}/{client_id}"))
         self.clients[client_id] = client
@@ -74,7 +94,7 @@ class LiveClients:
         return wire
 
     def close(self) -> None:
-        """Close every socket; nobody is told."""
+        """Close every socket; clients are not notified."""
         self._is_closed = True
         for sock in tuple(self.sockets):
             sock.close()
@@ -89,13 +109,18 @@ class LiveClients:
         """The cluster's time."""
         return self.driver.now_ms()
 
+    @property
+    def now_us(self) -> int:
+        """Clock: the same in µs."""
+        return self.driver.dispatcher.now_us
+
     def enter(self) -> None:
-        """Control has come from the hub: time has passed."""
+        """The hub has called: time has passed."""
         self._is_inside = True
         self.driver.wake()
 
     def leave(self) -> None:
-        """Do what is due, and go on when something is again."""
+        """Run what is due, and set the timer for what is due next."""
         if self._is_closed:
             return
         self._run_due()
@@ -130,51 +155,62 @@ class LiveClients:
         self.enter()
         self.leave()
 
-    def later(self, at_us: int, deed: Callable[[], None]) -> None:
-        """Do something at a time to come, or as soon as what is going on is done."""
+    def at(self, at_us: int, callback: Callable[[], object]) -> None:
+        """Clock: call back at that time, or as soon as the present callback has returned."""
         self._sequence += 1
-        heappush(self._heap, (at_us, self._sequence, deed))
+        heappush(self._heap, (at_us, self._sequence, callback))
         if not self._is_inside:
-            self._arm()  # whoever owns a client had it do something
+            self._arm()  # called by a user in the driver's thread, so no `leave` will follow
 
-    def carry(
-        self, sock: ClientSocket, link: Link, deed: Callable[[], None], message: Any = None
-    ) -> None:
-        """Let a message, or the end of a connection (None), pass over a link: in order, late, or
-        not at all.  A connection that lost a message is broken."""
-        dispatcher = self.driver.dispatcher
-        delay_us = dispatcher.fabric.delay_us(*link, dispatcher.now_us, message)
-        is_lost = delay_us is None
-        if delay_us is not None and delay_us < 0:
-            # Lost for good: nothing behind it gets through, until the connection is reset.
-            delay_us, is_lost = -delay_us, message is not None
-            dispatcher.on_lost(link, delay_us)
-        if is_lost and message is not None:
-            self._broken[sock] = None
-        if delay_us is None:
-            return
-        order = sock.last_arrival_us
-        arrival_us = order[link] = max(dispatcher.now_us + delay_us, order.get(link, 0))
+    # ------------------------------------------------------------- the ends of connections
 
-        def arrive() -> None:
-            if dispatcher.fabric.is_cut(*link):
-                if message is not None:
-                    self._broken[sock] = None
-            elif not is_lost:
-                deed()
+    def connect(self, client_id: int, name: int) -> ClientSocket:
+        """Make a new connection; the socket connects when the first request has arrived."""
+        return ClientSocket(self, client_id, name)
 
-        self.later(arrival_us, arrive)
+    def transmit(self, sock: ClientSocket, request: _SentRequest) -> None:
+        """Send a request from a client to its broker."""
+        self._transit.to_broker(sock, request)
+
+    def transmit_reply(self, sock: ClientSocket, correlation_id: int, body: Any) -> None:
+        """Send a reply, which was read from the socket, to the client."""
+        self._transit.to_client(sock, _SentReply(correlation_id, body))
+
+    def hang_up(self, sock: ClientSocket) -> None:
+        """Close the client's end of a connection."""
+        self._transit.close_from_client(sock)
+
+    def on_socket_closed(self, sock: ClientSocket) -> None:
+        """The broker has closed its end of a socket, or never opened it."""
+        self._transit.close_from_broker(sock)
+
+    def at_broker(self, connection: ClientSocket, message: _SentRequest) -> bool:
+        """Ends: a request has passed the link."""
+        connection.write(message.data, message.asked)
+        return True
+
+    def at_client(self, connection: ClientSocket, message: _SentReply) -> None:
+        """Ends: a reply has passed the link."""
+        client = self.clients[connection.client_id]
+        client.on_reply(connection.name, message.correlation_id, message.body, self.now_ms)
+
+    def close_at_broker(self, connection: ClientSocket) -> None:
+        """Ends: the client has closed the connection, or it is broken."""
+        connection.close_when_sent()
+
+    def close_at_client(self, connection: ClientSocket) -> None:
+        """Ends: the end of the connection has passed the link."""
+        self.clients[connection.client_id].on_disconnected(connection.name, self.now_ms)
 
     def _on_link_healed(self, link: Link) -> None:
-        """What was lost in a cut is not sent again: both ends find their connection broken."""
-        for sock in tuple(self._broken):
-            if sock.ends == link:
-                del self._broken[sock]
-                self.later(self.driver.dispatcher.now_us, sock.on_broken)
+        self._transit.link_healed(link)
+
+    def _on_lost(self, link: Link, at_us: int) -> None:
+        self.driver.dispatcher.on_lost(link, at_us)
 
 
 class LiveWire:
-    """A client's way to the brokers: one socket to each, made when it is first used."""
+    """A client's access to the brokers: one socket to each, made when it is first used."""
 
     def __init__(self, clients: LiveClients, client_id: int, rng: Random) -> None:
         self.client_id = client_id
@@ -185,7 +221,7 @@ class LiveWire:
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """Whom it may ask first."""
+        """The brokers that it may ask first."""
         return tuple(self._clients.driver.plan.addresses)
 
     def send(
@@ -195,62 +231,52 @@ class LiveWire:
         clients = self._clients
         sock = self._sockets.get(broker_id)
         if sock is None or not sock.is_open:
-            sock = self._sockets[broker_id] = ClientSocket(clients, self.client_id, broker_id)
+            sock = self._sockets[broker_id] = clients.connect(self.client_id, broker_id)
         self._correlation_id += 1
         buffers = encode_request_frame(
             api_key, api_version, self._correlation_id, f"client-{self.client_id}", body
         )
         asked = (self._correlation_id, api_key, api_version) if answered else None
-        data = b"".join(buffers)
-        opened = sock
-        link = (self.client_id, broker_of(broker_id))
-        clients.carry(opened, link, lambda: opened.write(data, asked), data)
+        clients.transmit(sock, _SentRequest(b"".join(buffers), asked, body))
         return self._correlation_id
 
     def disconnect(self, broker_id: int) -> None:
-        """Close the connection to a broker; what was asked over it gets no answer."""
+        """Close the connection to a broker; requests under way on it get no reply."""
         sock = self._sockets.pop(broker_id, None)
         if sock is not None and sock.is_open:
-            sock.is_open = False
-            self._clients.carry(sock, (self.client_id, broker_of(broker_id)), sock.close)
+            self._clients.hang_up(sock)
 
 
-class ClientSocket:
-    """One connection of a client to a broker.  The hub calls it when it can be read or written."""
+class ClientSocket(CarriedConnection):
+    """One connection of a client to a broker.  The hub calls it when it is readable or writable."""
 
     __slots__ = (
-        "_asked", "_broker_id", "_client_id", "_clients", "_name", "_readable", "_reader",
-        "_socket", "_unsent", "_writable", "is_open", "last_arrival_us",
+        "_asked", "_clients", "_closes_when_sent", "_readable", "_reader", "_socket", "_unsent",
+        "_writable", "client_id", "name",
     )  # fmt: skip
 
     def __init__(self, clients: LiveClients, client_id: int, name: int) -> None:
-        self.is_open = True
-        """As the client sees it."""
-        self.last_arrival_us: dict[Link, int] = {}
-        """By way: nothing arrives before what was sent before it."""
+        super().__init__((client_id,), broker_of(name))
+        self.client_id = client_id
+        self.name = name
+        """The client's name for it: not the broker's id if it is its second to that broker."""
         self._clients = clients
-        self._client_id = client_id
-        self._broker_id = broker_of(name)
-        self._name = name
-        """What the client calls it: not the broker's id if it is the second to that broker."""
         self._reader = FrameReader(MAX_FRAME_BYTES)
         self._asked: deque[tuple[int, int, int]] = deque()
-        """(correlation id, API, version) of what the broker has not answered."""
+        """(correlation id, API, version) of the requests that the broker has not answered."""
         self._unsent = bytearray()
+        self._closes_when_sent = False
         self._socket: Any = None
-        """None before the first bytes have come over the link, and after the end."""
+        """None before the first request has arrived; kept after the end."""
         self._readable: Any = None
         self._writable: Any = None
 
     # --------------------------------------------------------------------------- writing
 
     def write(self, data: bytes, asked: tuple[int, int, int] | None) -> None:
-        """Bytes have come over the link; the first of them open the connection.  They are lost if
-        either end has closed it."""
-        if self._socket is None and self.is_open:
+        """Send bytes that have passed the link; the first of them open the connection."""
+        if self._socket is None:
             self._connect()
-        if not self.is_open or self not in self._clients.sockets:
-            return
         if asked is not None:
             self._asked.append(asked)
         self._unsent += data
@@ -259,7 +285,7 @@ class ClientSocket:
 
     def _connect(self) -> None:
         clients = self._clients
-        port = clients.driver.ports[self._broker_id]
+        port = clients.driver.ports[self.broker_id]
         host = ANY_ADDRESS.get(port.host, port.host)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = self._socket = _PlainSocket(family, socket.SOCK_STREAM)
@@ -269,7 +295,7 @@ class ClientSocket:
         loop = clients.hub.loop
         self._readable = loop.io(sock.fileno(), _READ)
         self._writable = loop.io(sock.fileno(), _WRITE)
-        # What comes of it shows when the socket can be written.
+        # Whether it succeeds shows when the socket becomes writable.
         sock.connect_ex((host, port.port))
         self._writable.start(self._on_writable)
 
@@ -277,7 +303,7 @@ class ClientSocket:
         self._clients.enter()
         self._writable.stop()
         if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            self.on_broken()
+            self.on_closed()
         else:
             if not self._readable.active:
                 self._readable.start(self._on_readable)
@@ -292,7 +318,10 @@ class ClientSocket:
         except BlockingIOError:
             self._writable.start(self._on_writable)
         except OSError:
-            self.on_broken()
+            self.on_closed()
+        else:
+            if self._closes_when_sent:
+                self.close()
 
     # --------------------------------------------------------------------------- reading
 
@@ -313,43 +342,33 @@ class ClientSocket:
             for frame in frames:
                 self._take(frame)
         else:
-            self.on_broken()
+            self.on_closed()
         clients.leave()
 
     def _take(self, frame: memoryview) -> None:
         correlation_id, api_key, version = self._asked.popleft()
         if api_key == ApiKey.API_VERSIONS and version and _is_refused(frame):
-            version = 0  # in which a broker says that it does not know the one asked for (KIP-511)
+            version = 0  # in which a broker reports that it does not know the version (KIP-511)
         answered, body = decode_response_frame(api_key, version, frame)
         assert answered == correlation_id, (answered, correlation_id)
-        link = (self._broker_id, self._client_id)
-        self._clients.carry(self, link, lambda: self._tell_reply(correlation_id, body), frame)
-
-    def _tell_reply(self, correlation_id: int, body: Any) -> None:
-        if self.is_open:
-            client = self._clients.clients[self._client_id]
-            client.on_reply(self._name, correlation_id, body, self._clients.now_ms)
+        self._clients.transmit_reply(self, correlation_id, body)
 
     # ---------------------------------------------------------------------------- the end
 
-    @property
-    def ends(self) -> Link:
-        """The link that it is on, from the client."""
-        return self._client_id, self._broker_id
-
-    def on_broken(self) -> None:
-        """The broker's end is closed, or was never open: its client will hear."""
+    def on_closed(self) -> None:
+        """The broker has closed its end, or never opened it."""
         self.close()
-        self._clients.carry(self, (self._broker_id, self._client_id), self._tell_disconnected)
+        self._clients.on_socket_closed(self)
 
-    def _tell_disconnected(self) -> None:
-        if self.is_open:
-            self.is_open = False
-            client = self._clients.clients[self._client_id]
-            client.on_disconnected(self._name, self._clients.now_ms)
+    def close_when_sent(self) -> None:
+        """Close the socket once the kernel has taken everything that was written to it."""
+        if self._unsent and self in self._clients.sockets:
+            self._closes_when_sent = True
+        else:
+            self.close()
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Close the socket now."""
         if self._clients.sockets.pop(self, self) is self:
             return
         self._readable.stop()
@@ -361,5 +380,5 @@ class ClientSocket:
 
 
 def _is_refused(frame: memoryview) -> bool:
-    """Whether an answer to ApiVersions is UNSUPPORTED_VERSION, the same place in all versions."""
+    """Whether an ApiVersions response is UNSUPPORTED_VERSION; all versions have it in one place."""
     return int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION

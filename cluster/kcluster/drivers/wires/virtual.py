@@ -1,17 +1,19 @@
-"""The wires of simulated clients in virtual time.
+"""The wires of the project's own clients in virtual time; live_clients.py has those over TCP.
 
-Owns: the wire of a client, its connections.  Never: what a client does (clients/), time
-(virtual_time.py).  Kafka: NetworkClient, without the bytes.
+Owns: a client's wire, the broker's end of its connections, the ids of clients in the fabric.
+Never: what a client does (clients/), how messages pass over a link (network/transit.py), time
+(virtual_time.py).  Kafka: NetworkClient and its Selector, without the bytes.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
-from kcluster.clients.wire import Client, broker_of
-from kcluster.contract import Reply, Request
+from kcluster.clients.wire import broker_of
+from kcluster.contract import Request
+from kcluster.network.transit import CarriedConnection
 
 
 class Carrier(Protocol):
@@ -22,58 +24,39 @@ class Carrier(Protocol):
     def hang_up(self, connection: ClientConnection) -> None: ...
 
 
-class ClientConnection:
-    """One connection of a simulated client; its requests are served one after the other."""
+@final
+class ClientConnection(CarriedConnection):
+    """One connection of a simulated client; its requests are served one at a time."""
 
     __slots__ = (
-        "at_broker_us", "at_client_us", "broker_id", "client_id", "connection_id", "hung_up",
-        "in_broker", "is_broken", "is_open", "life", "name", "unanswered", "waiting",
+        "client_id", "connection_id", "in_broker", "is_accepted", "name", "unanswered", "waiting"
     )  # fmt: skip
 
-    def __init__(self, connection_id: int, client_id: int, broker_id: int, life: int) -> None:
+    def __init__(self, connection_id: int, client_id: int, broker_id: int) -> None:
+        super().__init__((client_id,), broker_id)
         self.connection_id = connection_id
         self.client_id = client_id
-        self.broker_id = broker_id
         self.name = broker_id
-        """What the client calls it: not the broker's id if it is the second to that broker."""
-        self.life = life
-        """Of the broker's process, when the connection was made."""
-        self.is_open = True
-        self.is_broken = False
-        """Something was lost in a cut: when the link is whole again, both ends will hear."""
-        self.at_broker_us = self.at_client_us = 0
-        """When the last message arrives there: nothing arrives before what was sent before it."""
-        self.hung_up = False
-        """By the client, which wants to hear no more of it."""
+        """The client's name for it: not the broker's id if it is its second to that broker."""
+        self.is_accepted = False
+        """By the broker's process, when the first message arrived."""
         self.waiting: deque[Request] = deque()
-        """Arrived, behind the one that is in the broker."""
+        """Requests that have arrived, behind the one that is in the broker."""
         self.in_broker: Request | None = None
         self.unanswered = 0
-        """Requests of the client whose answer it has not seen."""
+        """Requests of the client to which no reply has arrived."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether the client waits for something here."""
-        return self.is_open and not self.hung_up and self.unanswered > 0
+        """Whether the client waits for a reply."""
+        return self.is_open and self.unanswered > 0
 
     def next_request(self) -> Request | None:
         """The request that the broker takes now, if it may take one."""
-        if not self.is_open or self.in_broker is not None or not self.waiting:
+        if not self.broker_end_is_open or self.in_broker is not None or not self.waiting:
             return None
         self.in_broker = self.waiting.popleft()
         return self.in_broker
-
-    def tell_reply(self, client: Client, reply: Reply, now_ms: int) -> None:
-        """An answer has come to the client's end."""
-        if self.hung_up:
-            return
-        self.unanswered -= 1
-        client.on_reply(self.name, reply.request.correlation_id, reply.body, now_ms)
-
-    def tell_disconnected(self, client: Client, now_ms: int) -> None:
-        """The end of the connection has come to the client's end."""
-        if not self.hung_up:
-            client.on_disconnected(self.name, now_ms)
 
 
 class ClientWire:

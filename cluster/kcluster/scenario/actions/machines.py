@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from kcluster.network.shapes import Shape
+from kcluster.network.shapes import LinkShape
 from kcluster.runtime.process import DeathKind, ProcessState
 from kcluster.scenario.actions.base import Action, Stage, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration
@@ -90,12 +90,12 @@ class SlowDisk(Action, frozen=True):
     def do(self, stage: Stage) -> Undo:
         chosen = stage.nodes(self.brokers)
         controller = stage.verbs.settled.controller_id
-        everybody = stage.verbs.network.everybody
-        others = tuple(x for x in everybody if x not in chosen and x != controller)
-        shape = Shape(
+        all_nodes = stage.verbs.network.all_nodes
+        others = tuple(x for x in all_nodes if x not in chosen and x != controller)
+        shape = LinkShape(
             round(self.latency_ms * 1000), round(self.jitter_ms * 1000),
             "exponential" if self.jitter_ms else "constant",
         )  # fmt: skip
         what = f"disk takes {self.latency_ms:g} ms a write"
         before = stage.verbs.links.shape(chosen, others, shape, what, one_way=True)
-        return lambda: stage.verbs.links.reshape(before)
+        return lambda: stage.verbs.links.remove_layers(before)

@@ -10,8 +10,6 @@ Steps are taken in order: one begins to wait for its trigger when the one above 
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec import Struct
 
 from kcluster.operations.verbs import ClusterError, Verbs
@@ -22,8 +20,6 @@ from kcluster.scenario.actions.base import Undo
 from kcluster.scenario.language.model import Scenario, Step
 from kcluster.scenario.language.words import Moment
 from kcluster.scenario.play.stage import StageBase
-
-NEVER_MS: Final = 1 << 60
 
 
 class Played(Struct, frozen=True):
@@ -129,20 +125,21 @@ class Runner:
             return
         self._do(index, step)
         if step.trigger.every is not None:
-            self._again(index, step, step.trigger.times or NEVER_MS)
+            self._again(index, step, step.trigger.times)
         self._waits_for = None
         self._advance()
 
-    def _again(self, index: int, step: Step, times: int) -> None:
-        """The next time of a step that repeats; it has been done once."""
-        if times <= 1:
+    def _again(self, index: int, step: Step, times: int | None) -> None:
+        """Schedule the next time of a step that repeats.  `times`: how many are left, with the one
+        just played; None until the end of the run."""
+        if times == 1:
             return
         assert step.trigger.every is not None
 
         def once_more() -> None:
             if not self.is_ended:
                 self._do(index, step)
-                self._again(index, step, times - 1)
+                self._again(index, step, None if times is None else times - 1)
 
         delay_ms = max(1, self._drawn(step.trigger.every))
         self.stage.at(self.stage.now_ms + delay_ms, once_more)

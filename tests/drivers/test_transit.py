@@ -1,0 +1,323 @@
+"""What a client sees of its connections over links that fail: the same on either clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kcluster import rule
+from kcluster.config.topology.model import Topology
+from kcluster.contract import ConnectionClosed, Event
+from kcluster.drivers.virtual import VirtualDriver
+from kcluster.drivers.wires.tcp import LiveClients
+from kcluster.handle.cluster import Cluster
+from kcluster.network.shapes import RESET_US, LinkShape
+from kcluster.operations.verbs import death_kind
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.records.records import Record, build_batch
+from kcluster.runtime.dispatch import Dispatcher
+
+LIMIT_MS = 5_000
+TOPICS = {"orders": {"partitions": 1, "assignment": [[1]]}}
+
+
+class Listening:
+    """A client that records its callbacks: (correlation id, reply), or (0, None) for the end."""
+
+    name = "listening"
+
+    def __init__(self) -> None:
+        self.deadline_ms: int | None = None
+        self.heard: list[tuple[int, Any]] = []
+
+    def start(self, wire: Any, now_ms: int) -> None:
+        self.wire: Any = wire
+
+    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
+        self.heard.append((correlation_id, body))
+
+    def on_disconnected(self, broker_id: int, now_ms: int) -> None:
+        self.heard.append((0, None))
+
+    def on_tick(self, now_ms: int) -> None:
+        raise AssertionError
+
+    @property
+    def ends(self) -> int:
+        """How often it learned that a connection has ended."""
+        return sum(body is None for _, body in self.heard)
+
+    @property
+    def replies(self) -> list[int]:
+        return [number for number, body in self.heard if body is not None]
+
+
+class VirtualSide:
+    """One client of a cluster in virtual time."""
+
+    def __init__(self) -> None:
+        topology = Topology.of(brokers=2, topics=TOPICS, profile="fast")
+        self.driver = VirtualDriver(topology, 1)
+        self.driver.start()
+        self.driver.run_for(2_000)
+        self.client = Listening()
+        self.driver.add_client(self.client)
+        self.verbs, self.dispatcher = self.driver.verbs, self.driver.dispatcher
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        result = function()
+        self.driver.time.settle()
+        return result
+
+    def wait(self, condition: Callable[[], bool]) -> bool:
+        return self.driver.run_until_condition(condition, LIMIT_MS)
+
+    def run_for(self, duration_ms: int) -> None:
+        self.driver.run_for(duration_ms)
+
+    def close(self) -> None:
+        pass
+
+
+class LiveSide:
+    """One client of a live cluster."""
+
+    def __init__(self) -> None:
+        topology = Topology.of(brokers=2, topics=TOPICS, profile="fast")
+        self.cluster = Cluster(topology, seed=1)
+        self.cluster.open()
+        self.driver = self.cluster.driver
+        self.client = Listening()
+        self.clients = self.call(lambda: LiveClients(self.driver, 1))
+        self.call(lambda: self.clients.add_client(self.client))
+        self.verbs, self.dispatcher = self.cluster.verbs, self.driver.dispatcher
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        return self.driver.call(function).result(5)
+
+    def wait(self, condition: Callable[[], bool]) -> bool:
+        self.cluster._wait(condition, LIMIT_MS / 1000, "nothing came")
+        return True
+
+    def run_for(self, duration_ms: int) -> None:
+        until_ms = self.call(self.driver.now_ms) + duration_ms
+        self.cluster._wait(lambda: self.driver.now_ms() >= until_ms, 10, "time")
+
+    def close(self) -> None:
+        self.call(self.clients.close)
+        self.cluster.close()
+
+
+@pytest.fixture(params=[VirtualSide, LiveSide], ids=["virtual", "live"])
+def side(request: pytest.FixtureRequest) -> Iterator[Any]:
+    made = request.param()
+    yield made
+    made.close()
+
+
+def ask(side: Any, broker_id: int = 1) -> int:
+    """Have the client ask for metadata; its correlation id."""
+    wire, body = side.client.wire, m.MetadataRequest(topics=None)
+    number: int = side.call(lambda: wire.send(broker_id, ApiKey.METADATA, 9, body))
+    return number
+
+
+def produce(side: Any) -> int:
+    """Have the client append one record to orders-0."""
+    batch = build_batch([Record(0, 1_000, None, b"value", ())])
+    data = m.ProduceRequest.PartitionProduceData(index=0, records=bytes(batch))
+    topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
+    body = m.ProduceRequest(acks=1, timeout_ms=5_000, topic_data=[topic])
+    wire = side.client.wire
+    number: int = side.call(lambda: wire.send(1, ApiKey.PRODUCE, 11, body))
+    return number
+
+
+def log_end(side: Any) -> int:
+    logs = side.dispatcher.processes[1].disk.logs.values()
+    return sum(log.log_end_offset for log in logs)
+
+
+def connect(side: Any) -> None:
+    """The client and broker 1 have a connection, over which nothing is under way."""
+    ask(side)
+    assert side.wait(lambda: len(side.client.heard) == 1)
+    side.client.heard.clear()
+
+
+def closed_at(dispatcher: Dispatcher, node_id: int) -> list[ConnectionClosed]:
+    """Fills with the ends of connections that a broker gets."""
+    seen: list[ConnectionClosed] = []
+
+    def tap(now_us: int, to: int, event: Event) -> None:
+        if to == node_id and isinstance(event, ConnectionClosed):
+            seen.append(event)
+
+    dispatcher.tap = tap
+    return seen
+
+
+def delay(side: Any, latency_ms: int, *, of: str = "both") -> None:
+    node = side.client.wire.client_id
+    fabric = side.dispatcher.fabric
+    if of in ("requests", "both"):
+        side.call(lambda: fabric.set_latency(node, 1, latency_ms, one_way=True))
+    if of in ("replies", "both"):
+        side.call(lambda: fabric.set_latency(1, node, latency_ms, one_way=True))
+
+
+def test_close__what_was_sent_before_still_arrives(side: Any) -> None:
+    connect(side)
+    delay(side, 30)
+    before = log_end(side)
+    produce(side)
+    side.call(lambda: side.client.wire.disconnect(1))
+    assert side.wait(lambda: log_end(side) == before + 1)
+    assert side.client.heard == [], "its client has closed its end"
+
+
+def test_close__what_was_sent_over_a_new_connection_arrives_too(side: Any) -> None:
+    delay(side, 30)
+    before = log_end(side)
+    produce(side)
+    side.call(lambda: side.client.wire.disconnect(1))
+    assert side.wait(lambda: log_end(side) == before + 1)
+
+
+def test_close__during_a_cut_is_found_by_the_broker_when_the_link_heals(side: Any) -> None:
+    connect(side)
+    seen = closed_at(side.dispatcher, 1)
+    node = side.client.wire.client_id
+    side.call(lambda: side.verbs.links.cut(node, 1))
+    side.call(lambda: side.client.wire.disconnect(1))
+    side.run_for(20)
+    assert seen == []
+    side.call(side.verbs.links.heal)
+    assert side.wait(lambda: len(seen) == 1)
+    assert side.client.heard == []
+
+
+def test_close__by_the_broker_during_a_cut_is_found_by_the_client_when_the_link_heals(
+    side: Any,
+) -> None:
+    connect(side)
+    node = side.client.wire.client_id
+    side.call(lambda: side.verbs.links.cut(node, 1))
+    side.call(lambda: side.verbs.kill(1, death_kind("kill")))
+    side.call(lambda: side.verbs.start(1))
+    side.run_for(20)
+    assert side.client.heard == []
+    side.call(side.verbs.links.heal)
+    assert side.wait(lambda: side.client.ends == 1)
+
+
+def test_close__by_the_broker_the_client_cannot_know_before_the_end_has_arrived(side: Any) -> None:
+    # It still sends over the old connection, and both are lost together: had it opened another,
+    # the record would be appended, and yet be lost for the client when the end arrives.
+    connect(side)
+    delay(side, 200)
+    before = log_end(side)
+    name = side.call(lambda: side.verbs.add_rule(rule(api="Metadata", close="before", times=1)))
+    ask(side)
+    side.run_for(250)
+    assert side.client.heard == [], "the end is under way"
+    produce(side)
+    assert side.wait(lambda: side.client.ends == 1)
+    side.run_for(600)
+    assert log_end(side) == before
+    assert side.client.heard == [(0, None)], "and once only"
+    side.call(lambda: side.verbs.remove_rule(name))
+
+
+def test_close__by_the_broker_is_an_event_of_its_own(side: Any) -> None:
+    connect(side)
+    seen = closed_at(side.dispatcher, 1)
+    side.call(lambda: side.verbs.add_rule(rule(api="Metadata", close="before")))
+    ask(side)
+    assert side.wait(lambda: side.client.ends == 1)
+    assert side.wait(lambda: len(seen) == 1)
+
+
+def test_connect__a_request_under_way_when_its_broker_dies_is_refused_on_arrival(
+    side: Any,
+) -> None:
+    delay(side, 150)
+    ask(side)
+    side.call(lambda: side.verbs.kill(1, death_kind("kill")))
+    side.run_for(180)
+    assert side.client.heard == [], "it arrived just now"
+    assert side.wait(lambda: side.client.ends == 1)
+
+
+def test_connect__a_broker_that_is_back_in_time_accepts(side: Any) -> None:
+    delay(side, 30)
+    number = ask(side)
+    side.call(lambda: side.verbs.kill(1, death_kind("kill")))
+    side.call(lambda: side.verbs.start(1))
+    assert side.wait(lambda: bool(side.client.heard))
+    assert side.client.replies == [number]
+
+
+def lose_next(side: Any, link: tuple[int, int], function: Callable[[], Any]) -> None:
+    """Do something whose message over this link is lost for good."""
+    layers = side.call(
+        lambda: side.verbs.links.shape(
+            (link[0],), (link[1],), LinkShape(loss=0.999_999_999), one_way=True
+        )
+    )
+    function()
+    side.call(lambda: side.verbs.links.remove_layers(layers))
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> int:
+    """What is lost for good is given up so soon, in ms."""
+    reset_us = 600_000
+    assert reset_us < RESET_US
+    for module in ("shapes", "fabric"):
+        monkeypatch.setattr(f"kcluster.network.{module}.RESET_US", reset_us)
+    return reset_us // 1000
+
+
+@pytest.mark.pure_python
+def test_loss__nothing_behind_a_lost_request_arrives(side: Any, soon: int) -> None:
+    connect(side)
+    before = log_end(side)
+    link = (side.client.wire.client_id, 1)
+    lose_next(side, link, lambda: ask(side))
+    produce(side)
+    assert side.wait(lambda: side.client.ends == 1)
+    side.run_for(50)
+    assert log_end(side) == before
+    assert side.client.heard == [(0, None)]
+
+
+@pytest.mark.pure_python
+def test_loss__nothing_behind_a_lost_reply_arrives(side: Any, soon: int) -> None:
+    connect(side)
+    before = log_end(side)
+    lose_next(side, (1, side.client.wire.client_id), lambda: (ask(side), side.run_for(20)))
+    produce(side)
+    assert side.wait(lambda: log_end(side) == before + 1), "requests still arrive"
+    assert side.wait(lambda: side.client.ends == 1)
+    assert side.client.heard == [(0, None)]
+
+
+@pytest.mark.pure_python
+def test_loss__resets_the_connection_that_lost_something_and_no_other(side: Any, soon: int) -> None:
+    second = 1 + (1 << 30)
+    connect(side)
+    ask(side, second)
+    assert side.wait(lambda: len(side.client.heard) == 1)
+    side.client.heard.clear()
+    link = (side.client.wire.client_id, 1)
+    lose_next(side, link, lambda: ask(side))
+    side.run_for(soon // 2)
+    lose_next(side, link, lambda: ask(side, second))
+    assert side.wait(lambda: side.client.ends == 1)
+    side.run_for(soon // 4)
+    assert side.client.ends == 1, "the second is given up later"
+    assert side.wait(lambda: side.client.ends == 2)
