@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.config.kafka.client_metrics import client_metrics_problem
@@ -27,7 +28,7 @@ from kcluster.config.kafka.definitions import (
     describe,
     parse_value,
 )
-from kcluster.config.kafka.group import group_config_problem
+from kcluster.config.kafka.group import broker_value, group_config_problem
 from kcluster.contract import NoteId
 from kcluster.controller import elections
 from kcluster.controller.leadership import record_of
@@ -223,7 +224,7 @@ def _refuse_topic(node: ControllerNode, name: str, after: Mapping[str, str]) -> 
 def _refuse_group(node: ControllerNode, name: str, after: Mapping[str, str]) -> ApiError | None:
     if not name:
         return ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-    problem = group_config_problem(node.cluster_config, after)
+    problem = group_config_problem(partial(broker_value, node.cluster_config), after)
     return None if problem is None else ApiError(ErrorCode.INVALID_CONFIG, problem)
 
 

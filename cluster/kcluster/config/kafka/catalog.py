@@ -32,9 +32,9 @@ _INTERNAL: Final = "/internal"
 _RANGE: Final = re.compile(r"\[(-?[0-9.]+?),\.\.\.,?(-?[0-9.]+)?\]")
 
 _INTERNAL_AND_OBEYED: Final = (
-    "unclean.leader.election.interval.ms", "producer.id.expiration.check.interval.ms",
-    "log.initial.task.delay.ms",
-)  # fmt: skip
+    "unclean.leader.election.interval.ms",
+    "producer.id.expiration.check.interval.ms",
+)
 
 
 def listener_config(name: str) -> str | None:

@@ -53,6 +53,9 @@ class Spec(Struct, frozen=True):
     fast: int | None = None
     synonyms: tuple[str, ...] = ()
     feature: bool = False
+    obeyed: bool = True
+    """False: stored and described as in Kafka, but nothing here acts on it.  A topology may not set
+    it, and neither the broker configs that give its default."""
 
 
 class ConfigDef(Struct, frozen=True):
@@ -90,8 +93,13 @@ class ConfigDef(Struct, frozen=True):
         return self.spec.feature
 
     @property
+    def obeyed(self) -> bool:
+        """Whether anything here acts on it."""
+        return self.spec.obeyed
+
+    @property
     def field(self) -> str:
-        """Name of the attribute of BrokerConfig or TopicConfig."""
+        """Name of the attribute of BrokerConfig, TopicConfig or GroupConfig."""
         return field_of(self.name)
 
     def default_for(self, profile: str) -> Value:

@@ -26,6 +26,8 @@ _TOPOLOGY_SETS: Final = {
     "advertised.listeners": "`advertised` of the broker",
 }
 
+_NOT_OBEYED: Final = "Kafka has it, but nothing here would obey it; leave it out"
+
 
 def read_broker_configs(
     reading: Reading, node: Node | None, path: str, profile: str, beneath: Mapping[str, str]
@@ -72,6 +74,9 @@ def read_configs(
         if definition is None:
             reading.wrong(entry, at, "no such config" if reading.is_tired else unknown_name(name))
             continue
+        if not definition.obeyed:
+            reading.wrong(entry, at, _NOT_OBEYED)
+            continue
         text = _config_text(entry.value, definition)
         if text is None:
             reading.wrong(entry.value, at, f"{kind(entry.value)}; it must be a {definition.type}")
@@ -106,7 +111,7 @@ def _unknown_broker_config(name: str) -> str:
     if topic_config is not None and topic_config.synonyms:
         return f"a config of topics; for all topics it is {topic_config.synonyms[0]}"
     if name in not_simulated():
-        return "Kafka has it, but nothing here would obey it; leave it out"
+        return _NOT_OBEYED
     meant = nearest(name, BROKER_CONFIGS)
     if meant is not None:
         return f"no such broker config; did you mean {meant}?"
