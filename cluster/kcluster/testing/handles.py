@@ -132,10 +132,11 @@ class TestedCluster(Cluster, _Recorded):
         self, name: str = "", partitions: int = 1, replication_factor: int = 0, **config: Any
     ) -> str:
         """A topic of a name that nobody else has; returned when all brokers know it.  Configs are
-        keywords with underscores: `min_insync_replicas=2`."""
+        keywords with underscores: `min_insync_replicas=2`.  Without a replication factor it has
+        as many replicas as default.replication.factor says."""
         chosen = name or f"topic-{next(_NUMBERS)}"
         spec = TopicSpec(
-            chosen, partitions, replication_factor or min(3, len(self.broker_ids)),
+            chosen, partitions, replication_factor or -1,
             config={key.replace("_", "."): str(value) for key, value in config.items()},
         )  # fmt: skip
         ended: Future[str] = Future()

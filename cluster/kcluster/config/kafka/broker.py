@@ -291,6 +291,26 @@ _SCALED: Final = {
 }
 
 
+_REPLICAS: Final = 3
+
+
+def replication_defaults(brokers: int) -> dict[str, int]:
+    """The replication factors of a cluster of so many brokers where nothing else is set: three, or
+    as many as there can be, of which two must be in sync where Kafka asks for two.
+
+    DIFFERS: default.replication.factor is 1 in Kafka, so that a topic that names no factor is lost
+    with its one broker.  Here it survives that.  `default.replication.factor: 1` in the topology's
+    `config` brings Kafka's default back.
+    """
+    factor = max(1, min(_REPLICAS, brokers))
+    return {
+        "default.replication.factor": factor,
+        "offsets.topic.replication.factor": factor,
+        "transaction.state.log.replication.factor": factor,
+        "transaction.state.log.min.isr": min(2, factor),
+    }
+
+
 def check_broker_config(config: BrokerConfig) -> list[tuple[str, str]]:
     """What is wrong between the values of one broker, each being valid by itself: (the config
     to blame, why).  Kafka: KafkaConfig.validateValues, which stops at the first."""

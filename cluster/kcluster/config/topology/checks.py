@@ -13,7 +13,7 @@ from typing import Final
 from kcluster.config.files.problems import Problem, join, show, unknown
 from kcluster.config.files.reading import Reading, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node
-from kcluster.config.kafka.broker import PROFILES, BrokerConfig
+from kcluster.config.kafka.broker import PROFILES, BrokerConfig, replication_defaults
 from kcluster.config.topology.broker_checks import (
     EVERYWHERE,
     check_advertised,
@@ -51,7 +51,10 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     brokers = check_brokers(reading, top, root, profile, config)
     if host in EVERYWHERE:
         check_advertised(reading, top["host"], host, brokers.specs)
-    topics = check_topics(reading, top.get("topics"), brokers, cluster_config or BrokerConfig())
+    by_default = BrokerConfig.resolve(
+        profile, replication_defaults(brokers.count), {} if cluster_config is None else config
+    )
+    topics = check_topics(reading, top.get("topics"), brokers, by_default)
     network = _network(reading, top.get("network"), brokers.known_ids)
     name = reading.text(top.get("name"), "name") or "kcluster"
     version = read_version(reading, top.get("kafka_version"), "kafka_version")

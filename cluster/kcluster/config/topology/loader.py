@@ -141,6 +141,8 @@ def _plain(value: Any) -> Any:
         value.pop("name", None)  # of a TopicSpec: it is the key
         if value.get("assignment") is not None:
             del value["partitions"], value["replication_factor"]
+        elif value.get("replication_factor") == -1:
+            del value["replication_factor"]
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):

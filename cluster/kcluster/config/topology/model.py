@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from kcluster.config.files.problems import Problem, TopologyError
-from kcluster.config.kafka.broker import BrokerConfig
+from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
 from kcluster.protocol.releases import Release, find_release, latest
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ class TopicSpec(Struct, frozen=True):
 
     name: str
     partitions: int = 1
-    replication_factor: int = 1
+    replication_factor: int = -1
+    """-1: default.replication.factor says it, as in CreateTopics.  A checked topology has none."""
     assignment: tuple[tuple[int, ...], ...] | None = None
     """Replicas by partition, the preferred leader first; None: placed as Kafka does it."""
     config: dict[str, str] = {}
@@ -138,7 +139,8 @@ class Topology(Struct, frozen=True):
         """What the configs of one broker come to.  `overrides` are the weakest: defaults that the
         program sets before the file has its say."""
         own = next(spec.config for spec in self.brokers if spec.id == broker_id)
-        return BrokerConfig.resolve(self.profile, *overrides, self.config, own)
+        factors = replication_defaults(len(self.brokers))
+        return BrokerConfig.resolve(self.profile, factors, *overrides, self.config, own)
 
     def release_of(self, broker_id: int) -> Release:
         """The release as which a broker first starts."""
