@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kcluster import __version__
-from kcluster.checks.verdict import Verdict, judge
+from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.config.files.problems import unknown
 from kcluster.config.files.reading import Reading
 from kcluster.config.files.tree import from_python
@@ -208,7 +208,7 @@ class VirtualCluster(VirtualDriver, _Recorded):
         """What became of every record so far."""
         return judge(
             self.recorder, self.ledger, healed=self._stage.is_whole(), began_ms=self._began_ms,
-            clients=self._stage.client_ids(),
+            clients=self._stage.client_ids(), late_ms=LATE_VIRTUAL_MS,
         )  # fmt: skip
 
     def story(self, parent: Path) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster import __version__
-from kcluster.checks.verdict import Verdict, judge
+from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.contract import Note
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
@@ -176,6 +176,7 @@ class Run:
         verdict = judge(
             self.recorder, stage.ledger, healed=scenario.heal and is_quiet, drained=is_quiet,
             began_ms=self._began_ms, clients=stage.client_ids(),
+            late_ms=LATE_VIRTUAL_MS if clock == "virtual" else LATE_MS,
         )  # fmt: skip
         notes = stage.notes()[self._first_note :]
         failures = failed_checks(scenario.checks, verdict, stage, notes)
