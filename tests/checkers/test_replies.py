@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kcluster.checkers.replies import Patience, Replies
-from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 
@@ -88,9 +87,3 @@ def test_replies__of_a_broker_that_dies_while_paused_are_not_owed() -> None:
     replies.on_pause(BROKER, 500)
     replies.on_end(90_000, broker=BROKER)
     assert not overdue(replies, 99_000)
-
-
-def test_patience__is_that_of_the_most_patient_broker() -> None:
-    configs = [BrokerConfig(), BrokerConfig(request_timeout_ms=40_000)]
-    assert Patience.of(configs, 5) == Patience(5, 40_000)
-    assert Patience.of([], 5) == Patience(5, 0)

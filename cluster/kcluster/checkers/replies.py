@@ -11,12 +11,11 @@ ended, nor while it is paused.  A reply that a fault rule held back counts as gi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.contract import Request
 from kcluster.protocol.apis import ApiKey
 
@@ -50,14 +49,6 @@ class Patience(Struct, frozen=True):
     """For whatever the clock adds: a busy machine, a timer's last millisecond."""
     for_others_ms: int
     """As long as a broker waits for the controller, or for a commit of its own."""
-
-    @classmethod
-    def of(cls, configs: Iterable[BrokerConfig], always_ms: int) -> Patience:
-        """That of brokers with these settings."""
-        waits_ms = (
-            max(config.request_timeout_ms, config.offsets_commit_timeout_ms) for config in configs
-        )
-        return cls(always_ms, max(waits_ms, default=0))
 
 
 class Overdue(Struct, frozen=True):

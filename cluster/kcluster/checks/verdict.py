@@ -20,7 +20,6 @@ from kcluster.checks.anomalies import find_anomalies
 from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.causes import chains_of
 from kcluster.clients.ledger import Outcome, Partition
-from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.evidence.finals import read_finals
 from kcluster.evidence.history import Anomaly, Ledger, Link, shown
 from kcluster.evidence.lookups import Facts
@@ -166,7 +165,7 @@ def judge(
     """
     recorder.look()
     recorder.invariants.look_for_unanswered(
-        recorder.dispatcher.now_ms, Patience.of(_broker_configs(recorder), late_ms)
+        recorder.dispatcher.now_ms, _patience(recorder, late_ms)
     )
     own = dict.fromkeys(_named(ledger))
     known: dict[str | None, bool] = {}
@@ -204,10 +203,15 @@ def judge(
     )  # fmt: skip
 
 
-def _broker_configs(recorder: Recorder) -> list[BrokerConfig]:
-    """Of the brokers that run."""
+def _patience(recorder: Recorder, late_ms: int) -> Patience:
+    """That of the most patient broker that runs."""
     nodes = (process.node for process in recorder.dispatcher.processes.values())
-    return [node.config for node in nodes if isinstance(node, BrokerNode)]
+    waits_ms = [
+        max(node.config.request_timeout_ms, node.config.offsets_commit_timeout_ms)
+        for node in nodes
+        if isinstance(node, BrokerNode)
+    ]
+    return Patience(late_ms, max(waits_ms, default=0))
 
 
 def _named(ledger: Ledger) -> list[str]:

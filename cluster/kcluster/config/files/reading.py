@@ -11,9 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from kcluster.config.files.problems import MAX_SHOWN, Problem, join, show, unknown
+from kcluster.config.files.problems import MAX_SHOWN, Place, Problem, join, show, unknown
 from kcluster.config.files.tree import Entry, Items, Map, Node, Scalar
-from kcluster.config.topology.model import Place
 
 _DECIMAL: Final = re.compile(r"[+-]?(0|[1-9][0-9]{0,30})")
 _FRACTION: Final = re.compile(r"[0-9]+\.[0-9]{1,3}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from kcluster.config.files.problems import Problem, TopologyError
+from kcluster.config.files.problems import Place, Problem, TopologyError
 from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
 from kcluster.protocol.releases import Release, find_release, latest
 
@@ -78,13 +78,6 @@ class NetworkSpec(Struct, frozen=True):
 
     default_latency_ms: float = 0
     links: tuple[LinkSpec, ...] = ()
-
-
-class Place(Struct, frozen=True):
-    """Where in the file something was written; lines and columns count from 1."""
-
-    line: int
-    column: int
 
 
 class Topology(Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from kcluster.config.files.problems import Problem, TopologyError, join, unknown
+from kcluster.config.files.problems import Place, Problem, TopologyError, join, unknown
 from kcluster.config.files.reading import Reading, kind
 from kcluster.config.files.tree import (
     MAX_TEXT_BYTES,
@@ -24,7 +24,7 @@ from kcluster.config.files.tree import (
     from_yaml,
 )
 from kcluster.config.topology.checks import check_topology
-from kcluster.config.topology.model import Place, Topology
+from kcluster.config.topology.model import Topology
 from kcluster.scenario.actions import ACTIONS
 from kcluster.scenario.language.fields import (
     Flag,

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from kcluster.clients.consumer.settings import ConsumerSettings
 from kcluster.clients.producer.settings import ProducerSettings
-from kcluster.config.files.problems import unknown
-from kcluster.config.topology.model import Place, Topology
+from kcluster.config.files.problems import Place, unknown
+from kcluster.config.topology.model import Topology
 from kcluster.evidence.history import ANOMALIES
 from kcluster.protocol.errors import ErrorCode
 from kcluster.scenario.actions.base import Action
