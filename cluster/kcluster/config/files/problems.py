@@ -28,7 +28,7 @@ class Place(Struct, frozen=True):
 
 
 class Problem(Struct, frozen=True):
-    """One thing to correct.  Lines and columns count from 1; 0: it is not about a place in a file."""
+    """One thing to correct.  Lines and columns count from 1; 0: not about a place in a file."""
 
     source: str
     """The file as it was named; empty for a topology made in Python."""
