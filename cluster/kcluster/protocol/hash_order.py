@@ -1,7 +1,7 @@
-"""The order in which Java's HashMap gives back what is in it: Kafka answers some requests in it.
+"""The iteration order of Java's HashMap, in which Kafka answers some requests.
 
 Owns: hash codes of strings and of clients, the order of keys by their hash codes.  Never:
-decides which answers have that order (those who answer do).  Kafka: java.util.HashMap, of OpenJDK.
+decides which answers have that order (the handlers do).  Kafka: java.util.HashMap, of OpenJDK.
 """
 
 from __future__ import annotations

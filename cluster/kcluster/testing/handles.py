@@ -15,7 +15,7 @@ from typing import Any, Final
 from kcluster import __version__
 from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.config.files.problems import unknown
-from kcluster.config.files.reading import Reading
+from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
 from kcluster.config.topology.model import TopicSpec, Topology
 from kcluster.contract import Note
@@ -217,7 +217,7 @@ class VirtualCluster(VirtualDriver, _Recorded):
 
 
 def _spec(struct: Any, keys: dict[str, Any]) -> Any:
-    reading = Reading("")
+    reading = TreeReader("")
     spec = read_struct(reading, from_python(keys), "", struct, "key of a client")
     if spec is None:
         raise ScenarioError(reading.problems)

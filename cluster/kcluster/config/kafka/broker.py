@@ -7,7 +7,7 @@ storage, the KRaft quorum, KIP-848 groups, thread pools, …).
 Kafka: KafkaConfig, AbstractKafkaConfig, GroupCoordinatorConfig, ReplicationConfigs, …
 
 `scaled` marks time constants of the machinery, which `profile: fast` makes 100 times shorter.
-How long data or ids are kept is never scaled, nor are clients' bounds from above.
+How long data or ids are kept is never scaled, nor are the upper bounds of clients' values.
 """
 
 # Annotations are wanted as values here, so no `from __future__ import annotations`: as text they
@@ -62,7 +62,7 @@ def _strings(kind: Literal["STRING", "LIST"], *one_of: str, **more: Any) -> Spec
 
 
 def _check_directories(definition: ConfigDef, value: Value) -> str | None:
-    """A broker without a directory could keep nothing."""
+    """A broker needs a directory to store anything."""
     if value:
         return None
     return invalid(definition.name, "", "at least one log directory must be named")
@@ -95,7 +95,7 @@ _REPLICATION: Final = Spec("SHORT", 1)
 
 
 class BrokerConfig(Struct, frozen=True):
-    """What the configs of one broker come to.  Without arguments: Kafka's defaults."""
+    """The effective configs of one broker.  Without arguments: Kafka's defaults."""
 
     # ------------------------------------------------------------ sessions with the controller
     broker_heartbeat_interval_ms: Annotated[int, _TIME] = 2_000
@@ -295,8 +295,8 @@ _REPLICAS: Final = 3
 
 
 def replication_defaults(brokers: int) -> dict[str, int]:
-    """The replication factors of a cluster of so many brokers where nothing else is set: three, or
-    as many as there can be, of which two must be in sync where Kafka asks for two.
+    """The default replication factors of a cluster with this many brokers: three, or the number of
+    brokers if that is less.  min.isr of the transaction log is two, or one for a single replica.
 
     DIFFERS: default.replication.factor is 1 in Kafka, so that a topic that names no factor is lost
     with its one broker.  Here it survives that.  `default.replication.factor: 1` in the topology's

@@ -1,8 +1,8 @@
 """A group's configs: names, types, ranges and defaults of Kafka 4.3.1.
 
 Owns: GroupConfig, GROUP_CONFIGS, which broker config gives a group's default, and which bounds it.
-They are stored, checked and described; no coordinator obeys them yet, for they concern groups of
-KIP-848, KIP-932 and KIP-1071.  Never: knows a group.
+They are stored, checked and described, but not obeyed: groups of KIP-848, KIP-932 and KIP-1071 are
+not served yet.  Never: knows a group.
 Kafka: GroupConfig, GroupConfigManager; KIP-848, KIP-932, KIP-1043, KIP-1071.
 """
 
@@ -49,7 +49,7 @@ def _check_reset(definition: ConfigDef, value: Value) -> str | None:
 
 
 def _group(kind: Any, minimum: float | None = None, **more: Any) -> Spec:
-    """No protocol that a group's configs are for is served yet."""
+    """Not obeyed: the protocols that these configs concern are not served yet."""
     return Spec(kind, minimum, obeyed=False, **more)
 
 

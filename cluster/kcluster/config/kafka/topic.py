@@ -52,7 +52,7 @@ def _topic(kind: Any, minimum: float | None = None, *synonyms: str, **more: Any)
 
 
 def _unused(kind: Any, minimum: float | None = None, *synonyms: str) -> Spec:
-    """There are no files here, no index and no tiered storage; rolling knows no chance."""
+    """For files, indexes, tiered storage and random rolling, none of which exist here."""
     return _topic(kind, minimum, *synonyms, obeyed=False)
 
 

@@ -1,7 +1,8 @@
 """What a cluster is made of, as checked values.
 
-Owns: Topology and its parts.  Never: checks anything (checks.py), reads files (loader.py).
-Kafka: server.properties of each broker, and the topics that somebody would create by hand.
+Owns: Topology and its parts.  Never: checks anything (checks.py) or reads a file: `load`, `parse`
+and `of` are loader.py's, offered here for users.
+Kafka: server.properties of each broker, and the topics that an administrator would create.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class BrokerSpec(Struct, frozen=True):
     """0: a free one, chosen when it starts."""
     rack: str | None = None
     advertised: str | None = None
-    """`host:port` or `host` that clients are told; None: where the broker listens."""
+    """`host:port` or `host` that clients are given; None: where the broker listens."""
     config: dict[str, str] = {}
     """Broker configs by Kafka's name, over the cluster's."""
     kafka_version: str | None = None
@@ -129,8 +130,8 @@ class Topology(Struct, frozen=True):
     def broker_config(
         self, broker_id: int, *overrides: Mapping[str, str | bool | int | float]
     ) -> BrokerConfig:
-        """What the configs of one broker come to.  `overrides` are the weakest: defaults that the
-        program sets before the file has its say."""
+        """What the configs of one broker come to.  `overrides` are the weakest: defaults of the
+        program, which the file overrides."""
         own = next(spec.config for spec in self.brokers if spec.id == broker_id)
         factors = replication_defaults(len(self.brokers))
         return BrokerConfig.resolve(self.profile, factors, *overrides, self.config, own)

@@ -97,7 +97,7 @@ def decompress(codec: int, data: Buffer, size_max: int = SIZE_MAX) -> Buffer:
 def _decompress_growing(
     decompress_into: Callable[[Any, Any], int], data: Buffer, size_max: int
 ) -> memoryview:
-    """The codecs tell "does not fit" and "is damaged" by the same exception, so the output grows
+    """The codecs raise the same exception for "does not fit" and "is damaged", so the output grows
     until it fits, or the bound is reached: the last exception then says which it was."""
     import cramjam
 
