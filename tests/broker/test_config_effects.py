@@ -200,6 +200,22 @@ def test_effect__unclean_leader_election(t: Simulated, by_cluster: bool) -> None
     assert t.state.leader in (2, 3)
 
 
+@pytest.mark.parametrize(
+    ("of_brokers", "factor"), [({}, 3), ({"default.replication.factor": 1}, 1)]
+)
+def test_effect__default_replication_factor(of_brokers: dict[str, int], factor: int) -> None:
+    """Of topics that are created by being asked for, and by CreateTopics with -1."""
+    t = Simulated(of_brokers=of_brokers)
+    t.ask(
+        1, ApiKey.METADATA, 9, m.MetadataRequest([m.MetadataRequest.MetadataRequestTopic(name="a")])
+    )
+    topic = m.CreateTopicsRequest.CreatableTopic("b", num_partitions=1, replication_factor=-1)
+    t.ask(1, ApiKey.CREATE_TOPICS, 5, m.CreateTopicsRequest([topic], 5_000))
+    t.run_for(1_000)
+    replicas = {found.topic: len(found.replicas) for found in t.status().partitions}
+    assert (replicas["a"], replicas["b"]) == (factor, factor)
+
+
 def keep_the_newest(t: Simulated) -> None:
     """Three values of one key, each in a segment of its own."""
     alter(
