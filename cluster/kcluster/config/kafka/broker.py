@@ -205,7 +205,10 @@ class BrokerConfig(Struct, frozen=True):
         tuple[str, ...], _strings("LIST", "compact", "delete", dynamic=_CLUSTER)
     ] = ("delete",)
     log_cleaner_enable: Annotated[bool, _FLAG] = True
-    log_cleaner_backoff_ms: Annotated[int, _long(0, dynamic=_CLUSTER, scaled=True)] = 15_000
+    log_cleaner_backoff_ms: Annotated[int, _long(0, dynamic=_CLUSTER, scaled=True, fast=1_500)] = (
+        15_000
+    )
+    """A tenth under `fast`: every look of the cleaner is a step of each broker."""
     log_cleaner_delete_retention_ms: Annotated[int, _LOG_LONG_0] = _DAY_MS
     log_cleaner_max_compaction_lag_ms: Annotated[int, _LOG_LONG_1] = _MAX_LONG
     log_cleaner_min_cleanable_ratio: Annotated[
