@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kcluster.protocol import messages as m
-from kcluster.protocol.codec.schema import Field, StructSchema, message_schema
+from kcluster.protocol.codec.schema import FieldSchema, StructSchema, message_schema
 
 _ONE = re.compile(r"\{(\w+?)(?:([+-]\d+))?\}")
 NOW_REACH_MS = 10**9
@@ -92,7 +92,7 @@ def _struct(whole: Any, kind: Any, schema: StructSchema, body: Any, values: Valu
     return kind(**filled)
 
 
-def _value(whole: Any, field: Field, value: Any, values: Values) -> Any:
+def _value(whole: Any, field: FieldSchema, value: Any, values: Values) -> Any:
     if isinstance(value, list):
         return [_value(whole, field, one, values) for one in value]
     if field.struct is not None and isinstance(value, Mapping):

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from compare.filling import Values
-from kcluster.protocol.codec.schema import Field, StructSchema, message_schema
+from kcluster.protocol.codec.schema import FieldSchema, StructSchema, message_schema
 from kcluster.protocol.errors import error_of
 from kcluster.protocol.records.batches import Batch, InvalidRecords, parse_batches
 from kcluster.protocol.records.records import read_records
@@ -92,7 +92,9 @@ def _default_of(field: msgspec.structs.FieldInfo) -> Any:
     return field.default
 
 
-def _field(value: Any, field: Field, values: Values, masks: Mapping[str, str], where: str) -> Any:
+def _field(
+    value: Any, field: FieldSchema, values: Values, masks: Mapping[str, str], where: str
+) -> Any:
     if field.name in masks and (isinstance(value, list) or field.struct is not None):
         return "<something>"
     if isinstance(value, list):
@@ -106,7 +108,9 @@ def _order_by(key: str) -> Callable[[Any], tuple[str, str]]:
     return lambda one: (str(one.get(key, "")), str(one))
 
 
-def _one(value: Any, field: Field, values: Values, masks: Mapping[str, str], where: str) -> Any:
+def _one(
+    value: Any, field: FieldSchema, values: Values, masks: Mapping[str, str], where: str
+) -> Any:
     if value is None:
         return None
     if field.struct is not None:

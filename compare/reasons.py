@@ -102,6 +102,9 @@ BESIDE: Final[tuple[str, ...]] = (
     "A member that repeats its JoinGroup or SyncGroup on another connection: the one that waited is"
     " answered REBALANCE_IN_PROGRESS; Kafka never answers it.",
     "`profile: fast` shows as configs of source STATIC_BROKER_CONFIG.",
+    "default.replication.factor is 3, or the number of brokers if that is less, and shows as a"
+    " STATIC_BROKER_CONFIG; Kafka's default is 1, and `config: {default.replication.factor: 1}` in"
+    " the topology brings it back.",
     "max.connections.per.ip.overrides and quotas of addresses: names other than localhost are"
     " nobody's; Kafka asks the name service.",
     "A lowered max.connections closes the idlest within a second, Kafka within 0.3 s; simulated"

@@ -8,6 +8,7 @@ assert t.values(2) == [b"m1"]     # what broker 2's log holds
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kcluster.broker.node import BrokerNode
@@ -71,13 +72,13 @@ class Simulated(VirtualDriver):
 
     def __init__(
         self, brokers: int = 3, replicas: tuple[int, ...] = (1, 2, 3), seed: int = 1,
-        latency_ms: float = 0, **configs: Any,
+        latency_ms: float = 0, of_brokers: Mapping[str, Any] | None = None, **configs: Any,
     ) -> None:  # fmt: skip
         topic_config = {name.replace("_", "."): value for name, value in configs.items()}
         topology = Topology.of(
             brokers=brokers,
             topics={TOPIC: {"assignment": [list(replicas)], "config": topic_config}},
-            config={"auto.leader.rebalance.enable": False},
+            config={"auto.leader.rebalance.enable": False, **(of_brokers or {})},
             network={"default_latency_ms": latency_ms},
         )
         super().__init__(topology, seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.broker.node import BrokerNode
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -14,6 +15,7 @@ from tests.broker.simulated import TOPIC, Simulated
 OF_TOPIC, OF_BROKER = 2, 4
 ALL_BROKERS = ""
 RETENTION_CHECK_MS = 300_000
+LOG_CLEANER_BACKOFF_MS = 15_000
 INCREMENTAL = m.IncrementalAlterConfigsRequest
 
 
@@ -174,7 +176,7 @@ def test_effect__cleanup_policy(t: Simulated) -> None:
     t.run_for(RETENTION_CHECK_MS)
     assert t.values(1) == [b"1", b"2", b"3"]
     alter(t, OF_TOPIC, TOPIC, cleanup_policy="compact")
-    t.run_for(2 * RETENTION_CHECK_MS)
+    t.run_for(2 * LOG_CLEANER_BACKOFF_MS)
     assert t.values(1) in ([b"2", b"3"], [b"3"])  # the active segment is never cleaned
 
 
@@ -196,6 +198,100 @@ def test_effect__unclean_leader_election(t: Simulated, by_cluster: bool) -> None
         alter(t, OF_TOPIC, TOPIC, to=2, unclean_leader_election_enable="true")
     t.run_for(301_000)  # unclean.leader.election.interval.ms
     assert t.state.leader in (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("of_brokers", "factor"), [({}, 3), ({"default.replication.factor": 1}, 1)]
+)
+def test_effect__default_replication_factor(of_brokers: dict[str, int], factor: int) -> None:
+    """Of topics that are created by being asked for, and by CreateTopics with -1."""
+    t = Simulated(of_brokers=of_brokers)
+    t.ask(
+        1, ApiKey.METADATA, 9, m.MetadataRequest([m.MetadataRequest.MetadataRequestTopic(name="a")])
+    )
+    topic = m.CreateTopicsRequest.CreatableTopic("b", num_partitions=1, replication_factor=-1)
+    t.ask(1, ApiKey.CREATE_TOPICS, 5, m.CreateTopicsRequest([topic], 5_000))
+    t.run_for(1_000)
+    replicas = {found.topic: len(found.replicas) for found in t.status().partitions}
+    assert (replicas["a"], replicas["b"]) == (factor, factor)
+
+
+def keep_the_newest(t: Simulated) -> None:
+    """Three values of one key, each in a segment of its own."""
+    alter(
+        t, OF_TOPIC, TOPIC, segment_ms="1000", min_cleanable_dirty_ratio="0.01",
+        cleanup_policy="compact",
+    )  # fmt: skip
+    for value in (b"1", b"2", b"3"):
+        produce(t, value)
+
+
+def test_effect__log_cleaner_backoff() -> None:
+    t = Simulated(of_brokers={"log.cleaner.backoff.ms": 100_000})
+    keep_the_newest(t)
+    assert t.values(1) == [b"1", b"2", b"3"]
+    t.run_for(100_000)
+    assert t.values(1) == [b"2", b"3"]  # the active segment is never cleaned
+    alter(t, OF_BROKER, ALL_BROKERS, log_cleaner_backoff_ms="1000")
+    t.run_for(100_000)
+    produce(t, b"4")
+    t.run_for(1_000)
+    assert t.values(1) == [b"3", b"4"]
+
+
+def test_effect__log_cleaner_enable() -> None:
+    t = Simulated(of_brokers={"log.cleaner.enable": False})
+    keep_the_newest(t)
+    t.run_for(2 * RETENTION_CHECK_MS)
+    assert t.values(1) == [b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize(("enabled", "leader_after"), [(True, 2), (False, 1)])
+def test_effect__controlled_shutdown_enable(enabled: bool, leader_after: int) -> None:
+    """Without it leaders are not moved first: they are missed until the session ends."""
+    t = Simulated(of_brokers={"controlled.shutdown.enable": enabled})
+    t.kill(1, "clean")
+    t.run_for(1_000)
+    assert t.dispatcher.processes[1].node is None
+    assert t.plan.disks[1].clean_shutdown
+    assert t.state.leader == leader_after
+    t.run_for(10_000)
+    assert t.state.leader == 2
+
+
+def test_effect__controller_socket_timeout() -> None:
+    """No question to the controller waits longer, whoever asks it."""
+    t = Simulated(of_brokers={"controller.socket.timeout.ms": 700})
+    node = t.dispatcher.processes[1].node
+    assert isinstance(node, BrokerNode)
+    answers: list[tuple[object, int]] = []
+    t.cut_off(1)
+    asked_ms = t.now_ms
+    node.ask_controller(
+        m.AllocateProducerIdsRequest(broker_id=1, broker_epoch=node.epoch),
+        lambda body, now_ms: answers.append((body, now_ms - asked_ms)), 30_000, asked_ms,
+    )  # fmt: skip
+    t.run_for(5_000)
+    assert answers == [(None, 700)]
+
+
+@pytest.mark.parametrize("by_broker", [False, True])
+@pytest.mark.parametrize(("codec", "easy", "hard"), [("gzip", 1, 9), ("zstd", -50, 19)])
+def test_effect__compression_level(
+    t: Simulated, codec: str, easy: int, hard: int, by_broker: bool
+) -> None:
+    words = b" ".join(b"%d" % (n * n % 977) for n in range(2_000))
+    alter(t, OF_TOPIC, TOPIC, compression_type=codec)
+    name = f"compression_{codec}_level"
+    for level in (easy, hard):
+        if by_broker:
+            alter(t, OF_BROKER, ALL_BROKERS, **{name: str(level)})
+        else:
+            alter(t, OF_TOPIC, TOPIC, **{name: str(level)})
+        produce(t, words)
+    fast, small = fetched(t)
+    assert small.size_bytes < 0.9 * fast.size_bytes
+    assert read_records(small)[0].value == read_records(fast)[0].value == words
 
 
 def test_effect__threads_are_taken_and_change_nothing(t: Simulated) -> None:

@@ -9,6 +9,7 @@ import pytest
 from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
 from kcluster.contract import Request
 from kcluster.invariants.invariants import VIOLATIONS, Invariants
+from kcluster.invariants.replies import Patience
 from kcluster.invariants.rules import registration_violations
 from kcluster.metadata.image import PartitionRegistration
 from kcluster.partition.log.log import Log
@@ -106,7 +107,7 @@ def test_replies__each_request_gets_exactly_one():
     invariants = Invariants()
     request = Request(7, 18, 0, 1, None, None)
     invariants.on_request(1, request, 0)
-    invariants.look_for_unanswered(10_000, 5_000)
+    invariants.look_for_unanswered(10_000, Patience(5_000, 0))
     assert names(invariants) == ["no-reply"]
     invariants.on_reply(1, request, 10_001)
     invariants.on_reply(1, request, 10_002)
@@ -116,6 +117,6 @@ def test_replies__each_request_gets_exactly_one():
 def test_no_reply__is_owed_to_nobody_who_has_gone() -> None:
     invariants = Invariants()
     invariants.on_request(1, Request(7, 18, 0, 1, None, None), 0)
-    invariants.on_connection_closed(7)
-    invariants.look_for_unanswered(10_000, 5_000)
+    invariants.on_connection_closed(7, 1_000)
+    invariants.look_for_unanswered(10_000, Patience(5_000, 0))
     assert names(invariants) == []

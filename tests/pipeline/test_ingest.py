@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from kcluster.cli.pipeline_ingest import command
 from kcluster.pipeline.ingest.job import Counts, ingest
-from kcluster.pipeline.ingest.options import BadInput, DataLoss, IngestError, IngestOptions
+from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError, IngestOptions
 from kcluster.pipeline.ingest.table import read_losses, read_records
 from tests.foreign_clients.conftest import _sockets_that_clients_forget  # noqa: F401  # a fixture
 from tests.foreign_clients.real_clients import python_admin, python_producer, python_read, until
@@ -179,7 +179,9 @@ def test_ingest__records_deleted_under_it_are_told_by_range(
         send(producer, topic, 100, 100)
     with python_admin(cluster.bootstrap) as admin:
         admin.delete_records({kafka.TopicPartition(topic, 0): 70})
-    with pytest.raises(DataLoss, match=f"{topic}-0: offsets 50..69 are lost: the log begins at 70"):
+    with pytest.raises(
+        IngestDataLoss, match=f"{topic}-0: offsets 50..69 are lost: the log begins at 70"
+    ):
         ingest(spark, options(cluster, topic, out, source))
     assert len(offsets(spark, out)) == 50
     told: list[str] = []

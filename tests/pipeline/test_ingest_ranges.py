@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kcluster.pipeline.ingest.ranges import (
-    Batch,
+    IngestBatch,
     Known,
     KnownPartition,
     KnownTopic,
@@ -33,7 +33,7 @@ def lost(
     unread: tuple[tuple[int, int], ...] = (),
 ) -> list[tuple[int, int | None, str]]:  # fmt: skip
     """`unread`: what was not read of the batch; those who ask outside of what they may fail."""
-    batch = Batch({"orders": {0: span[0]}}, {"orders": {0: span[1]}}, before, after)
+    batch = IngestBatch({"orders": {0: span[0]}}, {"orders": {0: span[1]}}, before, after)
 
     def gaps(topic: str, partition: int, first: int, last: int) -> list[tuple[int, int]]:
         assert (topic, partition) == ("orders", 0)

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kcluster.checks.verdict import Verdict, judge
+from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.virtual import VirtualDriver
@@ -314,9 +314,10 @@ class Storm:
         self.problems.append(f"{name}: {text}")
 
     def _judge(self) -> None:
-        self.watch.invariants.look_for_unanswered(self.driver.now_ms, 20_000)
         excused = self.plan.may_lose_quietly
-        verdict = self.verdict = judge(self.watch, self.ledger, clients=self.client_ids)
+        verdict = self.verdict = judge(
+            self.watch, self.ledger, clients=self.client_ids, late_ms=LATE_VIRTUAL_MS
+        )
         self.problems += [
             str(found) for found in verdict.violations if not (excused and found.name in OF_LOSS)
         ]

@@ -12,7 +12,7 @@ import pytest
 
 from kcluster.broker.registry import SERVED_APIS
 from kcluster.protocol.apis import APIS, ApiKey, codec
-from kcluster.protocol.codec.schema import Field
+from kcluster.protocol.codec.schema import FieldSchema
 from kcluster.protocol.records.records import Record, build_batch
 from tests.broker.simulated import TOPIC, Answer, Simulated
 from tests.protocol.generated import Generator
@@ -42,7 +42,7 @@ class Plausible(Generator):
         super().__init__(seed, wild=True)
         self.topic_id = topic_id
 
-    def item(self, field: Field, top: Any, version: int, depth: int) -> Any:
+    def item(self, field: FieldSchema, top: Any, version: int, depth: int) -> Any:
         rng = self.rng
         match field.type if field.struct is None else None:
             case "string":

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from kcluster.protocol.codec.primitives import PACKERS
-from kcluster.protocol.codec.schema import Field, MessageSchema, StructSchema, message_schema
+from kcluster.protocol.codec.schema import FieldSchema, MessageSchema, StructSchema, message_schema
 from kcluster.protocol.messages import Message, message_class
 
 BITS = {"int8": 7, "int16": 15, "uint16": 16, "int32": 31, "uint32": 32, "int64": 63}
@@ -35,7 +35,7 @@ class Generator:
         }
         return kind(**values)
 
-    def field(self, field: Field, top: type[Message], version: int, depth: int) -> Any:
+    def field(self, field: FieldSchema, top: type[Message], version: int, depth: int) -> Any:
         if field.may_be_null(version) and self.rng.random() < 0.3:
             return None
         if not field.is_array:
@@ -45,7 +45,7 @@ class Generator:
             count = 200
         return [self.item(field, top, version, depth) for _ in range(count)]
 
-    def item(self, field: Field, top: type[Message], version: int, depth: int) -> Any:
+    def item(self, field: FieldSchema, top: type[Message], version: int, depth: int) -> Any:
         rng = self.rng
         if field.struct is not None:
             return self.struct(field.struct, top, version, depth + 1)
@@ -64,7 +64,7 @@ class Generator:
                 return rng.randbytes(16)
         return self.integer(field)
 
-    def integer(self, field: Field) -> int:
+    def integer(self, field: FieldSchema) -> int:
         rng, bits = self.rng, BITS[field.type]
         if not self.wild:
             if field.name.endswith("error_code"):

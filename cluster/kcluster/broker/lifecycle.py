@@ -160,9 +160,14 @@ class Lifecycle:
     # ------------------------------------------------------------------------------ shutdown
 
     def shut_down(self, now_ms: int) -> None:
-        """Ask the controller to move the leaders away; stop when it has."""
+        """Ask the controller to move the leaders away; stop when it has.  Without
+        controlled.shutdown.enable, stop at once: the session ends by itself."""
         broker = self._broker
-        if self.state in (LifecycleState.STARTING, LifecycleState.STOPPED):
+        if (
+            self.state is LifecycleState.STARTING
+            or self.state is LifecycleState.STOPPED
+            or not broker.config.controlled_shutdown_enable
+        ):
             self._stop(now_ms)
             return
         if self.state is not LifecycleState.SHUTTING_DOWN:

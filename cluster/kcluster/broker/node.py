@@ -218,6 +218,7 @@ class BrokerNode:
 
     def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
         """Ask the controller; `on_answer(None, now_ms)` when no answer came in time."""
+        timeout_ms = min(timeout_ms, self.config.controller_socket_timeout_ms)
         self.peers.ask(CONTROLLER_ID, body, on_answer, timeout_ms, now_ms)
 
     def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode:

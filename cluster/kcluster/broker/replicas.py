@@ -104,7 +104,8 @@ class Replicas:
         self._every(
             config.log_retention_check_interval_ms, "retention", self._apply_retention, now_ms
         )
-
+        if config.log_cleaner_enable:
+            self._clean(now_ms)
         self._every(
             config.producer_id_expiration_check_interval_ms, "producers",
             self._expire_producers, now_ms,
@@ -133,6 +134,14 @@ class Replicas:
             replica.log.expire(now_ms, replica.config, replica.high_watermark)
             if replica.log.log_start_offset != start:
                 self.moved[replica] = None
+
+    def _clean(self, now_ms: int) -> None:
+        """Compact what is due, and look again after log.cleaner.backoff.ms, a dynamic config."""
+        for replica in self._by_key.values():
+            if "compact" in replica.config.cleanup_policy:
+                replica.log.compact(now_ms, replica.config, replica.high_watermark)
+        backoff_ms = max(1, self._broker.config.log_cleaner_backoff_ms)
+        self._broker.timers.set(("replicas", "cleaner"), now_ms + backoff_ms, self._clean)
 
     def _expire_producers(self, now_ms: int) -> None:
         expiration_ms = self._broker.config.producer_id_expiration_ms

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import find_anomalies
 from kcluster.checks.availability import Window, find_windows
 from kcluster.checks.causes import chains_of
@@ -24,10 +25,14 @@ from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder, keeps_a_ledger
 from kcluster.invariants.invariants import Violation
+from kcluster.invariants.replies import Patience
 
 VALID: Final = "valid"
 INVALID: Final = "invalid"
 UNKNOWN: Final = "unknown"
+LATE_MS: Final = 20_000
+"""On a real clock the machine may be busy."""
+LATE_VIRTUAL_MS: Final = 10
 PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50}
 """By profile: an answer that takes longer is missed."""
 MAX_SHOWN: Final = 20
@@ -146,6 +151,7 @@ def judge(
     clients: Mapping[str, int] | None = None,
     patience_ms: int | None = None,
     since_ms: int = FROM_THE_START,
+    late_ms: int = LATE_MS,
 ) -> Verdict:
     """The verdict of a run that is over.
 
@@ -153,9 +159,14 @@ def judge(
     had the time to read to the end.  `began_ms`: when the run began, for its lines; None: when the
     recorder was attached.  `clients`: their ids in the fabric by name.  `patience_ms`: an attempt
     that is unanswered for longer counts as failed for availability; None: PATIENCE_MS by profile.
-    `since_ms`: of a cluster that was used before, only what was sent, read and broken since then.
+    `late_ms`: how much later than it must a broker may answer; on a virtual clock nothing makes it
+    late.  `since_ms`: of a cluster that was used before, only what was sent, read and broken since
+    then.
     """
     recorder.look()
+    recorder.invariants.look_for_unanswered(
+        recorder.dispatcher.now_ms, _patience(recorder, late_ms)
+    )
     own = dict.fromkeys(_named(ledger))
     known: dict[str | None, bool] = {}
 
@@ -190,6 +201,17 @@ def judge(
         (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder, since_ms)),
         tuple(finals.offline),
     )  # fmt: skip
+
+
+def _patience(recorder: Recorder, late_ms: int) -> Patience:
+    """That of the most patient broker that runs."""
+    nodes = (process.node for process in recorder.dispatcher.processes.values())
+    waits_ms = [
+        max(node.config.request_timeout_ms, node.config.offsets_commit_timeout_ms)
+        for node in nodes
+        if isinstance(node, BrokerNode)
+    ]
+    return Patience(late_ms, max(waits_ms, default=0))
 
 
 def _named(ledger: Ledger) -> list[str]:

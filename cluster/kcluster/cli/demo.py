@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from kcluster.cli.control import ControlError
 from kcluster.cli.group import fail
-from kcluster.demo.count import Count, Ledger, count_lines
+from kcluster.demo.count import OrderCount, OrderLedger, count_lines
 from kcluster.demo.load import (
     GROUP,
     PACE_S,
@@ -79,7 +79,7 @@ class Shown(Struct):
     """What became of the demo.  `audited`: by Spark, if that was asked for; `no_spark`: or why it
     could not."""
 
-    count: Count
+    count: OrderCount
     moments: list[Any]
     audited: Audited | None
     no_spark: str
@@ -146,12 +146,12 @@ def tell_the_story(
     lines: list[str],
     before_kill: Callable[[], None] | None,
     quiet: bool,
-) -> tuple[Count, list[Any]]:
+) -> tuple[OrderCount, list[Any]]:
     """Load, failover, and what came out; with what happened when."""
-    from kcluster.demo.story import Story
-    from kcluster.demo.watch import Watch
+    from kcluster.demo.story import DemoStory
+    from kcluster.demo.watch import FailoverWatch
 
-    ledger, watch = Ledger(lines), Watch(topic)
+    ledger, watch = OrderLedger(lines), FailoverWatch(topic)
     cluster.subscribe(lambda entry: watch.on_note(entry.note))
     cluster.driver.dispatcher.reply_sinks += (watch.on_reply,)
     consuming = Consuming(cluster.bootstrap, topic, ledger)
@@ -159,7 +159,7 @@ def tell_the_story(
     producing = Producing(cluster.bootstrap, topic, ledger, burst)
     try:
         with progress(ledger, quiet=quiet) as stage:
-            story = Story(cluster, watch, ledger, producing, consuming, stage, before_kill)
+            story = DemoStory(cluster, watch, ledger, producing, consuming, stage, before_kill)
             told = story.tell()
             wait_until_complete(ledger, (producing, consuming))
     finally:
@@ -235,7 +235,7 @@ def outlives_a_broker(spec: Any) -> bool:
 
 
 @contextmanager
-def progress(ledger: Ledger, quiet: bool) -> Iterator[Callable[[str], None]]:
+def progress(ledger: OrderLedger, quiet: bool) -> Iterator[Callable[[str], None]]:
     """A progress bar of lines read, on a terminal; the body is given what sets its text."""
     if quiet or not sys.stdout.isatty():
         yield lambda text: None

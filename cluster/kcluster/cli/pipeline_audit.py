@@ -19,7 +19,7 @@ from kcluster.cli.group import fail
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kcluster.pipeline.tables import Run
+    from kcluster.pipeline.tables import RunDirectory
 
 
 @click.command("audit", help="What became of every record of runs: lost, doubled, reordered, late.")
@@ -84,7 +84,7 @@ def refuse(text: str) -> NoReturn:
     raise AssertionError("fail leaves")
 
 
-def session(master: str, verbose: bool, runs: Iterable[Run]) -> SparkSession:
+def session(master: str, verbose: bool, runs: Iterable[RunDirectory]) -> SparkSession:
     """A Spark session, as small as these runs; one line and exit 2 where there can be none."""
     from kcluster.pipeline.session import SMALL, SMALL_BYTES, SessionError, open_session
 

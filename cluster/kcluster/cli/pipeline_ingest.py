@@ -70,7 +70,7 @@ def command(
 ) -> None:  # fmt: skip
     """Reads on until --once, --until-idle or --for; Ctrl-C ends it too, and loses nothing."""
     from kcluster.pipeline.ingest.options import IngestError, IngestOptions
-    from kcluster.pipeline.ingest.view import Cluster
+    from kcluster.pipeline.ingest.view import ClusterView
 
     options = IngestOptions(
         topics=tuple(topic.strip() for topic in topics.split(",") if topic.strip()),
@@ -80,7 +80,7 @@ def command(
         options.check()
         # Topics of a run that goes on may be gone by now; the job tells what that means.
         goes_on = "://" in options.out or (Path(options.out) / f"runs/{options.run}").exists()
-        Cluster(options.bootstrap, options.places).check(may_be_gone=goes_on)
+        ClusterView(options.bootstrap, options.places).check(may_be_gone=goes_on)
     except IngestError as error:
         refuse(str(error))
     _ingest(_session(options, jars, packages, master, verbose), options)
@@ -113,7 +113,7 @@ def _session(
 
 def _ingest(spark: SparkSession, options: IngestOptions) -> None:
     from kcluster.pipeline.ingest.job import ingest
-    from kcluster.pipeline.ingest.options import BadInput, DataLoss, IngestError
+    from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError
     from kcluster.pipeline.progress import Progress
 
     def tell(lost: Lost) -> None:
@@ -126,7 +126,7 @@ def _ingest(spark: SparkSession, options: IngestOptions) -> None:
                 spark, options, lambda counts: progress.update(counts.rows), tell,
                 lambda counts: stopping.is_set(),
             )  # fmt: skip
-    except DataLoss:
+    except IngestDataLoss:
         sys.exit(1)  # each range was told
     except (BadInput, OSError) as error:
         refuse(str(error))

@@ -1,6 +1,6 @@
 """What clients sent, read and were told, as they know it: the outside half of the truth.
 
-Owns: the values of a run's ledger.  Never: judges them (checkers/), looks into a node.
+Owns: the values of a run's ledger.  Never: judges them (checks/), looks into a node.
 Kafka: no counterpart; the three outcomes of a send are Jepsen's.
 
 Every value is sent once by the application, so it is its own name.  A send ends as one of

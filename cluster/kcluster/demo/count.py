@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 
-class Count(Struct, frozen=True):
+class OrderCount(Struct, frozen=True):
     """The verdict in numbers.  `lost`: acked, never read.  `duplicated`: lines that are in the log
     more than once.  `read_again`: the same record delivered twice (a group rebalanced before it
     had committed): at-least-once, no fault of the log.  `failed`: sends that ended in an error;
@@ -36,7 +36,7 @@ class Count(Struct, frozen=True):
         return not self.lost and not self.changed
 
 
-class Ledger:
+class OrderLedger:
     """The book-keeping of one run over `lines`; line numbers count from 0."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -86,10 +86,10 @@ class Ledger:
         answered = len(self.acked) + len(self.failed) >= self.sent
         return answered and all(number in self.places for number in list(self.acked))
 
-    def count(self) -> Count:
+    def count(self) -> OrderCount:
         """Add it all up."""
         read = self.places
-        return Count(
+        return OrderCount(
             sent=self.sent,
             acked=len(self.acked),
             failed=len(self.failed),
@@ -102,7 +102,7 @@ class Ledger:
         )
 
 
-def count_lines(count: Count) -> list[str]:
+def count_lines(count: OrderCount) -> list[str]:
     """The count as the demo prints it; the rarer numbers only when there is something to tell."""
     numbers = [
         ("sent", count.sent),

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kcluster.demo.count import Ledger
+from kcluster.demo.count import OrderLedger
 from kcluster.operations.verbs import ClusterError
 
 PRODUCER_ID: Final = "demo-producer"
@@ -49,7 +49,7 @@ class Producing(threading.Thread):
     """Sends the ledger's lines up to `allowed`, `burst` lines every PACE_S; the story raises
     `allowed` as it goes on, so that there is load left for each of its turns."""
 
-    def __init__(self, bootstrap: str, topic: str, ledger: Ledger, burst: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, ledger: OrderLedger, burst: int) -> None:
         super().__init__(name=PRODUCER_ID, daemon=True)
         self._topic, self._ledger, self._burst = topic, ledger, burst
         self.allowed = 0
@@ -99,7 +99,7 @@ class Producing(threading.Thread):
 def _assigned_listener(kafka: Any, assigned: threading.Event) -> Any:
     """Sets `assigned` when the group has given partitions."""
 
-    class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it has no types
+    class AssignmentListener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
         def on_partitions_revoked(self, revoked: Any) -> None:
             pass
 
@@ -107,13 +107,13 @@ def _assigned_listener(kafka: Any, assigned: threading.Event) -> Any:
             if partitions:
                 assigned.set()
 
-    return Listener()
+    return AssignmentListener()
 
 
 class Consuming(threading.Thread):
     """Reads the topic as the only member of a group until told to stop."""
 
-    def __init__(self, bootstrap: str, topic: str, ledger: Ledger) -> None:
+    def __init__(self, bootstrap: str, topic: str, ledger: OrderLedger) -> None:
         super().__init__(name=CONSUMER_ID, daemon=True)
         self._ledger = ledger
         self.assigned = threading.Event()
@@ -149,7 +149,7 @@ class Consuming(threading.Thread):
         self._consumer.close(timeout_ms=5_000)
 
 
-def wait_until_complete(ledger: Ledger, threads: Sequence[threading.Thread]) -> bool:
+def wait_until_complete(ledger: OrderLedger, threads: Sequence[threading.Thread]) -> bool:
     """True when every line has been answered and every acked one read; False when nothing has
     moved for GIVE_UP_S, or a client's thread has died before its time."""
     progress, since = (-1, -1), time.monotonic()

@@ -17,9 +17,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.demo.count import Ledger
+from kcluster.demo.count import OrderLedger
 from kcluster.demo.load import CONSUMER_ID, PRODUCER_ID, Consuming, Producing
-from kcluster.demo.watch import Watch, is_ack_of, is_refusal, took_over
+from kcluster.demo.watch import FailoverWatch, is_ack_of, is_refusal, took_over
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.verbs import ClusterError
 from kcluster.trace import kinds
@@ -31,7 +31,7 @@ REFUSED_TIMEOUT_S: Final = 3.0
 """How long the second turn waits for somebody to be refused; with very little text nobody may."""
 
 
-class Told(Struct, frozen=True):
+class StoryReport(Struct, frozen=True):
     """What became of the story."""
 
     partition: int
@@ -39,15 +39,15 @@ class Told(Struct, frozen=True):
     moments: list[Moment]
 
 
-class Story:
+class DemoStory:
     """One run.  `stage` is told what is going on, for the progress bar; `before_kill` returns when
     whoever is to see it is there."""
 
     def __init__(
         self,
         cluster: Cluster,
-        watch: Watch,
-        ledger: Ledger,
+        watch: FailoverWatch,
+        ledger: OrderLedger,
         producing: Producing,
         consuming: Consuming,
         stage: Callable[[str], None],
@@ -58,7 +58,7 @@ class Story:
         self._before_kill = before_kill
         self._topic = watch.topic
 
-    def tell(self) -> Told:
+    def tell(self) -> StoryReport:
         """All of it, from the consumer's joining to the last line's being sent."""
         total = len(self._ledger.lines)
         self._stage("the consumer joins its group")
@@ -78,7 +78,7 @@ class Story:
         moments = self._kill(partition, leader, total)
         moments += self._return(partition, leader, total)
         self._stage("the rest is sent and read")
-        return Told(partition, leader, in_order(moments))
+        return StoryReport(partition, leader, in_order(moments))
 
     def _kill(self, partition: int, leader: int, total: int) -> list[Moment]:
         """First turn: the leader dies, another takes over."""

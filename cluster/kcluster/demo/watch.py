@@ -21,7 +21,7 @@ from kcluster.trace.timeline import Moment
 ANSWERS_MAX: Final = 200_000
 
 
-class Answer(Struct, gc=False):
+class PartitionReply(Struct, gc=False):
     """An answer to a client that concerned the watched partition.
 
     `error_code` of the partition for Produce and Fetch; `leader` that Metadata named, else -1.
@@ -35,7 +35,7 @@ class Answer(Struct, gc=False):
     leader: int
 
 
-class Watch:
+class FailoverWatch:
     """Collects from when it is armed; `on_note` and `on_reply` run in the cluster's thread."""
 
     def __init__(self, topic: str) -> None:
@@ -43,7 +43,7 @@ class Watch:
         self.partition: int | None = None
         """The watched partition; None until the story has chosen it."""
         self.notes: list[Note] = []
-        self.answers: list[Answer] = []
+        self.answers: list[PartitionReply] = []
         self._topic_ids: set[bytes] = set()
 
     def arm(self, partition: int) -> None:
@@ -85,7 +85,7 @@ class Watch:
     def _add(self, at_ms: int, broker_id: int, request: Any, error_code: int, leader: int) -> None:
         if len(self.answers) < ANSWERS_MAX:
             self.answers.append(
-                Answer(
+                PartitionReply(
                     at_ms, broker_id, request.api_key, request.client_id or "-", error_code, leader
                 )
             )
@@ -96,7 +96,9 @@ class Watch:
         """The first note from index `since` on that `accepts` likes."""
         return next((note for note in self.notes[since:] if accepts(note)), None)
 
-    def first_answer(self, accepts: Callable[[Answer], bool], since: int = 0) -> Answer | None:
+    def first_answer(
+        self, accepts: Callable[[PartitionReply], bool], since: int = 0
+    ) -> PartitionReply | None:
         return next((answer for answer in self.answers[since:] if accepts(answer)), None)
 
     def is_about_partition(self, note: Note) -> bool:
@@ -104,11 +106,11 @@ class Watch:
         return data.get("topic") == self.topic and data.get("partition") == self.partition
 
 
-def is_refusal(answer: Answer) -> bool:
+def is_refusal(answer: PartitionReply) -> bool:
     return answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def is_ack_of(broker_id: int) -> Callable[[Answer], bool]:
+def is_ack_of(broker_id: int) -> Callable[[PartitionReply], bool]:
     """Accepts a successful Produce answer of that broker."""
     return lambda answer: (
         answer.api_key == ApiKey.PRODUCE
@@ -117,13 +119,13 @@ def is_ack_of(broker_id: int) -> Callable[[Answer], bool]:
     )
 
 
-def is_refresh_to(broker_id: int, client_id: str) -> Callable[[Answer], bool]:
+def is_refresh_to(broker_id: int, client_id: str) -> Callable[[PartitionReply], bool]:
     """Accepts a Metadata answer that tells `client_id` that this broker leads."""
     return lambda answer: answer.leader == broker_id and answer.client_id.startswith(client_id)
 
 
 def took_over(
-    watch: Watch, leader: int, clients: tuple[str, ...], note_since: int, answer_since: int
+    watch: FailoverWatch, leader: int, clients: tuple[str, ...], note_since: int, answer_since: int
 ) -> list[Moment]:
     """The moments of one change of leader: elected, refused, refreshed, first ack, where seen
     from these indexes on."""

@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from kcluster.contract import Note, Request
 from kcluster.invariants.ground import Append, Ground, Move, PartitionKey, Seen
+from kcluster.invariants.replies import Patience, Replies
 from kcluster.invariants.rules import (
     acked_too_soon,
     differing,
@@ -60,14 +61,13 @@ VIOLATIONS: Final = {
     "unclean-unasked": "a leader was taken from outside ISR and ELR and it was not called unclean",
     "leader-truncated": "a leader's log became shorter within its epoch",
     "two-replies": "a request was answered twice",
-    "no-reply": "a request was never answered, though its broker lived and nothing was amiss",
+    "no-reply": "a request was not answered in its time, though its broker ran and its connection"
+    " was open",
     "ack-before-commit": "acks=all was answered, but the records are not committed",
     "read-uncommitted": "a consumer was given records that are not committed",
 }
 """Every invariant by the name of its violation."""
 
-_NOT_OWED_MS: Final = -1
-"""Instead of the time of a request: it need not be answered any more."""
 _LEADER: Final = Role.LEADER
 
 
@@ -99,8 +99,7 @@ class Invariants:
         """By node: (its life, the newest offset)."""
         self._unclean: dict[tuple[str, int], int] = {}
         """Of partitions that no broker has been seen with yet."""
-        self._open: dict[Request, tuple[int, int]] = {}
-        """Requests that brokers were given and have not answered: (broker, when)."""
+        self.replies = Replies()
 
     def _report(self, now_ms: int, subject: str, found: Iterable[tuple[str, str]]) -> None:
         for name, text in found:
@@ -123,6 +122,10 @@ class Invariants:
         if note.kind in (kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE):
             if not note.data["clean"]:
                 self._on_unclean(note.data["topic"], note.data["partition"], note.data["epoch"])
+        elif note.kind == kinds.BROKER_PAUSED:
+            self.replies.on_pause(note.data["broker"], note.at_ms)
+        elif note.kind == kinds.BROKER_RESUMED:
+            self.replies.on_resume(note.data["broker"], note.at_ms)
         elif note.kind == kinds.TOPIC_DELETED:
             for ground in self.grounds.values():
                 if ground.topic == note.data["topic"] and ground.deleted_ms < 0:
@@ -137,35 +140,29 @@ class Invariants:
 
     def on_request(self, broker: int, request: Request, now_ms: int) -> None:
         """A request was given to a broker."""
-        self._open[request] = (broker, now_ms)
+        self.replies.on_request(broker, request, now_ms)
 
     def on_reply(self, broker: int, request: Request, now_ms: int) -> None:
         """And was answered."""
-        if self._open.pop(request, None) is None:
+        if not self.replies.on_reply(request):
             text = f"request {request.correlation_id} of connection {request.connection_id}"
             self._report(now_ms, f"broker {broker}", [("two-replies", text)])
 
-    def on_death(self, broker: int, loses_records: bool) -> None:
+    def on_death(self, broker: int, loses_records: bool, now_ms: int) -> None:
         """Its process is gone: nobody is owed an answer any more."""
-        for request, (asked, _) in self._open.items():
-            if asked == broker:
-                self._open[request] = (broker, _NOT_OWED_MS)
+        self.replies.on_end(now_ms, broker=broker)
         if loses_records:
             for ground in self.grounds.values():
                 ground.lost[broker] = None
 
-    def on_connection_closed(self, connection_id: int) -> None:
-        """A client is gone: it may still be answered, but need not be."""
-        for request, (asked, _) in self._open.items():
-            if request.connection_id == connection_id:
-                self._open[request] = (asked, _NOT_OWED_MS)
+    def on_connection_closed(self, connection_id: int, now_ms: int) -> None:
+        """A connection has ended: its client may still be answered, but need not be."""
+        self.replies.on_end(now_ms, connection=connection_id)
 
-    def look_for_unanswered(self, now_ms: int, limit_ms: int) -> None:
-        """Nothing may be unanswered for longer than `limit_ms` where all brokers run."""
-        for request, (broker, asked_ms) in self._open.items():
-            if asked_ms + limit_ms < now_ms and asked_ms != _NOT_OWED_MS:
-                text = f"{type(request.body).__name__} of {asked_ms} ms"
-                self._report(now_ms, f"broker {broker}", [("no-reply", text)])
+    def look_for_unanswered(self, now_ms: int, patience: Patience) -> None:
+        """The run is over: report each request that has waited too long, once."""
+        for overdue in self.replies.overdue(now_ms, patience):
+            self._report(now_ms, f"broker {overdue.broker}", [("no-reply", str(overdue))])
 
     # ----------------------------------------------------------------------- what is looked at
 

@@ -69,6 +69,8 @@ class Watch:
         dispatcher.tap = self._before_step
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._on_note)
         dispatcher.reply_sinks = (*dispatcher.reply_sinks, self._on_reply)
+        dispatcher.withheld_sinks = (*dispatcher.withheld_sinks, self._on_withheld)
+        dispatcher.close_sinks = (*dispatcher.close_sinks, self._on_closed)
 
     def look(self) -> None:
         """Judge the node whose step was the last."""
@@ -164,14 +166,20 @@ class Watch:
         if isinstance(event, Request):
             self.invariants.on_request(node_id, event, now_us // 1000)
         elif isinstance(event, ConnectionClosed):
-            self.invariants.on_connection_closed(event.connection_id)
+            self.invariants.on_connection_closed(event.connection_id, now_us // 1000)
 
     def _on_note(self, note: Note) -> None:
         self.invariants.on_note(note)
         if note.kind == kinds.BROKER_DOWN:
             self.look()  # while its logs are still as it left them
             loses_records = note.data["how"] in _LOSING
-            self.invariants.on_death(note.data["broker"], loses_records)
+            self.invariants.on_death(note.data["broker"], loses_records, note.at_ms)
+
+    def _on_withheld(self, reply: Reply) -> None:
+        self.invariants.replies.on_withheld(reply.request)
+
+    def _on_closed(self, connection_id: int, now_ms: int) -> None:
+        self.invariants.on_connection_closed(connection_id, now_ms)
 
     def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
         request = reply.request

@@ -55,7 +55,7 @@ _NO_ERROR: Final = "no error was told"
 _OUTCOMES: Final = ("acked", "failed", "unknown")
 
 
-class Shape(Struct):
+class AuditShape(Struct):
     """How many rows of contents.jsonl there are of each kind, how many of what is held have
     overtaken others, notes of disks that lost something, records read where something was cut:
     what there is none of is not joined."""
@@ -118,7 +118,7 @@ def _report(tables: Tables, field: str, found: DataFrame) -> int:
     return sum(row["count"] for row in rows if row["run"] is None)
 
 
-def shape_of(contents: DataFrame, notes: DataFrame) -> Shape:
+def shape_of(contents: DataFrame, notes: DataFrame) -> AuditShape:
     """Counts of small tables."""
     from pyspark.sql import functions as F
 
@@ -132,10 +132,10 @@ def shape_of(contents: DataFrame, notes: DataFrame) -> Shape:
         .unionAll(takers_of(notes).select(F.lit("takers")))
     )
     rows = each.where("kind is not null").groupBy("kind").count().collect()
-    return Shape(**{row["kind"]: row["count"] for row in rows})
+    return AuditShape(**{row["kind"]: row["count"] for row in rows})
 
 
-def lost_reads(tables: Tables, shape: Shape) -> DataFrame:
+def lost_reads(tables: Tables, shape: AuditShape) -> DataFrame:
     """(run, topic, partition, value, read_by) of what was read where something was cut off: who
     was first; for a run whose reads have bad lines, one that is null but for `run`."""
     from pyspark.sql import functions as F
@@ -177,7 +177,7 @@ def _partitions(tables: Tables, with_elections: bool) -> DataFrame:
 
 
 def _fates(
-    tables: Tables, shape: Shape, read: DataFrame, late_ms: int, table: DataFrame | None
+    tables: Tables, shape: AuditShape, read: DataFrame, late_ms: int, table: DataFrame | None
 ) -> DataFrame:
     """A row for each send, and for each line that is none (`is_bad`)."""
     from pyspark.sql import functions as F

@@ -62,7 +62,7 @@ class Judgement(msgspec.Struct, frozen=True):
     windows: list[WindowRow] = []
 
 
-class Run(msgspec.Struct, frozen=True):
+class RunDirectory(msgspec.Struct, frozen=True):
     """One run directory.  `name` is `run` in every table."""
 
     path: Path
@@ -74,10 +74,10 @@ class Run(msgspec.Struct, frozen=True):
         return self.path.name
 
 
-def find_runs(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Run], list[str]]:
+def find_runs(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[RunDirectory], list[str]]:
     """The runs at or right below each path, by name, and what is wrong with some.  RunError if a
     path has none, if two have one name, or if one is of another format."""
-    found: dict[str, Run] = {}
+    found: dict[str, RunDirectory] = {}
     problems: list[str] = []
     for path in map(Path, paths):
         for place in _places(path):
@@ -97,7 +97,7 @@ def _places(path: Path) -> list[Path]:
     return places or [find_run(path).resolve()]
 
 
-def _run(path: Path, problems: list[str]) -> Run:
+def _run(path: Path, problems: list[str]) -> RunDirectory:
     try:
         info = msgspec.json.decode((path / INFO).read_bytes(), type=RunInfo)
     except (OSError, msgspec.DecodeError) as error:
@@ -112,14 +112,14 @@ def _run(path: Path, problems: list[str]) -> Run:
         reason = getattr(error, "strerror", None) or error
         problems.append(f"{path / VERDICT}: {reason}")
         judged = Judgement()
-    return Run(path, info, judged.windows)
+    return RunDirectory(path, info, judged.windows)
 
 
 class Tables:
     """The tables of some runs.  `problems`: places that cannot be read, `file:line: why`, or a
     file that is missing; the rest is used."""
 
-    def __init__(self, spark: SparkSession, runs: Sequence[Run]) -> None:
+    def __init__(self, spark: SparkSession, runs: Sequence[RunDirectory]) -> None:
         self.spark = spark
         self.runs = list(runs)
         self.problems: list[str] = []

@@ -1,7 +1,7 @@
-"""An answer with a chosen error in it, for any API: where errors stand is read from the schema.
+"""Builds the answer with a chosen error for any API, from where its schema has error fields.
 
-Owns: which topics and partitions a request names, the answer that tells all or some of them an
-error, a request without those, two answers as one.  Never: decides that there is an error
+Owns: which topics and partitions a request names, the answer with an error for all or some of
+them, a request without those, two answers as one.  Never: decides that there is an error
 (faults/rules.py does), or changes a message that it is given.
 Kafka: AbstractRequest.getErrorResponse, which every API writes by hand.
 
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, ApiKey
-from kcluster.protocol.codec.schema import Field, StructSchema, message_schema
+from kcluster.protocol.codec.schema import FieldSchema, StructSchema, message_schema
 from kcluster.protocol.errors import ErrorCode
 
 KEYS: Final = frozenset(
@@ -83,7 +83,7 @@ def depth_limit(api_key: int, error: ErrorCode, wanted: Wanted | None) -> int | 
 class ErrorAnswers:
     """Answers of one API in one version with one error.
 
-    `wanted`: which topics and partitions are told of it; None for all and everything.
+    `wanted`: which topics and partitions get the error; None: all of them.
     """
 
     def __init__(
@@ -129,7 +129,12 @@ class ErrorAnswers:
         return self._failed(told, cls, values, is_told)
 
     def _entry(
-        self, field: Field, item: Any, schema: StructSchema | None, topic: str | None, depth: int
+        self,
+        field: FieldSchema,
+        item: Any,
+        schema: StructSchema | None,
+        topic: str | None,
+        depth: int,
     ) -> tuple[Any, bool]:
         """The entry of an answer for an element of a request, if it is meant."""
         struct, cls = field.struct, getattr(self._top, field.type)
@@ -154,7 +159,7 @@ class ErrorAnswers:
                 is_told = True
         return cls(**values), is_told
 
-    def _arrays(self, struct: StructSchema, depth: int) -> Iterator[Field]:
+    def _arrays(self, struct: StructSchema, depth: int) -> Iterator[FieldSchema]:
         """The arrays of an answer that may have errors in them."""
         if self._limit is None or depth < self._limit:
             for field in struct.fields:
@@ -165,7 +170,7 @@ class ErrorAnswers:
                     yield field
 
     def _counterparts(
-        self, field: Field, asked: Any, schema: StructSchema
+        self, field: FieldSchema, asked: Any, schema: StructSchema
     ) -> Iterator[tuple[Any, StructSchema | None]]:
         """What of a request an array of its answer tells about, each with its schema."""
         arrays = [x for x in schema.fields if x.is_array and x.is_in(self._version)]
@@ -280,13 +285,13 @@ def partition_of(item: Any) -> int | None:
     return next((getattr(item, x) for x in _PARTITION_FIELDS if hasattr(item, x)), None)
 
 
-def _names_topics(field: Field) -> bool:
+def _names_topics(field: FieldSchema) -> bool:
     if field.struct is None and field.type != "string":
         return False
     return "topic" in field.name and not field.name.startswith("forgotten")
 
 
-def _partitions_field(field: Field) -> Field | None:
+def _partitions_field(field: FieldSchema) -> FieldSchema | None:
     if field.struct is None:
         return None
     return next(
@@ -294,7 +299,7 @@ def _partitions_field(field: Field) -> Field | None:
     )
 
 
-def _partitions_of(field: Field, item: Any) -> list[int | None] | None:
+def _partitions_of(field: FieldSchema, item: Any) -> list[int | None] | None:
     inner = _partitions_field(field)
     if inner is None:
         return None
@@ -321,7 +326,9 @@ def _without(
     return type(asked)(**values)
 
 
-def _topic_without(field: Field, item: Any, name_of: NameOf, wanted: Wanted | None) -> Any | None:
+def _topic_without(
+    field: FieldSchema, item: Any, name_of: NameOf, wanted: Wanted | None
+) -> Any | None:
     topic = topic_of(item, name_of)
     if wanted is not None and (topic is None or not wanted(topic, None)):
         return item

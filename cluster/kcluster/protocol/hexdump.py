@@ -1,7 +1,7 @@
 """A frame's bytes, each with field path, type and value: what the careful decoder saw, in order.
 
-Owns: Span and Dump, telling requests from responses' needs, names beside numbers.  Never: prints
-(cli/decode.py does).  Kafka: no counterpart; Wireshark's Kafka dissector shows as much.
+Owns: Span and Dump, what decoding a request or a response needs, names beside numbers.  Never:
+prints (cli/decode.py does).  Kafka: no counterpart; Wireshark's Kafka dissector shows as much.
 
 Every byte is in exactly one span, also of frames that are wrong: then the spans before the place
 are what was understood, and the last one is the rest.
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kcluster.protocol.apis import APIS, ApiKey, codec, is_known
 from kcluster.protocol.codec.primitives import PACKERS, CarefulReader
-from kcluster.protocol.codec.schema import Field, MessageSchema, StructSchema, message_schema
+from kcluster.protocol.codec.schema import FieldSchema, MessageSchema, StructSchema, message_schema
 from kcluster.protocol.errors import ErrorCode, ProtocolError
 from kcluster.protocol.hexdump_records import Span, record_spans
 from kcluster.protocol.messages import message_class
@@ -254,7 +254,7 @@ class _Tracer(CarefulReader):
         self._relabel(type=f"{last.type} length", note=note)
         return value
 
-    def item(self, field: Field) -> Any:
+    def item(self, field: FieldSchema) -> Any:
         start, before = self.position, len(self.spans)
         value = super().item(field)
         if field.struct is not None:
@@ -282,7 +282,7 @@ class _Tracer(CarefulReader):
         return self.fail("", 0).field_path
 
 
-def _meaning(field: Field, value: Any) -> str:
+def _meaning(field: FieldSchema, value: Any) -> str:
     """What a person would look up."""
     if field.name.endswith("error_code"):
         return _ERRORS.get(value, "")

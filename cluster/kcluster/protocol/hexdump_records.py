@@ -1,7 +1,7 @@
 """Bytes of record batches and message sets, each with the name of what it is.
 
 Owns: where the fields of batches, records and old messages stand, for people to read.  Never:
-refuses: what is wrong is told in the span where it is found.
+refuses: a fault is reported in the span where it is found.
 Kafka: kafka-dump-log.sh, DefaultRecordBatch, DefaultRecord, LegacyRecord.
 """
 
@@ -64,7 +64,7 @@ class BadBytes(Exception):
     """What is wrong with the bytes that follow."""
 
 
-class _Reader:
+class _RecordDumper:
     """Stands in bytes, and remembers what it has read as spans.  `at`: where they begin."""
 
     def __init__(self, data: bytes, at: int, path: str) -> None:
@@ -113,7 +113,7 @@ def record_spans(data: bytes, at: int, path: str) -> Iterator[Span]:
     """Every byte of a records field, which begins at `at`, in order."""
     position, number = 0, 0
     while position < len(data):
-        reader = _Reader(data[position:], at + position, f"{path}[{number}]")
+        reader = _RecordDumper(data[position:], at + position, f"{path}[{number}]")
         try:
             size = _batch(reader)
         except (IndexError, BadBytes, InvalidRecords, CompressionError) as problem:
@@ -124,7 +124,7 @@ def record_spans(data: bytes, at: int, path: str) -> Iterator[Span]:
         number += 1
 
 
-def _batch(reader: _Reader) -> int:
+def _batch(reader: _RecordDumper) -> int:
     """One batch, or one message of an old set; its size."""
     data = reader.data
     whole = LENGTH_END + int.from_bytes(data[8:LENGTH_END], "big", signed=True)
@@ -142,7 +142,7 @@ def _batch(reader: _Reader) -> int:
     return whole
 
 
-def _batch_v2(reader: _Reader) -> None:
+def _batch_v2(reader: _RecordDumper) -> None:
     data = reader.data
     attributes = int.from_bytes(data[CRC_START : CRC_START + 2], "big")
     codec = attributes & CODEC_MASK
@@ -172,12 +172,12 @@ def _batch_v2(reader: _Reader) -> None:
 
 
 def _inside(opened: bytes, count: int) -> list[Span]:
-    reader = _Reader(opened, 0, "")
+    reader = _RecordDumper(opened, 0, "")
     _records(reader, count)
     return reader.spans
 
 
-def _records(reader: _Reader, count: int) -> None:
+def _records(reader: _RecordDumper, count: int) -> None:
     path = reader.path
     for number in range(count):
         if reader.position >= len(reader.data):
@@ -204,7 +204,7 @@ def _records(reader: _Reader, count: int) -> None:
     reader.path = path
 
 
-def _message(reader: _Reader) -> None:
+def _message(reader: _RecordDumper) -> None:
     """A message of format v0 or v1; one that is compressed has a whole set as its value."""
     data = reader.data
     for name, code in MESSAGE_FIELDS:

@@ -51,7 +51,7 @@ class Release:
 
     @property
     def is_kraft(self) -> bool:
-        """Whether its brokers forward to a controller of its own; else one of them is it."""
+        """Whether its brokers forward to a separate controller; else one of them is it."""
         return self.number >= FIRST_KRAFT
 
 

@@ -12,12 +12,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Final
 
 from msgspec import Struct, structs
 
 from kcluster.broker.node import BrokerNode
-from kcluster.config.kafka.broker import BrokerConfig
+from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
 from kcluster.config.topology.model import BrokerSpec, Topology
 from kcluster.contract import CONTROLLER_ID, Node
 from kcluster.controller.metadata_log import MetadataLog
@@ -26,8 +25,6 @@ from kcluster.network.fabric import Fabric
 from kcluster.partition.disk import Disk
 from kcluster.protocol.releases import Release
 from kcluster.runtime.process import Process
-
-REPLICATED_BY_DEFAULT: Final = 3
 
 
 class Plan(Struct):
@@ -58,7 +55,7 @@ def build(topology: Topology, seed: int, ports: Mapping[int, int]) -> Plan:
     releases = {spec.id: topology.release_of(spec.id) for spec in specs}
     processes = [Process(CONTROLLER_ID, _controller_builder(topology, rngs, cluster_id))]
     for spec in specs:
-        config = topology.broker_config(spec.id, _defaults_for(len(specs)))
+        config = topology.broker_config(spec.id)
         builder = _broker_builder(
             spec, config, disks[spec.id], addresses, rngs[spec.id], cluster_id, releases
         )
@@ -78,7 +75,7 @@ def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
     plan.disks[spec.id] = Disk()
     plan.addresses[spec.id] = spec.advertised_address(topology.host, port)
     plan.releases[spec.id] = topology.release_of(spec.id)
-    config = topology.broker_config(spec.id, _defaults_for(len(topology.brokers)))
+    config = topology.broker_config(spec.id)
     builder = _broker_builder(
         spec, config, plan.disks[spec.id], plan.addresses, plan.rngs[spec.id], plan.cluster_id,
         plan.releases,
@@ -89,21 +86,11 @@ def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
     return process
 
 
-def _defaults_for(brokers: int) -> dict[str, int]:
-    """Three replicas of internal topics, as in Kafka, or one per broker if there are fewer."""
-    factor = min(REPLICATED_BY_DEFAULT, brokers)
-    return {
-        "offsets.topic.replication.factor": factor,
-        "transaction.state.log.replication.factor": factor,
-        "transaction.state.log.min.isr": min(2, factor),
-    }
-
-
 def _controller_builder(
     topology: Topology, rngs: Mapping[int, Random], cluster_id: str
 ) -> Callable[[], Node]:
     config = BrokerConfig.resolve(
-        topology.profile, _defaults_for(len(topology.brokers)), topology.config
+        topology.profile, replication_defaults(len(topology.brokers)), topology.config
     )
     expected = tuple(sorted(spec.id for spec in topology.brokers))
     topics = list(topology.topics.values())

@@ -67,6 +67,10 @@ class Dispatcher:
         self.processes: dict[int, Process] = {process.node_id: process for process in processes}
         self.note_sinks: tuple[NoteSink, ...] = ()
         self.reply_sinks: tuple[ReplySink, ...] = ()
+        self.withheld_sinks: tuple[Callable[[Reply], None], ...] = ()
+        """Get what a broker answered and a rule keeps from its client, or for later."""
+        self.close_sinks: tuple[Callable[[int, int], None], ...] = ()
+        """Get (connection id, now_ms) of what a broker or a rule closes."""
         self.heal_sinks: tuple[HealSink, ...] = ()
         self.on_lost: LostSink = lambda link, at_us: None
         self.on_answer: Callable[[PeerResponse], None] | None = None
@@ -169,6 +173,12 @@ class Dispatcher:
         for sink in self.reply_sinks:
             sink(node_id, reply, self.now_us // 1000)
 
+    def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
+        """Close a client's connection from the broker's end."""
+        self.outlet.close_connection(node_id, connection_id, reason)
+        for sink in self.close_sinks:
+            sink(connection_id, self.now_us // 1000)
+
     def _collect_arrivals(self) -> None:
         in_flight, fabric = self._in_flight, self.fabric
         while in_flight and in_flight[0][0] <= self.now_us:
@@ -239,7 +249,7 @@ class Dispatcher:
                 for note_sink in self.note_sinks:
                     note_sink(effect)
             elif isinstance(effect, CloseConnection):
-                self.outlet.close_connection(process.node_id, effect.connection_id, effect.reason)
+                self.close_connection(process.node_id, effect.connection_id, effect.reason)
             else:
                 assert isinstance(effect, Stopped), effect
                 self._die(process, DeathKind.CLEAN)

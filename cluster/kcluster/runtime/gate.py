@@ -228,7 +228,7 @@ class FaultGate:
         if not is_answered(request):
             # As a broker does that has no other way to report the failure (acks=0).
             reason = f"{effect.error} for a request that gets no answer"
-            self._dispatcher.outlet.close_connection(node.node_id, request.connection_id, reason)
+            self._dispatcher.close_connection(node.node_id, request.connection_id, reason)
             return False
         if error_body is None:
             return True
@@ -266,6 +266,9 @@ class FaultGate:
         changed = reply if change is None else change(node_id, reply)
         if changed is not None:
             self._dispatcher.send_reply(node_id, changed)
+            return
+        for sink in self._dispatcher.withheld_sinks:
+            sink(reply)
 
     def _change(
         self, name: str, entry: ActiveRule, effect: Effect, node_id: int, reply: Reply
@@ -302,7 +305,7 @@ class FaultGate:
         del silenced[:-MAX_SILENCED]
 
     def _close(self, node_id: int, connection_id: int, name: str) -> None:
-        self._dispatcher.outlet.close_connection(node_id, connection_id, f"rule {name}")
+        self._dispatcher.close_connection(node_id, connection_id, f"rule {name}")
 
     def _note(self, name: str, entry: ActiveRule, node_id: int, request: Request) -> None:
         if entry.hits > MAX_NOTES:

@@ -1,6 +1,6 @@
 """A run told in lines for a terminal, and as JSON.
 
-Owns: the layout.  Never: judges (checkers/, outcome.py), prints.
+Owns: the layout.  Never: judges (checks/, outcome.py), prints.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from kcluster import __version__
-from kcluster.checks.verdict import Verdict, judge
+from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.config.files.problems import unknown
-from kcluster.config.files.reading import Reading
+from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
 from kcluster.config.topology.model import TopicSpec, Topology
 from kcluster.contract import Note
@@ -132,10 +132,11 @@ class TestedCluster(Cluster, _Recorded):
         self, name: str = "", partitions: int = 1, replication_factor: int = 0, **config: Any
     ) -> str:
         """A topic of a name that nobody else has; returned when all brokers know it.  Configs are
-        keywords with underscores: `min_insync_replicas=2`."""
+        keywords with underscores: `min_insync_replicas=2`.  Without a replication factor it has
+        as many replicas as default.replication.factor says."""
         chosen = name or f"topic-{next(_NUMBERS)}"
         spec = TopicSpec(
-            chosen, partitions, replication_factor or min(3, len(self.broker_ids)),
+            chosen, partitions, replication_factor or -1,
             config={key.replace("_", "."): str(value) for key, value in config.items()},
         )  # fmt: skip
         ended: Future[str] = Future()
@@ -207,7 +208,7 @@ class VirtualCluster(VirtualDriver, _Recorded):
         """What became of every record so far."""
         return judge(
             self.recorder, self.ledger, healed=self._stage.is_whole(), began_ms=self._began_ms,
-            clients=self._stage.client_ids(),
+            clients=self._stage.client_ids(), late_ms=LATE_VIRTUAL_MS,
         )  # fmt: skip
 
     def story(self, parent: Path) -> list[str]:
@@ -216,7 +217,7 @@ class VirtualCluster(VirtualDriver, _Recorded):
 
 
 def _spec(struct: Any, keys: dict[str, Any]) -> Any:
-    reading = Reading("")
+    reading = TreeReader("")
     spec = read_struct(reading, from_python(keys), "", struct, "key of a client")
     if spec is None:
         raise ScenarioError(reading.problems)

@@ -4,7 +4,7 @@ Owns: hooks, fixtures, options.  Never: imports gevent or a cluster before a fix
 that it costs nothing where it is not (handles.py has the rest).
 Kafka: EmbeddedKafkaCluster, ClusterTestExtensions.
 
-    @pytest.mark.kafka_cluster(brokers=3, topics={"orders": {"replication_factor": 3}})
+    @pytest.mark.kafka_cluster(brokers=3, topics={"orders": {}})
     def test_my_client(kafka_cluster):
         client = MyClient(kafka_cluster.bootstrap)
         kafka_cluster.kill(kafka_cluster.leader("orders", 0))

@@ -211,13 +211,16 @@ def test_describe_configs__an_internal_config_shows_where_it_is_set() -> None:
 
 def test_describe_configs__a_group_has_the_brokers_defaults() -> None:
     own = [ConfigRecord(GROUP, "g", "consumer.session.timeout.ms", "50000")]
-    one = OneBroker(BASE, own, group_consumer_heartbeat_interval_ms=6_000)
+    for_all = [ConfigRecord(BROKER, "", "group.consumer.assignment.interval.ms", "2000")]
+    one = OneBroker(BASE, own + for_all)
     of = entry(one, GROUP, "g", "consumer.session.timeout.ms")
     assert (of.value, of.config_source) == ("50000", 8)
     default = ("group.consumer.session.timeout.ms", "45000", 5)
     assert synonyms(of) == [("consumer.session.timeout.ms", "50000", 8), default]
     of = entry(one, GROUP, "other", "consumer.heartbeat.interval.ms")
-    assert (of.value, of.config_source) == ("6000", 4)
+    assert (of.value, of.config_source) == ("5000", 5)
+    of = entry(one, GROUP, "other", "consumer.assignment.interval.ms")
+    assert (of.value, of.config_source) == ("2000", 3)
     of = entry(one, GROUP, "other", "share.isolation.level")
     assert synonyms(of) == [("share.isolation.level", "read_uncommitted", 5)]
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.config.kafka.definitions import BrokerConfig, GroupConfig
-from kcluster.config.kafka.group import group_config_problem
+from kcluster.config.kafka.definitions import BrokerConfig, GroupConfig, Value
+from kcluster.config.kafka.group import ValueOf, broker_value, group_config_problem
+
+
+def brokers(**values: Value) -> ValueOf:
+    """Kafka's defaults of broker configs, but for these."""
+    return lambda name: values.get(name, broker_value(BrokerConfig(), name))
 
 
 def test_group__has_the_brokers_values_where_it_sets_none() -> None:
-    broker = BrokerConfig(group_consumer_session_timeout_ms=50_000)
+    broker = brokers(**{"group.consumer.session.timeout.ms": 50_000})
     config = GroupConfig.resolve(broker, {"consumer.heartbeat.interval.ms": "6000"})
     assert config.consumer_session_timeout_ms == 50_000
     assert config.consumer_heartbeat_interval_ms == 6_000
@@ -32,7 +37,7 @@ def test_group__has_the_brokers_values_where_it_sets_none() -> None:
     ],
 )
 def test_group__refused(name: str, value: str) -> None:
-    assert group_config_problem(BrokerConfig(), {name: value}) is not None
+    assert group_config_problem(brokers(), {name: value}) is not None
 
 
 @pytest.mark.parametrize(
@@ -45,10 +50,10 @@ def test_group__refused(name: str, value: str) -> None:
     ],
 )
 def test_group__taken(name: str, value: str) -> None:
-    assert group_config_problem(BrokerConfig(), {name: value}) is None
+    assert group_config_problem(brokers(), {name: value}) is None
 
 
 def test_group__a_session_outlives_a_heartbeat() -> None:
-    broker = BrokerConfig(group_consumer_max_heartbeat_interval_ms=60_000)
+    broker = brokers(**{"group.consumer.max.heartbeat.interval.ms": 60_000})
     own = {"consumer.heartbeat.interval.ms": "50000", "consumer.session.timeout.ms": "50000"}
     assert group_config_problem(broker, own) is not None

@@ -39,7 +39,7 @@ def test_kafka_version__unknown_ones_are_told_with_their_place_and_the_nearest()
         "c.yaml:2:26 brokers[0].kafka_version: 0.10.2.1: no such version; the nearest is 0.11"
     ]
     assert problems_of("brokers: 3\nkafka_version: new\n") == [
-        "c.yaml:2:16 kafka_version: new: no version; it must be one from 0.11 to 4.3, like 2.8"
+        "c.yaml:2:16 kafka_version: new: not a version; it must be one from 0.11 to 4.3, like 2.8"
     ]
 
 

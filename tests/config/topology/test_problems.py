@@ -74,7 +74,7 @@ BROKERS = "brokers: [{id: 1, port: 9092}, {id: 2, port: 9093}, {id: 3}]\n"
         ("config: {auto.create.topics.enable: yes}", "config.auto.create.topics.enable", "either"),
         ("config: {replica.lag.time.max.ms: 1}", "config.replica.fetch.wait.max.ms", "leave the"),
         # topics
-        ("topics: {a b: }", "topics['a b']", "a b is no topic name: only letters, digits"),
+        ("topics: {a b: }", "topics['a b']", "a b is not a topic name: only letters, digits"),
         ("topics: {..: }", "topics...", "a topic's name cannot be .."),
         (f"topics: {{{'x' * 250}: }}", "topics['xxx", "the name has 250 characters; at most 249"),
         ("topics: {__cluster_metadata: }", "topics.__cluster_metadata", "the controller's own log"),

@@ -194,3 +194,24 @@ def test_addresses__are_split(address: str, parts: tuple[str, int]) -> None:
 def test_addresses__or_refused(address: str) -> None:
     with pytest.raises(ValueError, match="address"):
         split_address(address)
+
+
+# ------------------------------------------------------------------ replicas where none are named
+
+
+@pytest.mark.parametrize(("brokers", "factor"), [(1, 1), (2, 2), (3, 3), (5, 3)])
+def test_replication_factor__unnamed_is_three_or_as_many_as_there_are_brokers(
+    brokers: int, factor: int
+) -> None:
+    topology = Topology.of(brokers=brokers, topics={"a": {}, "b": TopicSpec("b")})
+    assert [spec.replication_factor for spec in topology.topics.values()] == [factor, factor]
+    config = topology.broker_config(1)
+    assert config.default_replication_factor == factor
+    assert config.offsets_topic_replication_factor == factor
+
+
+def test_replication_factor__one_setting_brings_kafkas_default_back() -> None:
+    topology = Topology.of(topics={"a": {}}, config={"default.replication.factor": 1})
+    assert topology.topics["a"].replication_factor == 1
+    assert topology.broker_config(1).default_replication_factor == 1
+    assert topology.broker_config(1).offsets_topic_replication_factor == 3

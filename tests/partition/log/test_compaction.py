@@ -124,9 +124,11 @@ def test_compact__small_segments_are_joined():
     assert all(segment.size_bytes <= 400 for segment in log.segments)
 
 
-def test_compact__is_part_of_what_expire_does():
+def test_compact__is_apart_from_what_expire_does():
     log = log_of([("a", "1")], [("a", "2")])
     assert log.expire(NOW_MS, CONFIG, 2) == 0
+    assert contents(log) == [(0, "a", "1"), (1, "a", "2")]
+    assert log.compact(NOW_MS, CONFIG, 2) == 1
     assert contents(log) == [(1, "a", "2")]
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from kcluster.pipeline.sweep.cells import Failure, failures_of, scenario_of, text_of
-from kcluster.pipeline.sweep.columns import Cell, Faults
+from kcluster.pipeline.sweep.columns import Cell, CellFaults
 from kcluster.pipeline.sweep.grid import parse_grid
 from kcluster.pipeline.sweep.runs import RunRow, play
 from kcluster.scenario.language.model import Scenario
@@ -203,5 +203,5 @@ def test_cells__the_rest_of_the_columns_reaches_the_run() -> None:
     assert row.failures == 0
     (failure,) = failures_of(cell(failures=1, first_failure_ms=5_999), 1)
     assert failure == Failure(5_999, (1,), 346)  # a change of the draw changes every table
-    (faulty,) = rows(cell(failures=0, faults=Faults("kills", KILLS)), range(1, 2))
+    (faulty,) = rows(cell(failures=0, faults=CellFaults("kills", KILLS)), range(1, 2))
     assert faulty.failures > 0

@@ -217,7 +217,7 @@ class _Describing:
         if not name:
             return _failed(ErrorCode.INVALID_REQUEST, "a group has a name")
         own = self.image.configs.get((GROUP_RESOURCE, name), {})
-        config = GroupConfig.resolve(self.settings.config, own)
+        config = GroupConfig.resolve(self.settings.value, own)
         entries = []
         for key, definition in GROUP_CONFIGS.items():
             value = describe(definition, config)

@@ -1,6 +1,6 @@
 """What is wrong with a topology, where, and what to do about it.
 
-Owns: Problem, the list that collects them, TopologyError, words shared by all messages.
+Owns: Problem, Place, the errors that list problems, words shared by all messages.
 Never: stops at the first problem.
 Kafka: ConfigException, one at a time and without a place; here all of them at once.
 """
@@ -15,13 +15,20 @@ from typing import Final
 from msgspec import Struct
 
 MAX_SHOWN: Final = 100
-"""Problems that a TopologyError spells out; of the rest it tells the number."""
+"""Problems that a TopologyError lists; the rest it only counts."""
 _MAX_VALUE_CHARS: Final = 60
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
+class Place(Struct, frozen=True):
+    """Where in a file something was written; lines and columns count from 1."""
+
+    line: int
+    column: int
+
+
 class Problem(Struct, frozen=True):
-    """One thing to mend.  Lines and columns count from 1; 0: it is not about a place in a file."""
+    """One thing to correct.  Lines and columns count from 1; 0: not about a place in a file."""
 
     source: str
     """The file as it was named; empty for a topology made in Python."""

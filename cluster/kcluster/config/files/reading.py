@@ -1,7 +1,7 @@
-"""Reading a tree (tree.py) as what one wants: a mapping of known keys, a number, text.
+"""Reads the nodes of a tree (tree.py) as mappings of known keys, numbers or text.
 
 Owns: the messages about kinds, ranges and unknown keys; the list of problems of one topology.
-Never: raises; gives None for what cannot be used, having said why.
+Never: raises; for a value that cannot be used it records a problem and returns None.
 Kafka: no counterpart.
 """
 
@@ -11,9 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from kcluster.config.files.problems import MAX_SHOWN, Problem, join, show, unknown
-from kcluster.config.files.tree import Entry, Items, Map, Node, Scalar
-from kcluster.config.topology.model import Place
+from kcluster.config.files.problems import MAX_SHOWN, Place, Problem, join, show, unknown
+from kcluster.config.files.tree import Items, Map, MapEntry, Node, Scalar
 
 _DECIMAL: Final = re.compile(r"[+-]?(0|[1-9][0-9]{0,30})")
 _FRACTION: Final = re.compile(r"[0-9]+\.[0-9]{1,3}")
@@ -21,7 +20,7 @@ _LEADING_ZERO: Final = re.compile(r"[+-]?0+([0-9]{1,30})")
 _LOOKS_LIKE_NUMBER: Final = re.compile(r"[+-]?[0-9][0-9a-fA-FxXoO_.,:]*")
 
 
-class Reading:
+class TreeReader:
     """One pass over one topology."""
 
     def __init__(self, source: str) -> None:
@@ -29,13 +28,13 @@ class Reading:
         self.problems: list[Problem] = []
         self.places: dict[str, Place] = {}
 
-    def wrong(self, at: Node | Entry, path: str, text: str) -> None:
-        """Add a problem at this place."""
+    def wrong(self, at: Node | MapEntry, path: str, text: str) -> None:
+        """Record a problem at this place."""
         self.problems.append(Problem(self.source, at.line, at.column, path, text))
 
     @property
-    def is_tired(self) -> bool:
-        """There are so many problems that the search for near names is not worth its time."""
+    def is_exhausted(self) -> bool:
+        """Whether there are too many problems to search for near names."""
         return len(self.problems) > 2 * MAX_SHOWN
 
     def entries(
@@ -51,7 +50,7 @@ class Reading:
         values: dict[str, Node] = {}
         for key, entry in node.entries.items():
             if known is not None and key not in known:
-                text = f"no such {what}" if self.is_tired else unknown(what, key, known)
+                text = f"no such {what}" if self.is_exhausted else unknown(what, key, known)
                 self.wrong(entry, join(path, key), text)
             elif not is_null(entry.value):
                 values[key] = entry.value
@@ -99,7 +98,7 @@ class Reading:
         return number
 
     def text(self, node: Node | None, path: str) -> str | None:
-        """Text; a number or a flag counts as what was written."""
+        """Text; a number or a flag is taken as it was written."""
         if node is None:
             return None
         if not isinstance(node, Scalar) or node.text is None:
@@ -120,7 +119,7 @@ def is_null(node: Node) -> bool:
 
 
 def kind(node: Node) -> str:
-    """What a node is, in a message."""
+    """How a message calls a node."""
     match node:
         case Map():
             return "this is a mapping"

@@ -4,7 +4,7 @@ Owns: the node types, YAML text to nodes, Python values to nodes.  Never: knows 
 Kafka: no counterpart.
 
 YAML's implicit types are left alone: a scalar stays text, and whoever wants a number or a flag
-reads it as one (checks.py).  So `no` is a rack's name, `09092` is told to be no port, and a config
+reads it as one (reading.py).  So `no` is a rack's name, `09092` is refused as a port, and a config
 is what it would be in server.properties.  Aliases and tags are refused, so a small text cannot
 become a large tree.
 """
@@ -53,7 +53,7 @@ class Items(Struct, frozen=True):
     column: int = 0
 
 
-class Entry(Struct, frozen=True):
+class MapEntry(Struct, frozen=True):
     """A value with the place of its key."""
 
     value: Node
@@ -64,7 +64,7 @@ class Entry(Struct, frozen=True):
 class Map(Struct, frozen=True):
     """A mapping; of keys given twice the first one."""
 
-    entries: dict[str, Entry]
+    entries: dict[str, MapEntry]
     line: int = 0
     column: int = 0
 
@@ -85,7 +85,7 @@ def from_python(value: Any) -> Node:
         case str():
             return Scalar(value, quoted=True)
         case Mapping():
-            return Map({str(key): Entry(from_python(item)) for key, item in value.items()})
+            return Map({str(key): MapEntry(from_python(item)) for key, item in value.items()})
         case Sequence():
             return Items([from_python(item) for item in value])
         case _:
@@ -95,16 +95,16 @@ def from_python(value: Any) -> Node:
 # ---------------------------------------------------------------------------- from YAML
 
 
-class _Refused(Exception):
+class _RefusedYaml(Exception):
     """The text cannot be read to its end."""
 
 
 def from_yaml(text: str, source: str) -> tuple[Node | None, list[Problem]]:
     """The node of a YAML text, None if it cannot be read; and what is wrong with it as YAML."""
-    reader = _Reader(source)
+    reader = _YamlReader(source)
     try:
         return reader.read(text), reader.problems
-    except _Refused:
+    except _RefusedYaml:
         return None, reader.problems
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -127,7 +127,7 @@ def _in_plain_words(complaint: str) -> str:
     return f"not YAML: {complaint}"
 
 
-class _Reader:
+class _YamlReader:
     """Events to nodes, within limits.  PyYAML's own composer would follow aliases, recurse as
     deep as the text does, and keep the last of two equal keys without a word."""
 
@@ -147,7 +147,7 @@ class _Reader:
                 if root is not None:
                     mark = event.start_mark
                     self.complain(mark, "", "a second document; one topology to a file")
-                    raise _Refused
+                    raise _RefusedYaml
                 root = self._node(next(events), events, "", 0)
         return root
 
@@ -158,7 +158,7 @@ class _Reader:
             return Scalar(None, False, mark.line + 1, mark.column + 1)
         if depth > MAX_DEPTH:
             self.complain(mark, "", f"nested more than {MAX_DEPTH} deep")
-            raise _Refused
+            raise _RefusedYaml
         if event.tag is not None and event.tag not in ("!",):
             self.complain(mark, path, f"tags are not supported: leave out {show(event.tag)}")
         at = (mark.line + 1, mark.column + 1)
@@ -173,8 +173,8 @@ class _Reader:
             return Items(items, *at)
         return Map(self._entries(events, path, depth), *at)
 
-    def _entries(self, events: Iterator[Any], path: str, depth: int) -> dict[str, Entry]:
-        entries: dict[str, Entry] = {}
+    def _entries(self, events: Iterator[Any], path: str, depth: int) -> dict[str, MapEntry]:
+        entries: dict[str, MapEntry] = {}
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             mark = event.start_mark
             key = self._node(event, events, path, depth + 1)
@@ -187,5 +187,5 @@ class _Reader:
                 first = entries[name]
                 self.complain(mark, join(path, name), f"given twice, first in line {first.line}")
             else:
-                entries[name] = Entry(value, mark.line + 1, mark.column + 1)
+                entries[name] = MapEntry(value, mark.line + 1, mark.column + 1)
         return entries

@@ -1,12 +1,13 @@
 """A broker's configs: names, types, ranges and defaults of Kafka 4.3.1.
 
-Owns: BrokerConfig, BROKER_CONFIGS: the configs that something here obeys, or that a topic's
-default comes from.  Never: reads text (values.py does); what the topology sets by other keys
-(node.id, broker.rack, listeners); TLS, SASL, tiered storage, KRaft quorum.
+Owns: BrokerConfig, BROKER_CONFIGS: the configs that something here obeys, and the defaults of all
+topic configs.  Never: reads text (values.py does); holds what the topology sets by other keys
+(node.id, broker.rack, listeners), or what nothing here obeys (catalog.txt: TLS, SASL, tiered
+storage, the KRaft quorum, KIP-848 groups, thread pools, …).
 Kafka: KafkaConfig, AbstractKafkaConfig, GroupCoordinatorConfig, ReplicationConfigs, …
 
 `scaled` marks time constants of the machinery, which `profile: fast` makes 100 times shorter.
-How long data or ids are kept is never scaled, nor are clients' bounds from above.
+How long data or ids are kept is never scaled, nor are the upper bounds of clients' values.
 """
 
 # Annotations are wanted as values here, so no `from __future__ import annotations`: as text they
@@ -22,6 +23,7 @@ from kcluster.config.kafka import connection_limits
 from kcluster.config.kafka.values import (
     ConfigDef,
     ConfigError,
+    ConfigType,
     Dynamic,
     Spec,
     Value,
@@ -51,12 +53,16 @@ def _long(minimum: float | None = None, **more: Any) -> Spec:
     return Spec("LONG", minimum, **more)
 
 
+def _unused(kind: ConfigType, minimum: float | None = None) -> Spec:
+    return Spec(kind, minimum, dynamic=_CLUSTER, obeyed=False)
+
+
 def _strings(kind: Literal["STRING", "LIST"], *one_of: str, **more: Any) -> Spec:
     return Spec(kind, one_of=one_of, **more)
 
 
 def _check_directories(definition: ConfigDef, value: Value) -> str | None:
-    """A broker without a directory could keep nothing."""
+    """A broker needs a directory to store anything."""
     if value:
         return None
     return invalid(definition.name, "", "at least one log directory must be named")
@@ -70,8 +76,6 @@ def _check_overrides(_definition: ConfigDef, value: Value) -> str | None:
 
 _FLAG: Final = Spec("BOOLEAN")
 _DYNAMIC_FLAG: Final = Spec("BOOLEAN", dynamic=_CLUSTER)
-_TEXT: Final = Spec("STRING")
-_LIST: Final = Spec("LIST")
 _DIRECTORIES: Final = Spec("LIST", check=_check_directories)
 _INT: Final = _int()
 _INT_0: Final = _int(0)
@@ -86,18 +90,16 @@ _LOG_INT_0: Final = _int(0, dynamic=_CLUSTER)
 _LOG_LONG: Final = _long(dynamic=_CLUSTER)
 _LOG_LONG_0: Final = _long(0, dynamic=_CLUSTER)
 _LOG_LONG_1: Final = _long(1, dynamic=_CLUSTER)
-_LOG_LONG_M2: Final = _long(-2, dynamic=_CLUSTER)
 _OVERRIDES: Final = Spec("STRING", check=_check_overrides, dynamic=_CLUSTER)
 _REPLICATION: Final = Spec("SHORT", 1)
 
 
 class BrokerConfig(Struct, frozen=True):
-    """What the configs of one broker come to.  Without arguments: Kafka's defaults."""
+    """The effective configs of one broker.  Without arguments: Kafka's defaults."""
 
     # ------------------------------------------------------------ sessions with the controller
     broker_heartbeat_interval_ms: Annotated[int, _TIME] = 2_000
     broker_session_timeout_ms: Annotated[int, _TIME] = 9_000
-    initial_broker_registration_timeout_ms: Annotated[int, _TIME] = 60_000
     controller_socket_timeout_ms: Annotated[int, _TIME] = 30_000
     controller_quorum_request_timeout_ms: Annotated[int, _TIME_0] = 2_000
     request_timeout_ms: Annotated[int, _TIME] = 30_000
@@ -130,10 +132,7 @@ class BrokerConfig(Struct, frozen=True):
     replica_fetch_backoff_ms: Annotated[int, _TIME_0] = 1_000
     replica_fetch_min_bytes: Annotated[int, _INT] = 1
     replica_fetch_response_max_bytes: Annotated[int, _INT_0] = 10_485_760
-    num_replica_fetchers: Annotated[int, _int(1, dynamic=_CLUSTER)] = 1
     replica_high_watermark_checkpoint_interval_ms: Annotated[int, _LONG_TIME] = 5_000
-    replica_selector_class: Annotated[str | None, _TEXT] = None
-    follower_fetch_last_tiered_offset_enable: Annotated[bool, _DYNAMIC_FLAG] = False
 
     # ------------------------------------------------------------------ fetching, producing
     fetch_max_bytes: Annotated[int, _int(1024)] = 57_671_680
@@ -143,71 +142,36 @@ class BrokerConfig(Struct, frozen=True):
     compression_gzip_level: Annotated[int, _int(1, maximum=9, or_equal=-1, dynamic=_CLUSTER)] = -1
     compression_lz4_level: Annotated[int, _int(1, maximum=17, dynamic=_CLUSTER)] = 9
     compression_zstd_level: Annotated[int, _int(-131_072, maximum=22, dynamic=_CLUSTER)] = 3
-    fetch_purgatory_purge_interval_requests: Annotated[int, _INT] = 1_000
-    producer_purgatory_purge_interval_requests: Annotated[int, _INT] = 1_000
-    delete_records_purgatory_purge_interval_requests: Annotated[int, _INT] = 1
 
     # ------------------------------------------------------------------------------- sockets
     socket_request_max_bytes: Annotated[int, _INT_1] = 104_857_600
-    socket_send_buffer_bytes: Annotated[int, _INT] = 102_400
-    socket_receive_buffer_bytes: Annotated[int, _INT] = 102_400
-    socket_listen_backlog_size: Annotated[int, _INT_1] = 50
     connections_max_idle_ms: Annotated[int, _LONG] = 600_000
     max_connections: Annotated[int, _LOG_INT_0] = _MAX_INT
     max_connections_per_ip: Annotated[int, _LOG_INT_0] = _MAX_INT
     max_connections_per_ip_overrides: Annotated[str, _OVERRIDES] = ""
     max_connection_creation_rate: Annotated[int, _LOG_INT_0] = _MAX_INT
-    queued_max_requests: Annotated[int, _INT_1] = 500
-    queued_max_request_bytes: Annotated[int, _LONG] = -1
-    num_network_threads: Annotated[int, _int(1, dynamic=_CLUSTER)] = 3
-    num_io_threads: Annotated[int, _int(1, dynamic=_CLUSTER)] = 8
 
     # ---------------------------------------------------------------- groups and their offsets
-    group_coordinator_rebalance_protocols: Annotated[
-        tuple[str, ...], _strings("LIST", "consumer", "classic", "share", "streams")
-    ] = ("classic", "consumer", "streams")
     group_initial_rebalance_delay_ms: Annotated[int, _TIME] = 3_000
     group_min_session_timeout_ms: Annotated[int, _TIME] = 6_000
     group_max_session_timeout_ms: Annotated[int, _INT] = 1_800_000
     group_max_size: Annotated[int, _INT_1] = _MAX_INT
-    group_coordinator_append_linger_ms: Annotated[int, _int(-1)] = -1
     offset_metadata_max_bytes: Annotated[int, _INT] = 4_096
     offsets_commit_timeout_ms: Annotated[int, _TIME_1] = 5_000
-    offsets_load_buffer_size: Annotated[int, _INT_1] = 5_242_880
     offsets_retention_check_interval_ms: Annotated[int, _LONG_TIME_1] = 600_000
     offsets_retention_minutes: Annotated[int, _INT_1] = 10_080
-    offsets_topic_compression_codec: Annotated[int, _INT] = 0
     offsets_topic_num_partitions: Annotated[int, _INT_1] = 50
     offsets_topic_replication_factor: Annotated[int, _REPLICATION] = 3
     offsets_topic_segment_bytes: Annotated[int, _INT_1] = 104_857_600
-
-    # ----------------------------------------------------------- consumer groups of KIP-848
-    group_consumer_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
-    group_consumer_min_session_timeout_ms: Annotated[int, _TIME_1] = 45_000
-    group_consumer_max_session_timeout_ms: Annotated[int, _INT_1] = 60_000
-    group_consumer_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
-    group_consumer_min_heartbeat_interval_ms: Annotated[int, _TIME_1] = 5_000
-    group_consumer_max_heartbeat_interval_ms: Annotated[int, _INT_1] = 15_000
-    group_consumer_max_size: Annotated[int, _INT_1] = _MAX_INT
-    group_consumer_assignors: Annotated[tuple[str, ...], _LIST] = ("uniform", "range")
-    group_consumer_migration_policy: Annotated[str, _TEXT] = "bidirectional"
 
     # ------------------------------------------------------------ producer ids, transactions
     producer_id_expiration_ms: Annotated[int, _int(1, dynamic=_CLUSTER)] = _DAY_MS
     producer_id_expiration_check_interval_ms: Annotated[int, _TIME_1] = 600_000
     transaction_max_timeout_ms: Annotated[int, _INT_1] = 900_000
-    transaction_abort_timed_out_transaction_cleanup_interval_ms: Annotated[int, _TIME_1] = 10_000
-    transaction_remove_expired_transaction_cleanup_interval_ms: Annotated[int, _TIME_1] = _HOUR_MS
-    transaction_partition_verification_enable: Annotated[bool, _DYNAMIC_FLAG] = True
-    transaction_two_phase_commit_enable: Annotated[bool, _FLAG] = False
-    transaction_state_log_load_buffer_size: Annotated[int, _INT_1] = 5_242_880
     transaction_state_log_min_isr: Annotated[int, _INT_1] = 2
     transaction_state_log_num_partitions: Annotated[int, _INT_1] = 50
     transaction_state_log_replication_factor: Annotated[int, _REPLICATION] = 3
     transaction_state_log_segment_bytes: Annotated[int, _INT_1] = 104_857_600
-    transactional_id_expiration_ms: Annotated[int, _INT_1] = 7 * _DAY_MS
-    add_partitions_to_txn_retry_backoff_ms: Annotated[int, _TIME_1] = 20
-    add_partitions_to_txn_retry_backoff_max_ms: Annotated[int, _TIME_0] = 100
 
     # -------------------------------------------------------------------------------- quotas
     quota_window_num: Annotated[int, _INT_1] = 11
@@ -226,39 +190,41 @@ class BrokerConfig(Struct, frozen=True):
     log_retention_hours: Annotated[int, _INT] = 168
     log_retention_bytes: Annotated[int, _LOG_LONG] = -1
     log_retention_check_interval_ms: Annotated[int, _LONG_TIME_1] = 300_000
-    log_local_retention_bytes: Annotated[int, _LOG_LONG_M2] = -2
-    log_local_retention_ms: Annotated[int, _LOG_LONG_M2] = -2
     log_roll_ms: Annotated[int | None, _LOG_LONG] = None
     log_roll_hours: Annotated[int, _INT_1] = 168
-    log_roll_jitter_ms: Annotated[int | None, _LOG_LONG] = None
-    log_roll_jitter_hours: Annotated[int, _INT_0] = 0
     log_segment_bytes: Annotated[int, _int(1_048_576, dynamic=_CLUSTER)] = 2**30
-    log_segment_delete_delay_ms: Annotated[int, _LOG_LONG_0] = 60_000
-    log_index_interval_bytes: Annotated[int, _LOG_INT_0] = 4_096
-    log_index_size_max_bytes: Annotated[int, _int(4, dynamic=_CLUSTER)] = 10_485_760
-    log_preallocate: Annotated[bool, _DYNAMIC_FLAG] = False
     log_flush_interval_messages: Annotated[int, _LOG_LONG_1] = _MAX_LONG
     log_flush_interval_ms: Annotated[int | None, _LOG_LONG] = None
     log_flush_scheduler_interval_ms: Annotated[int, _LONG] = _MAX_LONG
-    log_flush_offset_checkpoint_interval_ms: Annotated[int, _TIME_0] = 60_000
-    log_flush_start_offset_checkpoint_interval_ms: Annotated[int, _TIME_0] = 60_000
     log_message_timestamp_type: Annotated[
         str, _strings("STRING", "CreateTime", "LogAppendTime", dynamic=_CLUSTER)
     ] = "CreateTime"
     log_message_timestamp_before_max_ms: Annotated[int, _LOG_LONG_0] = _MAX_LONG
     log_message_timestamp_after_max_ms: Annotated[int, _LOG_LONG_0] = _HOUR_MS
-    log_initial_task_delay_ms: Annotated[int, _long(0, scaled=True)] = 30_000
     log_cleanup_policy: Annotated[
         tuple[str, ...], _strings("LIST", "compact", "delete", dynamic=_CLUSTER)
     ] = ("delete",)
     log_cleaner_enable: Annotated[bool, _FLAG] = True
-    log_cleaner_backoff_ms: Annotated[int, _long(0, dynamic=_CLUSTER, scaled=True)] = 15_000
+    log_cleaner_backoff_ms: Annotated[int, _long(0, dynamic=_CLUSTER, scaled=True, fast=1_500)] = (
+        15_000
+    )
+    """A tenth under `fast`: every look of the cleaner is a step of each broker."""
     log_cleaner_delete_retention_ms: Annotated[int, _LOG_LONG_0] = _DAY_MS
     log_cleaner_max_compaction_lag_ms: Annotated[int, _LOG_LONG_1] = _MAX_LONG
     log_cleaner_min_cleanable_ratio: Annotated[
         float, Spec("DOUBLE", 0, maximum=1, dynamic=_CLUSTER)
     ] = 0.5
     log_cleaner_min_compaction_lag_ms: Annotated[int, _LOG_LONG_0] = 0
+
+    # --------------------------------------- defaults of topic configs that nothing here obeys
+    log_index_interval_bytes: Annotated[int, _unused("INT", 0)] = 4_096
+    log_index_size_max_bytes: Annotated[int, _unused("INT", 4)] = 10_485_760
+    log_local_retention_bytes: Annotated[int, _unused("LONG", -2)] = -2
+    log_local_retention_ms: Annotated[int, _unused("LONG", -2)] = -2
+    log_preallocate: Annotated[bool, _unused("BOOLEAN")] = False
+    log_roll_jitter_hours: Annotated[int, _int(0, obeyed=False)] = 0
+    log_roll_jitter_ms: Annotated[int | None, _unused("LONG")] = None
+    log_segment_delete_delay_ms: Annotated[int, _unused("LONG", 0)] = 60_000
 
     @classmethod
     def resolve(
@@ -328,6 +294,26 @@ _SCALED: Final = {
 }
 
 
+_REPLICAS: Final = 3
+
+
+def replication_defaults(brokers: int) -> dict[str, int]:
+    """The default replication factors of a cluster with this many brokers: three, or the number of
+    brokers if that is less.  min.isr of the transaction log is two, or one for a single replica.
+
+    DIFFERS: default.replication.factor is 1 in Kafka, so that a topic that names no factor is lost
+    with its one broker.  Here it survives that.  `default.replication.factor: 1` in the topology's
+    `config` brings Kafka's default back.
+    """
+    factor = max(1, min(_REPLICAS, brokers))
+    return {
+        "default.replication.factor": factor,
+        "offsets.topic.replication.factor": factor,
+        "transaction.state.log.replication.factor": factor,
+        "transaction.state.log.min.isr": min(2, factor),
+    }
+
+
 def check_broker_config(config: BrokerConfig) -> list[tuple[str, str]]:
     """What is wrong between the values of one broker, each being valid by itself: (the config
     to blame, why).  Kafka: KafkaConfig.validateValues, which stops at the first."""
@@ -357,11 +343,4 @@ def check_broker_config(config: BrokerConfig) -> list[tuple[str, str]]:
     require(c.effective_retention_ms != 0, retention, "must be -1 (no limit) or at least 1")
     require(c.effective_roll_ms >= 1, "log.roll.ms", "must be at least 1")
     require(c.effective_roll_jitter_ms >= 0, "log.roll.jitter.ms", "must be at least 0")
-    for what in ("session.timeout", "heartbeat.interval"):
-        name = f"group.consumer.{what}.ms"
-        low, value, high = (
-            getattr(c, field_of(key))
-            for key in (f"group.consumer.min.{what}.ms", name, f"group.consumer.max.{what}.ms")
-        )
-        require(low <= value <= high, name, f"{value} is not between its min {low} and max {high}")
     return problems

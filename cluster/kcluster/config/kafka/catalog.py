@@ -1,12 +1,12 @@
-"""Every broker config of Kafka 4.3.1, also those that nothing here obeys, and words about each.
+"""Every broker config of Kafka 4.3.1, those that nothing here obeys included, with documentation.
 
 Owns: the rest of the table (catalog.txt), which is read when first asked for; documentation.txt.
-Never: lets a topology set what nobody obeys (config_checks.py says so): these can be described,
-and changed in a running broker where Kafka's can.
+Never: lets a topology set what nothing obeys (config_checks.py refuses it): such a config can be
+described, and changed in a running broker where Kafka allows that.
 Kafka: KafkaConfig, DynamicBrokerConfig (AllDynamicConfigs, PerBrokerConfigs), DynamicConfig.Broker.
 
 A line of catalog.txt: name, type, when it can change, default (`""` empty, `-` required) and the
-range or the words that are valid.  `/internal`: Kafka does not describe it.
+range or the valid words.  `/internal`: Kafka does not describe it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _INTERNAL: Final = "/internal"
 _RANGE: Final = re.compile(r"\[(-?[0-9.]+?),\.\.\.,?(-?[0-9.]+)?\]")
 
 _INTERNAL_AND_OBEYED: Final = (
-    "unclean.leader.election.interval.ms", "producer.id.expiration.check.interval.ms",
-    "log.initial.task.delay.ms",
-)  # fmt: skip
+    "unclean.leader.election.interval.ms",
+    "producer.id.expiration.check.interval.ms",
+)
 
 
 def listener_config(name: str) -> str | None:

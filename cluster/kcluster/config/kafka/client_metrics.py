@@ -1,6 +1,6 @@
-"""Configs of client metrics: which clients are to push what, and how often.
+"""Configs of client metrics: which clients push which metrics, and how often.
 
-Owns: ClientMetricsConfig, CLIENT_METRICS_CONFIGS, Subscription: whom its patterns match.
+Owns: ClientMetricsConfig, CLIENT_METRICS_CONFIGS, Subscription: which clients its patterns match.
 Never: knows a client (broker/telemetry.py does).
 Kafka: ClientMetricsConfigs, ClientMetricsInstanceMetadata.isMatch; KIP-714.
 """

@@ -1,4 +1,4 @@
-"""What clients may use: the names of quotas and of those who have them.
+"""Client quotas: their names, and the kinds of clients that have them.
 
 Owns: the kinds of clients, the quotas that each may have and their ranges, which of them counts for
 a client.  Never: keeps or enforces a quota (kcluster.controller.configs.client_quotas,

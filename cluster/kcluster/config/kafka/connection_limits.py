@@ -1,6 +1,6 @@
-"""max.connections.per.ip.overrides, read; and which address is meant by a name.
+"""Parses max.connections.per.ip.overrides, and finds the address that a name stands for.
 
-Owns: how these are written.  Never: counts connections (kcluster.broker.connection_quotas), asks a
+Owns: their syntax.  Never: counts connections (kcluster.broker.connection_quotas), asks a
 name service.  Kafka: KafkaConfig.getMap, Csv.parseCsvMap, Utils.validHostPattern, InetAddress.
 """
 
@@ -21,7 +21,7 @@ _LOOPBACK: Final = "127.0.0.1"
 
 
 def address_of(name: str) -> str:
-    """The address that is meant, as sockets tell it; any other name as it is.
+    """The address that is meant, as sockets report it; any other name as it is.
 
     DIFFERS: Kafka asks the name service for other names; here they are nobody's.
     """

@@ -1,14 +1,15 @@
 """A group's configs: names, types, ranges and defaults of Kafka 4.3.1.
 
 Owns: GroupConfig, GROUP_CONFIGS, which broker config gives a group's default, and which bounds it.
-Never: knows a group (a coordinator asks by `GroupConfig.resolve`).
+They are stored, checked and described, but not obeyed: groups of KIP-848, KIP-932 and KIP-1071 are
+not served yet.  Never: knows a group.
 Kafka: GroupConfig, GroupConfigManager; KIP-848, KIP-932, KIP-1043, KIP-1071.
 """
 
 # Annotations are wanted as values here, so no `from __future__ import annotations`; see broker.py.
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
 from msgspec import Struct
@@ -47,8 +48,17 @@ def _check_reset(definition: ConfigDef, value: Value) -> str | None:
     return invalid(definition.name, text, why)
 
 
-_INT_0: Final = Spec("INT", 0)
-_INT_1: Final = Spec("INT", 1)
+def _group(kind: Any, minimum: float | None = None, **more: Any) -> Spec:
+    """Not obeyed: the protocols that these configs concern are not served yet."""
+    return Spec(kind, minimum, obeyed=False, **more)
+
+
+_INT_0: Final = _group("INT", 0)
+_INT_1: Final = _group("INT", 1)
+
+
+ValueOf = Callable[[str], Value]
+"""The value of a broker config by its name."""
 
 
 class GroupConfig(Struct, frozen=True):
@@ -58,15 +68,15 @@ class GroupConfig(Struct, frozen=True):
     consumer_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
     consumer_session_timeout_ms: Annotated[int, _INT_1] = 45_000
     share_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
-    share_auto_offset_reset: Annotated[str, Spec("STRING", check=_check_reset)] = "latest"
-    share_delivery_count_limit: Annotated[int, Spec("INT", 2)] = 5
+    share_auto_offset_reset: Annotated[str, _group("STRING", check=_check_reset)] = "latest"
+    share_delivery_count_limit: Annotated[int, _group("INT", 2)] = 5
     share_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
     share_isolation_level: Annotated[
-        str, Spec("STRING", one_of=("read_committed", "read_uncommitted"))
+        str, _group("STRING", one_of=("read_committed", "read_uncommitted"))
     ] = "read_uncommitted"
-    share_partition_max_record_locks: Annotated[int, Spec("INT", 100)] = 2_000
-    share_record_lock_duration_ms: Annotated[int, Spec("INT", 1_000)] = 30_000
-    share_renew_acknowledge_enable: Annotated[bool, Spec("BOOLEAN")] = True
+    share_partition_max_record_locks: Annotated[int, _group("INT", 100)] = 2_000
+    share_record_lock_duration_ms: Annotated[int, _group("INT", 1_000)] = 30_000
+    share_renew_acknowledge_enable: Annotated[bool, _group("BOOLEAN")] = True
     share_session_timeout_ms: Annotated[int, _INT_1] = 45_000
     streams_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
     streams_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
@@ -75,14 +85,14 @@ class GroupConfig(Struct, frozen=True):
     streams_session_timeout_ms: Annotated[int, _INT_1] = 45_000
 
     @classmethod
-    def resolve(cls, broker: BrokerConfig, own: Mapping[str, str] | None = None) -> "GroupConfig":
+    def resolve(cls, value_of: ValueOf, own: Mapping[str, str] | None = None) -> "GroupConfig":
         """What `own` (by Kafka's names) sets, over what the broker's configs give.
 
         Raises ConfigError for an unknown name or a bad value: nothing of that kind is stored.
         """
         values = parse_overrides(GROUP_CONFIGS, own or {}, "group")
         fields: dict[str, Any] = {
-            definition.field: broker_value(broker, broker_default(name))
+            definition.field: value_of(broker_default(name))
             for name, definition in GROUP_CONFIGS.items()
             if broker_default(name) != name
         }
@@ -104,22 +114,22 @@ def broker_default(name: str) -> str:
 
 
 def broker_value(broker: BrokerConfig, name: str) -> Value:
-    """A broker config's value, also of one that nothing here obeys."""
+    """A broker config's value; Kafka's default for one that nothing here obeys."""
     definition = broker_catalog()[name]
     value: Value = getattr(broker, definition.field, definition.default)
     return value
 
 
-def group_config_problem(broker: BrokerConfig, own: Mapping[str, str]) -> str | None:
-    """What Kafka would say to these configs of a group (INVALID_CONFIG), or None."""
+def group_config_problem(value_of: ValueOf, own: Mapping[str, str]) -> str | None:
+    """Why Kafka would refuse these configs of a group (INVALID_CONFIG), or None."""
     try:
-        config = GroupConfig.resolve(broker, own)
+        config = GroupConfig.resolve(value_of, own)
     except ConfigError as error:
         return str(error)
     for name in own:
         kind, _, rest = name.replace(".num.standby.", ".standby.").partition(".")
         value = getattr(config, field_of(name))
-        low, high = (_bound(broker, f"group.{kind}.{which}.{rest}") for which in ("min", "max"))
+        low, high = (_bound(value_of, f"group.{kind}.{which}.{rest}") for which in ("min", "max"))
         if low is not None and value < low:
             return f"{name} ({value}) is below group.{kind}.min.{rest} ({low})"
         if high is not None and value > high:
@@ -127,10 +137,10 @@ def group_config_problem(broker: BrokerConfig, own: Mapping[str, str]) -> str | 
     return _between_themselves(config)
 
 
-def _bound(broker: BrokerConfig, name: str) -> int | None:
+def _bound(value_of: ValueOf, name: str) -> int | None:
     if name not in broker_catalog():
         return None
-    value = broker_value(broker, name)
+    value = value_of(name)
     assert isinstance(value, int), (name, value)
     return value
 

@@ -1,4 +1,4 @@
-"""Broker configs that exist only while somebody has set them: the rates of replication throttles.
+"""Broker configs that exist only while they are set: the rates of replication throttles.
 
 Owns: their definitions.  Never: obeys them (kcluster.broker.throttle does).
 Kafka: QuotaConfig.brokerQuotaConfigs, DynamicConfig.Broker: they are no part of a broker's file,

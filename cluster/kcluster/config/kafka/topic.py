@@ -51,6 +51,11 @@ def _topic(kind: Any, minimum: float | None = None, *synonyms: str, **more: Any)
     return Spec(kind, minimum, synonyms=synonyms, dynamic="cluster-wide", **more)
 
 
+def _unused(kind: Any, minimum: float | None = None, *synonyms: str) -> Spec:
+    """For files, indexes, tiered storage and random rolling, none of which exist here."""
+    return _topic(kind, minimum, *synonyms, obeyed=False)
+
+
 class TopicConfig(Struct, frozen=True):
     """What the configs of one topic come to.  Without arguments: Kafka's defaults."""
 
@@ -71,7 +76,7 @@ class TopicConfig(Struct, frozen=True):
     delete_retention_ms: Annotated[int, _topic("LONG", 0, "log.cleaner.delete.retention.ms")] = (
         DAY_MS
     )
-    file_delete_delay_ms: Annotated[int, _topic("LONG", 0, "log.segment.delete.delay.ms")] = 60_000
+    file_delete_delay_ms: Annotated[int, _unused("LONG", 0, "log.segment.delete.delay.ms")] = 60_000
     flush_messages: Annotated[int, _topic("LONG", 1, "log.flush.interval.messages")] = MAX_LONG
     flush_ms: Annotated[
         int, _topic("LONG", 0, "log.flush.interval.ms", "log.flush.scheduler.interval.ms")
@@ -79,14 +84,14 @@ class TopicConfig(Struct, frozen=True):
     follower_replication_throttled_replicas: Annotated[
         tuple[str, ...], _topic("LIST", check=_check_throttled)
     ] = ()
-    index_interval_bytes: Annotated[int, _topic("INT", 0, "log.index.interval.bytes")] = 4096
+    index_interval_bytes: Annotated[int, _unused("INT", 0, "log.index.interval.bytes")] = 4096
     internal_segment_bytes: Annotated[int | None, _topic("INT")] = None
     """Kafka's own back door for tests: segments below 1 MiB."""
     leader_replication_throttled_replicas: Annotated[
         tuple[str, ...], _topic("LIST", check=_check_throttled)
     ] = ()
-    local_retention_bytes: Annotated[int, _topic("LONG", -2, "log.local.retention.bytes")] = -2
-    local_retention_ms: Annotated[int, _topic("LONG", -2, "log.local.retention.ms")] = -2
+    local_retention_bytes: Annotated[int, _unused("LONG", -2, "log.local.retention.bytes")] = -2
+    local_retention_ms: Annotated[int, _unused("LONG", -2, "log.local.retention.ms")] = -2
     max_compaction_lag_ms: Annotated[
         int, _topic("LONG", 1, "log.cleaner.max.compaction.lag.ms")
     ] = MAX_LONG
@@ -107,10 +112,10 @@ class TopicConfig(Struct, frozen=True):
         int, _topic("LONG", 0, "log.cleaner.min.compaction.lag.ms")
     ] = 0
     min_insync_replicas: Annotated[int, _topic("INT", 1, "min.insync.replicas")] = 1
-    preallocate: Annotated[bool, _topic("BOOLEAN", None, "log.preallocate")] = False
-    remote_log_copy_disable: Annotated[bool, _topic("BOOLEAN")] = False
-    remote_log_delete_on_disable: Annotated[bool, _topic("BOOLEAN")] = False
-    remote_storage_enable: Annotated[bool, _topic("BOOLEAN")] = False
+    preallocate: Annotated[bool, _unused("BOOLEAN", None, "log.preallocate")] = False
+    remote_log_copy_disable: Annotated[bool, _unused("BOOLEAN")] = False
+    remote_log_delete_on_disable: Annotated[bool, _unused("BOOLEAN")] = False
+    remote_storage_enable: Annotated[bool, _unused("BOOLEAN")] = False
     retention_bytes: Annotated[int, _topic("LONG", None, "log.retention.bytes")] = -1
     """Below 0: no limit."""
     retention_ms: Annotated[
@@ -119,9 +124,9 @@ class TopicConfig(Struct, frozen=True):
     ] = 7 * DAY_MS
     """-1: no limit."""
     segment_bytes: Annotated[int, _topic("INT", 1_048_576, "log.segment.bytes")] = 2**30
-    segment_index_bytes: Annotated[int, _topic("INT", 4, "log.index.size.max.bytes")] = 10_485_760
+    segment_index_bytes: Annotated[int, _unused("INT", 4, "log.index.size.max.bytes")] = 10_485_760
     segment_jitter_ms: Annotated[
-        int, _topic("LONG", 0, "log.roll.jitter.ms", "log.roll.jitter.hours")
+        int, _unused("LONG", 0, "log.roll.jitter.ms", "log.roll.jitter.hours")
     ] = 0
     segment_ms: Annotated[int, _topic("LONG", 1, "log.roll.ms", "log.roll.hours")] = 7 * DAY_MS
     unclean_leader_election_enable: Annotated[

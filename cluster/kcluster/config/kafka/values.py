@@ -1,6 +1,6 @@
-"""One config's definition, and its text to a value and back.
+"""The definition of one config, and its conversion from text to a value and back.
 
-Owns: ConfigDef, how Kafka reads a value (types, ranges, lists) and what it says about a bad one.
+Owns: ConfigDef, how Kafka reads a value (types, ranges, lists), and its messages for bad ones.
 Never: knows which configs exist (broker.py, topic.py do).
 Kafka: clients ConfigDef (parseType, Range, ValidString, ValidList), ConfigException.
 """
@@ -37,22 +37,25 @@ class ConfigError(Exception):
 
 
 class Spec(Struct, frozen=True):
-    """What a field's annotation tells of a config besides its name and default."""
+    """What a field's annotation holds of a config: all but its name and default."""
 
     type: ConfigType
     minimum: float | None = None
     maximum: float | None = None
     or_equal: int | None = None
-    """A value outside of the range that is valid all the same."""
+    """A valid value outside the range."""
     one_of: tuple[str, ...] = ()
     check: Callable[[ConfigDef, Value], str | None] | None = None
-    """For what ranges cannot say: the message, or None."""
+    """For what a range cannot express: returns the message, or None."""
     dynamic: Dynamic = "read-only"
     scaled: bool = False
     """`profile: fast` has a hundredth of it, unless `fast` says something else."""
     fast: int | None = None
     synonyms: tuple[str, ...] = ()
     feature: bool = False
+    obeyed: bool = True
+    """False: stored and described as in Kafka, but nothing here acts on it.  A topology may not set
+    it, and neither the broker configs that give its default."""
 
 
 class ConfigDef(Struct, frozen=True):
@@ -90,8 +93,13 @@ class ConfigDef(Struct, frozen=True):
         return self.spec.feature
 
     @property
+    def obeyed(self) -> bool:
+        """Whether anything here acts on it."""
+        return self.spec.obeyed
+
+    @property
     def field(self) -> str:
-        """Name of the attribute of BrokerConfig or TopicConfig."""
+        """Name of the attribute of BrokerConfig, TopicConfig or GroupConfig."""
         return field_of(self.name)
 
     def default_for(self, profile: str) -> Value:

@@ -1,6 +1,6 @@
-"""The brokers of a topology as written (tree.py) to checked ones.
+"""Checks the brokers of a topology: from a tree (tree.py) to BrokerSpecs.
 
-Owns: what a broker's entry may say, and that no two claim the same.
+Owns: what a broker's entry may say, and that no two brokers claim the same id, port or address.
 Never: raises; a broker with a problem is left out.
 Kafka: KafkaConfig's validation of listeners, advertised listeners and ids.
 """
@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.config.files.problems import join, show
-from kcluster.config.files.reading import Reading, kind
+from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.config.topology.config_checks import read_broker_configs
 from kcluster.config.topology.model import BrokerSpec, split_address
@@ -47,7 +47,7 @@ class Brokers(Struct, frozen=True):
 
 
 def check_brokers(
-    reading: Reading, top: Mapping[str, Node], root: Map, profile: str, config: dict[str, str]
+    reading: TreeReader, top: Mapping[str, Node], root: Map, profile: str, config: dict[str, str]
 ) -> Brokers:
     """The brokers of a topology."""
     node, base_port = top.get("brokers"), top.get("base_port")
@@ -72,7 +72,7 @@ def check_brokers(
 
 
 def _distinct(
-    reading: Reading, items: Sequence[Node], read: Sequence[BrokerSpec | None]
+    reading: TreeReader, items: Sequence[Node], read: Sequence[BrokerSpec | None]
 ) -> list[BrokerSpec]:
     specs = []
     ids: dict[int, int] = {}
@@ -103,12 +103,12 @@ def _distinct(
     return specs
 
 
-def _same(reading: Reading, item: Node, path: str, key: str, text: str) -> None:
+def _same(reading: TreeReader, item: Node, path: str, key: str, text: str) -> None:
     entry = item.entries.get(key) if isinstance(item, Map) else None
     reading.wrong(item if entry is None else entry.value, f"{path}.{key}", text)
 
 
-def _numbered_brokers(reading: Reading, node: Scalar, base: Node | None) -> list[BrokerSpec]:
+def _numbered_brokers(reading: TreeReader, node: Scalar, base: Node | None) -> list[BrokerSpec]:
     advice = ", the number of brokers (or a list of them)"
     count = reading.integer(node, "brokers", 1, MAX_BROKERS, advice) or 0
     highest = MAX_PORT - max(0, count - 1)
@@ -121,7 +121,7 @@ def _numbered_brokers(reading: Reading, node: Scalar, base: Node | None) -> list
 
 
 def _broker(
-    reading: Reading, node: Node, index: int, profile: str, config: dict[str, str]
+    reading: TreeReader, node: Node, index: int, profile: str, config: dict[str, str]
 ) -> BrokerSpec | None:
     path = f"brokers[{index}]"
     if not isinstance(node, Map):
@@ -146,7 +146,7 @@ def _broker(
     return BrokerSpec(broker_id, port or 0, rack, advertised, own, version)
 
 
-def read_version(reading: Reading, node: Node | None, path: str) -> str | None:
+def read_version(reading: TreeReader, node: Node | None, path: str) -> str | None:
     """A release of Kafka, by the name that the table has for it."""
     text = reading.text(node, path)
     if text is None:
@@ -160,7 +160,7 @@ def read_version(reading: Reading, node: Node | None, path: str) -> str | None:
 
 
 def unknown_version(text: str) -> str:
-    """What to say of a version that is none, with the nearest that is one."""
+    """The message for an unknown version, with the nearest known one."""
     names = list(releases())
     parts = text.split(".")
     if 2 <= len(parts) <= 4 and all(part.isascii() and part.isdecimal() for part in parts):
@@ -170,10 +170,10 @@ def unknown_version(text: str) -> str:
             key=lambda known: (abs(known.number[0] - number[0]), abs(known.number[1] - number[1])),
         )
         return f"{show(text)}: no such version; the nearest is {near.name}"
-    return f"{show(text)}: no version; it must be one from {names[0]} to {names[-1]}, like 2.8"
+    return f"{show(text)}: not a version; it must be one from {names[0]} to {names[-1]}, like 2.8"
 
 
-def _advertised(reading: Reading, node: Node | None, path: str) -> str | None:
+def _advertised(reading: TreeReader, node: Node | None, path: str) -> str | None:
     advertised = reading.text(node, path)
     if advertised is None:
         return None
@@ -193,7 +193,7 @@ def _advertised(reading: Reading, node: Node | None, path: str) -> str | None:
 
 
 def check_advertised(
-    reading: Reading, node: Node, host: str, brokers: Sequence[BrokerSpec]
+    reading: TreeReader, node: Node, host: str, brokers: Sequence[BrokerSpec]
 ) -> None:
     """Each broker must be advertised when all bind to an address like 0.0.0.0."""
     silent = [str(spec.id) for spec in brokers if spec.advertised is None]
@@ -205,7 +205,7 @@ def check_advertised(
 
 
 def host_problem(host: str) -> str | None:
-    """Why this is no host, or None."""
+    """Why this is not a host, or None."""
     if "//" in host:
         return f"{show(host)}: the name or address alone, without a protocol"
     try:

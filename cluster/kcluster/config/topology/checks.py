@@ -1,7 +1,8 @@
-"""A topology as written (tree.py) to a checked one (topology.py): brokers, network, the whole.
+"""Checks a topology: from a tree (tree.py) to a Topology.
 
-Owns: what a topology may say, topics and configs apart (topic_checks.py).
-Never: raises; a part with a problem is left out, and the rest goes on being checked.
+Owns: the keys of a topology and its network; the parts are checked by broker_checks.py,
+topic_checks.py and config_checks.py.  Never: raises; a part with a problem is left out, and the
+rest is still checked.
 Kafka: KafkaConfig's validation of listeners and ids.
 """
 
@@ -11,9 +12,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from kcluster.config.files.problems import Problem, join, show, unknown
-from kcluster.config.files.reading import Reading, is_null, kind
+from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node
-from kcluster.config.kafka.broker import PROFILES, BrokerConfig
+from kcluster.config.kafka.broker import PROFILES, BrokerConfig, replication_defaults
 from kcluster.config.topology.broker_checks import (
     EVERYWHERE,
     check_advertised,
@@ -37,7 +38,7 @@ LINK_KEYS: Final = ("between", "latency_ms")
 
 def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Problem]]:
     """The topology, None if there is any problem; and the problems."""
-    reading = Reading(source)
+    reading = TreeReader(source)
     if is_null(root):
         reading.wrong(root, "", "empty; the least that works is `brokers: 3`")
         return None, reading.problems
@@ -51,7 +52,10 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     brokers = check_brokers(reading, top, root, profile, config)
     if host in EVERYWHERE:
         check_advertised(reading, top["host"], host, brokers.specs)
-    topics = check_topics(reading, top.get("topics"), brokers, cluster_config or BrokerConfig())
+    by_default = BrokerConfig.resolve(
+        profile, replication_defaults(brokers.count), {} if cluster_config is None else config
+    )
+    topics = check_topics(reading, top.get("topics"), brokers, by_default)
     network = _network(reading, top.get("network"), brokers.known_ids)
     name = reading.text(top.get("name"), "name") or "kcluster"
     version = read_version(reading, top.get("kafka_version"), "kafka_version")
@@ -64,7 +68,7 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     return topology, []
 
 
-def _profile(reading: Reading, node: Node | None) -> str:
+def _profile(reading: TreeReader, node: Node | None) -> str:
     profile = reading.text(node, "profile")
     if profile is None or profile in PROFILES:
         return profile or "kafka"
@@ -73,7 +77,7 @@ def _profile(reading: Reading, node: Node | None) -> str:
     return "kafka"
 
 
-def _host(reading: Reading, node: Node | None) -> str:
+def _host(reading: TreeReader, node: Node | None) -> str:
     host = reading.text(node, "host")
     if host is None:
         return "127.0.0.1"
@@ -87,7 +91,7 @@ def _host(reading: Reading, node: Node | None) -> str:
 # ---------------------------------------------------------------------------------- network
 
 
-def _network(reading: Reading, node: Node | None, ids: Sequence[int]) -> NetworkSpec:
+def _network(reading: TreeReader, node: Node | None, ids: Sequence[int]) -> NetworkSpec:
     values = reading.entries(node, "network", NETWORK_KEYS, "key of the network")
     default_ms = reading.milliseconds(
         values.get("default_latency_ms"), "network.default_latency_ms", MAX_LATENCY_MS
@@ -105,7 +109,7 @@ def _network(reading: Reading, node: Node | None, ids: Sequence[int]) -> Network
     return NetworkSpec(default_ms or 0, tuple(links.values()))
 
 
-def _link(reading: Reading, node: Node, path: str, ids: Sequence[int]) -> LinkSpec | None:
+def _link(reading: TreeReader, node: Node, path: str, ids: Sequence[int]) -> LinkSpec | None:
     if not isinstance(node, Map):
         shape = "{between: [1, 2], latency_ms: 40}"
         reading.wrong(node, path, f"{kind(node)}; a link is a mapping like {shape}")

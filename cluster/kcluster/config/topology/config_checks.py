@@ -1,7 +1,7 @@
-"""Configs in a topology, as written (tree.py) to checked text.
+"""Checks the configs of a topology: from a tree (tree.py) to text by name.
 
 Owns: which configs a topology may set, and the messages for those it may not.
-Never: raises; says everything that is wrong.
+Never: raises; records every problem.
 Kafka: ConfigDef.parse, KafkaConfig.validateValues, ConfigurationControlManager.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kcluster.config.files.problems import join, nearest
-from kcluster.config.files.reading import Reading, kind
+from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, check_broker_config
 from kcluster.config.kafka.catalog import not_simulated
@@ -26,12 +26,14 @@ _TOPOLOGY_SETS: Final = {
     "advertised.listeners": "`advertised` of the broker",
 }
 
+_NOT_OBEYED: Final = "Kafka has it, but nothing here would obey it; leave it out"
+
 
 def read_broker_configs(
-    reading: Reading, node: Node | None, path: str, profile: str, beneath: Mapping[str, str]
+    reading: TreeReader, node: Node | None, path: str, profile: str, beneath: Mapping[str, str]
 ) -> tuple[dict[str, str], BrokerConfig | None]:
-    """The broker configs of a mapping as text; and what they come to over `beneath`, if that can
-    be said.  Says also what does not go together."""
+    """The broker configs of a mapping as text; and the BrokerConfig that they make over `beneath`,
+    or None if they have problems.  Contradictions between them are problems too."""
     before = len(reading.problems)
     own = read_configs(reading, node, path, BROKER_CONFIGS, _unknown_broker_config)
     if len(reading.problems) > before or node is None:
@@ -49,17 +51,18 @@ def _resolved(profile: str, *overrides: Mapping[str, str]) -> BrokerConfig | Non
     try:
         return BrokerConfig.resolve(profile, *overrides)
     except ConfigError:
-        return None  # said where it was written
+        return None  # reported where it was written
 
 
 def read_configs(
-    reading: Reading,
+    reading: TreeReader,
     node: Node | None,
     path: str,
     definitions: Mapping[str, ConfigDef],
     unknown_name: Callable[[str], str],
 ) -> dict[str, str]:
-    """The configs of a mapping as text, by name; `unknown_name` says what is wrong with a name."""
+    """The configs of a mapping as text, by name; `unknown_name` gives the message for a name that
+    is not in `definitions`."""
     configs: dict[str, str] = {}
     if node is None:
         return configs
@@ -70,7 +73,12 @@ def read_configs(
         at = join(path, name)
         definition = definitions.get(name)
         if definition is None:
-            reading.wrong(entry, at, "no such config" if reading.is_tired else unknown_name(name))
+            reading.wrong(
+                entry, at, "no such config" if reading.is_exhausted else unknown_name(name)
+            )
+            continue
+        if not definition.obeyed:
+            reading.wrong(entry, at, _NOT_OBEYED)
             continue
         text = _config_text(entry.value, definition)
         if text is None:
@@ -94,7 +102,7 @@ def _config_text(node: Node, definition: ConfigDef) -> str | None:
 
 
 def show_sentence(text: str) -> str:
-    """A message with a value in it, on one line and bounded."""
+    """A message that contains a value, on one line and of bounded length."""
     text = text if len(text) <= 300 else f"{text[:200]} ... {text[-97:]}"
     return text if text.isprintable() else repr(text)
 
@@ -106,7 +114,7 @@ def _unknown_broker_config(name: str) -> str:
     if topic_config is not None and topic_config.synonyms:
         return f"a config of topics; for all topics it is {topic_config.synonyms[0]}"
     if name in not_simulated():
-        return "Kafka has it, but nothing here would obey it; leave it out"
+        return _NOT_OBEYED
     meant = nearest(name, BROKER_CONFIGS)
     if meant is not None:
         return f"no such broker config; did you mean {meant}?"
@@ -114,7 +122,7 @@ def _unknown_broker_config(name: str) -> str:
 
 
 def unknown_topic_config(name: str) -> str:
-    """What is wrong with this name, of a topic's config."""
+    """The message for a name that no topic config has."""
     for definition in TOPIC_CONFIGS.values():
         if name in definition.synonyms:
             return f"a config of brokers; of a topic it is {definition.name}"

@@ -15,9 +15,9 @@ from msgspec import Struct, structs
 from kcluster.config.files.problems import Problem, TopologyError
 from kcluster.config.files.tree import (
     MAX_TEXT_BYTES,
-    Entry,
     Items,
     Map,
+    MapEntry,
     Node,
     Scalar,
     from_python,
@@ -119,7 +119,7 @@ def _with_overrides(root: Node, overrides: Mapping[str, Any]) -> Node:
                 brokers, value=_renumbered(brokers.value, given.pop("base_port"))
             )
     for key, value in given.items():
-        entries[key] = Entry(from_python(_plain(value)))
+        entries[key] = MapEntry(from_python(_plain(value)))
     return Map(entries, root.line, root.column)
 
 
@@ -128,7 +128,7 @@ def _renumbered(brokers: Items, base_port: int) -> Items:
     items: list[Node] = []
     for index, item in enumerate(brokers.items):
         if isinstance(item, Map):
-            port = Entry(Scalar(str(base_port + index if base_port else 0), line=item.line))
+            port = MapEntry(Scalar(str(base_port + index if base_port else 0), line=item.line))
             item = structs.replace(item, entries={**item.entries, "port": port})
         items.append(item)
     return structs.replace(brokers, items=items)
@@ -141,6 +141,8 @@ def _plain(value: Any) -> Any:
         value.pop("name", None)  # of a TopicSpec: it is the key
         if value.get("assignment") is not None:
             del value["partitions"], value["replication_factor"]
+        elif value.get("replication_factor") == -1:
+            del value["replication_factor"]
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):

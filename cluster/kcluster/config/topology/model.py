@@ -1,7 +1,8 @@
 """What a cluster is made of, as checked values.
 
-Owns: Topology and its parts.  Never: checks anything (checks.py), reads files (loader.py).
-Kafka: server.properties of each broker, and the topics that somebody would create by hand.
+Owns: Topology and its parts.  Never: checks anything (checks.py) or reads a file: `load`, `parse`
+and `of` are loader.py's, offered here for users.
+Kafka: server.properties of each broker, and the topics that an administrator would create.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from kcluster.config.files.problems import Problem, TopologyError
-from kcluster.config.kafka.broker import BrokerConfig
+from kcluster.config.files.problems import Place, Problem, TopologyError
+from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
 from kcluster.protocol.releases import Release, find_release, latest
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class BrokerSpec(Struct, frozen=True):
     """0: a free one, chosen when it starts."""
     rack: str | None = None
     advertised: str | None = None
-    """`host:port` or `host` that clients are told; None: where the broker listens."""
+    """`host:port` or `host` that clients are given; None: where the broker listens."""
     config: dict[str, str] = {}
     """Broker configs by Kafka's name, over the cluster's."""
     kafka_version: str | None = None
@@ -57,7 +58,8 @@ class TopicSpec(Struct, frozen=True):
 
     name: str
     partitions: int = 1
-    replication_factor: int = 1
+    replication_factor: int = -1
+    """-1: default.replication.factor says it, as in CreateTopics.  A checked topology has none."""
     assignment: tuple[tuple[int, ...], ...] | None = None
     """Replicas by partition, the preferred leader first; None: placed as Kafka does it."""
     config: dict[str, str] = {}
@@ -77,13 +79,6 @@ class NetworkSpec(Struct, frozen=True):
 
     default_latency_ms: float = 0
     links: tuple[LinkSpec, ...] = ()
-
-
-class Place(Struct, frozen=True):
-    """Where in the file something was written; lines and columns count from 1."""
-
-    line: int
-    column: int
 
 
 class Topology(Struct, frozen=True):
@@ -135,10 +130,11 @@ class Topology(Struct, frozen=True):
     def broker_config(
         self, broker_id: int, *overrides: Mapping[str, str | bool | int | float]
     ) -> BrokerConfig:
-        """What the configs of one broker come to.  `overrides` are the weakest: defaults that the
-        program sets before the file has its say."""
+        """What the configs of one broker come to.  `overrides` are the weakest: defaults of the
+        program, which the file overrides."""
         own = next(spec.config for spec in self.brokers if spec.id == broker_id)
-        return BrokerConfig.resolve(self.profile, *overrides, self.config, own)
+        factors = replication_defaults(len(self.brokers))
+        return BrokerConfig.resolve(self.profile, factors, *overrides, self.config, own)
 
     def release_of(self, broker_id: int) -> Release:
         """The release as which a broker first starts."""

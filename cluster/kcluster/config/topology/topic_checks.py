@@ -1,6 +1,6 @@
-"""Topics as written (tree.py) to checked ones.
+"""Checks the topics of a topology: from a tree (tree.py) to TopicSpecs.
 
-Owns: what a topology may say of topics.  Never: raises; says everything that is wrong.
+Owns: what a topology may say about topics.  Never: raises; records every problem.
 Kafka: Topic.validate, ReplicationControlManager (CreateTopics).
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kcluster.config.files.problems import join, show
-from kcluster.config.files.reading import Reading
+from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Items, Map, Node
 from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.config.kafka.topic import TOPIC_CONFIGS, TopicConfig, check_topic_config
@@ -30,7 +30,7 @@ _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def check_topics(
-    reading: Reading, node: Node | None, brokers: Brokers, broker: BrokerConfig
+    reading: TreeReader, node: Node | None, brokers: Brokers, broker: BrokerConfig
 ) -> dict[str, TopicSpec]:
     """The topics by name."""
     reading.entries(node, "topics", None, "topic")
@@ -66,9 +66,9 @@ def topic_name_problem(name: str) -> str | None:
     if len(name) > MAX_TOPIC_NAME_CHARS:
         return f"the name has {len(name)} characters; at most {MAX_TOPIC_NAME_CHARS}"
     if not _TOPIC_NAME.fullmatch(name):
-        return f"{show(name)} is no topic name: only letters, digits, `.`, `_` and `-` (ASCII)"
+        return f"{show(name)} is not a topic name: only letters, digits, `.`, `_` and `-` (ASCII)"
     if name == CLUSTER_METADATA_TOPIC:
-        return "the controller's own log, not a topic to create"
+        return "the controller's own log; it cannot be created"
     return None
 
 
@@ -77,7 +77,7 @@ class _Topic:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: TreeReader,
         path: str,
         node: Node,
         brokers: Brokers,

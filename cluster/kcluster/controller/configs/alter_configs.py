@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from kcluster.config.kafka.client_metrics import client_metrics_problem
@@ -28,7 +29,7 @@ from kcluster.config.kafka.definitions import (
     describe,
     parse_value,
 )
-from kcluster.config.kafka.group import group_config_problem
+from kcluster.config.kafka.group import broker_value, group_config_problem
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.partitions.partitions import MIN_ISR, Partitions
 from kcluster.controller.ports import MetadataPort
@@ -205,7 +206,7 @@ class Configs:
     def _refuse_group(self, name: str, after: Mapping[str, str]) -> ApiError | None:
         if not name:
             return ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-        problem = group_config_problem(self._metadata.cluster_config, after)
+        problem = group_config_problem(partial(broker_value, self._metadata.cluster_config), after)
         return None if problem is None else ApiError(ErrorCode.INVALID_CONFIG, problem)
 
     def _refuse_broker(self, name: str, changes: _Changes) -> ApiError | None:

@@ -364,15 +364,16 @@ class Log:
         self.size_bytes = sum(segment.size_bytes for segment in self.segments)
 
     def expire(self, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
-        """Delete what retention.ms, retention.bytes and the log start let go (retention.py), and
-        compact if the topic is compacted (compaction.py); return how many offsets the log start
-        moved by.  The broker calls this now and then."""
-        if not self.segments:
-            return 0
-        moved = expire(self, now_ms, config, high_watermark)
-        if "compact" in config.cleanup_policy:
-            compact(self, now_ms, config, high_watermark)
-        return moved
+        """Delete what retention.ms, retention.bytes and the log start no longer protect
+        (retention.py); return how many offsets the log start moved by.  The broker calls this
+        every log.retention.check.interval.ms."""
+        return expire(self, now_ms, config, high_watermark) if self.segments else 0
+
+    def compact(self, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
+        """Drop records that newer ones of the same key replace, if enough of the log is dirty
+        (compaction.py); return how many.  The broker calls this for topics that are compacted,
+        every log.cleaner.backoff.ms."""
+        return compact(self, now_ms, config, high_watermark) if self.segments else 0
 
     # --------------------------------------------------------------------------------- flushing
 

@@ -165,6 +165,17 @@ def target_codec(batch: Batch, config: TopicConfig) -> int:
     return batch.codec if batch.is_control else compression.CODEC_IDS[wanted]
 
 
+def compression_level(codec: int, config: TopicConfig) -> int | None:
+    """How hard a batch that is stored in `codec` is compressed (KIP-390)."""
+    if codec == compression.GZIP:
+        return config.compression_gzip_level
+    if codec == compression.LZ4:
+        return config.compression_lz4_level
+    if codec == compression.ZSTD:
+        return config.compression_zstd_level
+    return None
+
+
 def check_contents(batch: Batch, config: TopicConfig, now_ms: int) -> tuple[Batch, Refusal | None]:
     """Check records and timestamps; return the batch to append, rewritten if config asks for it.
 
@@ -221,7 +232,7 @@ def _check_opened(
     if refusal is not None:
         return batch, refusal
     if codec != batch.codec:
-        batch = _rebuild(batch, records, codec)
+        batch = _rebuild(batch, records, codec, compression_level(codec, config))
         if batch.size_bytes > config.max_message_bytes:
             return batch, Refusal(
                 ErrorCode.MESSAGE_TOO_LARGE,
@@ -280,10 +291,11 @@ def _bad_timestamp(batch: Batch, record: Record, config: TopicConfig, now_ms: in
     return None
 
 
-def _rebuild(batch: Batch, records: list[Record], codec: int) -> Batch:
+def _rebuild(batch: Batch, records: list[Record], codec: int, level: int | None) -> Batch:
     rebuilt = build_batch(
         records,
         compression=codec,
+        level=level,
         base_offset=batch.base_offset,
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.pipeline.ingest.options import BadInput, IngestError
-from kcluster.pipeline.ingest.storage import Storage, has_class
+from kcluster.pipeline.ingest.storage import SparkStorage, has_class
 from kcluster.pipeline.session import why
 
 if TYPE_CHECKING:
@@ -38,7 +38,11 @@ def check_format(spark: SparkSession, format_: str) -> None:
 
 
 def append(
-    spark: SparkSession, format_: str, storage: Storage, records: DataFrame, name: tuple[str, int]
+    spark: SparkSession,
+    format_: str,
+    storage: SparkStorage,
+    records: DataFrame,
+    name: tuple[str, int],
 ) -> None:
     """Add a batch to the Delta or Iceberg table in `records/`, if it is not in it.  `name`: run
     and batch.  IngestError."""
@@ -52,7 +56,7 @@ def append(
         raise IngestError(f"{storage.root}: {why(error)}") from None
 
 
-def read(spark: SparkSession, format_: str, storage: Storage) -> DataFrame:
+def read(spark: SparkSession, format_: str, storage: SparkStorage) -> DataFrame:
     """The table in `records/`, Delta or Iceberg."""
     if format_ == "delta":
         return spark.read.format("delta").load(storage.url("records"))
@@ -60,7 +64,7 @@ def read(spark: SparkSession, format_: str, storage: Storage) -> DataFrame:
 
 
 def _to_delta(
-    spark: SparkSession, storage: Storage, records: DataFrame, name: tuple[str, int]
+    spark: SparkSession, storage: SparkStorage, records: DataFrame, name: tuple[str, int]
 ) -> None:
     writer: Any = records.write.format("delta").mode("append").partitionBy("topic", "date")
     writer = writer.option("txnAppId", f"kcluster/{name[0]}").option("txnVersion", name[1])
@@ -68,7 +72,7 @@ def _to_delta(
 
 
 def _to_iceberg(
-    spark: SparkSession, storage: Storage, records: DataFrame, name: tuple[str, int]
+    spark: SparkSession, storage: SparkStorage, records: DataFrame, name: tuple[str, int]
 ) -> None:
     from pyspark.sql import functions as F
 
@@ -84,7 +88,7 @@ def _to_iceberg(
     ).append()
 
 
-def _iceberg(spark: SparkSession, storage: Storage) -> str:
+def _iceberg(spark: SparkSession, storage: SparkStorage) -> str:
     """The table's name, in a catalog of its own whose warehouse is the directory."""
     catalog = f"kcluster_{sha256(storage.root.encode()).hexdigest()[:12]}"
     setting = f"spark.sql.catalog.{catalog}"

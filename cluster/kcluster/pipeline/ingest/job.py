@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from kcluster.pipeline.ingest.options import BadInput, DataLoss, IngestError, IngestOptions
+from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError, IngestOptions
 from kcluster.pipeline.ingest.ranges import (
-    Batch,
+    IngestBatch,
     Known,
     KnownTopic,
     Offsets,
@@ -29,9 +29,9 @@ from kcluster.pipeline.ingest.ranges import (
     learn_ends,
 )
 from kcluster.pipeline.ingest.sources import Source, offsets_of, source_of
-from kcluster.pipeline.ingest.storage import Storage
-from kcluster.pipeline.ingest.table import RunState, Table
-from kcluster.pipeline.ingest.view import Cluster
+from kcluster.pipeline.ingest.storage import SparkStorage
+from kcluster.pipeline.ingest.table import IngestTable, RunState
+from kcluster.pipeline.ingest.view import ClusterView
 from kcluster.pipeline.session import why
 from kcluster.pipeline.source.losses import Lost
 
@@ -75,9 +75,9 @@ def ingest(
     """Read topics into a table until `options.until`, or until it `is_enough`, which is asked some
     times a second.  `on_loss` hears of each lost range.
 
-    BadInput: it cannot begin.  DataLoss: something is lost and options.fail_on_data_loss; what came
-    before is in the table.  IngestError: anything else that ends it.  After these two it can begin
-    again with the same options.
+    BadInput: it cannot begin.  IngestDataLoss: something is lost and options.fail_on_data_loss is
+    on; what came before is in the table.  IngestError: anything else that ends it.  After the last
+    two it can be started again with the same options.
     """
     options.check()
     job = _Job(spark, options, on_counts, on_loss, is_enough)
@@ -94,11 +94,11 @@ class _Job:
     ) -> None:  # fmt: skip
         self.spark, self.options = spark, options
         self.on_counts, self.on_loss, self.is_enough = on_counts, on_loss, is_enough
-        self.cluster = Cluster(options.bootstrap, options.places)
-        self.table = Table(spark, options.out, options.format)
+        self.cluster = ClusterView(options.bootstrap, options.places)
+        self.table = IngestTable(spark, options.out, options.format)
         self.source: Source = source_of(spark, options, self.table.storage)
         place = options.checkpoint or self.table.storage.url(f"checkpoint/{options.run}")
-        self.checkpoint = Storage(spark, place)
+        self.checkpoint = SparkStorage(spark, place)
         self.lock = threading.Lock()
         self.known: Known = {}
         self.last = -1
@@ -230,7 +230,7 @@ class _Job:
         before = self.cluster.look(self.known)
         rows = table.stage(shaped(frame, run, batch), run, batch)
         after = self.cluster.look(self.known)
-        span = Batch(self.positions, ends, before, after)
+        span = IngestBatch(self.positions, ends, before, after)
         lost = self.source.losses(span, self.known, lambda *at: gaps(table.staged(run), *at))
         self._lose(tuple(lost), batch, "of")
         learn(self.known, after, self.options.places)
@@ -259,7 +259,7 @@ class _Job:
             if self.on_loss is not None:
                 self.on_loss(each)
         if lost and self.options.fail_on_data_loss:
-            raise DataLoss(lost)
+            raise IngestDataLoss(lost)
 
     def _rest(self) -> None:
         """Look at the logs while no batch is made."""
@@ -273,7 +273,7 @@ class _Job:
             return
         try:
             self._lose(lost, self.last, f"after-{self.rests}")
-        except DataLoss as error:
+        except IngestDataLoss as error:
             self.failure = error
             return
         self.rests += 1

@@ -31,7 +31,7 @@ class BadInput(IngestError):
     """It cannot begin: an option, a topic, a table, jars are not what they must be."""
 
 
-class DataLoss(IngestError):
+class IngestDataLoss(IngestError):
     """Offsets that were to be read are gone, and failOnDataLoss is on.  `lost`: all such ranges."""
 
     def __init__(self, lost: tuple[Lost, ...]) -> None:

@@ -65,7 +65,7 @@ class KnownTopic(Struct):
 Known = dict[str, KnownTopic]
 
 
-class Batch(Struct, frozen=True):
+class IngestBatch(Struct, frozen=True):
     """Offsets `starts` up to before `ends`; the cluster before and after they were read."""
 
     starts: Offsets
@@ -74,7 +74,7 @@ class Batch(Struct, frozen=True):
     after: View
 
 
-def find_losses(batch: Batch, known: Known, gaps: Gaps) -> list[Lost]:
+def find_losses(batch: IngestBatch, known: Known, gaps: Gaps) -> list[Lost]:
     """What was not read of a batch, and never will be, in order of partitions."""
     lost: list[Lost] = []
     for topic in sorted({*batch.starts, *batch.ends}):
@@ -146,7 +146,7 @@ def learn_ends(known: Known, now: View) -> None:
 
 def _of_partition(
     topic: str, partition: int, span: tuple[int, int], was: KnownTopic | None, now: TopicNow,
-    batch: Batch, gaps: Gaps,
+    batch: IngestBatch, gaps: Gaps,
 ) -> Iterator[Lost]:  # fmt: skip
     yield from _replaced(topic, partition, span, was, now)
     log = now.partitions.get(partition)

@@ -17,15 +17,15 @@ import msgspec
 from kcluster.pipeline.ingest.jars import HELP, has_connector
 from kcluster.pipeline.ingest.options import BadInput, IngestOptions
 from kcluster.pipeline.ingest.ranges import (
-    Batch,
     Gaps,
+    IngestBatch,
     Known,
     Offsets,
     View,
     find_losses,
     losses_at_rest,
 )
-from kcluster.pipeline.ingest.storage import Storage
+from kcluster.pipeline.ingest.storage import SparkStorage
 from kcluster.pipeline.source.errors import OptionError
 from kcluster.pipeline.source.losses import Lost
 from kcluster.pipeline.source.offsets import from_json
@@ -42,7 +42,7 @@ class Source(Protocol):
         """The topics from `starts`, in the columns of Kafka's connector with headers.  It goes
         over what is lost: whether that ends the job is not for it to say."""
 
-    def losses(self, batch: Batch, known: Known, gaps: Gaps) -> list[Lost]:
+    def losses(self, batch: IngestBatch, known: Known, gaps: Gaps) -> list[Lost]:
         """What it did not read of a batch that it has read; told again if asked again."""
 
     def committed(self) -> None:
@@ -64,7 +64,7 @@ class KafkaSource:
         names = "|".join(re.escape(name) for name in options.places)
         return _opened(spark, "kafka", options, starts, {"subscribePattern": names})
 
-    def losses(self, batch: Batch, known: Known, gaps: Gaps) -> list[Lost]:
+    def losses(self, batch: IngestBatch, known: Known, gaps: Gaps) -> list[Lost]:
         return find_losses(batch, known, gaps)
 
     def committed(self) -> None:
@@ -74,7 +74,7 @@ class KafkaSource:
         return losses_at_rest(positions, known, now)
 
 
-class KclusterSource:
+class KclusterIngestSource:
     """The one without jars: it knows what it lost, and leaves a file for each range.
 
     `place`: where these are left; on this machine, or where all workers see it.
@@ -92,7 +92,7 @@ class KclusterSource:
         chosen = {"subscribe": ",".join(options.places), "kcluster.losses": str(self._place)}
         return _opened(spark, "kcluster", options, starts, chosen)
 
-    def losses(self, batch: Batch, known: Known, gaps: Gaps) -> list[Lost]:
+    def losses(self, batch: IngestBatch, known: Known, gaps: Gaps) -> list[Lost]:
         files = sorted(self._place.glob("*.json"))
         found = sorted(
             (msgspec.json.decode(file.read_bytes(), type=Lost) for file in files),
@@ -108,7 +108,7 @@ class KclusterSource:
         return []  # what is gone or another makes a batch
 
 
-def source_of(spark: SparkSession, options: IngestOptions, storage: Storage) -> Source:
+def source_of(spark: SparkSession, options: IngestOptions, storage: SparkStorage) -> Source:
     """The source by its name; `storage`: of the table.  BadInput if this session has not what
     it needs."""
     if options.source == "kafka":
@@ -117,7 +117,7 @@ def source_of(spark: SparkSession, options: IngestOptions, storage: Storage) -> 
         return KafkaSource()
     url = storage.url(f"staging/{options.run}/lost")
     is_local = url.startswith("file:")
-    return KclusterSource(Path(url.removeprefix("file:") if is_local else mkdtemp()))
+    return KclusterIngestSource(Path(url.removeprefix("file:") if is_local else mkdtemp()))
 
 
 def offsets_of(line: str) -> Offsets:

@@ -54,7 +54,7 @@ def _told(deed: _Deed) -> _Deed:
     return told  # type: ignore[return-value]  # the same call
 
 
-class Storage:
+class SparkStorage:
     """Files below `root`; every path is relative to it.  OSError where Hadoop says no."""
 
     @_told

@@ -24,7 +24,7 @@ import msgspec
 
 from kcluster.pipeline.ingest.formats import append, check_format, read
 from kcluster.pipeline.ingest.options import BadInput
-from kcluster.pipeline.ingest.storage import Storage
+from kcluster.pipeline.ingest.storage import SparkStorage
 from kcluster.pipeline.source.losses import Lost
 
 if TYPE_CHECKING:
@@ -66,13 +66,13 @@ class RunState(msgspec.Struct):
     starts: dict[str, dict[int, int]]
 
 
-class Table:
+class IngestTable:
     """The directory of an ingested table.  BadInput if it is something else."""
 
     def __init__(self, spark: SparkSession, out: str, format_: str) -> None:
         self.spark = spark
         self.format = format_
-        self.storage = Storage(spark, out)
+        self.storage = SparkStorage(spark, out)
         text = self.storage.read(INFO)
         if text is None and self.storage.exists() and not self.storage.is_directory():
             raise BadInput(f"{out}: a file; a table is a directory")
@@ -185,7 +185,7 @@ def _check(out: str, text: str, format_: str) -> None:
 
 def read_records(spark: SparkSession, out: str) -> DataFrame:
     """The records of a table, of all its runs: columns as in RECORD.  BadInput."""
-    storage = Storage(spark, out)
+    storage = SparkStorage(spark, out)
     text = storage.read(INFO)
     if text is None:
         raise BadInput(f"{out}: no table of `kcluster pipeline ingest`: it has no {INFO}")
@@ -199,6 +199,6 @@ def read_records(spark: SparkSession, out: str) -> DataFrame:
 
 def read_losses(spark: SparkSession, out: str) -> DataFrame:
     """What could not be read, of all runs: columns as in LOSS."""
-    storage = Storage(spark, out)
+    storage = SparkStorage(spark, out)
     storage.make(LOSSES)
     return spark.read.schema(LOSS).parquet(storage.url(LOSSES))

@@ -12,7 +12,7 @@ from typing import Final
 from kcluster.config.files.problems import unknown
 from kcluster.pipeline.ingest.options import BadInput, IngestError
 from kcluster.pipeline.ingest.ranges import Known, PartitionNow, TopicNow, View
-from kcluster.pipeline.source.client import Client
+from kcluster.pipeline.source.client import BlockingClient
 from kcluster.pipeline.source.errors import SourceError, Unreachable
 from kcluster.pipeline.source.lookups import Lookups
 from kcluster.pipeline.source.losses import NO_EPOCH, Wanted
@@ -22,17 +22,17 @@ _FIRST_MS: Final = 2_000
 """So long somebody may take to answer at first; later it is default.api.timeout.ms."""
 
 
-class Cluster:
+class ClusterView:
     """Some topics of a cluster.  IngestError when nobody answers in time."""
 
     def __init__(self, bootstrap: str, topics: tuple[str, ...]) -> None:
         self.bootstrap, self.topics = bootstrap, topics
         self._settings = self._read()
-        self._lookups = Lookups(Client(self._settings.client), self._settings)
+        self._lookups = Lookups(BlockingClient(self._settings.client), self._settings)
 
     def check(self, may_be_gone: bool = False) -> None:
         """BadInput if nobody is there; with the nearest name, for a topic that is not there."""
-        client = Client(self._read(_FIRST_MS).client)
+        client = BlockingClient(self._read(_FIRST_MS).client)
         try:
             client.refresh(None)
         except Unreachable as error:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 import kcluster
 from kcluster.pipeline.source.errors import SourceError, Unreachable
-from kcluster.pipeline.source.options import ClientSettings
+from kcluster.pipeline.source.options import SourceClientSettings
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import VERSIONS, ApiKey
 from kcluster.protocol.errors import ErrorCode, ProtocolError, error_of
@@ -61,10 +61,10 @@ class Deadline:
         time.sleep(backoff_ms / 1_000)
 
 
-class Connection:
+class BlockingConnection:
     """One connection to one broker.  OSError or ProtocolError: it is of no use any more."""
 
-    def __init__(self, address: tuple[str, int], settings: ClientSettings) -> None:
+    def __init__(self, address: tuple[str, int], settings: SourceClientSettings) -> None:
         self._client_id = settings.client_id
         self._correlation_id = 0
         connect_s = settings.connect_timeout_ms / 1_000
@@ -149,14 +149,14 @@ class Connection:
         return view
 
 
-class Client:
+class BlockingClient:
     """Connections to the brokers of a cluster, and what Metadata said last."""
 
-    def __init__(self, settings: ClientSettings) -> None:
+    def __init__(self, settings: SourceClientSettings) -> None:
         self.settings = settings
         self.topics: dict[str, Topic] = {}
         self._brokers: dict[int, tuple[str, int]] = {}
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, BlockingConnection] = {}
         self._turn = 0
 
     @property
@@ -196,14 +196,14 @@ class Client:
         nobody = Leader(_NOBODY, -1)
         return nobody if found is None else found.partitions.get(partition, nobody)
 
-    def connection(self, node: int) -> Connection:
+    def connection(self, node: int) -> BlockingConnection:
         """To that broker; OSError, ProtocolError."""
         found = self._connections.get(node)
         if found is None:
             address = self._brokers.get(node)
             if address is None:
                 raise ConnectionError(f"no broker {node} is known")
-            found = self._connections[node] = Connection(address, self.settings)
+            found = self._connections[node] = BlockingConnection(address, self.settings)
         return found
 
     def drop(self, node: int) -> None:
@@ -237,7 +237,7 @@ class Client:
         asked = None if names is None else [topic(name=name) for name in names]
         body = m.MetadataRequest(topics=asked, allow_auto_topic_creation=may_create)
         if node is None:
-            connection = Connection(address, self.settings)
+            connection = BlockingConnection(address, self.settings)
             try:
                 return connection.ask(ApiKey.METADATA, body)
             finally:

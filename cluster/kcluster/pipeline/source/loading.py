@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kcluster.clients.consumer.fetched import Aborted
-from kcluster.pipeline.source.client import Client, Connection, Deadline
+from kcluster.pipeline.source.client import BlockingClient, BlockingConnection, Deadline
 from kcluster.pipeline.source.columns import Columns
 from kcluster.pipeline.source.errors import DataLoss, SourceError
 from kcluster.pipeline.source.lookups import Lookups
 from kcluster.pipeline.source.losses import Lost, Wanted, decide
-from kcluster.pipeline.source.options import ClientSettings, ReadSettings
+from kcluster.pipeline.source.options import ReadSettings, SourceClientSettings
 from kcluster.pipeline.source.planning import Range
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -36,14 +36,14 @@ _NO_SESSION: Final = -1
 _VERSION_OF_NAMES: Final = 12
 """The last Fetch that names topics; those since have their ids."""
 
-_clients: dict[ClientSettings, Client] = {}
+_clients: dict[SourceClientSettings, BlockingClient] = {}
 
 
-def client_of(settings: ClientSettings) -> Client:
+def client_of(settings: SourceClientSettings) -> BlockingClient:
     """This process's client for these brokers: Spark uses a worker for one task after the other."""
     found = _clients.get(settings)
     if found is None:
-        found = _clients[settings] = Client(settings)
+        found = _clients[settings] = BlockingClient(settings)
     return found
 
 
@@ -74,7 +74,7 @@ def load(settings: ReadSettings, wanted: Range) -> Iterator[pa.RecordBatch]:
 class _Load:
     """One range being read."""
 
-    def __init__(self, client: Client, settings: ReadSettings, wanted: Range) -> None:
+    def __init__(self, client: BlockingClient, settings: ReadSettings, wanted: Range) -> None:
         self._client = client
         self._settings = settings
         self._range = wanted
@@ -84,7 +84,7 @@ class _Load:
         """In which epoch that was last known to be right."""
         self._name = f"{wanted.topic}-{wanted.partition}"
         self._lookups = Lookups(client, settings)
-        self._connection: Connection | None = None
+        self._connection: BlockingConnection | None = None
         self._node = -1
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -210,7 +210,7 @@ class _Load:
     def _most(self) -> int:
         return 1 << 15 if self._range.topic_id else _VERSION_OF_NAMES
 
-    def _request(self, connection: Connection) -> m.FetchRequest:
+    def _request(self, connection: BlockingConnection) -> m.FetchRequest:
         settings, one = self._settings, self._range
         request = m.FetchRequest
         topic_id = bytes.fromhex(one.topic_id) if one.topic_id else bytes(16)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kcluster.config.files.problems import unknown
-from kcluster.pipeline.source.client import Client, Deadline, Topic
+from kcluster.pipeline.source.client import BlockingClient, Deadline, Topic
 from kcluster.pipeline.source.errors import OptionError, SourceError
 from kcluster.pipeline.source.losses import NO_EPOCH, NO_OFFSET, LogNow, Wanted
 from kcluster.pipeline.source.offsets import EARLIEST, LATEST, Key, Mark
@@ -31,7 +31,7 @@ _EPOCHS_MIN_VERSION: Final = 3
 class Lookups:
     """Questions of one reader."""
 
-    def __init__(self, client: Client, settings: ReadSettings) -> None:
+    def __init__(self, client: BlockingClient, settings: ReadSettings) -> None:
         self.client = client
         self.settings = settings
 

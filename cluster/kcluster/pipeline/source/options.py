@@ -162,7 +162,7 @@ _TABLE: Final = {option.name.lower(): option for option in _OPTIONS}
 _IDLE: Final = frozenset(_WITHOUT_EFFECT.lower().split())
 
 
-class ClientSettings(Struct, frozen=True):
+class SourceClientSettings(Struct, frozen=True):
     """How to talk with the brokers."""
 
     bootstrap: tuple[tuple[str, int], ...]
@@ -190,7 +190,7 @@ class Bound(Struct, frozen=True):
 class ReadSettings(Struct, frozen=True):
     """All that a reader is told.  One of `topics`, `pattern`, `assigned` says what is read."""
 
-    client: ClientSettings
+    client: SourceClientSettings
     starting: Bound
     ending: Bound
     topics: tuple[str, ...] = ()
@@ -221,7 +221,7 @@ class ReadSettings(Struct, frozen=True):
 class WriteSettings(Struct, frozen=True):
     """All that a writer is told.  `topic` "": the column says it."""
 
-    client: ClientSettings
+    client: SourceClientSettings
     topic: str = ""
     include_headers: bool = False
     acks: int = -1
@@ -317,7 +317,7 @@ def _nearest(name: str, names: list[str]) -> str:
     return told
 
 
-def _client(found: Mapping[str, Any]) -> ClientSettings:
+def _client(found: Mapping[str, Any]) -> SourceClientSettings:
     text = found["kafka.bootstrap.servers"]
     if not text:
         raise OptionError("option kafka.bootstrap.servers is missing: host:port of the brokers")
@@ -327,7 +327,7 @@ def _client(found: Mapping[str, Any]) -> ClientSettings:
         if match is None or not 0 < int(match[3]) < 65_536:
             raise OptionError(f"kafka.bootstrap.servers: {one.strip()!r} is not host:port")
         brokers.append((match[1] or match[2], int(match[3])))
-    return ClientSettings(
+    return SourceClientSettings(
         tuple(brokers), found["kafka.client.id"], found["kafka.request.timeout.ms"],
         found["kafka.default.api.timeout.ms"], found["kafka.retry.backoff.ms"],
         found["kafka.socket.connection.setup.timeout.ms"],

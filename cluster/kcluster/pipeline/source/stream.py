@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kcluster.pipeline.source.client import Client
+from kcluster.pipeline.source.client import BlockingClient
 from kcluster.pipeline.source.loading import report
 from kcluster.pipeline.source.lookups import Lookups
 from kcluster.pipeline.source.losses import Decision, LogNow, Wanted, decide
@@ -27,7 +27,7 @@ Position = Mapping[str, Mapping[str, int]]
 
 def batch_ranges(settings: ReadSettings) -> list[Range]:
     """What the tasks of a batch read; DataLoss for offsets that are asked for and not there."""
-    client = Client(settings.client)
+    client = BlockingClient(settings.client)
     try:
         lookups = Lookups(client, settings)
         keys = lookups.all_there()
@@ -43,7 +43,7 @@ class Stream:
 
     def __init__(self, settings: ReadSettings) -> None:
         self._settings = settings
-        self._client = Client(settings.client)
+        self._client = BlockingClient(settings.client)
         self._lookups = Lookups(self._client, settings)
         self._planner = _Planner(self._lookups)
         self._ends: dict[Key, int] = {}

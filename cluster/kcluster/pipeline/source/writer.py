@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from kcluster.clients.producer.partitioning import partition_of_key
 from kcluster.config.files.problems import unknown
-from kcluster.pipeline.source.client import Client, Connection, Deadline
+from kcluster.pipeline.source.client import BlockingClient, BlockingConnection, Deadline
 from kcluster.pipeline.source.errors import OptionError, SourceError
 from kcluster.pipeline.source.loading import client_of
 from kcluster.pipeline.source.offsets import Key
@@ -85,7 +85,7 @@ class _Batch(Struct):
 class _Writer:
     """What one task writes."""
 
-    def __init__(self, client: Client, settings: WriteSettings) -> None:
+    def __init__(self, client: BlockingClient, settings: WriteSettings) -> None:
         self._client = client
         self._settings = settings
         self._open: dict[Key, _Batch] = {}
@@ -216,7 +216,7 @@ class _Writer:
                 why = f"{where[0]}-{where[1]}: nobody leads it"
             else:
                 by_leader.setdefault(node, []).append(where)
-        asked: list[tuple[int, Connection, list[Key]]] = []
+        asked: list[tuple[int, BlockingConnection, list[Key]]] = []
         for node, keys in by_leader.items():
             try:
                 connection = self._client.connection(node)
@@ -241,7 +241,7 @@ class _Writer:
                     why = self._answered((topic.name, told.index), told) or why
         return why
 
-    def _send(self, connection: Connection, keys: list[Key]) -> None:
+    def _send(self, connection: BlockingConnection, keys: list[Key]) -> None:
         request = m.ProduceRequest
         topics: dict[str, m.ProduceRequest.TopicProduceData] = {}
         room = self._settings.request_bytes

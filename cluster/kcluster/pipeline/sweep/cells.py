@@ -18,7 +18,7 @@ import yaml
 from msgspec import Struct
 
 from kcluster.config.files.tree import from_python
-from kcluster.pipeline.sweep.columns import NONE, Cell, Faults
+from kcluster.pipeline.sweep.columns import NONE, Cell, CellFaults
 from kcluster.scenario.language.loader import read_scenario
 from kcluster.scenario.language.model import Scenario
 
@@ -98,7 +98,7 @@ def _rack_of(cell: Cell, broker: int) -> str:
 
 
 def _steps(cell: Cell, seed: int) -> list[dict[str, Any]]:
-    if isinstance(cell.faults, Faults):
+    if isinstance(cell.faults, CellFaults):
         at = f"{cell.first_failure_ms}ms"
         return [{"at": at, "faults": {"profile": json.loads(cell.faults.profile)}}]
     return [_step(cell, failure) for failure in failures_of(cell, seed)]

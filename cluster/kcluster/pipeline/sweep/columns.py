@@ -15,9 +15,9 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Struct
 
-from kcluster.config.files.reading import Reading
+from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Items, Map, Node, Scalar, from_yaml
-from kcluster.scenario.actions.faults import Faults as FaultsAction
+from kcluster.scenario.actions.faults import RandomFaults
 from kcluster.scenario.language.fields import (
     Flag,
     Kind,
@@ -32,7 +32,7 @@ from kcluster.scenario.language.fields import (
 from kcluster.scenario.language.profiles import find_profile
 
 NONE: Final = "none"
-_PROFILE: Final = fields_of(FaultsAction)[0].kind
+_PROFILE: Final = fields_of(RandomFaults)[0].kind
 FAILURES: Final = ("failures", "mtbf")
 """Keys of the columns by which brokers fail; `faults` is the third way."""
 OF_FAILURES: Final = ("failure", "failure_domain", "repair")
@@ -44,7 +44,7 @@ class OrNone(Struct, frozen=True):
 
     inner: Kind
 
-    def read(self, reading: Reading, node: Node, path: str) -> Any:
+    def read(self, reading: TreeReader, node: Node, path: str) -> Any:
         if isinstance(node, Scalar) and node.text == NONE:
             return NONE
         return self.inner.read(reading, node, path)
@@ -53,7 +53,7 @@ class OrNone(Struct, frozen=True):
         return {"anyOf": [{"const": NONE}, self.inner.schema()]}
 
 
-class Faults(Struct, frozen=True):
+class CellFaults(Struct, frozen=True):
     """A fault profile: its name, and all of it as JSON, so that a cell needs no other file."""
 
     name: str
@@ -63,7 +63,7 @@ class Faults(Struct, frozen=True):
 class FaultsKind(Struct, frozen=True):
     """A profile of random faults, as in scenarios; kept as it was written."""
 
-    def read(self, reading: Reading, node: Node, path: str) -> Faults | None:
+    def read(self, reading: TreeReader, node: Node, path: str) -> CellFaults | None:
         before = len(reading.problems)
         _PROFILE.read(reading, node, path)
         if len(reading.problems) > before:
@@ -74,9 +74,9 @@ class FaultsKind(Struct, frozen=True):
             with open(file, encoding="utf-8") as opened:
                 found, _ = from_yaml(opened.read(), file)
             assert found is not None
-            return Faults(node.text or "", json.dumps(_plain(found)))
+            return CellFaults(node.text or "", json.dumps(_plain(found)))
         profile = json.dumps(_plain(node))
-        return Faults(f"inline {_digest(profile.encode())[:4]}", profile)
+        return CellFaults(f"inline {_digest(profile.encode())[:4]}", profile)
 
     def schema(self) -> Schema:
         return _PROFILE.schema()
@@ -114,7 +114,7 @@ class Cell(Struct, frozen=True):
     """What fails together: a broker, the brokers of a rack, all brokers (not the controller)."""
     first_failure_ms: Annotated[int, duration()] = 1_000
     """Before this time nothing fails."""
-    faults: Annotated[str | Faults, OrNone(FaultsKind())] = NONE
+    faults: Annotated[str | CellFaults, OrNone(FaultsKind())] = NONE
     rate_per_s: Annotated[float, rate()] = 10.0
     size_bytes: Annotated[int, size(1, 1 << 20)] = 100
     consumers: Annotated[int, Whole(0, 100)] = 1
@@ -169,7 +169,7 @@ def _plain(node: Node) -> Any:
 
 def words_of(field: str, value: Any) -> str:
     """As in a file: `10s`, `none`, `true`."""
-    if isinstance(value, Faults):
+    if isinstance(value, CellFaults):
         return value.name
     if isinstance(value, bool):
         return "true" if value else "false"

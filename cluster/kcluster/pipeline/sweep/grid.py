@@ -21,7 +21,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from kcluster.config.files.problems import Problem, ProblemsError, join, show, unknown
-from kcluster.config.files.reading import Reading, is_null, kind
+from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node, from_yaml
 from kcluster.pipeline.sweep.columns import (
     FAILURES,
@@ -31,7 +31,7 @@ from kcluster.pipeline.sweep.columns import (
     contradictions,
     words_of,
 )
-from kcluster.scenario.language.fields import Story, Whole, fields_of, text
+from kcluster.scenario.language.fields import StoryText, Whole, fields_of, text
 
 MAX_CELLS: Final = 10_000
 MAX_RUNS: Final = 10_000_000
@@ -115,14 +115,14 @@ def parse_grid(yaml_text: str, source: str = "grid.yaml") -> Grid:
     node, problems = from_yaml(yaml_text, source)
     if node is None:
         raise GridError(problems or [Problem(source, 1, 1, "", "empty: not a grid")])
-    reading = Reading(source)
+    reading = TreeReader(source)
     reading.problems += problems
     if not isinstance(node, Map):
         reading.wrong(node, "", f"{kind(node)}; a grid is a mapping with keys like seeds, grid")
         raise GridError(reading.problems)
     top = reading.entries(node, "", _KEYS, "key of a grid file")
     name = text().read(reading, top["name"], "name") if "name" in top else None
-    story = Story().read(reading, top["story"], "story") if "story" in top else None
+    story = StoryText().read(reading, top["story"], "story") if "story" in top else None
     seeds = _seeds(reading, top.get("seeds"))
     columns = _columns(reading, top.get("grid"), node)
     cells, whys = _combined(reading, columns, top.get("grid"))
@@ -162,7 +162,7 @@ def with_seeds(grid: Grid, words: str) -> Grid:
     return structs.replace(grid, seeds=tuple(seeds))
 
 
-def _seeds(reading: Reading, node: Node | None) -> tuple[int, ...]:
+def _seeds(reading: TreeReader, node: Node | None) -> tuple[int, ...]:
     """A number of seeds, from 1 on, or a list of them."""
     if node is None:
         return tuple(range(1, DEFAULT_SEEDS + 1))
@@ -181,7 +181,7 @@ def _seeds(reading: Reading, node: Node | None) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def _columns(reading: Reading, node: Node | None, root: Map) -> dict[str, list[Any]]:
+def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, list[Any]]:
     """Values by field, in the file's order."""
     known = {field.key: field for field in fields_of(Cell)}
     if node is None or not isinstance(node, Map) or not node.entries:
@@ -214,7 +214,7 @@ def _columns(reading: Reading, node: Node | None, root: Map) -> dict[str, list[A
 
 
 def _combined(
-    reading: Reading, columns: dict[str, list[Any]], at: Node | None
+    reading: TreeReader, columns: dict[str, list[Any]], at: Node | None
 ) -> tuple[tuple[Cell, ...], list[str]]:
     """All combinations that can be, and of each that cannot why."""
     if reading.problems or at is None:
@@ -237,7 +237,7 @@ def _combined(
     return tuple(cells), whys
 
 
-def _check_size(reading: Reading, cells: int, seeds: int, at: Node) -> None:
+def _check_size(reading: TreeReader, cells: int, seeds: int, at: Node) -> None:
     if cells * seeds > MAX_RUNS:
         reading.wrong(at, "seeds", f"{seeds:,} of them: {_too_many(cells)}")
 
@@ -246,7 +246,7 @@ def _too_many(cells: int) -> str:
     return f"{MAX_RUNS:,} runs are the most, {MAX_RUNS // cells:,} seeds of {cells:,} cells"
 
 
-def _check_failures(reading: Reading, cells: tuple[Cell, ...], node: Node) -> None:
+def _check_failures(reading: TreeReader, cells: tuple[Cell, ...], node: Node) -> None:
     """Columns that say how brokers fail, where none does."""
     assert isinstance(node, Map)  # columns were read from it
     if any(cell.failures or cell.mtbf_ms != NONE for cell in cells):

@@ -149,8 +149,8 @@ def has_runs(out: str | os.PathLike[str]) -> bool:
 
 
 def table_of(spark: SparkSession, out: str | os.PathLike[str]) -> DataFrame:
-    """All runs in `out`, each (cell, seed) once, without those that ended with an error.
-    SweepError for a table of another version."""
+    """All runs in `out`, each (cell, seed) once per outcome: a run that ended with an error is
+    there too, beside the later one that did not.  SweepError for a table of another version."""
     files = str(Path(_GLOB.sub(r"\\\1", os.fspath(out))) / "runs" / "*" / "*.parquet")
     held = spark.read.parquet(files)
     wanted = [column.split()[0] for column in SCHEMA.split(", ")]

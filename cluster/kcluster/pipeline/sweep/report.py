@@ -58,7 +58,7 @@ class Loss(Struct, frozen=True):
         return str(self.at + 1), self.settings, str(self.seed), f"{self.lost:,}", self.replay
 
 
-class Told(Struct, frozen=True):
+class SweepReport(Struct, frozen=True):
     """What a report is made of."""
 
     grid: Grid
@@ -131,7 +131,7 @@ def comparison(
     ]  # fmt: skip
 
 
-def report(told: Told) -> list[str]:
+def report(told: SweepReport) -> list[str]:
     """All of it as lines of markdown."""
     grid = told.grid
     lines = [f"# {grid.name}", ""]
@@ -154,7 +154,7 @@ def markdown(table: Table) -> list[str]:
     return [_row(head), _row(["---"] * len(head)), *map(_row, rows)]
 
 
-def page(told: Told) -> str:
+def page(told: SweepReport) -> str:
     """One HTML page with its plots inside."""
     grid, parts = told.grid, [f"<h1>{html.escape(told.grid.name)}</h1>"]
     parts += [f"<p>{html.escape(block)}</p>" for block in grid.story.split("\n\n") if block]
@@ -174,7 +174,7 @@ def page(told: Told) -> str:
     )
 
 
-def _parts(told: Told) -> list[tuple[str, Table, Path | None, str]]:
+def _parts(told: SweepReport) -> list[tuple[str, Table, Path | None, str]]:
     """(title, table, plot, what to know) of each."""
     plots = {plot.stem: plot for plot in told.plots}
     lost = durability(told.grid, told.sums, told.mtbf_ms)
@@ -193,14 +193,14 @@ def _parts(told: Told) -> list[tuple[str, Table, Path | None, str]]:
     ]  # fmt: skip
 
 
-def _size(told: Told) -> str:
+def _size(told: SweepReport) -> str:
     runs = sum(cell.runs for cell in told.sums)
     left_out = told.grid.left_out
     more = f" {left_out} combinations cannot be, and are left out." if left_out else ""
     return f"{len(told.grid.cells)} cells, {runs:,} runs.{more}"
 
 
-def _of_losses(told: Told) -> str:
+def _of_losses(told: SweepReport) -> str:
     return (
         f"{told.losses:,} runs lost acked records; losses.csv has the seed and the replay of each,"
         f" losses/ the scenarios of the first {KEPT} of each cell, which are these."
@@ -215,7 +215,7 @@ def write_report(
     matplotlib is, report.md, report.html.  Returns them, losses/ left out."""
     count, shown = write_losses(grid, losses, out)
     plots = tuple(write_plots(grid, sums, out)) if can_draw() else ()
-    told = Told(grid, sums, command, mtbf_ms, count, shown, plots)
+    told = SweepReport(grid, sums, command, mtbf_ms, count, shown, plots)
     text, page_file = Path(out) / "report.md", Path(out) / "report.html"
     text.write_text("\n".join(report(told)) + "\n", "utf-8")
     page_file.write_text(page(told), "utf-8")

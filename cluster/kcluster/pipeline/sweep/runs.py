@@ -1,6 +1,6 @@
 """One run of a sweep as a row.
 
-Owns: the row's columns, what is taken from a run.  Never: knows Spark; judges (checkers/ do).
+Owns: the row's columns, what is taken from a run.  Never: knows Spark; judges (checks/ do).
 Kafka: no counterpart.
 """
 

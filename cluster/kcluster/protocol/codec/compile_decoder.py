@@ -21,7 +21,7 @@ from kcluster.protocol.codec.schema import (
     FIXED_TYPES,
     NEW_LIST,
     NEW_STRUCT,
-    Field,
+    FieldSchema,
     MessageSchema,
     StructSchema,
 )
@@ -117,17 +117,17 @@ class _DecoderWriter:
         arguments = [values.get(f.name) or self.default(f) for f in fields]
         return f"{kind.__name__}({', '.join(arguments)})"
 
-    def default(self, field: Field) -> str:
+    def default(self, field: FieldSchema) -> str:
         if field.default is NEW_STRUCT:
             self.names[field.type] = getattr(self.top, field.type)
             return f"{field.type}()"
         return "[]" if field.default == NEW_LIST else repr(field.default)
 
-    def field(self, field: Field) -> str:
+    def field(self, field: FieldSchema) -> str:
         """Write the reading of a field's value; the variable that has it after the next flush."""
         return self.array(field) if field.is_array else self.item(field)
 
-    def item(self, field: Field) -> str:
+    def item(self, field: FieldSchema) -> str:
         target = self.variable()
         null = field.may_be_null(self.version) and not field.is_array
         if field.type in FIXED_TYPES:
@@ -184,7 +184,7 @@ class _DecoderWriter:
         self.emit(f"{target} = {value[kind]}; p = q")
         self.depth -= null
 
-    def array(self, field: Field) -> str:
+    def array(self, field: FieldSchema) -> str:
         target = self.variable()
         null = field.may_be_null(self.version)
         n = self.length("i", "rest_of_uvarint")
@@ -210,7 +210,7 @@ class _DecoderWriter:
         self.depth -= null
         return target
 
-    def element(self, field: Field) -> str:
+    def element(self, field: FieldSchema) -> str:
         if field.struct is not None:
             return self.struct(field.struct, getattr(self.top, field.type))
         value = self.item(field)

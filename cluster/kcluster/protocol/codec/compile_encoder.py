@@ -18,7 +18,7 @@ from kcluster.protocol.codec.schema import (
     FIXED_TYPES,
     NEW_LIST,
     NEW_STRUCT,
-    Field,
+    FieldSchema,
     MessageSchema,
     StructSchema,
 )
@@ -100,13 +100,13 @@ class _EncoderWriter:
         if self.flexible:
             self.tags(struct, source)
 
-    def field(self, field: Field, source: str) -> None:
+    def field(self, field: FieldSchema, source: str) -> None:
         if field.is_array:
             self.array(field, source)
         else:
             self.item(field, source, field.may_be_null(self.version))
 
-    def item(self, field: Field, source: str, null: bool) -> None:
+    def item(self, field: FieldSchema, source: str, null: bool) -> None:
         if field.type in FIXED_TYPES:
             self.run.append((FIXED_TYPES[field.type], source))
         elif field.type == "records":
@@ -168,7 +168,7 @@ class _EncoderWriter:
         self.length(n, "i")
         self.emit(f"if {more}: c.append(b''.join(o)); o.clear(); c.extend({more})")
 
-    def array(self, field: Field, source: str) -> None:
+    def array(self, field: FieldSchema, source: str) -> None:
         value, n = self.variable(), self.variable()
         null = field.may_be_null(self.version)
         size = f"len({value}) + 1" if self.flexible else f"len({value})"
@@ -225,7 +225,7 @@ class _EncoderWriter:
         self.depth -= 1
         self.emit(f"else: a({self.packed([*run, ('B', '0')])})")
 
-    def is_set(self, field: Field, value: str) -> str:
+    def is_set(self, field: FieldSchema, value: str) -> str:
         """Whether a tagged field is sent: only if it differs from its default (KIP-482)."""
         if field.default is None:
             return f"{value} is not None"

@@ -12,7 +12,7 @@ from functools import cache
 from struct import Struct as Packer
 from typing import Any, Final
 
-from kcluster.protocol.codec.schema import FIXED_TYPES, Field, MessageSchema, StructSchema
+from kcluster.protocol.codec.schema import FIXED_TYPES, FieldSchema, MessageSchema, StructSchema
 from kcluster.protocol.errors import ProtocolError
 from kcluster.protocol.messages import Message
 
@@ -97,13 +97,13 @@ def min_size_bytes(struct: StructSchema, version: int, flexible: bool) -> int:
     return sum(_min_field_size(f, version, flexible) for f in fields) + flexible
 
 
-def _min_field_size(field: Field, version: int, flexible: bool) -> int:
+def _min_field_size(field: FieldSchema, version: int, flexible: bool) -> int:
     if field.is_array:
         return 1 if flexible else 4
     return _min_item_size(field, version, flexible)
 
 
-def _min_item_size(field: Field, version: int, flexible: bool) -> int:
+def _min_item_size(field: FieldSchema, version: int, flexible: bool) -> int:
     if field.type in PACKERS:
         return PACKERS[field.type].size
     if field.struct is None:
@@ -177,7 +177,7 @@ class CarefulReader:
             self.path[-1] = "tags"
         self.path.pop()
 
-    def item(self, field: Field) -> Any:
+    def item(self, field: FieldSchema) -> Any:
         """One value, or one element of an array."""
         packer = PACKERS.get(field.type)
         if packer is not None:
@@ -209,13 +209,13 @@ class CarefulReader:
             at = self.position - size + error.start
             raise self.fail("not UTF-8", at) from None
 
-    def is_null(self, field: Field) -> bool:
+    def is_null(self, field: FieldSchema) -> bool:
         """Read what stands before a struct that may be null: -1 or 1; if tagged, varint 0 or 1."""
         if field.is_tagged(self.version):
             return self.uvarint() == 0
         return self.fixed("int8") < 0
 
-    def array(self, field: Field) -> list[Any] | None:
+    def array(self, field: FieldSchema) -> list[Any] | None:
         start = self.position
         count = self.length("int32")
         if count < 0:

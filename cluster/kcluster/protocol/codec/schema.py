@@ -50,7 +50,7 @@ Versions = tuple[int, int]
 """Inclusive bounds; NEVER if there are none."""
 
 
-class Field(Struct, frozen=True):
+class FieldSchema(Struct, frozen=True):
     """One field in all versions."""
 
     name: str
@@ -80,13 +80,13 @@ class StructSchema(Struct, frozen=True):
     """A struct's fields, in the order of the schema, which is that of the wire."""
 
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[FieldSchema, ...]
 
-    def untagged(self, version: int) -> list[Field]:
+    def untagged(self, version: int) -> list[FieldSchema]:
         """Fields that every message of this version has, in wire order."""
         return [f for f in self.fields if f.is_in(version) and not f.is_tagged(version)]
 
-    def tagged(self, version: int) -> list[Field]:
+    def tagged(self, version: int) -> list[FieldSchema]:
         """Fields that a message of this version may have after the others, by tag."""
         found = [f for f in self.fields if f.is_in(version) and f.is_tagged(version)]
         return sorted(found, key=lambda f: f.tag)
@@ -235,7 +235,7 @@ def _struct(name: str, lines: Tree, commons: dict[str, Tree]) -> StructSchema:
     return StructSchema(name, tuple(_field(words, below, commons) for words, below in lines))
 
 
-def _field(words: list[str], below: Tree, commons: dict[str, Tree]) -> Field:
+def _field(words: list[str], below: Tree, commons: dict[str, Tree]) -> FieldSchema:
     name, versions, kind, *rest = words
     is_array = kind.startswith("[]")
     kind = kind.removeprefix("[]")
@@ -259,7 +259,7 @@ def _field(words: list[str], below: Tree, commons: dict[str, Tree]) -> Field:
                 assert word == "ignorable", f"{name}: {word}?"
                 ignorable = True
                 at += 1
-    return Field(
+    return FieldSchema(
         name, kind, is_array, parse_versions(versions), null, tag, tagged, default, ignorable,
         struct,
     )  # fmt: skip

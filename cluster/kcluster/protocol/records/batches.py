@@ -29,7 +29,7 @@ LENGTH_END: Final = 12
 CRC_AT: Final = 17
 CRC_START: Final = 21
 """The crc covers from the attributes to the end, so base offset and leader epoch may be assigned
-without computing it anew."""
+without computing it again."""
 
 MAGIC: Final = 2
 NO_PRODUCER_ID: Final = -1

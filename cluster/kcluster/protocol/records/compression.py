@@ -30,6 +30,10 @@ CODEC_IDS: Final = {name: codec for codec, name in enumerate(CODEC_NAMES)}
 SIZE_MAX: Final = 256 * 1024 * 1024
 """Most bytes that one batch may open to; Kafka streams and has no bound."""
 
+_GZIP_LEVEL: Final = 6
+_LZ4_DEFAULT_LEVEL: Final = 9
+_ZSTD_LEVEL: Final = 3
+
 _FIRST_GUESS_MIN: Final = 64 * 1024
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
@@ -42,24 +46,35 @@ class CompressionError(Exception):
     """Compressed bytes that do not open, open to too much, or name an unknown codec."""
 
 
-def compress(codec: int, data: Buffer) -> bytes:
-    """Return `data` compressed with the codec of that id, at its default level."""
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """Return `data` compressed with the codec of that id.  `level`: as compression.gzip.level,
+    compression.lz4.level or compression.zstd.level count it; None: the codec's default."""
     if codec == NONE:
         return bytes(data)
     import cramjam
 
     if codec == GZIP:
-        return bytes(cramjam.gzip.compress(data))
+        return bytes(
+            cramjam.gzip.compress(data, level=_GZIP_LEVEL if level in (None, -1) else level)
+        )
     if codec == SNAPPY:
         return _compress_xerial(data)
     if codec == LZ4:
         # The Java client refuses frames of linked blocks.
-        frame = cramjam.lz4.Compressor(level=1, content_checksum=False, block_linked=False)
+        frame = cramjam.lz4.Compressor(
+            level=_lz4_level(level), content_checksum=False, block_linked=False
+        )
         frame.compress(bytes(data))
         return bytes(frame.finish())
     if codec == ZSTD:
-        return bytes(cramjam.zstd.compress(data))
+        return bytes(cramjam.zstd.compress(data, level=_ZSTD_LEVEL if level is None else level))
     raise CompressionError(f"unknown compression codec {codec}")
+
+
+def _lz4_level(level: int | None) -> int:
+    """The level as the C library counts it: 1 is its fast compressor, which Java's client takes
+    for the default level; 3 to 12 are the slow one, which goes up to 17 in Java."""
+    return 1 if level is None or level == _LZ4_DEFAULT_LEVEL else min(max(level, 3), 12)
 
 
 def decompress(codec: int, data: Buffer, size_max: int = SIZE_MAX) -> Buffer:
@@ -82,7 +97,7 @@ def decompress(codec: int, data: Buffer, size_max: int = SIZE_MAX) -> Buffer:
 def _decompress_growing(
     decompress_into: Callable[[Any, Any], int], data: Buffer, size_max: int
 ) -> memoryview:
-    """The codecs tell "does not fit" and "is damaged" by the same exception, so the output grows
+    """The codecs raise the same exception for "does not fit" and "is damaged", so the output grows
     until it fits, or the bound is reached: the last exception then says which it was."""
     import cramjam
 

@@ -46,7 +46,7 @@ _INT32: Final = Layout(">i")
 _UINT32: Final = Layout(">I")
 
 
-class Message(Struct, gc=False):
+class LegacyMessage(Struct, gc=False):
     """One message as it stands in a set, its crc right.  `codec`: 0, or its value is a set."""
 
     offset: int
@@ -95,7 +95,7 @@ def read_message_set(buffer: Buffer, size_max: int = codecs.SIZE_MAX) -> Message
     return opened
 
 
-def _messages(view: memoryview) -> Iterator[Message]:
+def _messages(view: memoryview) -> Iterator[LegacyMessage]:
     position, end = 0, len(view)
     while end - position >= _START.size:
         offset, size = _START.unpack_from(view, position)
@@ -108,7 +108,7 @@ def _messages(view: memoryview) -> Iterator[Message]:
         position += size
 
 
-def _message(offset: int, view: memoryview) -> Message:
+def _message(offset: int, view: memoryview) -> LegacyMessage:
     magic, attributes = view[4], view[5]
     if magic > LAST_MAGIC:
         raise InvalidRecords(ErrorCode.INVALID_RECORD, f"format {magic} among older messages")
@@ -124,7 +124,7 @@ def _message(offset: int, view: memoryview) -> Message:
     key, position = _nullable(view, position)
     value, position = _nullable(view, position)
     append_time = magic == 1 and attributes & LOG_APPEND_TIME_BIT != 0
-    return Message(offset, magic, attributes & CODEC_MASK, timestamp, append_time, key, value)
+    return LegacyMessage(offset, magic, attributes & CODEC_MASK, timestamp, append_time, key, value)
 
 
 def _nullable(view: memoryview, position: int) -> tuple[bytes | None, int]:
@@ -139,7 +139,7 @@ def _nullable(view: memoryview, position: int) -> tuple[bytes | None, int]:
     return bytes(view[position : position + size]), position + size
 
 
-def _unwrapped(wrapper: Message, size_max: int) -> list[Record]:
+def _unwrapped(wrapper: LegacyMessage, size_max: int) -> list[Record]:
     if wrapper.value is None or wrapper.codec == codecs.ZSTD:
         text = "compressed message without a value, or in zstd, which came with format v2"
         raise InvalidRecords(ErrorCode.INVALID_RECORD, text)
@@ -169,7 +169,7 @@ def _unwrapped(wrapper: Message, size_max: int) -> list[Record]:
     ]
 
 
-def _record(message: Message, offset: int, timestamp: int) -> Record:
+def _record(message: LegacyMessage, offset: int, timestamp: int) -> Record:
     return Record(offset, timestamp, message.key, message.value)
 
 

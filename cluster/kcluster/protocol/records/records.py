@@ -68,6 +68,7 @@ def build_batch(
     *,
     base_offset: int = 0,
     compression: str | int = "none",
+    level: int | None = None,
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,
@@ -78,7 +79,7 @@ def build_batch(
     last_offset: int | None = None,
     delete_horizon_ms: int | None = None,
 ) -> bytearray:
-    """Return one batch as bytes.
+    """Return one batch as bytes.  `level`: of its compression; None: the codec's default.
 
     Without `last_offset`, records get `base_offset`, `base_offset + 1`, … whatever their `offset`
     says.  With it their own offsets are kept, gaps and all, as a compacted batch needs.
@@ -103,7 +104,7 @@ def build_batch(
         | (CONTROL_BIT if control else 0)
         | (DELETE_HORIZON_BIT if delete_horizon_ms is not None else 0)
     )
-    payload = body if codec == codecs.NONE else codecs.compress(codec, body)
+    payload = body if codec == codecs.NONE else codecs.compress(codec, body, level)
     batch = bytearray(HEADER_BYTES)
     batch += payload
     HEADER.pack_into(

@@ -38,11 +38,14 @@ class CreateTopic(Action, frozen=True):
 
     name: Annotated[str, text()]
     partitions: Annotated[int, Whole(1)] = 1
-    replication_factor: Annotated[int, Whole(1, 1_000)] = 3
+    replication_factor: Annotated[int | None, Whole(1, 1_000)] = None
+    """None: as many as default.replication.factor says."""
     config: Annotated[dict[str, str], MapOf(text(), "topic configs")] = {}
 
     def do(self, stage: Stage) -> None:
-        spec = TopicSpec(self.name, self.partitions, self.replication_factor, config=self.config)
+        spec = TopicSpec(
+            self.name, self.partitions, self.replication_factor or -1, config=self.config
+        )
         stage.verbs.admin.create_topic(spec, _refused(stage, "create_topic"))
 
 

@@ -40,7 +40,7 @@ class Kill(_OnBrokers, frozen=True):
 
 
 @action("stop", short="brokers")
-class Stop(_OnBrokers, frozen=True):
+class StopBroker(_OnBrokers, frozen=True):
     """Stop brokers cleanly: SIGTERM, controlled shutdown.  Undone by starting them again."""
 
     def do(self, stage: Stage) -> Undo:
@@ -48,7 +48,7 @@ class Stop(_OnBrokers, frozen=True):
 
 
 @action("start", short="brokers")
-class Start(_OnBrokers, frozen=True):
+class StartBroker(_OnBrokers, frozen=True):
     """Start brokers that are down, on the disks that they have."""
 
     def do(self, stage: Stage) -> None:

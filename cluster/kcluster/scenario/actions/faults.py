@@ -13,7 +13,7 @@ from kcluster.scenario.play.nemesis import Nemesis, Profile
 
 
 @action("faults", short="profile")
-class Faults(Action, frozen=True):
+class RandomFaults(Action, frozen=True):
     """Random faults within bounds, by a profile, from now on.  Undone by stopping them and
     repairing what is under way."""
 

@@ -15,7 +15,7 @@ from kcluster.scenario.language.words import PARTITION, TARGETS, PartitionName, 
 
 
 @action("move")
-class Move(Action, frozen=True):
+class MoveLeadership(Action, frozen=True):
     """Make another broker the leader of a partition; it must be in the ISR."""
 
     partition: Annotated[PartitionName, PARTITION]

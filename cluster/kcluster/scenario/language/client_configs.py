@@ -12,7 +12,7 @@ from typing import Any, Final, get_args, get_type_hints
 from msgspec import Struct, structs
 
 from kcluster.config.files.problems import join, show, unknown
-from kcluster.config.files.reading import Reading, kind
+from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Map, Node, Scalar
 from kcluster.scenario.language.fields import Schema
 
@@ -56,7 +56,7 @@ class ClientConfigs(Struct, frozen=True):
     struct: Any
     what: str
 
-    def read(self, reading: Reading, node: Node, path: str) -> dict[str, Any] | None:
+    def read(self, reading: TreeReader, node: Node, path: str) -> dict[str, Any] | None:
         if not isinstance(node, Map):
             text = f"{kind(node)}; it must be a mapping of Kafka's names, like linger.ms"
             reading.wrong(node, path, text)

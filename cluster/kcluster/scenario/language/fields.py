@@ -1,7 +1,7 @@
 """What the value of a key may be: reading it with its place, and telling it as JSON Schema.
 
 Owns: the kinds of values in scenario files, and reading a msgspec.Struct whose fields are annotated
-with them.  Never: knows a scenario (model.py), raises: what is wrong goes to the Reading.
+with them.  Never: knows a scenario (model.py), raises: what is wrong goes to the TreeReader.
 Kafka: ConfigDef.Type and its validators.
 
     class Pause(Action, frozen=True):
@@ -21,7 +21,7 @@ from typing import Annotated, Any, Final, Protocol, TypeVar, get_args, get_origi
 from msgspec import NODEFAULT, Struct, structs
 
 from kcluster.config.files.problems import join, show, unknown
-from kcluster.config.files.reading import Reading, is_null, kind
+from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ MAX_MS: Final = 366 * 24 * 3_600_000
 class Kind(Protocol):
     """One kind of value."""
 
-    def read(self, reading: Reading, node: Node, path: str) -> Any:
+    def read(self, reading: TreeReader, node: Node, path: str) -> Any:
         """The value, or None having said what is wrong."""
 
     def schema(self) -> Schema:
@@ -58,7 +58,7 @@ def key_of(field: str) -> str:
     return field.removesuffix("_")
 
 
-def scalar(reading: Reading, node: Node, path: str, wanted: str) -> str | None:
+def scalar(reading: TreeReader, node: Node, path: str, wanted: str) -> str | None:
     """The text of a scalar."""
     if isinstance(node, Scalar) and node.text is not None:
         return node.text
@@ -79,7 +79,7 @@ class Quantity(Struct, frozen=True):
     to_number: Callable[[re.Match[str]], float]
     is_whole: bool = True
 
-    def read(self, reading: Reading, node: Node, path: str) -> float | int | None:
+    def read(self, reading: TreeReader, node: Node, path: str) -> float | int | None:
         text = scalar(reading, node, path, self.wanted)
         if text is None:
             return None
@@ -136,7 +136,7 @@ class Whole(Struct, frozen=True):
     low: int = 0
     high: int = 2**31 - 1
 
-    def read(self, reading: Reading, node: Node, path: str) -> int | None:
+    def read(self, reading: TreeReader, node: Node, path: str) -> int | None:
         return reading.integer(node, path, self.low, self.high)
 
     def schema(self) -> Schema:
@@ -146,7 +146,7 @@ class Whole(Struct, frozen=True):
 class Flag(Struct, frozen=True):
     """true or false."""
 
-    def read(self, reading: Reading, node: Node, path: str) -> bool | None:
+    def read(self, reading: TreeReader, node: Node, path: str) -> bool | None:
         text = scalar(reading, node, path, "true or false")
         if text is None or text in ("true", "false"):
             return None if text is None else text == "true"
@@ -163,7 +163,7 @@ class OneOf(Struct, frozen=True):
     what: str
     words: tuple[str, ...]
 
-    def read(self, reading: Reading, node: Node, path: str) -> str | None:
+    def read(self, reading: TreeReader, node: Node, path: str) -> str | None:
         text = scalar(reading, node, path, f"one of {', '.join(self.words)}")
         if text is None or text in self.words:
             return text
@@ -182,7 +182,7 @@ class Words(Struct, frozen=True):
     lists: bool = False
     """A list of such texts is joined by commas."""
 
-    def read(self, reading: Reading, node: Node, path: str) -> Any:
+    def read(self, reading: TreeReader, node: Node, path: str) -> Any:
         if self.lists and isinstance(node, Items):
             texts = [scalar(reading, item, path, self.wanted) for item in node.items]
             text = None if None in texts else ", ".join(text for text in texts if text)
@@ -208,10 +208,10 @@ def text() -> Words:
     return Words("text", str)
 
 
-class Story(Struct, frozen=True):
+class StoryText(Struct, frozen=True):
     """Text of several lines."""
 
-    def read(self, reading: Reading, node: Node, path: str) -> str | None:
+    def read(self, reading: TreeReader, node: Node, path: str) -> str | None:
         return scalar(reading, node, path, "text")
 
     def schema(self) -> Schema:
@@ -228,7 +228,7 @@ class ListOf(Struct, frozen=True):
     wanted: str = "values"
     alone: bool = True
 
-    def read(self, reading: Reading, node: Node, path: str) -> tuple[Any, ...] | None:
+    def read(self, reading: TreeReader, node: Node, path: str) -> tuple[Any, ...] | None:
         if self.alone and not isinstance(node, Items):
             only = self.item.read(reading, node, path)
             return None if only is None else (only,)
@@ -249,7 +249,7 @@ class MapOf(Struct, frozen=True):
     wanted: str = "names"
     keys: Callable[[str], Any] = str
 
-    def read(self, reading: Reading, node: Node, path: str) -> dict[Any, Any] | None:
+    def read(self, reading: TreeReader, node: Node, path: str) -> dict[Any, Any] | None:
         if not isinstance(node, Map):
             reading.wrong(node, path, f"{kind(node)}; it must be a mapping of {self.wanted}")
             return None
@@ -272,7 +272,7 @@ class MapOf(Struct, frozen=True):
 # ------------------------------------------------------------------------------------ structs
 
 
-class Field(Struct, frozen=True):
+class KeyField(Struct, frozen=True):
     """One field of a Struct that is read from a file."""
 
     name: str
@@ -282,7 +282,7 @@ class Field(Struct, frozen=True):
 
 
 @cache
-def fields_of(struct: type[Struct]) -> tuple[Field, ...]:
+def fields_of(struct: type[Struct]) -> tuple[KeyField, ...]:
     """The fields that are annotated with a kind, in order."""
     hints = get_type_hints(struct, include_extras=True)
     found = []
@@ -290,12 +290,12 @@ def fields_of(struct: type[Struct]) -> tuple[Field, ...]:
         hint = hints[field.name]
         if get_origin(hint) is Annotated:
             required = field.default is NODEFAULT and field.default_factory is NODEFAULT
-            found.append(Field(field.name, key_of(field.name), get_args(hint)[1], required))
+            found.append(KeyField(field.name, key_of(field.name), get_args(hint)[1], required))
     return tuple(found)
 
 
 def read_struct(
-    reading: Reading, node: Node, path: str, struct: type[T], what: str, short: str = "",
+    reading: TreeReader, node: Node, path: str, struct: type[T], what: str, short: str = "",
     beside: Mapping[str, Any] | None = None,
 ) -> T | None:  # fmt: skip
     """A Struct from a mapping of its keys, None if anything is wrong with it.  `beside`: values of

@@ -12,25 +12,25 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from kcluster.config.files.problems import Problem, TopologyError, join, unknown
-from kcluster.config.files.reading import Reading, kind
+from kcluster.config.files.problems import Place, Problem, TopologyError, join, unknown
+from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import (
     MAX_TEXT_BYTES,
-    Entry,
     Map,
+    MapEntry,
     Node,
     Scalar,
     from_python,
     from_yaml,
 )
 from kcluster.config.topology.checks import check_topology
-from kcluster.config.topology.model import Place, Topology
+from kcluster.config.topology.model import Topology
 from kcluster.scenario.actions import ACTIONS
 from kcluster.scenario.language.fields import (
     Flag,
     ListOf,
     OneOf,
-    Story,
+    StoryText,
     Whole,
     duration,
     fields_of,
@@ -46,14 +46,14 @@ from kcluster.scenario.language.model import (
     Step,
     StepOptions,
     Trigger,
-    Workload,
+    WorkloadSpec,
 )
 from kcluster.scenario.language.naming import check_names
-from kcluster.scenario.language.words import Moment
+from kcluster.scenario.language.words import TriggerTime
 
 KEYS: Final[dict[str, Any]] = {
     "name": text(),
-    "story": Story(),
+    "story": StoryText(),
     "seed": Whole(0, 2**63 - 1),
     "duration": duration(1),
     "heal": Flag(),
@@ -107,7 +107,7 @@ def read_scenario(
     root: Node, source: str, overrides: Mapping[str, Any], problems: list[Problem]
 ) -> Scenario:
     """The scenario of a tree; `problems` that it has already."""
-    reading = Reading(source)
+    reading = TreeReader(source)
     reading.problems += problems
     if not isinstance(root, Map):
         text_ = f"{kind(root)}; a scenario is a mapping with keys like story, topology, steps"
@@ -136,7 +136,7 @@ def read_scenario(
     )  # fmt: skip
 
 
-def _duration(workload: Workload, steps: tuple[Step, ...]) -> int:
+def _duration(workload: WorkloadSpec, steps: tuple[Step, ...]) -> int:
     """Where none is given: all that the steps' times come to, and some time after them."""
     at_ms = 0
     for step in steps:
@@ -150,7 +150,7 @@ def _duration(workload: Workload, steps: tuple[Step, ...]) -> int:
 # ----------------------------------------------------------------------------------- topology
 
 
-def _topology(reading: Reading, node: Node | None, root: Map, source: str) -> Topology | None:
+def _topology(reading: TreeReader, node: Node | None, root: Map, source: str) -> Topology | None:
     if node is None:
         return Topology.of(3) if "topology" not in root.entries else None
     if isinstance(node, Scalar) and node.text is not None:
@@ -173,15 +173,15 @@ def join_path(head: str, tail: str) -> str:
 # ----------------------------------------------------------------------------------- workload
 
 
-def _workload(reading: Reading, node: Node | None) -> Workload:
+def _workload(reading: TreeReader, node: Node | None) -> WorkloadSpec:
     keys = ("producers", "consumers")
     parts = reading.entries(node, "workload", keys, "part of a workload")
     producers = _specs(reading, parts.get("producers"), "workload.producers", ProducerSpec)
     consumers = _specs(reading, parts.get("consumers"), "workload.consumers", ConsumerSpec)
-    return Workload(tuple(_named(producers, "producer")), tuple(_named(consumers, "consumer")))
+    return WorkloadSpec(tuple(_named(producers, "producer")), tuple(_named(consumers, "consumer")))
 
 
-def _specs(reading: Reading, node: Node | None, path: str, struct: Any) -> list[Any]:
+def _specs(reading: TreeReader, node: Node | None, path: str, struct: Any) -> list[Any]:
     if node is None:
         return []
     what = f"setting of a {path.rpartition('.')[2].removesuffix('s')}"
@@ -208,9 +208,9 @@ def _named(specs: list[Any], word: str) -> list[Any]:
 # -------------------------------------------------------------------------------------- steps
 
 
-def _steps(reading: Reading, node: Node | None) -> tuple[Step, ...]:
+def _steps(reading: TreeReader, node: Node | None) -> tuple[Step, ...]:
     steps: list[Step] = []
-    at = Moment(0, 0)
+    at = TriggerTime(0, 0)
     for index, item in enumerate(reading.items(node, "steps", "steps")):
         step = _step(reading, item, join("steps", index))
         if step is None:
@@ -228,7 +228,7 @@ def _steps(reading: Reading, node: Node | None) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _step(reading: Reading, node: Node, path: str) -> Step | None:
+def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
     if isinstance(node, Scalar) and node.text is not None:
         node = Map({node.text: _bare(node)}, node.line, node.column)
     if not isinstance(node, Map):
@@ -256,7 +256,7 @@ def _step(reading: Reading, node: Node, path: str) -> Step | None:
     return Step(verbs[0], action, trigger, options, Place(node.line, node.column))
 
 
-def _action(reading: Reading, node: Map, verb: str, path: str) -> Any:
+def _action(reading: TreeReader, node: Map, verb: str, path: str) -> Any:
     cls = ACTIONS[verb]
     entry = node.entries[verb]
     return read_struct(reading, entry.value, join(path, verb), cls, f"key of {verb}", cls.SHORT)
@@ -264,7 +264,7 @@ def _action(reading: Reading, node: Map, verb: str, path: str) -> Any:
 
 def read_deed(node: Node, source: str) -> Step:
     """A deed alone, as in a step: `{isolate: leader(orders-0), for: 5s}`; no trigger."""
-    reading = Reading(source)
+    reading = TreeReader(source)
     step = _step(reading, node, "")
     if step is not None and step.trigger != Trigger():
         reading.wrong(node, "", "a deed is done now: it takes no at, after, when or every")
@@ -275,9 +275,9 @@ def read_deed(node: Node, source: str) -> Step:
 
 def deed_of(verb: str, short: Any, keys: Mapping[str, Any], undone_after: Any = None) -> Step:
     """A deed from Python values: its one value, or its keys."""
-    entries = {verb: Entry(from_python(keys or short))}
+    entries = {verb: MapEntry(from_python(keys or short))}
     if undone_after is not None:
-        entries["for"] = Entry(from_python(undone_after))
+        entries["for"] = MapEntry(from_python(undone_after))
     return read_deed(Map(entries), "")
 
 
@@ -294,6 +294,6 @@ def _part(node: Map, keys: tuple[str, ...]) -> Map:
     return Map(entries, node.line, node.column)
 
 
-def _bare(node: Scalar) -> Entry:
+def _bare(node: Scalar) -> MapEntry:
     """A bare word as a step: `- heal`."""
-    return Entry(Scalar(None, False, node.line, node.column), node.line, node.column)
+    return MapEntry(Scalar(None, False, node.line, node.column), node.line, node.column)

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from kcluster.clients.consumer.settings import ConsumerSettings
 from kcluster.clients.producer.settings import ProducerSettings
-from kcluster.config.files.problems import unknown
-from kcluster.config.topology.model import Place, Topology
+from kcluster.config.files.problems import Place, unknown
+from kcluster.config.topology.model import Topology
 from kcluster.evidence.history import ANOMALIES
 from kcluster.protocol.errors import ErrorCode
 from kcluster.scenario.actions.base import Action
@@ -37,8 +37,8 @@ from kcluster.scenario.language.words import (
     MOMENT,
     Condition,
     Count,
-    Moment,
     PartitionName,
+    TriggerTime,
     partition_name,
 )
 
@@ -126,7 +126,7 @@ class ConsumerSpec(Struct, frozen=True):
     rack: Annotated[str | None, text()] = None
 
 
-class Workload(Struct, frozen=True):
+class WorkloadSpec(Struct, frozen=True):
     """Who sends and reads.  Outside clients may join in when it runs live."""
 
     producers: tuple[ProducerSpec, ...] = ()
@@ -139,10 +139,10 @@ class Trigger(Struct, frozen=True):
     `at`: time since the start of the scenario; `after`: since the step before was done; `when`: as
     soon as this holds; `every`: again and again, `times` times or until the end."""
 
-    at: Annotated[Moment | None, MOMENT] = None
-    after: Annotated[Moment | None, MOMENT] = None
+    at: Annotated[TriggerTime | None, MOMENT] = None
+    after: Annotated[TriggerTime | None, MOMENT] = None
     when: Annotated[Condition | None, CONDITION] = None
-    every: Annotated[Moment | None, MOMENT] = None
+    every: Annotated[TriggerTime | None, MOMENT] = None
     times: Annotated[int | None, Whole(1, 100_000)] = None
     within_ms: Annotated[int | None, duration(1)] = None
     """`when` that has not come to hold by then fails the run; None: by the scenario's end."""
@@ -151,7 +151,7 @@ class Trigger(Struct, frozen=True):
 class StepOptions(Struct, frozen=True):
     """What any step may say besides its trigger and its deed."""
 
-    for_: Annotated[Moment | None, MOMENT] = None
+    for_: Annotated[TriggerTime | None, MOMENT] = None
     """Undone after so long."""
     as_: Annotated[str, text()] = ""
     """A name by which later steps mean the same brokers."""
@@ -202,7 +202,7 @@ class Scenario(Struct, frozen=True):
     name: str
     story: str
     topology: Topology
-    workload: Workload = Workload()
+    workload: WorkloadSpec = WorkloadSpec()
     steps: tuple[Step, ...] = ()
     checks: Checks = Checks()
     duration_ms: int = DEFAULT_DURATION_MS

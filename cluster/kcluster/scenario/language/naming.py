@@ -15,13 +15,13 @@ from msgspec import Struct
 
 from kcluster.clients.consumer.settings import Reading as Load
 from kcluster.config.files.problems import nearest, show, unknown
-from kcluster.config.files.reading import Reading
+from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Node, Scalar
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.actions.admin import AddBroker, AddPartitions, CreateTopic
-from kcluster.scenario.language.model import Checks, ConsumerSpec, ProducerSpec, Step, Workload
+from kcluster.scenario.language.model import Checks, ConsumerSpec, ProducerSpec, Step, WorkloadSpec
 from kcluster.scenario.language.words import Condition, Target
 from kcluster.scenario.play.workload import consumer_settings, producer_settings, reading_of
 
@@ -29,7 +29,7 @@ from kcluster.scenario.play.workload import consumer_settings, producer_settings
 class Names:
     """All that a scenario may name."""
 
-    def __init__(self, topology: Topology, workload: Workload, steps: tuple[Step, ...]) -> None:
+    def __init__(self, topology: Topology, workload: WorkloadSpec, steps: tuple[Step, ...]) -> None:
         actions = [step.action for step in steps]
         self.topics = {
             name: len(topic.assignment or ()) or topic.partitions
@@ -108,7 +108,7 @@ def _there(word: str, known: tuple[str, ...]) -> str:
 
 
 def check_names(
-    reading: Reading, top: Mapping[str, Node], topology: Topology, workload: Workload,
+    reading: TreeReader, top: Mapping[str, Node], topology: Topology, workload: WorkloadSpec,
     steps: tuple[Step, ...], checks: Checks,
 ) -> None:  # fmt: skip
     """Every problem with a name goes to the reading, with the place of its step or section."""
@@ -148,7 +148,7 @@ def _problems(names: Names, value: Any) -> Iterator[str]:
 
 
 def _workload_problems(
-    names: Names, topology: Topology, workload: Workload
+    names: Names, topology: Topology, workload: WorkloadSpec
 ) -> Iterator[tuple[str, str]]:
     for at, producer in enumerate(workload.producers):
         path = f"producers[{at}]"

@@ -11,12 +11,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kcluster.config.files.problems import join, show
-from kcluster.config.files.reading import Reading, kind
+from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Map, Node, Scalar, from_yaml
 from kcluster.scenario.actions.base import ACTIONS
 from kcluster.scenario.language.fields import Schema, Whole, read_struct, struct_schema
 from kcluster.scenario.language.words import MOMENT
-from kcluster.scenario.play.nemesis import Fault, Profile
+from kcluster.scenario.play.nemesis import Profile, RandomFault
 
 _WEIGHT: Final = Whole(1, 1_000)
 
@@ -25,7 +25,7 @@ class ProfileKind(Struct, frozen=True):
     """A profile by name (`one-failure-at-a-time`, looked for beside the scenario, in `profiles`
     there and one directory up), or as a mapping."""
 
-    def read(self, reading: Reading, node: Node, path: str) -> Profile | None:
+    def read(self, reading: TreeReader, node: Node, path: str) -> Profile | None:
         if isinstance(node, Map):
             return read_profile(reading, node, path)
         if not isinstance(node, Scalar) or node.text is None:
@@ -38,7 +38,7 @@ class ProfileKind(Struct, frozen=True):
             return None
         with open(file, "rb") as opened:
             root, problems = from_yaml(opened.read().decode("utf-8", "replace"), file)
-        inner = Reading(file)
+        inner = TreeReader(file)
         profile = None if root is None else read_profile(inner, root, "")
         reading.problems += [*problems, *inner.problems]
         return profile
@@ -59,7 +59,7 @@ def find_profile(name: str, directory: str) -> str | None:
     return None
 
 
-def read_profile(reading: Reading, node: Node, path: str) -> Profile | None:
+def read_profile(reading: TreeReader, node: Node, path: str) -> Profile | None:
     """A profile from a mapping of its keys; `kinds` is a list of deeds, each with its weight."""
     if not isinstance(node, Map):
         reading.wrong(node, path, f"{kind(node)}; a profile is a mapping with `kinds`")
@@ -69,7 +69,7 @@ def read_profile(reading: Reading, node: Node, path: str) -> Profile | None:
         reading.wrong(node, join(path, "kinds"), "missing: which faults?")
         return None
     where = join(path, "kinds")
-    kinds: list[Fault] = []
+    kinds: list[RandomFault] = []
     for at, item in enumerate(reading.items(entry.value, where, "deeds like {kill: any broker}")):
         fault = _fault(reading, item, join(where, at))
         if fault is not None:
@@ -83,7 +83,7 @@ def read_profile(reading: Reading, node: Node, path: str) -> Profile | None:
     )
 
 
-def _fault(reading: Reading, node: Node, path: str) -> Fault | None:
+def _fault(reading: TreeReader, node: Node, path: str) -> RandomFault | None:
     if not isinstance(node, Map):
         reading.wrong(node, path, f"{kind(node)}; a kind is a mapping like {{kill: any broker}}")
         return None
@@ -103,4 +103,4 @@ def _fault(reading: Reading, node: Node, path: str) -> Fault | None:
     after = None if repair is None else MOMENT.read(reading, repair.value, join(path, "repair"))
     if action is None or drawn is None:
         return None
-    return Fault(verbs[0], action, drawn, after)
+    return RandomFault(verbs[0], action, drawn, after)

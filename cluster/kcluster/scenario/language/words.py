@@ -1,6 +1,6 @@
 """The words of scenario files for brokers and moments: `leader(orders-0)`, `isr(orders-0) < 2`.
 
-Owns: Target, Condition, Moment, Count; text to these.  Never: looks at a cluster (targets.py,
+Owns: Target, Condition, TriggerTime, Count; text to these.  Never: looks at a cluster (targets.py,
 conditions.py do).  ValueError, with what would be right, for text that is none of them.
 Kafka: no counterpart.
 """
@@ -72,7 +72,7 @@ class Condition(Struct, frozen=True):
         return self.shown
 
 
-class Moment(Struct, frozen=True):
+class TriggerTime(Struct, frozen=True):
     """A time, or one between two, drawn by the seed."""
 
     low_ms: int
@@ -219,14 +219,14 @@ def _number(text: str) -> int:
 _TIME: Final = duration()
 
 
-def moment(text: str) -> Moment:
+def moment(text: str) -> TriggerTime:
     """`5s`, or `5s..20s` for one between them, drawn by the seed."""
     low, dots, high = text.partition("..")
     low_ms = _milliseconds(low)
     high_ms = _milliseconds(high) if dots else low_ms
     if high_ms < low_ms:
         raise ValueError("the first time must be the earlier one")
-    return Moment(low_ms, high_ms)
+    return TriggerTime(low_ms, high_ms)
 
 
 def _milliseconds(text: str) -> int:

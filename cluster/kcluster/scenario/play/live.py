@@ -20,7 +20,7 @@ from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.scenario.language.client_configs import FAST_FACTOR
 from kcluster.scenario.language.model import Scenario
-from kcluster.scenario.play.running import CALM_LIMIT_MS, Progress, Run, RunResult
+from kcluster.scenario.play.running import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
 from kcluster.scenario.play.stage import StageBase
 
 LATE_MS: Final = 10_000
@@ -117,7 +117,9 @@ def run_live(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
     ledger = Ledger()
     duration_ms = scenario.duration_ms
     with cluster:
-        run = cluster.call(lambda: Run(scenario, LiveStage(cluster, seed, ledger), recorder, seed))
+        run = cluster.call(
+            lambda: ScenarioRun(scenario, LiveStage(cluster, seed, ledger), recorder, seed)
+        )
         stage = run.stage
         assert isinstance(stage, LiveStage)
         cluster.call(run.begin)

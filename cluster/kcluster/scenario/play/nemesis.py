@@ -13,30 +13,30 @@ from msgspec import Struct
 
 from kcluster.operations.verbs import ClusterError
 from kcluster.scenario.actions.base import Action, Stage, Undo
-from kcluster.scenario.language.fields import Flag, Story, Whole
-from kcluster.scenario.language.words import MOMENT, Moment, condition
+from kcluster.scenario.language.fields import Flag, StoryText, Whole
+from kcluster.scenario.language.words import MOMENT, TriggerTime, condition
 
 _SETTLED: Final = condition("settled")
 
 
-class Fault(Struct, frozen=True):
+class RandomFault(Struct, frozen=True):
     """One kind of fault of a profile; `weight` beside the others'."""
 
     verb: str
     action: Action
     weight: int = 1
-    repair: Moment | None = None
+    repair: TriggerTime | None = None
     """Undone after so long; None: as the profile says."""
 
 
 class Profile(Struct, frozen=True):
     """Random faults: how often, how long, and what must never be exceeded."""
 
-    kinds: tuple[Fault, ...]
-    story: Annotated[str, Story()] = ""
-    every: Annotated[Moment, MOMENT] = Moment(2_000, 6_000)
+    kinds: tuple[RandomFault, ...]
+    story: Annotated[str, StoryText()] = ""
+    every: Annotated[TriggerTime, MOMENT] = TriggerTime(2_000, 6_000)
     """From one fault's beginning to the next one's."""
-    repair: Annotated[Moment, MOMENT] = Moment(1_000, 8_000)
+    repair: Annotated[TriggerTime, MOMENT] = TriggerTime(1_000, 8_000)
     at_once: Annotated[int, Whole(1, 100)] = 1
     """Never more faults than so many at a time."""
     waits_for_sync: Annotated[bool, Flag()] = True
@@ -75,7 +75,7 @@ class Nemesis:
             return False
         return not self._profile.waits_for_sync or self._stage.holds(_SETTLED)
 
-    def _chosen(self) -> Fault:
+    def _chosen(self) -> RandomFault:
         kinds = self._profile.kinds
         at = self._stage.rng.randrange(sum(kind.weight for kind in kinds))
         for kind in kinds:
@@ -84,7 +84,7 @@ class Nemesis:
                 return kind
         raise AssertionError("weights are positive")
 
-    def _begin(self, fault: Fault) -> None:
+    def _begin(self, fault: RandomFault) -> None:
         try:
             undo = fault.action.do(self._stage)
         except ClusterError:
@@ -106,5 +106,5 @@ class Nemesis:
         except ClusterError as error:
             self._stage.refuse(f"repairing a random fault: {error}")
 
-    def _draw(self, moment: Moment) -> int:
+    def _draw(self, moment: TriggerTime) -> int:
         return moment.low_ms + self._stage.rng.randrange(moment.high_ms - moment.low_ms + 1)

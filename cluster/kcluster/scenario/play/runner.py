@@ -18,7 +18,7 @@ from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import ProcessState
 from kcluster.scenario.actions.base import Undo
 from kcluster.scenario.language.model import Scenario, Step
-from kcluster.scenario.language.words import Moment
+from kcluster.scenario.language.words import TriggerTime
 from kcluster.scenario.play.stage import StageBase
 
 
@@ -175,7 +175,7 @@ class Runner:
         line = f" (line {step.place.line})" if step.place.line else ""
         return f"{step.verb}{line}"
 
-    def _drawn(self, moment: Moment) -> int:
+    def _drawn(self, moment: TriggerTime) -> int:
         if moment.high_ms <= moment.low_ms:
             return moment.low_ms
         return moment.low_ms + self.stage.rng.randrange(moment.high_ms - moment.low_ms + 1)

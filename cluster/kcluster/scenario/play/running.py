@@ -1,7 +1,7 @@
 """Runs a scenario to its end on one clock, and judges it.
 
 Owns: the course of a run: start, workload, steps, calm, verdict; its result.  Never: knows what a
-step does (actions/) or what is wrong with an outcome (checkers/, outcome.py).
+step does (actions/) or what is wrong with an outcome (checks/, outcome.py).
 Kafka: no counterpart; Jepsen's test runner is the model.
 
 A run: the cluster comes up; clients begin and steps are taken, for `duration`; then clients stop
@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster import __version__
-from kcluster.checks.verdict import Verdict, judge
+from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.contract import Note
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
@@ -30,7 +30,7 @@ from kcluster.scenario.outcome import failed_checks
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import StageBase
 from kcluster.scenario.play.virtual import VirtualStage
-from kcluster.scenario.play.workload import Reading, Sending, make_clients
+from kcluster.scenario.play.workload import ReadingConsumer, Sending, make_clients
 
 CALM_LIMIT_MS: Final = 300_000
 """In virtual time, for what is under way to come to its end; live, in profile fast, a hundredth."""
@@ -96,7 +96,7 @@ class RunResult(Struct):
         return record
 
 
-class Run:
+class ScenarioRun:
     """One run on a stage, from the outside: `begin`, let `duration_ms` pass, `calm_down`, let it
     become quiet (`is_quiet`), `result`."""
 
@@ -107,7 +107,7 @@ class Run:
         self.recorder = recorder
         self.runner = Runner(scenario, stage)
         self._producers: list[Sending] = []
-        self._consumers: list[Reading] = []
+        self._consumers: list[ReadingConsumer] = []
         self._began_ms = self._first_note = 0
         self._arrived_ms: int | None = None
 
@@ -118,7 +118,7 @@ class Run:
         self._producers, self._consumers = make_clients(
             self.scenario.workload, self.scenario.topology.profile, self.stage.ledger
         )
-        clients: list[Sending | Reading] = [*self._producers, *self._consumers]
+        clients: list[Sending | ReadingConsumer] = [*self._producers, *self._consumers]
         for client in clients:
             self.stage.add_client(client.name, client)
         self.runner.start()
@@ -147,7 +147,7 @@ class Run:
             self._arrived_ms = 0 if last_ms is None else last_ms + ARRIVAL_MS
         return self.stage.dispatcher.now_ms >= self._arrived_ms
 
-    def _has_caught_up(self, consumer: Reading) -> bool:
+    def _has_caught_up(self, consumer: ReadingConsumer) -> bool:
         """It has read all that is committed of its partitions, or it has ended."""
         if consumer.is_done:
             return True
@@ -157,7 +157,7 @@ class Run:
             for partition in assignment
         ) and (bool(assignment) or self._is_spare(consumer))
 
-    def _is_spare(self, consumer: Reading) -> bool:
+    def _is_spare(self, consumer: ReadingConsumer) -> bool:
         """Others of its group read everything: there are more members than partitions."""
         return any(other.assignment for other in self._consumers if other is not consumer)
 
@@ -176,6 +176,7 @@ class Run:
         verdict = judge(
             self.recorder, stage.ledger, healed=scenario.heal and is_quiet, drained=is_quiet,
             began_ms=self._began_ms, clients=stage.client_ids(),
+            late_ms=LATE_VIRTUAL_MS if clock == "virtual" else LATE_MS,
         )  # fmt: skip
         notes = stage.notes()[self._first_note :]
         failures = failed_checks(scenario.checks, verdict, stage, notes)
@@ -200,7 +201,7 @@ def run_scenario(
 def _run_virtual(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
     began_s = time.perf_counter()
     stage = VirtualStage(VirtualDriver(scenario.topology, seed), seed, Ledger())
-    run = Run(scenario, stage, Recorder(stage.dispatcher, stage.plan), seed)
+    run = ScenarioRun(scenario, stage, Recorder(stage.dispatcher, stage.plan), seed)
     stage.start()
     run.begin()
     for at in range(1, PROGRESS_SLICES + 1):

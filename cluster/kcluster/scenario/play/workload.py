@@ -18,7 +18,7 @@ from kcluster.clients.producer.settings import Workload as Load
 from kcluster.clients.wire import Client
 from kcluster.evidence.history import Ledger
 from kcluster.scenario.language.client_configs import defaults_of
-from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec, Workload
+from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec, WorkloadSpec
 
 _DIRECT: Final = {
     "idempotent": "enable_idempotence",
@@ -43,7 +43,7 @@ class Sending(Client, Protocol):
         """No more records; those given are seen through."""
 
 
-class Reading(Client, Protocol):
+class ReadingConsumer(Client, Protocol):
     """A consumer of the workload."""
 
     name: str
@@ -61,11 +61,11 @@ class Reading(Client, Protocol):
 
 
 def make_clients(
-    workload: Workload, profile: str, ledger: Ledger
-) -> tuple[list[Sending], list[Reading]]:
+    workload: WorkloadSpec, profile: str, ledger: Ledger
+) -> tuple[list[Sending], list[ReadingConsumer]]:
     """All clients of a workload."""
     producers: list[Sending] = [make_producer(spec, profile, ledger) for spec in workload.producers]
-    consumers: list[Reading] = [
+    consumers: list[ReadingConsumer] = [
         consumer
         for spec in workload.consumers
         for consumer in make_consumers(spec, profile, ledger)

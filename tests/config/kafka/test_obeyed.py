@@ -1,0 +1,113 @@
+"""A setting that may be written is read: nothing is accepted and then ignored."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from kcluster.config.kafka.broker import BROKER_CONFIGS
+from kcluster.config.kafka.definitions import GROUP_CONFIGS, TOPIC_CONFIGS, ConfigDef
+from kcluster.config.topology.model import Topology, TopologyError
+
+PACKAGE = Path(__file__).parents[3] / "cluster" / "kcluster"
+NODES = (
+    "broker",
+    "controller",
+    "drivers",
+    "faults",
+    "network",
+    "operations",
+    "partition",
+    "runtime",
+)
+"""What a cluster runs on.  Clients have settings of the same names."""
+HOLDERS = ("config", "settings", "self", "broker")
+"""How the expression ends that a config is read from: `node.config.num_partitions`."""
+ONLY_CHECKED = ("log_local_retention_ms", "log_local_retention_bytes")
+"""Not obeyed, but read where a change is checked as Kafka checks it (dynamic_configs.py)."""
+
+ALL = [
+    pytest.param(definition, id=f"{definition.scope} {definition.name}")
+    for definitions in (BROKER_CONFIGS, TOPIC_CONFIGS, GROUP_CONFIGS)
+    for definition in definitions.values()
+]
+
+
+def attributes_read(*files: Path) -> set[str]:
+    """Names of attributes read from something that is called a config."""
+    return {
+        node.attr
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Load)
+        and ast.unparse(node.value).rpartition(".")[2] in HOLDERS
+    }
+
+
+@cache
+def read_by_nodes() -> set[str]:
+    """Attributes, and configs read by Kafka's name through BrokerSettings or a topic's own."""
+    files = [file for package in NODES for file in (PACKAGE / package).rglob("*.py")]
+    by_name = {
+        node.value.replace(".", "_")
+        for file in files
+        if file.name not in ("settings.py", "dynamic_configs.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value
+    }
+    read = attributes_read(*files) | by_name
+    if "max_segment_bytes" in read:
+        read |= {"segment_bytes", "internal_segment_bytes"}
+    return read
+
+
+def is_read(definition: ConfigDef) -> bool:
+    """By a node, itself or as the default of a topic's config that is."""
+    if definition.field in read_by_nodes():
+        return True
+    return definition.scope == "broker" and any(
+        definition.name in topic.synonyms and topic.field in read_by_nodes()
+        for topic in TOPIC_CONFIGS.values()
+    )
+
+
+@pytest.mark.parametrize("definition", ALL)
+def test_every_config_is_read_or_marked_as_not_obeyed(definition: ConfigDef) -> None:
+    if definition.field in ONLY_CHECKED:
+        assert not definition.obeyed
+    elif definition.obeyed:
+        assert is_read(definition), "nothing reads it: obey it, or move it to catalog.txt"
+    else:
+        assert not is_read(definition), "it is read, so it is obeyed: drop `obeyed=False`"
+
+
+def test_a_broker_config_is_obeyed_if_a_topic_config_that_it_gives_the_default_of_is() -> None:
+    for topic in TOPIC_CONFIGS.values():
+        for synonym in topic.synonyms:
+            assert BROKER_CONFIGS[synonym].obeyed == topic.obeyed, (topic.name, synonym)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "group.consumer.session.timeout.ms",
+        "transactional.id.expiration.ms",
+        "num.io.threads",
+        "replica.selector.class",
+        "log.preallocate",
+        "log.roll.jitter.ms",
+    ],
+)
+def test_a_topology_may_not_set_what_nothing_obeys(name: str) -> None:
+    with pytest.raises(TopologyError, match="nothing here would obey it; leave it out"):
+        Topology.of(brokers=1, config={name: "1"})
+
+
+@pytest.mark.parametrize("name", ["preallocate", "segment.jitter.ms", "remote.storage.enable"])
+def test_nor_may_a_topic_of_it(name: str) -> None:
+    with pytest.raises(TopologyError, match="nothing here would obey it; leave it out"):
+        Topology.of(brokers=1, topics={"orders": {"config": {name: "1"}}})

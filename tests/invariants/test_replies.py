@@ -1,0 +1,89 @@
+"""What brokers owe: how long a reply may take, and what ends the duty to give one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcluster.contract import Request
+from kcluster.invariants.replies import Patience, Replies
+from kcluster.protocol import messages as m
+
+BROKER = 1
+PATIENCE = Patience(1_000, 30_000)
+
+
+def request(api_key: int, body: Any = None, connection: int = 7) -> Request:
+    return Request(connection, api_key, 0, 1, None, body)
+
+
+def overdue(replies: Replies, at_ms: int) -> bool:
+    return bool(list(replies.overdue(at_ms, PATIENCE)))
+
+
+@pytest.mark.parametrize(
+    ("api_key", "body", "limit_ms"),
+    [
+        (3, m.MetadataRequest(), 1_000),
+        (0, m.ProduceRequest(acks=1, timeout_ms=30_000), 1_000),
+        (0, m.ProduceRequest(acks=-1, timeout_ms=5_000), 6_000),
+        (1, m.FetchRequest(max_wait_ms=500), 1_500),
+        (19, m.CreateTopicsRequest(timeout_ms=10_000), 41_000),
+        (8, m.OffsetCommitRequest(), 31_000),
+        (11, m.JoinGroupRequest(session_timeout_ms=10_000, rebalance_timeout_ms=20_000), 71_000),
+    ],
+)
+def test_replies__may_take_as_long_as_the_request_lets_them(
+    api_key: int, body: Any, limit_ms: int
+) -> None:
+    replies = Replies()
+    replies.on_request(BROKER, request(api_key, body), 0)
+    assert not overdue(replies, limit_ms)
+    assert overdue(replies, limit_ms + 1)
+    assert not overdue(replies, limit_ms + 2), "it is reported once"
+
+
+def test_replies__that_were_given_are_not_owed() -> None:
+    replies, asked = Replies(), request(3)
+    replies.on_request(BROKER, asked, 0)
+    assert replies.on_reply(asked)
+    assert not replies.on_reply(asked), "twice"
+    assert not overdue(replies, 99_999)
+
+
+def test_replies__that_a_rule_withholds_are_not_owed_and_may_still_come() -> None:
+    replies, asked = Replies(), request(3)
+    replies.on_request(BROKER, asked, 0)
+    replies.on_withheld(asked)
+    assert not overdue(replies, 99_999)
+    assert replies.on_reply(asked)
+
+
+@pytest.mark.parametrize("how", [{"connection": 7}, {"broker": BROKER}])
+def test_replies__are_owed_until_the_connection_or_the_process_ends(how: dict[str, int]) -> None:
+    in_time, too_late = Replies(), Replies()
+    for replies, at_ms in ((in_time, 1_000), (too_late, 1_001)):
+        replies.on_request(BROKER, request(3), 0)
+        replies.on_end(at_ms, connection=99)
+        replies.on_end(at_ms, **how)
+    assert not overdue(in_time, 99_999)
+    assert overdue(too_late, 99_999)
+
+
+def test_replies__of_a_paused_broker_wait_until_it_runs_again() -> None:
+    replies = Replies()
+    replies.on_request(BROKER, request(3), 0)
+    replies.on_pause(BROKER, 500)
+    assert not overdue(replies, 99_000)
+    replies.on_resume(BROKER, 99_000)
+    assert not overdue(replies, 100_000)
+    assert overdue(replies, 100_001)
+
+
+def test_replies__of_a_broker_that_dies_while_paused_are_not_owed() -> None:
+    replies = Replies()
+    replies.on_request(BROKER, request(3), 0)
+    replies.on_pause(BROKER, 500)
+    replies.on_end(90_000, broker=BROKER)
+    assert not overdue(replies, 99_000)
