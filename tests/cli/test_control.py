@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from kcluster.cli import control
-from kcluster.cli.control import ControlError, Conversation, ask, running_clusters
-from kcluster.cli.control_server import MAX_REQUEST_BYTES, ControlServer, EventFeed
+from kcluster.cli.control import client as control
+from kcluster.cli.control.client import ControlError, Conversation, ask, running_clusters
+from kcluster.cli.control.server import MAX_REQUEST_BYTES, ControlServer, EventFeed
 
 Make = Callable[..., ControlServer]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kcluster.cli.demo import outlives_a_broker, set_the_stage
+from kcluster.cli.verbs.demo import outlives_a_broker, set_the_stage
 from kcluster.config.topology.model import TopicSpec, Topology
 
 

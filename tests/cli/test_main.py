@@ -10,7 +10,7 @@ import pytest
 
 from kcluster.cli.foreground import UpOptions
 from kcluster.cli.main import quick_up_options
-from kcluster.cli.up import command
+from kcluster.cli.verbs.up import command
 
 Verb = Callable[..., tuple[int, str, str]]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kcluster.cli.group import kcluster
+from kcluster.cli.click_tools import kcluster
 
 GOOD = """\
 story: a leader dies

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kcluster.cli.control import ask, running_clusters
+from kcluster.cli.control.client import ask, running_clusters
 
 Start = Callable[..., Any]
 Verb = Callable[..., tuple[int, str, str]]

@@ -20,7 +20,7 @@ import kafka
 import msgspec
 import pyarrow.parquet as pq
 
-from kcluster.cli.pipeline_ingest import command
+from kcluster.cli.pipeline.ingest import command
 from kcluster.pipeline.ingest.job import Counts, ingest
 from kcluster.pipeline.ingest.options import BadInput, DataLoss, IngestError, IngestOptions
 from kcluster.pipeline.ingest.table import read_losses, read_records

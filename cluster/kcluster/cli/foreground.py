@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.cli.control import ControlError, check_name, running_clusters
-from kcluster.cli.control_server import ControlServer, EventFeed
-from kcluster.cli.control_verbs import QUIET_KINDS, Verbs
+from kcluster.cli.control.client import ControlError, check_name, running_clusters
+from kcluster.cli.control.server import ControlServer, EventFeed
+from kcluster.cli.control.verbs import QUIET_KINDS, Verbs
 from kcluster.cli.topology_choice import choose_topology, require_free_ports
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology

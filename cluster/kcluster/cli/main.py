@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from kcluster.cli.foreground import UpOptions, run_reporting
 
         sys.exit(run_reporting(UpOptions(**options), STARTED_S))
-    from kcluster.cli.group import kcluster
+    from kcluster.cli.click_tools import kcluster
 
     kcluster.main(args=words, prog_name="kcluster")
 

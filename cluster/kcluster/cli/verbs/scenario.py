@@ -102,7 +102,7 @@ def _one(
         if not as_json:
             print(f"run directory: {path}")
     if as_json:
-        from kcluster.cli.group import print_json
+        from kcluster.cli.click_tools import print_json
 
         print_json(result_values(result))
     elif brief and result.passed and not verbose:

@@ -9,8 +9,8 @@ import shlex
 
 import click
 
-from kcluster.cli.pipeline_audit import refuse
-from kcluster.cli.pipeline_sweep import read_grid
+from kcluster.cli.pipeline.audit import refuse
+from kcluster.cli.pipeline.sweep import read_grid
 
 
 @click.command("replay", help="One run of a sweep again, told in full; needs no Spark.")

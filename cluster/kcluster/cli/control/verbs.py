@@ -2,7 +2,7 @@
 
 Owns: reading what a person typed (`1`, `orders-0`) against the cluster as it is, the words when it
 does not fit, and the result as JSON values with the lines to print.  Never: talks over the socket
-(control_server.py does), decides anything about the cluster.
+(control/server.py does), decides anything about the cluster.
 Kafka: kafka-leader-election.sh, kafka-topics.sh --describe, kill.
 """
 
@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
-from kcluster.cli.control import ControlError
-from kcluster.cli.control_server import Verb
+from kcluster.cli.control.client import ControlError
+from kcluster.cli.control.server import Verb
 from kcluster.contract import Note
 from kcluster.drivers.live import ClusterError
 from kcluster.operations.status import BrokerStatus, ClusterStatus, NoteEntry, PartitionStatus

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from kcluster.cli.group import VerbGroup
+from kcluster.cli.click_tools import VerbGroup
 
 VERBS: Final = {
     "ingest": "Topics of a running cluster to a table, each record exactly once.",
@@ -18,14 +18,14 @@ VERBS: Final = {
     "replay": "A run of a sweep as a scenario file: its cell and its seed.",
     "timeline": "Many runs in numbers: unavailable windows, failover times, errors, ISR churn.",
 }
-"""Verb -> its line in the overview; `kcluster.cli.pipeline_<verb>` has its `command`."""
+"""Verb -> its line in the overview; `kcluster.cli.pipeline.<verb>` has its `command`."""
 
 
 class PipelineGroup(VerbGroup):
     """The same, for these verbs."""
 
     verbs = VERBS
-    home = "kcluster.cli.pipeline_"
+    home = "kcluster.cli.pipeline."
 
 
 @click.group("pipeline", cls=PipelineGroup)

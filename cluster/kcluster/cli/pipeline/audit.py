@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from kcluster.cli.control import ControlError
-from kcluster.cli.group import fail
+from kcluster.cli.click_tools import fail
+from kcluster.cli.control.client import ControlError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

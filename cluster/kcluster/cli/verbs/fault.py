@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import click
 
-from kcluster.cli.control import ask
-from kcluster.cli.group import print_json, talks_to_cluster
+from kcluster.cli.click_tools import print_json, talks_to_cluster
+from kcluster.cli.control.client import ask
 
 
 @click.command("fault")

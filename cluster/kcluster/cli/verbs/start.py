@@ -1,14 +1,14 @@
 """`kcluster start ID`: a broker that is down comes back, with its id, port and log.
 
-Owns: the options.  Never: what they do (control_verbs.py).
+Owns: the options.  Never: what they do (control/verbs.py).
 """
 
 from __future__ import annotations
 
 import click
 
-from kcluster.cli.control import ask
-from kcluster.cli.group import print_json, talks_to_cluster
+from kcluster.cli.click_tools import print_json, talks_to_cluster
+from kcluster.cli.control.client import ask
 
 
 @click.command("start", help="Start broker ID again, and wait until the cluster has settled.")

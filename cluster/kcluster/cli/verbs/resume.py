@@ -1,14 +1,14 @@
 """`kcluster resume ID`: a paused broker runs on, as after a long collection of garbage.
 
-Owns: the options.  Never: what they do (control_verbs.py).
+Owns: the options.  Never: what they do (control/verbs.py).
 """
 
 from __future__ import annotations
 
 import click
 
-from kcluster.cli.control import ask
-from kcluster.cli.group import print_json, talks_to_cluster
+from kcluster.cli.click_tools import print_json, talks_to_cluster
+from kcluster.cli.control.client import ask
 
 
 @click.command("resume", help="Let broker ID run on after `kill --how pause`.")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kcluster.cli.pipeline_audit import refuse
+from kcluster.cli.pipeline.audit import refuse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 from kcluster import __version__, build
-from kcluster.cli.control import ControlError
+from kcluster.cli.control.client import ControlError
 
 VERBS: Final = {
     "up": "Start a cluster in the foreground.",
@@ -34,14 +34,14 @@ VERBS: Final = {
     "decode": "Show each byte of a request or response with what it is.",
     "demo": "Kill a leader under load and count: nothing acked is lost.",
 }
-"""Verb -> its line in the overview; `kcluster.cli.<verb>` has its `command`."""
+"""Verb -> its line in the overview; `kcluster.cli.verbs.<verb>` has its `command`."""
 
 
 class VerbGroup(click.Group):
     """Imports a verb's module when it is called, not before."""
 
     verbs: dict[str, str] = VERBS
-    home = "kcluster.cli."
+    home = "kcluster.cli.verbs."
     """Before a verb, its module's name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -9,8 +9,8 @@ import sys
 
 import click
 
-from kcluster.cli.control import Conversation
-from kcluster.cli.group import print_json, talks_to_cluster
+from kcluster.cli.click_tools import print_json, talks_to_cluster
+from kcluster.cli.control.client import Conversation
 
 
 @click.command("events", help="Show the events so far, one a line; with --follow also new ones.")

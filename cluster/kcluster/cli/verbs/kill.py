@@ -1,14 +1,14 @@
 """`kcluster kill ID`: a broker goes, in one of the ways in which brokers go.
 
-Owns: the options.  Never: what they do (control_verbs.py, in the cluster's process).
+Owns: the options.  Never: what they do (control/verbs.py, in the cluster's process).
 """
 
 from __future__ import annotations
 
 import click
 
-from kcluster.cli.control import ask
-from kcluster.cli.group import print_json, talks_to_cluster
+from kcluster.cli.click_tools import print_json, talks_to_cluster
+from kcluster.cli.control.client import ask
 
 
 @click.command("kill", help="Take broker ID down, and wait until the cluster has settled.")

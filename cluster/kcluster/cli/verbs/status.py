@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from kcluster.cli.control import ask
-from kcluster.cli.group import print_json, talks_to_cluster
+from kcluster.cli.click_tools import print_json, talks_to_cluster
+from kcluster.cli.control.client import ask
 from kcluster.cli.table import Table, print_tables
 from kcluster.protocol.releases import latest
 

@@ -1,7 +1,7 @@
 """The control socket, seen from a verb: where it is, whose it is, how to ask over it.
 
 Owns: the runtime directory and its rights, the names of running clusters, the asking side of the
-protocol.  Never: knows a verb's meaning (control_verbs.py does), starts anything.
+protocol.  Never: knows a verb's meaning (control/verbs.py does), starts anything.
 Kafka: none; a cluster of processes is found through their pid files, this one through its socket.
 
 Protocol: newline-delimited JSON over a unix stream socket, one request a connection.

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import click
 
-from kcluster.cli.control import ControlError, Conversation
-from kcluster.cli.group import print_json, talks_to_cluster
+from kcluster.cli.click_tools import print_json, talks_to_cluster
+from kcluster.cli.control.client import ControlError, Conversation
 
 
 @click.command("down", help="Stop the running cluster and wait until it is gone.")

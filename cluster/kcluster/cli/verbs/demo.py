@@ -20,8 +20,8 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.cli.control import ControlError
-from kcluster.cli.group import fail
+from kcluster.cli.click_tools import fail
+from kcluster.cli.control.client import ControlError
 from kcluster.demo.count import Count, Ledger, count_lines
 from kcluster.demo.load import (
     GROUP,

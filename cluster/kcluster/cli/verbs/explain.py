@@ -10,8 +10,8 @@ import sys
 
 import click
 
-from kcluster.cli.control import ControlError
-from kcluster.cli.group import fail
+from kcluster.cli.click_tools import fail
+from kcluster.cli.control.client import ControlError
 
 
 @click.command("explain", help="Tell a run as a story: each change, its cause, the replicas' logs.")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from queue import Empty, Full, Queue
 from typing import Any, Final
 
-from kcluster.cli.control import (
+from kcluster.cli.control.client import (
     ControlError,
     check_name,
     directory_lock,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from kcluster.cli.pipeline_audit import first_line, refuse, session, tell
+from kcluster.cli.pipeline.audit import first_line, refuse, session, tell
 
 
 @click.command("timeline", help="Windows, failovers, errors, ISR churn and latencies of many runs.")

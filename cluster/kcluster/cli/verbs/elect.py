@@ -1,14 +1,14 @@
 """`kcluster elect TOPIC-PARTITION`: the preferred leader, or with `--to` any in-sync replica.
 
-Owns: the options.  Never: what they do (control_verbs.py).  Kafka: kafka-leader-election.sh.
+Owns: the options.  Never: what they do (control/verbs.py).  Kafka: kafka-leader-election.sh.
 """
 
 from __future__ import annotations
 
 import click
 
-from kcluster.cli.control import ask
-from kcluster.cli.group import print_json, talks_to_cluster
+from kcluster.cli.click_tools import print_json, talks_to_cluster
+from kcluster.cli.control.client import ask
 
 
 @click.command("elect", help="Give orders-0 and the like its preferred leader, or the one of --to.")

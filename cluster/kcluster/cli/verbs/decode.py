@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import click
 
-from kcluster.cli.group import print_json
+from kcluster.cli.click_tools import print_json
 from kcluster.config.files.problems import unknown
 from kcluster.protocol.apis import APIS, is_known
 from kcluster.protocol.hexdump import Dump, Span, dump_frames

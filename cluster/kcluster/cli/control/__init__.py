@@ -1,0 +1,1 @@
+"""The control socket: how commands talk to the running cluster."""
