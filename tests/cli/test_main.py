@@ -97,10 +97,10 @@ def test_kcluster__without_a_cluster_says_how_to_start_one(
 ) -> None:
     code, out, err = kcluster(*words)
     assert (code, out) == (1, "")
-    assert err == "kcluster: no cluster runs here; start one: kcluster up\n"
+    assert err == "kcluster: no cluster is running; start one: kcluster up\n"
 
 
 def test_kcluster__json_refusals_are_json(kcluster: Verb, base: object) -> None:
     code, _, err = kcluster("status", "--json")
     assert code == 1
-    assert err == '{"error": "no cluster runs here; start one: kcluster up"}\n'
+    assert err == '{"error": "no cluster is running; start one: kcluster up"}\n'

@@ -82,7 +82,7 @@ def test_scenario_run__json(run: Callable[..., Result]) -> None:
 
 
 def test_scenario_check__tells_all_problems_and_runs_nothing(run: Callable[..., Result]) -> None:
-    assert run("scenario", "check", "good.yaml").output == "1 scenario: nothing wrong\n"
+    assert run("scenario", "check", "good.yaml").output == "1 scenario: no problems\n"
     result = run("scenario", "check", "good.yaml", "wrong.yaml", "nowhere.yaml")
     assert result.exit_code == 2
     assert "did you mean kill?" in result.output

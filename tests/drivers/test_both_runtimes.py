@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcluster.handle.cluster import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode

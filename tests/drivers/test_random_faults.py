@@ -10,15 +10,16 @@ import pytest
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
-from kcluster.operations.verbs import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.records import Record, build_batch
+from kcluster.runtime.deaths import DeathKind
 
 SEEDS = range(1, 13)
 PARTITIONS = 3
 DEEDS = 25
-WAYS = ("kill", "clean", "power", "wipe")
+WAYS = tuple(DeathKind)
 
 
 class Sender:

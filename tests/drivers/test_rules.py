@@ -8,7 +8,7 @@ import pytest
 
 from kcluster import rule
 from kcluster.faults.rules import Rule
-from kcluster.operations.verbs import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode

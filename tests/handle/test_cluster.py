@@ -13,12 +13,13 @@ import pytest
 
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.live import prepare_watcher
-from kcluster.handle.cluster import Cluster, ClusterError
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import encode_request_frame
-from kcluster.scenario.play.deeds import do
+from kcluster.scenario.perform import do
 
 TOPICS = {"orders": {"partitions": 1, "replication_factor": 3, "assignment": [[1, 2, 3]]}}
 
@@ -82,7 +83,7 @@ def test_kill__returns_when_the_others_have_a_new_leader(cluster: Cluster) -> No
     assert cluster.leader("orders", 0) == 2
     with pytest.raises(ClusterError, match="broker 1 is down"):
         cluster.kill(1)
-    with pytest.raises(ClusterError, match="how='hard': it is one of clean, kill, power, wipe"):
+    with pytest.raises(ClusterError, match="how='hard': it is one of kill, clean, power, wipe"):
         cluster.kill(2, "hard")
 
 

@@ -19,7 +19,7 @@ from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Anomaly, Ledger
 from kcluster.evidence.recorder import Recorder
-from kcluster.operations.verbs import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.partition.log.log import Log
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey

@@ -20,10 +20,11 @@ from kcluster.contract import Event, Note, PeerRequest, PeerResponse, Request
 from kcluster.drivers.virtual_time import VirtualTime
 from kcluster.drivers.wires.virtual import FIRST_CLIENT_ID, ClientWire
 from kcluster.faults.rules import Rule
+from kcluster.operations.errors import ClusterError
 from kcluster.operations.network_verbs import NetworkVerbs
 from kcluster.operations.node_sets import Network
 from kcluster.operations.status import ClusterStatus, cluster_status
-from kcluster.operations.verbs import ClusterError, Verbs, death_kind
+from kcluster.operations.verbs import Verbs, death_kind
 from kcluster.runtime.build import Plan, build
 from kcluster.runtime.gate import RuleStatus
 from kcluster.trace.render import note_line

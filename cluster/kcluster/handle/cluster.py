@@ -27,15 +27,14 @@ from kcluster.contract import Note
 from kcluster.drivers.live import LiveDriver
 from kcluster.drivers.sockets.listener import ReservedPort
 from kcluster.faults.rules import Rule
+from kcluster.operations.errors import ClusterError
 from kcluster.operations.network_verbs import NetworkVerbs
 from kcluster.operations.node_sets import Network
 from kcluster.operations.status import ClusterStatus, NoteEntry, cluster_status
-from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S, ClusterError, Verbs, death_kind
+from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S, Verbs, death_kind
 from kcluster.runtime.build import Plan, build
+from kcluster.runtime.deaths import DeathKind
 from kcluster.runtime.gate import RuleStatus
-from kcluster.runtime.process import DeathKind
-
-__all__ = ["Cluster", "ClusterError", "ClusterStatus", "NoteEntry"]
 
 T = TypeVar("T")
 
@@ -84,11 +83,6 @@ class Cluster(NetworkVerbs):
     def verbs(self) -> Verbs:
         """The deeds themselves, without waiting; for use in the driver's thread."""
         return self._verbs
-
-    @property
-    def whole(self) -> Cluster:
-        """Itself, for those who are given a part of its interface."""
-        return self
 
     @property
     def broker_ids(self) -> tuple[int, ...]:

@@ -18,16 +18,17 @@ from kcluster.faults.rules import Rule, RuleBook, RuleError
 from kcluster.metadata.image import PartitionRegistration
 from kcluster.operations.admin import Admin, OnEnd
 from kcluster.operations.asking import Asking, elect_request
-from kcluster.operations.errors import ClusterError as ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.operations.links import Links
 from kcluster.operations.node_sets import Network
 from kcluster.operations.settled import Settled
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import Release, find_release
 from kcluster.runtime.build import Plan, add_broker
+from kcluster.runtime.deaths import DeathKind
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.gate import Gate, RuleStatus
-from kcluster.runtime.process import DeathKind, ProcessState
+from kcluster.runtime.process import ProcessState
 from kcluster.trace import kinds
 
 SHUT_DOWN_LIMIT_S: Final = 30.0

@@ -31,8 +31,9 @@ from kcluster.contract import (
     Tick,
 )
 from kcluster.network.fabric import Fabric, Link
+from kcluster.runtime.deaths import DEATHS, DeathKind
 from kcluster.runtime.gate import Gate
-from kcluster.runtime.process import DEATHS, DeathKind, Outlet, Process, ProcessState
+from kcluster.runtime.process import Outlet, Process, ProcessState
 from kcluster.trace import kinds
 
 RUNTIME_ID: Final = -1

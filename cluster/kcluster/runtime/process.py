@@ -9,36 +9,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Protocol
 
 from kcluster.contract import Event, Node, Reply
 
 
 class ProcessState(StrEnum):
-    """`paused`: as by SIGSTOP or a long collection of garbage: nothing runs, sockets stay open."""
+    """`paused`: as by SIGSTOP or a long garbage collection; nothing runs, sockets stay open."""
 
     UP = "up"
     PAUSED = "paused"
     DOWN = "down"
-
-
-class DeathKind(StrEnum):
-    """How a process goes.  `clean`: SIGTERM, controlled shutdown; `kill`: SIGKILL, what it wrote
-    stays in the page cache; `power`: the machine stops, unflushed writes are lost; `wipe`: it comes
-    back with an empty disk."""
-
-    CLEAN = "clean"
-    KILL = "kill"
-    POWER = "power"
-    WIPE = "wipe"
-
-
-DEATHS: Final = {
-    DeathKind.CLEAN: "process ended after a controlled shutdown",
-    DeathKind.KILL: "process killed; its disk keeps what was written",
-    DeathKind.POWER: "power lost; what was not flushed is gone",
-    DeathKind.WIPE: "process killed and its disk wiped",
-}
 
 
 class Storage(Protocol):

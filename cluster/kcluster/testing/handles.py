@@ -22,14 +22,15 @@ from kcluster.contract import Note
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
-from kcluster.handle.cluster import Cluster, ClusterError
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.errors import ClusterError
 from kcluster.runs.directory import write_run
 from kcluster.runs.record import RunInfo
 from kcluster.runs.rows import record_of
 from kcluster.scenario.language.fields import read_struct
-from kcluster.scenario.language.loader import ScenarioError, deed_of
+from kcluster.scenario.language.loader import ScenarioError, action_of
 from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec
-from kcluster.scenario.play.deeds import do
+from kcluster.scenario.perform import do
 from kcluster.scenario.play.runner import mend
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_consumers, make_producer
@@ -190,7 +191,7 @@ class VirtualCluster(VirtualDriver, _Recorded):
 
     def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
         """Any deed of scenario files by its name; returns what undoes it."""
-        undo = deed_of(verb, short, keys).action.do(self._stage)
+        undo = action_of(verb, short, keys).action.do(self._stage)
         self.time.settle()
         if self._stage.problems:
             raise ClusterError(self._stage.problems.pop())

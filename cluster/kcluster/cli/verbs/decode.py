@@ -1,232 +1,60 @@
-"""`kcluster decode`: requests and responses as bytes, each byte with what it is.
+"""`kcluster decode SOURCE`: a request or response, byte by byte.
 
-Owns: where bytes come from (hex, base64, a raw file, stdin), the columns, the colours.  Never:
-decodes (protocol/hexdump.py does).  Kafka: no counterpart; `xxd`, if it knew the protocol.
+Owns: the verb's options and exit code.  Never: reads or shows bytes (cli/decode.py), decodes them
+(protocol/hexdump.py).  Kafka: no counterpart; `xxd`, if it knew the protocol.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Final
 
 import click
 
-from kcluster.cli.click_tools import print_json
-from kcluster.config.files.problems import unknown
-from kcluster.protocol.apis import APIS, is_known
-from kcluster.protocol.hexdump import Dump, Span, dump_frames
-
-BYTES_PER_LINE: Final = 16
-LINES_PER_VALUE: Final = 4
-"""A longer value's bytes are shown with --all."""
-VALUE_CHARS: Final = 60
-NAME_CHARS_MAX: Final = 250
-"""What is longer names no file."""
-_SEPARATORS: Final = re.compile(r"0x|\\x|[\s:,-]")
-_DUMP_LINE: Final = re.compile(r"^[0-9a-fA-F]{6,8}:?\s+((?:[0-9a-fA-F]{2,4}\s{1,2})+)")
-"""A line of xxd or `hexdump -C`: the offset before, the text after the bytes are left out."""
-_HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2})+")
-_STYLES: Final = {
-    "header": "cyan", "size": "cyan", "length": "dim", "string": "green", "bytes": "yellow",
-    "int": "", "uuid": "magenta", "varint": "dim",
-}  # fmt: skip
+from kcluster.cli.click_tools import Section, section
 
 
-@click.command("decode", short_help="Show each byte of a request or response with what it is.")
+@section(Section.TOOLS)
+@click.command("decode")
 @click.argument("source", default="-")
-@click.option("--response", is_flag=True, help="A response; goes with --api and --version.")
-@click.option("--api", help="The API of a response: Produce, 0.")
+@click.option("--response", is_flag=True, help="Decode a response; needs --api and --version.")
+@click.option("--api", help="The API of a response: Produce, or 0.")
 @click.option("--version", type=int, help="The version of a response.")
-@click.option("--request", help="The request that a response answers, given as SOURCE is.")
+@click.option("--request", help="The request that the response answers, in the form of SOURCE.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["auto", "hex", "base64", "raw"]),
     default="auto",
-    help="What SOURCE is; by default that is found out.",
+    show_default=True,
+    help="The form of SOURCE.",
 )
 @click.option(
     "--size/--no-size",
     "sized",
     default=None,
-    help="Whether 4 bytes with its size stand before each frame; default: find out.",
+    help="Whether each frame begins with its size in 4 bytes.  [default: detected]",
 )
 @click.option("--all", "in_full", is_flag=True, help="Show all bytes of long values.")
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 def command(
     source: str, response: bool, api: str | None, version: int | None, request: str | None,
     form: str, sized: bool | None, in_full: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Show each byte of a request or response with its field, type and value.
+    """Show the fields of a request or response, byte by byte.
 
-    SOURCE is hex or base64, a file with either or with raw bytes, or - for stdin.  A request says
-    itself which API and version it is; of a response, tell with --api and --version, or give the
-    --request.  Exit code 1: the bytes are wrong, and it is shown where.
+    SOURCE is hex or base64 text, a file that contains either or the raw bytes, or - for stdin.  A
+    request names its API and version; for a response give --api and --version, or the --request.
+    The exit code is 1 if the bytes are malformed; the output shows where.
     """
-    asked = _api(response, api, version, request, form)
-    data = _bytes(source, form)
-    dumps = dump_frames(data, asked, sized)
+    from kcluster.cli.decode import api_of_response, print_dumps, print_dumps_as_json, read_bytes
+    from kcluster.protocol.hexdump import dump_frames
+
+    api_and_version = api_of_response(response, api, version, request, form)
+    data = read_bytes(source, form)
+    dumps = dump_frames(data, api_and_version, sized)
     if as_json:
-        print_json([_as_json(dump) for dump in dumps])
+        print_dumps_as_json(dumps)
     else:
-        _print(dumps, data, in_full)
+        print_dumps(dumps, data, in_full)
     if any(dump.error is not None for dump in dumps):
         sys.exit(1)
-
-
-# ------------------------------------------------------------------------------------- what came
-
-
-def _api(
-    response: bool, api: str | None, version: int | None, request: str | None, form: str
-) -> tuple[int, int] | None:
-    """API and version of a response; None for a request."""
-    if request is not None:
-        asked = dump_frames(_bytes(request, form))[0]
-        if not is_known(asked.api_key, asked.api_version):
-            raise click.UsageError(f"--request: {asked.error}")
-        return asked.api_key, asked.api_version
-    if api is None and version is None and not response:
-        return None
-    if api is None or version is None:
-        raise click.UsageError("a response does not say what it is: --api and --version, too")
-    names = {line.name.lower(): key for key, line in APIS.items()}
-    key = int(api) if api.isdecimal() else names.get(api.replace("_", "").lower(), -1)
-    if key not in APIS:
-        known = [line.name for line in APIS.values()]
-        raise click.UsageError(f"--api {api}: {unknown('API', api, known)}")
-    if not is_known(key, version):
-        low, high = APIS[key].all_versions
-        raise click.UsageError(f"--version {version}: {APIS[key].name} has {low} to {high}")
-    return key, version
-
-
-def _bytes(source: str, form: str) -> bytes:
-    if source == "-":
-        return _read(sys.stdin.buffer.read(), form)
-    path = Path(source)
-    if len(source) < NAME_CHARS_MAX and path.is_file():
-        return _read(path.read_bytes(), form)
-    return _from_text(source, "hex" if form == "raw" else form)
-
-
-def _read(content: bytes, form: str) -> bytes:
-    """The bytes in a file: those themselves, or those that its text stands for."""
-    if form == "raw":
-        return content
-    try:
-        text = content.decode("ascii")
-    except UnicodeDecodeError:
-        if form == "auto":
-            return content
-        raise click.UsageError(f"that is not {form}") from None
-    try:
-        return _from_text(text, form)
-    except click.UsageError:
-        if form == "auto" and any(byte < 9 for byte in content):
-            return content
-        raise
-
-
-def _from_text(text: str, form: str) -> bytes:
-    lines = [_DUMP_LINE.match(line) for line in text.splitlines() if line.strip()]
-    if lines and all(lines):
-        plain = "".join(line[1] for line in lines if line is not None)
-    else:
-        plain = text
-    plain = _SEPARATORS.sub("", plain)
-    if form != "base64" and _HEX.fullmatch(plain):
-        return bytes.fromhex(plain)
-    if form != "hex":
-        packed = "".join(text.split())
-        try:
-            return base64.b64decode(packed.replace("-", "+").replace("_", "/"), validate=True)
-        except binascii.Error:
-            pass
-    what = "hex or base64, and no such file" if form == "auto" else form
-    raise click.UsageError(f"{text[:40]!r} is not {what}")
-
-
-# ---------------------------------------------------------------------------------- what is shown
-
-
-def _as_json(dump: Dump) -> dict[str, Any]:
-    error = dump.error
-    return {
-        "kind": dump.kind,
-        "api": APIS[dump.api_key].name if dump.api_key in APIS else None,
-        "version": dump.api_version,
-        "fields": [_field(span) for span in dump.spans],
-        "error": error
-        and {"reason": error.reason, "position": error.position, "path": error.field_path},
-    }
-
-
-def _field(span: Span) -> dict[str, Any]:
-    value = span.value.hex() if isinstance(span.value, bytes) else span.value
-    found = {
-        "offset": span.offset, "size": span.size, "path": span.path, "type": span.type,
-        "value": value,
-    }  # fmt: skip
-    found |= {name: text for name in ("note", "problem") if (text := getattr(span, name))}
-    return found
-
-
-def _print(dumps: list[Dump], data: bytes, in_full: bool) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, soft_wrap=True)
-    for number, dump in enumerate(dumps):
-        size = sum(span.size for span in dump.spans)
-        title = f"{dump.title}, {size} bytes"
-        console.print(Text(("\n" if number else "") + title, style="bold"))
-        width = max((len(span.path) for span in dump.spans), default=0)
-        for span in dump.spans:
-            for offset, shown, words in _lines(span, data, width, in_full):
-                line = Text()
-                line.append(f"{offset:06x}  ", style="dim")
-                line.append(f"{shown:<{BYTES_PER_LINE * 3}} ", style=_style(span))
-                line.append(words, style="bold red" if span.problem else "")
-                console.print(line, no_wrap=True)
-        if dump.error is not None:
-            error = dump.error
-            where = f" in {error.field_path}" if error.field_path else ""
-            text = f"wrong at byte {error.position} (0x{error.position:x}){where}: {error.reason}"
-            console.print(Text(text, style="bold red"))
-
-
-def _lines(span: Span, data: bytes, width: int, in_full: bool) -> Iterator[tuple[int, str, str]]:
-    """(offset, hex, words) of each line for a value; words on the first alone."""
-    own = data[span.offset : span.offset + span.size]
-    limit = len(own) if in_full else BYTES_PER_LINE * LINES_PER_VALUE
-    for at in range(0, min(len(own), limit), BYTES_PER_LINE):
-        shown = own[at : at + BYTES_PER_LINE].hex(" ")
-        yield span.offset + at, shown, "" if at else _words(span, width)
-    if len(own) > limit:
-        yield span.offset + limit, f"... {len(own) - limit} more bytes", ""
-
-
-def _words(span: Span, width: int) -> str:
-    value = span.value
-    if isinstance(value, bytes):
-        shown = repr(value[:VALUE_CHARS])[1:]
-    elif isinstance(value, str):
-        shown = repr(value[:VALUE_CHARS])
-    else:
-        shown = "null" if value is None else str(value)
-    note = f"  {span.note}" if span.note else ""
-    problem = f"  <- {span.problem}" if span.problem else ""
-    return f"{span.path:<{width}}  {span.type:<14}  {shown}{note}{problem}".rstrip()
-
-
-def _style(span: Span) -> str:
-    if span.problem:
-        return "bold red"
-    kind = "header" if span.path.startswith("header") else span.type
-    return next((style for word, style in _STYLES.items() if word in kind), "")

@@ -1,24 +1,46 @@
-"""`kcluster down`: the running cluster stops, cleanly; returns when it has.
+"""`kcluster down`: stop the running cluster, and wait until its process has ended.
 
-Owns: waiting for the end.  Never: stops anything itself.
+Owns: the verb, waiting for the end.  Never: stops a broker itself.
+Kafka: kafka-server-stop.sh.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from kcluster.cli.click_tools import print_json, talks_to_cluster
-from kcluster.cli.control.client import ControlError, Conversation
+from kcluster.cli.click_tools import Section, control_options, print_json, section
+from kcluster.cli.control.client import Conversation
+from kcluster.cli.control.protocol import ControlError, ControlRequest, handles
+
+if TYPE_CHECKING:
+    from kcluster.cli.control.session import Session
 
 
-@click.command("down", help="Stop the running cluster and wait until it is gone.")
-@talks_to_cluster
+@dataclass(frozen=True)
+class DownRequest(ControlRequest, verb="down"):
+    """Stop."""
+
+
+@section(Section.CLUSTER)
+@click.command("down")
+@control_options
 def command(name: str | None, as_json: bool) -> None:
+    """Stop the running cluster, and wait until it has stopped."""
     with Conversation(name) as conversation:
-        result = conversation.ask("down")
+        result = conversation.ask(DownRequest())
         if not conversation.wait_for_end():
             raise ControlError(f"cluster {result['name']} has not stopped yet")
     if as_json:
         print_json(result)
     else:
         print(f"cluster {result['name']} has stopped")
+
+
+@handles(DownRequest, stays_open=True)
+def handle(session: Session, request: DownRequest) -> dict[str, Any]:
+    """Ask the cluster to stop; the open conversation shows the client when it has."""
+    session.stop()
+    return {"name": session.name, "stopping": True}

@@ -1,22 +1,49 @@
-"""`kcluster resume ID`: a paused broker runs on, as after a long collection of garbage.
+"""`kcluster resume ID`: resume a paused broker, as after a long garbage collection.
 
-Owns: the options.  Never: what they do (control/verbs.py).
+Owns: the verb: its request, when it is refused.  Never: carries it out (handle/cluster.py).
+Kafka: kill -CONT.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import click
 
-from kcluster.cli.click_tools import print_json, talks_to_cluster
+from kcluster.cli.click_tools import Section, control_options, print_change, section
+from kcluster.cli.control.arguments import find_broker, start_hint
 from kcluster.cli.control.client import ask
+from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, handles
+
+if TYPE_CHECKING:
+    from kcluster.cli.control.session import Session
 
 
-@click.command("resume", help="Let broker ID run on after `kill --how pause`.")
+@dataclass(frozen=True)
+class ResumeRequest(ControlRequest, verb="resume"):
+    """`broker`: as typed."""
+
+    broker: str | int
+
+
+@section(Section.FAULTS)
+@click.command("resume")
 @click.argument("broker", metavar="ID")
-@talks_to_cluster
+@control_options
 def command(broker: str, name: str | None, as_json: bool) -> None:
-    result = ask("resume", name, broker=broker)
-    if as_json:
-        print_json(result)
-    else:
-        print("\n".join(result["lines"]))
+    """Resume broker ID after `kill --how pause`."""
+    print_change(ask(ResumeRequest(broker), name), as_json)
+
+
+@handles(ResumeRequest)
+def handle(session: Session, request: ResumeRequest) -> Change:
+    """Resume the broker, if it is paused."""
+    broker = find_broker(session.cluster.status(), request.broker)
+    if broker.state == "down":
+        raise ControlError(f"broker {broker.id} is down, not paused; {start_hint(broker)}")
+    if broker.state != "paused":
+        raise ControlError(
+            f"broker {broker.id} is not paused; pause it: kcluster kill {broker.id} --how pause"
+        )
+    return session.change(lambda: session.cluster.resume(broker.id), broker.id)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from kcluster.runtime.process import DeathKind, ProcessState
+from kcluster.runtime.deaths import DeathKind
+from kcluster.runtime.process import ProcessState
 from kcluster.scenario.actions.base import Action, Stage, Undo, action
 from kcluster.scenario.language.fields import OneOf
 from kcluster.scenario.language.words import TARGETS, Targets
 
-_WAYS: Final = OneOf("way to die", ("kill", "clean", "power", "wipe"))
+_WAYS: Final = OneOf("way to die", tuple(DeathKind))
 
 
 class _OnBrokers(Action, frozen=True):

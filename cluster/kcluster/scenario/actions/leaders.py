@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from kcluster.operations.verbs import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.scenario.actions.base import Action, Stage, action
 from kcluster.scenario.language.fields import Flag
 from kcluster.scenario.language.words import PARTITION, TARGETS, PartitionName, Targets

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from kcluster.network.shapes import Shape
-from kcluster.runtime.process import DeathKind, ProcessState
+from kcluster.runtime.deaths import DeathKind
+from kcluster.runtime.process import ProcessState
 from kcluster.scenario.actions.base import Action, Stage, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration
 from kcluster.scenario.language.words import TARGETS, Targets
 
-_HOW: Final = OneOf("way to stop", ("clean", "kill", "power"))
+_HOW: Final = OneOf("way to stop", tuple(kind for kind in DeathKind if kind is not DeathKind.WIPE))
 
 
 @action("restart", short="brokers")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from kcluster.faults.rules import Rule, RuleError, rule
-from kcluster.operations.verbs import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.protocol.apis import APIS
 from kcluster.protocol.errors import ErrorCode
 from kcluster.scenario.actions.base import Action, Stage, Undo, action

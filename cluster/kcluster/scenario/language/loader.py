@@ -262,31 +262,34 @@ def _action(reading: Reading, node: Map, verb: str, path: str) -> Any:
     return read_struct(reading, entry.value, join(path, verb), cls, f"key of {verb}", cls.SHORT)
 
 
-def read_deed(node: Node, source: str) -> Step:
-    """A deed alone, as in a step: `{isolate: leader(orders-0), for: 5s}`; no trigger."""
+def read_action(node: Node, source: str) -> Step:
+    """A single action, as in a step but without a trigger: `{isolate: leader(orders-0), for:
+    5s}`."""
     reading = Reading(source)
     step = _step(reading, node, "")
     if step is not None and step.trigger != Trigger():
-        reading.wrong(node, "", "a deed is done now: it takes no at, after, when or every")
+        reading.wrong(
+            node, "", "a single action is performed now; it takes no at, after, when, every"
+        )
     if reading.problems or step is None:
         raise ScenarioError(reading.problems)
     return step
 
 
-def deed_of(verb: str, short: Any, keys: Mapping[str, Any], undone_after: Any = None) -> Step:
-    """A deed from Python values: its one value, or its keys."""
+def action_of(verb: str, short: Any, keys: Mapping[str, Any], undone_after: Any = None) -> Step:
+    """A single action from Python values: its one value, or its keys."""
     entries = {verb: Entry(from_python(keys or short))}
     if undone_after is not None:
         entries["for"] = Entry(from_python(undone_after))
-    return read_deed(Map(entries), "")
+    return read_action(Map(entries), "")
 
 
-def parse_deed(text_: str, source: str = "") -> Step:
-    """A deed from YAML text: `isolate: leader(orders-0)`, or `heal`."""
+def parse_action(text_: str, source: str = "") -> Step:
+    """A single action from YAML text: `isolate: leader(orders-0)`, or `heal`."""
     node, problems = from_yaml(text_, source)
     if node is None or problems:
-        raise ScenarioError(problems or [Problem(source, 0, 0, "", "nothing to do")])
-    return read_deed(node, source)
+        raise ScenarioError(problems or [Problem(source, 0, 0, "", "no action")])
+    return read_action(node, source)
 
 
 def _part(node: Map, keys: tuple[str, ...]) -> Map:

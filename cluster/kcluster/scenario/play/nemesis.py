@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 from msgspec import Struct
 
-from kcluster.operations.verbs import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.scenario.actions.base import Action, Stage, Undo
 from kcluster.scenario.language.fields import Flag, Story, Whole
 from kcluster.scenario.language.words import MOMENT, Moment, condition

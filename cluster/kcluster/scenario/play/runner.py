@@ -14,7 +14,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.operations.verbs import ClusterError, Verbs
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import ProcessState

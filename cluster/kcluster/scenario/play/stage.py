@@ -14,7 +14,8 @@ from typing import Final
 from kcluster.clients.wire import Client, Wire
 from kcluster.contract import Note
 from kcluster.evidence.history import Ledger
-from kcluster.operations.verbs import ClusterError, Verbs
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.scenario.language.words import Condition, Targets, condition

@@ -13,7 +13,8 @@ from typing import Any
 from kcluster.broker.coordinator.coordinator import offsets_partition
 from kcluster.config.files.problems import unknown
 from kcluster.contract import Rng
-from kcluster.operations.verbs import ClusterError, Verbs
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import ProcessState

@@ -1,0 +1,116 @@
+"""The control protocol: what a request and an answer are, and who handles which verb.
+
+Owns: ControlRequest, ControlError, Change, the registry of handlers, the lines on the wire.  Never:
+opens a socket (client.py and server.py do), knows a verb by name, imports msgspec: that would add a
+third to the time that `kcluster kill` takes to start.  Kafka: none; a cluster of processes is
+reached through its listeners, this one through its socket.
+
+Newline-delimited JSON over a unix stream socket, one request per connection:
+    -> {"verb": "kill", "broker": "1", "how": "kill"}
+    <- {"ok": true, "result": …}    or    {"ok": false, "error": "…", "exit_code": 1}
+A request with `"follow": true` joins the event feed: after the answer come {"event": {…}} lines
+until either side closes.
+
+    @dataclass(frozen=True)
+    class KillRequest(ControlRequest, verb="kill"):
+        broker: str
+
+    @handles(KillRequest)
+    def handle(session: Session, request: KillRequest) -> Change: …
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+
+
+class ControlError(Exception):
+    """A command cannot be carried out; the text says why, for the person who typed it.
+
+    `exit_code`: 1 if the cluster cannot do it in its present state, or no cluster runs; 2 if the
+    command itself is wrong.
+    """
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class ControlRequest:
+    """What a command asks the running cluster.  A subclass is a frozen dataclass, one per verb; its
+    fields are the keys of the request."""
+
+    VERB: ClassVar[str]
+
+    def __init_subclass__(cls, *, verb: str) -> None:
+        cls.VERB = verb
+
+    def to_json(self) -> bytes:
+        """The request as one line."""
+        return json.dumps({"verb": self.VERB, **vars(self)}).encode() + b"\n"
+
+
+@dataclass(frozen=True)
+class Change:
+    """The answer of a verb that changes the cluster.
+
+    `lines`: to print.  `events`: what happened until the cluster had settled.  `broker`: the state
+    of the broker that was acted on, if it was one.
+    """
+
+    changed: bool
+    lines: list[str]
+    events: list[dict[str, Any]]
+    broker: dict[str, Any] | None = None
+
+    def to_values(self) -> dict[str, Any]:
+        """The fields that are set, for JSON."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+class Handler(NamedTuple):
+    """`handle(session, request)` answers a request with a Change or with a value for JSON.
+    `stays_open`: see server.Answer."""
+
+    request: type[ControlRequest]
+    handle: Callable[[Any, Any], Any]
+    stays_open: bool
+
+
+_HANDLERS: Final[dict[str, Handler]] = {}
+
+R = TypeVar("R", bound=ControlRequest)
+HandlerFunction = Callable[[Any, R], Any]
+"""(session, request) -> answer"""
+
+
+def handles(
+    request: type[R], *, stays_open: bool = False
+) -> Callable[[HandlerFunction[R]], HandlerFunction[R]]:
+    """Register the function that answers a kind of request."""
+
+    def register(function: HandlerFunction[R]) -> HandlerFunction[R]:
+        assert request.VERB not in _HANDLERS, request.VERB
+        _HANDLERS[request.VERB] = Handler(request, function, stays_open)
+        return function
+
+    return register
+
+
+def handler_of(verb: str) -> Handler | None:
+    """The handler registered for a verb, if the verb's module is imported and has one."""
+    return _HANDLERS.get(verb)
+
+
+def parse_request(line: bytes) -> Mapping[str, Any]:
+    """A request's line as an object with a `verb`."""
+    try:
+        request = json.loads(line)
+    except ValueError as error:
+        raise ControlError("the request is not JSON", 2) from error
+    if not isinstance(request, dict) or not isinstance(request.get("verb"), str):
+        raise ControlError("a request is an object with a verb", 2)
+    return request
