@@ -100,10 +100,7 @@ def _events(checks: Checks, notes: list[Note]) -> Iterator[str]:
 def _at_end(checks: Checks, stage: StageBase) -> Iterator[str]:
     for condition in checks.at_end:
         if not stage.holds(condition):
-            value = "" if condition.word in ("event", "settled") else (
-                f" (it is {stage.value(condition)})"
-            )  # fmt: skip
-            yield f"at_end: {condition} does not hold{value}"
+            yield f"at_end: {condition} does not hold{stage.value_text(condition)}"
 
 
 def _counts(checks: Checks, verdict: Verdict) -> Iterator[str]:

@@ -15,7 +15,8 @@ from kcluster.config.topology.model import TopicSpec
 from kcluster.operations.admin import BROKER, TOPIC
 from kcluster.scenario.actions.base import Action, Stage, Undo, action
 from kcluster.scenario.language.fields import ListOf, MapOf, Whole, text
-from kcluster.scenario.language.words import PARTITION, TARGETS, PartitionName, Targets
+from kcluster.scenario.language.words import PARTITION, PartitionName
+from kcluster.scenario.play.targets import TARGETS, Targets
 
 
 def _refused(

@@ -18,7 +18,8 @@ from kcluster.contract import Note, Rng
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.scenario.language.words import Condition, Targets
+from kcluster.scenario.play.conditions import Condition
+from kcluster.scenario.play.targets import Targets
 
 
 class Stage(Protocol):

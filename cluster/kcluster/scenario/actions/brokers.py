@@ -11,7 +11,7 @@ from kcluster.runtime.deaths import DeathKind
 from kcluster.runtime.process import ProcessState
 from kcluster.scenario.actions.base import Action, Stage, Undo, action
 from kcluster.scenario.language.fields import OneOf
-from kcluster.scenario.language.words import TARGETS, Targets
+from kcluster.scenario.play.targets import TARGETS, Targets
 
 _WAYS: Final = OneOf("way to die", tuple(DeathKind))
 

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.actions.base import Action, Stage, action
 from kcluster.scenario.language.fields import Flag
-from kcluster.scenario.language.words import PARTITION, TARGETS, PartitionName, Targets
+from kcluster.scenario.language.words import PARTITION, PartitionName
+from kcluster.scenario.play.targets import TARGETS, Targets
 
 
 @action("move")

@@ -13,7 +13,7 @@ from kcluster.runtime.deaths import DeathKind
 from kcluster.runtime.process import ProcessState
 from kcluster.scenario.actions.base import Action, Stage, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration
-from kcluster.scenario.language.words import TARGETS, Targets
+from kcluster.scenario.play.targets import TARGETS, Targets
 
 _HOW: Final = OneOf("way to stop", tuple(kind for kind in DeathKind if kind is not DeathKind.WIPE))
 

@@ -14,7 +14,7 @@ from typing import Annotated, Final
 from kcluster.network.shapes import DISTRIBUTIONS
 from kcluster.scenario.actions.base import Action, Stage, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration, fraction, size
-from kcluster.scenario.language.words import TARGETS, Targets
+from kcluster.scenario.play.targets import TARGETS, Targets
 
 _DISTRIBUTION: Final = OneOf("distribution", DISTRIBUTIONS)
 

@@ -23,7 +23,8 @@ from kcluster.scenario.language.fields import (
     fraction,
     text,
 )
-from kcluster.scenario.language.words import PARTITION, TARGETS, PartitionName, Targets
+from kcluster.scenario.language.words import PARTITION, PartitionName
+from kcluster.scenario.play.targets import TARGETS, Targets
 
 _API: Final = OneOf("API", tuple(line.name for line in APIS.values()))
 _ERRORS: Final = tuple(name for name in ErrorCode.__members__ if name != "NONE")

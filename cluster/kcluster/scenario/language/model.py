@@ -31,16 +31,14 @@ from kcluster.scenario.language.fields import (
     text,
 )
 from kcluster.scenario.language.words import (
-    CONDITION,
     COUNT,
-    EVENTS,
     MOMENT,
-    Condition,
     Count,
     Moment,
     PartitionName,
     partition_name,
 )
+from kcluster.scenario.play.conditions import CONDITION, EVENTS, Condition
 
 DEFAULT_DURATION_MS: Final = 10_000
 DEFAULT_SEED: Final = 1

@@ -7,16 +7,15 @@ Kafka: no counterpart; Jepsen's nemesis, TigerBeetle's and FoundationDB's fault 
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from msgspec import Struct
 
 from kcluster.operations.errors import ClusterError
 from kcluster.scenario.actions.base import Action, Stage, Undo
 from kcluster.scenario.language.fields import Flag, Story, Whole
-from kcluster.scenario.language.words import MOMENT, Moment, condition
-
-_SETTLED: Final = condition("settled")
+from kcluster.scenario.language.words import MOMENT, Moment
+from kcluster.scenario.play.conditions import SETTLED
 
 
 class Fault(Struct, frozen=True):
@@ -73,7 +72,7 @@ class Nemesis:
     def _may_begin(self) -> bool:
         if len(self._under_way) >= self._profile.at_once:
             return False
-        return not self._profile.waits_for_sync or self._stage.holds(_SETTLED)
+        return not self._profile.waits_for_sync or self._stage.holds(SETTLED)
 
     def _chosen(self) -> Fault:
         kinds = self._profile.kinds

@@ -65,10 +65,8 @@ class Runner:
         waiting = self._waits_for
         if waiting is not None and waiting.trigger.when is not None:
             condition = waiting.trigger.when
-            text = f"{self._name(waiting)} waited for {condition} in vain"
-            if condition.word not in ("event", "settled"):
-                text += f" (it is {self.stage.value(condition)})"
-            self.stage.refuse(text)
+            value = self.stage.value_text(condition)
+            self.stage.refuse(f"{self._name(waiting)} waited for {condition} in vain{value}")
         elif not self.is_done:
             left = len(self.scenario.steps) - self._next + (waiting is not None)
             self.stage.refuse(f"the scenario ended with {left} steps to go; give it more time")

@@ -25,8 +25,8 @@ from kcluster.evidence.recorder import Recorder
 from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.runs.rows import record_of
 from kcluster.scenario.language.model import Scenario
-from kcluster.scenario.language.words import condition
 from kcluster.scenario.outcome import failed_checks
+from kcluster.scenario.play.conditions import SETTLED
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import StageBase
 from kcluster.scenario.play.virtual import VirtualStage
@@ -34,7 +34,6 @@ from kcluster.scenario.play.workload import Reading, Sending, make_clients
 
 CALM_LIMIT_MS: Final = 300_000
 """In virtual time, for what is under way to come to its end; live, in profile fast, a hundredth."""
-_SETTLED: Final = condition("settled")
 
 ARRIVAL_MS: Final = 1_000
 """What was sent with acks=0 has arrived by then: nobody tells when."""
@@ -134,7 +133,7 @@ class Run:
         """All sends have their outcome, consumers have read all, replicas are in sync."""
         if not self._are_sends_over():
             return False
-        if self.scenario.heal and not self.stage.holds(_SETTLED):
+        if self.scenario.heal and not self.stage.holds(SETTLED):
             return False
         return all(self._has_caught_up(consumer) for consumer in self._consumers)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
-from typing import Final
 
 from kcluster.clients.wire import Client, Wire
 from kcluster.contract import Note
@@ -18,11 +17,8 @@ from kcluster.operations.errors import ClusterError
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.scenario.language.words import Condition, Targets, condition
-from kcluster.scenario.play.conditions import Conditions
-from kcluster.scenario.play.targets import Finder
-
-_SETTLED: Final = condition("settled")
+from kcluster.scenario.play.conditions import SETTLED, Condition, ConditionFacts
+from kcluster.scenario.play.targets import Finder, Targets
 
 
 class StageBase(ABC):
@@ -41,7 +37,7 @@ class StageBase(ABC):
         self._finder = Finder(plan, dispatcher, verbs, self.rng)
         self._client_ids: dict[str, int] = {}
         self._finder.clients = self._client_ids
-        self._conditions = Conditions(dispatcher, verbs, ledger, self._notes)
+        self._facts = ConditionFacts(dispatcher, verbs, ledger, self._notes)
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._notes.append)
 
     # -------------------------------------------------------------------------- the clock's
@@ -85,19 +81,20 @@ class StageBase(ABC):
 
     def holds(self, condition: Condition, since: int = 0) -> bool:
         """Whether a condition holds; events count from the note with index `since` on."""
-        return self._conditions.holds(condition, since)
+        return condition.holds(self._facts, since)
 
     def is_whole(self) -> bool:
         """All brokers serve, and every replica is in sync."""
-        return self._conditions.holds(_SETTLED)
+        return SETTLED.holds(self._facts)
 
-    def value(self, condition: Condition) -> int:
-        """The number that a condition compares, for the words when it does not hold."""
-        return self._conditions.value(condition)
+    def value_text(self, condition: Condition) -> str:
+        """` (it is 2)`: the number that a condition compares, for messages; or nothing."""
+        value = condition.value(self._facts)
+        return "" if value is None else f" (it is {value})"
 
     def high_watermark(self, topic: str, partition: int) -> int:
         """Of a partition's leader; 0 if it has none."""
-        return self._conditions.high_watermark(topic, partition)
+        return self._facts.high_watermark(topic, partition)
 
     def notes(self) -> list[Note]:
         """All so far, oldest first."""
