@@ -16,7 +16,7 @@ from kcluster.cli.control import directory as control
 from kcluster.cli.control.client import Conversation, ask
 from kcluster.cli.control.directory import running_clusters
 from kcluster.cli.control.protocol import ControlError, ControlRequest
-from kcluster.cli.control.server import MAX_REQUEST_BYTES, Answer, ControlServer, EventFeed
+from kcluster.cli.control.server import MAX_REQUEST_BYTES, ControlAnswer, ControlServer, EventFeed
 from kcluster.cli.control.session import find_handler
 from kcluster.cli.verbs.events import EventsRequest
 
@@ -39,8 +39,8 @@ class Verbs:
     def __init__(self, verbs: Mapping[str, Callable[[Mapping[str, Any]], Any]]) -> None:
         self._verbs = verbs
 
-    def answer(self, request: Mapping[str, Any]) -> Answer:
-        return Answer(self._verbs[request["verb"]](request))
+    def answer(self, request: Mapping[str, Any]) -> ControlAnswer:
+        return ControlAnswer(self._verbs[request["verb"]](request))
 
     def event_values(self, event: Any) -> Any:
         return event

@@ -304,7 +304,7 @@ def test_rules__a_broker_that_dies_takes_what_is_held_with_it(stage: Stage) -> N
     line.send(*produced())
     assert line.outcome(50) == SILENT
     stage.world.kill(1)
-    stage.world.boot(1)
+    stage.world.start(1)
     assert line.outcome() == CLOSED
     again = stage.line()
     assert again.outcome(400) == SILENT

@@ -138,7 +138,7 @@ def test_deeds__by_their_names(pytester: pytest.Pytester) -> None:
             virtual_cluster.run_for(5_000)
             virtual_cluster.do("kill", "leader(orders-0)")
             virtual_cluster.run_for(20_000)
-            virtual_cluster.mend()
+            virtual_cluster.repair()
             virtual_cluster.run_for(5_000)
             verdict = virtual_cluster.verdict()
             assert (verdict.outcome, verdict.acked, verdict.read) == ("valid", 500, 500)

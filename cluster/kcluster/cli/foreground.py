@@ -23,7 +23,7 @@ from msgspec import Struct
 from kcluster.cli.control.directory import check_name, running_clusters
 from kcluster.cli.control.protocol import ControlError
 from kcluster.cli.control.server import ControlServer, EventFeed
-from kcluster.cli.control.session import QUIET_KINDS, Session
+from kcluster.cli.control.session import QUIET_KINDS, ControlSession
 from kcluster.cli.topology_choice import choose_topology, require_free_ports
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
@@ -102,7 +102,7 @@ def run(options: UpOptions, began_s: float) -> int:
     feed = EventFeed()
     with Cluster(topology, log=inbox.put) as cluster:
         name = free_name(options.name, topology)
-        session = Session(cluster, name, stop=lambda: inbox.put(StopWanted()))
+        session = ControlSession(cluster, name, stop=lambda: inbox.put(StopWanted()))
         server = ControlServer(name, session, feed)
         try:
             printer = Printer(options, session.origin_ms)

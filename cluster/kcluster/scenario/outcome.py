@@ -11,16 +11,14 @@ from collections.abc import Iterator
 from kcluster.checks.verdict import Verdict
 from kcluster.contract import Note
 from kcluster.scenario.language.model import Checks
-from kcluster.scenario.play.stage import StageBase
+from kcluster.scenario.play.stage import Stage
 
 VALID = "valid"
 INVALID = "invalid"
 INTERNAL = "__"
 
 
-def failed_checks(
-    checks: Checks, verdict: Verdict, stage: StageBase, notes: list[Note]
-) -> list[str]:
+def failed_checks(checks: Checks, verdict: Verdict, stage: Stage, notes: list[Note]) -> list[str]:
     """What does not hold, in words; deeds that could not be done come first."""
     return [
         *stage.problems,
@@ -97,7 +95,7 @@ def _events(checks: Checks, notes: list[Note]) -> Iterator[str]:
             yield f"no_events: {kind}: {text}"
 
 
-def _at_end(checks: Checks, stage: StageBase) -> Iterator[str]:
+def _at_end(checks: Checks, stage: Stage) -> Iterator[str]:
     for condition in checks.at_end:
         if not stage.holds(condition):
             yield f"at_end: {condition} does not hold{stage.value_text(condition)}"

@@ -19,7 +19,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.scenario.language.loader import action_of
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.play.live import LiveStage
-from kcluster.scenario.play.stage import StageBase
+from kcluster.scenario.play.stage import Stage
 
 _STAGE: Final = "stage"
 
@@ -40,7 +40,7 @@ def perform(cluster: Cluster, step: Step) -> Callable[[], None]:
     return lambda: cluster.call(undo)
 
 
-def perform_on(stage: StageBase, step: Step) -> Callable[[], None]:
+def perform_on(stage: Stage, step: Step) -> Callable[[], None]:
     """The same on a stage of either clock, between two dispatches."""
     problems = len(stage.problems)
     if step.options.as_:

@@ -31,7 +31,7 @@ from kcluster.scenario.language.fields import read_struct
 from kcluster.scenario.language.loader import ScenarioError, action_of
 from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec
 from kcluster.scenario.perform import do
-from kcluster.scenario.play.runner import mend
+from kcluster.scenario.play.runner import repair_all
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_consumers, make_producer
 from kcluster.scenario.report import notes_lines
@@ -47,7 +47,7 @@ TOPOLOGY_KEYS: Final = (
 )
 KEYS: Final = ("topology", "seed", *TOPOLOGY_KEYS)
 DEFAULT_SEED: Final = 1
-MEND_LIMIT_S: Final = 30.0
+REPAIR_LIMIT_S: Final = 30.0
 _NUMBERS = itertools.count(1)
 
 
@@ -141,19 +141,19 @@ class TestedCluster(Cluster, _Recorded):
         )  # fmt: skip
         ended: Future[str] = Future()
         self.call(lambda: self.verbs.admin.create_topic(spec, ended.set_result))
-        refusal = self._result(ended, MEND_LIMIT_S, "the controller did not answer")
+        refusal = self._result(ended, REPAIR_LIMIT_S, "the controller did not answer")
         if refusal:
             raise ClusterError(f"{chosen}: {refusal}")
-        self._wait(self.verbs.settled.has_applied_all, MEND_LIMIT_S, "brokers did not hear of it")
+        self._wait(self.verbs.settled.has_applied_all, REPAIR_LIMIT_S, "brokers did not hear of it")
         return chosen
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Undo every fault: links, rules, pauses, deaths; returns when all replicas are in sync."""
-        problems = self.call(lambda: mend(self.verbs, self.plan, self.driver.dispatcher))
+        problems = self.call(lambda: repair_all(self.verbs, self.plan, self.driver.dispatcher))
         if problems:
             raise ClusterError("; ".join(problems))
         failure = "the cluster did not come together again"
-        self._wait(self.verbs.settled.is_whole, MEND_LIMIT_S, failure)
+        self._wait(self.verbs.settled.is_whole, REPAIR_LIMIT_S, failure)
 
     def story(self, parent: Path) -> list[str]:
         """The report of a failure: timeline, verdict, seed, and the run directory left behind."""
@@ -197,9 +197,9 @@ class VirtualCluster(VirtualDriver, _Recorded):
             raise ClusterError(self._stage.problems.pop())
         return undo or (lambda: None)
 
-    def mend(self, limit_ms: int = 120_000) -> None:
+    def repair(self, limit_ms: int = 120_000) -> None:
         """Undo every fault, and let time pass until all replicas are in sync."""
-        problems = mend(self.verbs, self.plan, self.dispatcher)
+        problems = repair_all(self.verbs, self.plan, self.dispatcher)
         self.time.settle()
         if problems or not self.run_until_condition(self._stage.is_whole, limit_ms):
             raise ClusterError("; ".join(problems) or "the cluster did not come together again")

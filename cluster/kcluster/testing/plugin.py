@@ -86,7 +86,7 @@ def kafka_topic(request: pytest.FixtureRequest) -> Iterator[str]:
     _remember(request.node, cluster)
     yield cluster.new_topic()
     if used != names[0]:
-        cluster.mend()
+        cluster.repair()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ until either side closes.
         broker: str
 
     @handles(KillRequest)
-    def handle(session: Session, request: KillRequest) -> Change: …
+    def handle(session: ControlSession, request: KillRequest) -> Change: …
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Change:
 
 class Handler(NamedTuple):
     """`handle(session, request)` answers a request with a Change or with a value for JSON.
-    `stays_open`: see server.Answer."""
+    `stays_open`: see server.ControlAnswer."""
 
     request: type[ControlRequest]
     handle: Callable[[Any, Any], Any]

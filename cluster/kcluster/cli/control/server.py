@@ -35,7 +35,7 @@ FOLLOWER_BACKLOG: Final = 10_000
 """Events that may wait for a slow follower; one that falls further behind is disconnected."""
 
 
-class Answer(NamedTuple):
+class ControlAnswer(NamedTuple):
     """The result of a request, for JSON.  `stays_open`: the conversation ends with the process, so
     that the client sees when that is."""
 
@@ -46,7 +46,7 @@ class Answer(NamedTuple):
 class Service(Protocol):
     """What answers the requests."""
 
-    def answer(self, request: Mapping[str, Any]) -> Answer:
+    def answer(self, request: Mapping[str, Any]) -> ControlAnswer:
         """The answer, or ControlError with the reason for a refusal."""
 
     def event_values(self, event: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from kcluster.cli.control.protocol import Change, ControlError, Handler, handler_of
-from kcluster.cli.control.server import Answer
+from kcluster.cli.control.server import ControlAnswer
 from kcluster.contract import Note
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
@@ -37,7 +37,7 @@ QUIET_KINDS: Final = frozenset(
 """Events that repeat, for each broker, what another event has said.  Only `events` shows them."""
 
 
-class Session:
+class ControlSession:
     """One running cluster.  `stop` asks it to stop, and returns at once."""
 
     def __init__(self, cluster: Cluster, name: str, stop: Callable[[], None]) -> None:
@@ -50,7 +50,7 @@ class Session:
         self._last_sequence = past[-1].sequence if past else 0
         cluster.subscribe(self._on_event)
 
-    def answer(self, request: Mapping[str, Any]) -> Answer:
+    def answer(self, request: Mapping[str, Any]) -> ControlAnswer:
         """Call the verb's handler; see server.Service."""
         handler = find_handler(str(request["verb"]))
         try:
@@ -61,7 +61,7 @@ class Session:
             raise ControlError(str(error)) from error
         if isinstance(result, Change):
             result = result.to_values()
-        return Answer(result, handler.stays_open)
+        return ControlAnswer(result, handler.stays_open)
 
     def event_values(self, event: Note) -> dict[str, Any]:
         """An event for JSON, with the line that shows it."""

@@ -16,7 +16,7 @@ from kcluster.cli.control.client import Conversation
 from kcluster.cli.control.protocol import ControlError, ControlRequest, handles
 
 if TYPE_CHECKING:
-    from kcluster.cli.control.session import Session
+    from kcluster.cli.control.session import ControlSession
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def command(name: str | None, as_json: bool) -> None:
 
 
 @handles(DownRequest, stays_open=True)
-def handle(session: Session, request: DownRequest) -> dict[str, Any]:
+def handle(session: ControlSession, request: DownRequest) -> dict[str, Any]:
     """Ask the cluster to stop; the open conversation shows the client when it has."""
     session.stop()
     return {"name": session.name, "stopping": True}

@@ -17,7 +17,7 @@ from kcluster.cli.control.client import ask
 from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, handles
 
 if TYPE_CHECKING:
-    from kcluster.cli.control.session import Session
+    from kcluster.cli.control.session import ControlSession
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def command(partition: str, to: str | None, name: str | None, as_json: bool) -> 
 
 
 @handles(ElectRequest)
-def handle(session: Session, request: ElectRequest) -> Change:
+def handle(session: ControlSession, request: ElectRequest) -> Change:
     """Elect the leader, if the broker can lead."""
     cluster = session.cluster
     status = cluster.status()

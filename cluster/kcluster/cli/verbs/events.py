@@ -17,7 +17,7 @@ from kcluster.cli.control.client import Conversation
 from kcluster.cli.control.protocol import ControlRequest, handles
 
 if TYPE_CHECKING:
-    from kcluster.cli.control.session import Session
+    from kcluster.cli.control.session import ControlSession
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,6 @@ def show_event(event: dict[str, Any], as_json: bool) -> None:
 
 
 @handles(EventsRequest)
-def handle(session: Session, request: EventsRequest) -> list[dict[str, Any]]:
+def handle(session: ControlSession, request: EventsRequest) -> list[dict[str, Any]]:
     """All events so far, oldest first."""
     return [session.event_values(entry.note) for entry in session.cluster.events()]

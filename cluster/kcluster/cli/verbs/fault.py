@@ -16,7 +16,7 @@ from kcluster.cli.control.client import ask
 from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, handles
 
 if TYPE_CHECKING:
-    from kcluster.cli.control.session import Session
+    from kcluster.cli.control.session import ControlSession
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _list_actions() -> None:
 
 
 @handles(FaultRequest)
-def handle(session: Session, request: FaultRequest) -> Change:
+def handle(session: ControlSession, request: FaultRequest) -> Change:
     """Perform the action; the answer has what follows at once."""
     from msgspec.structs import replace
 

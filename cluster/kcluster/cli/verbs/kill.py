@@ -18,7 +18,7 @@ from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, 
 from kcluster.runtime.deaths import PAUSE, WAYS_TO_FAIL, DeathKind, meanings
 
 if TYPE_CHECKING:
-    from kcluster.cli.control.session import Session
+    from kcluster.cli.control.session import ControlSession
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def command(broker: str, how: str, name: str | None, as_json: bool) -> None:
 
 
 @handles(KillRequest)
-def handle(session: Session, request: KillRequest) -> Change:
+def handle(session: ControlSession, request: KillRequest) -> Change:
     """Kill or pause the broker, unless it is down already."""
     cluster = session.cluster
     broker = find_broker(cluster.status(), request.broker)

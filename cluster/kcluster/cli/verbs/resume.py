@@ -17,7 +17,7 @@ from kcluster.cli.control.client import ask
 from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, handles
 
 if TYPE_CHECKING:
-    from kcluster.cli.control.session import Session
+    from kcluster.cli.control.session import ControlSession
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def command(broker: str, name: str | None, as_json: bool) -> None:
 
 
 @handles(ResumeRequest)
-def handle(session: Session, request: ResumeRequest) -> Change:
+def handle(session: ControlSession, request: ResumeRequest) -> Change:
     """Resume the broker, if it is paused."""
     broker = find_broker(session.cluster.status(), request.broker)
     if broker.state == "down":

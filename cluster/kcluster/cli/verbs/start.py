@@ -17,7 +17,7 @@ from kcluster.cli.control.client import ask
 from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, handles
 
 if TYPE_CHECKING:
-    from kcluster.cli.control.session import Session
+    from kcluster.cli.control.session import ControlSession
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def command(broker: str, kafka_version: str | None, name: str | None, as_json: b
 
 
 @handles(StartRequest)
-def handle(session: Session, request: StartRequest) -> Change:
+def handle(session: ControlSession, request: StartRequest) -> Change:
     """Start the broker, if it is down."""
     cluster = session.cluster
     broker = find_broker(cluster.status(), request.broker)

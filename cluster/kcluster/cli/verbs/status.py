@@ -17,7 +17,7 @@ from kcluster.cli.control.protocol import ControlRequest, handles
 from kcluster.cli.table import TextTable, print_tables
 
 if TYPE_CHECKING:
-    from kcluster.cli.control.session import Session
+    from kcluster.cli.control.session import ControlSession
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def command(topic: str | None, name: str | None, as_json: bool) -> None:
 
 
 @handles(StatusRequest)
-def handle(session: Session, request: StatusRequest) -> dict[str, Any]:
+def handle(session: ControlSession, request: StatusRequest) -> dict[str, Any]:
     """The cluster's status as JSON values, with its name and addresses."""
     from kcluster.trace.render import plain
 

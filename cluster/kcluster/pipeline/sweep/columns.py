@@ -18,7 +18,7 @@ from msgspec import Struct
 from kcluster.config.files.reading import Reading
 from kcluster.config.files.tree import Items, Map, Node, Scalar, from_yaml
 from kcluster.runtime.deaths import WAYS_TO_FAIL
-from kcluster.scenario.actions.faults import Faults as FaultsAction
+from kcluster.scenario.actions.faults import RandomFaults
 from kcluster.scenario.language.fields import (
     Flag,
     Kind,
@@ -33,7 +33,7 @@ from kcluster.scenario.language.fields import (
 from kcluster.scenario.language.profiles import find_profile
 
 NONE: Final = "none"
-_PROFILE: Final = fields_of(FaultsAction)[0].kind
+_PROFILE: Final = fields_of(RandomFaults)[0].kind
 FAILURES: Final = ("failures", "mtbf")
 """Keys of the columns by which brokers fail; `faults` is the third way."""
 OF_FAILURES: Final = ("failure", "failure_domain", "repair")

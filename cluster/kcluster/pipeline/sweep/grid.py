@@ -31,7 +31,7 @@ from kcluster.pipeline.sweep.columns import (
     contradictions,
     words_of,
 )
-from kcluster.scenario.language.fields import Story, Whole, fields_of, text
+from kcluster.scenario.language.fields import StoryText, Whole, fields_of, text
 
 MAX_CELLS: Final = 10_000
 MAX_RUNS: Final = 10_000_000
@@ -122,7 +122,7 @@ def parse_grid(yaml_text: str, source: str = "grid.yaml") -> Grid:
         raise GridError(reading.problems)
     top = reading.entries(node, "", _KEYS, "key of a grid file")
     name = text().read(reading, top["name"], "name") if "name" in top else None
-    story = Story().read(reading, top["story"], "story") if "story" in top else None
+    story = StoryText().read(reading, top["story"], "story") if "story" in top else None
     seeds = _seeds(reading, top.get("seeds"))
     columns = _columns(reading, top.get("grid"), node)
     cells, whys = _combined(reading, columns, top.get("grid"))

@@ -8,6 +8,6 @@ from kcluster.scenario.actions import machines as machines
 from kcluster.scenario.actions import network as network
 from kcluster.scenario.actions import rules as rules
 from kcluster.scenario.actions import waiting as waiting
-from kcluster.scenario.actions.base import ACTIONS, Action, Stage
+from kcluster.scenario.actions.base import ACTIONS, Action
 
-__all__ = ["ACTIONS", "Action", "Stage"]
+__all__ = ["ACTIONS", "Action"]

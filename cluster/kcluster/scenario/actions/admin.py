@@ -13,9 +13,10 @@ from typing import Annotated
 
 from kcluster.config.topology.model import TopicSpec
 from kcluster.operations.admin import BROKER, TOPIC
-from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import ListOf, MapOf, Whole, text
 from kcluster.scenario.language.words import PARTITION, PartitionName
+from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.targets import TARGETS, Targets
 
 

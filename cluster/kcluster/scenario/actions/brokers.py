@@ -9,8 +9,9 @@ from typing import Annotated, Final
 
 from kcluster.runtime.deaths import DeathKind
 from kcluster.runtime.process import ProcessState
-from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import OneOf
+from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.targets import TARGETS, Targets
 
 _WAYS: Final = OneOf("way to die", tuple(DeathKind))
@@ -26,7 +27,7 @@ class _OnBrokers(Action, frozen=True):
 
 
 @action("kill", short="brokers")
-class Kill(_OnBrokers, frozen=True):
+class KillBrokers(_OnBrokers, frozen=True):
     """End brokers' processes.  `how`: kill (what was written stays in the page cache), power
     (unflushed records are lost), wipe (back with an empty disk), clean (controlled shutdown).
     Undone by starting them again."""
@@ -41,15 +42,15 @@ class Kill(_OnBrokers, frozen=True):
 
 
 @action("stop", short="brokers")
-class Stop(_OnBrokers, frozen=True):
+class StopBrokers(_OnBrokers, frozen=True):
     """Stop brokers cleanly: SIGTERM, controlled shutdown.  Undone by starting them again."""
 
     def do(self, stage: Stage) -> Undo:
-        return Kill(self.brokers, "clean").do(stage)
+        return KillBrokers(self.brokers, "clean").do(stage)
 
 
 @action("start", short="brokers")
-class Start(_OnBrokers, frozen=True):
+class StartBrokers(_OnBrokers, frozen=True):
     """Start brokers that are down, on the disks that they have."""
 
     def do(self, stage: Stage) -> None:
@@ -58,7 +59,7 @@ class Start(_OnBrokers, frozen=True):
 
 
 @action("pause", short="brokers")
-class Pause(_OnBrokers, frozen=True):
+class PauseBrokers(_OnBrokers, frozen=True):
     """Let brokers stand still, as by SIGSTOP or a long collection of garbage.  Undone by letting
     them run on."""
 
@@ -70,7 +71,7 @@ class Pause(_OnBrokers, frozen=True):
 
 
 @action("resume", short="brokers")
-class Resume(_OnBrokers, frozen=True):
+class ResumeBrokers(_OnBrokers, frozen=True):
     """Let paused brokers run on."""
 
     def do(self, stage: Stage) -> None:

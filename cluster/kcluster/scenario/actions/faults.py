@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.profiles import ProfileKind
 from kcluster.scenario.play.nemesis import Nemesis, Profile
+from kcluster.scenario.play.stage import Stage
 
 
 @action("faults", short="profile")
-class Faults(Action, frozen=True):
+class RandomFaults(Action, frozen=True):
     """Random faults within bounds, by a profile, from now on.  Undone by stopping them and
     repairing what is under way."""
 

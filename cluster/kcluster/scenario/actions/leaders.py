@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from kcluster.operations.errors import ClusterError
-from kcluster.scenario.actions.base import Action, Stage, action
+from kcluster.scenario.actions.base import Action, action
 from kcluster.scenario.language.fields import Flag
 from kcluster.scenario.language.words import PARTITION, PartitionName
+from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.targets import TARGETS, Targets
 
 
 @action("move")
-class Move(Action, frozen=True):
+class MoveLeaderAction(Action, frozen=True):
     """Make another broker the leader of a partition; it must be in the ISR."""
 
     partition: Annotated[PartitionName, PARTITION]

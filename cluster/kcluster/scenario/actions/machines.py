@@ -11,8 +11,9 @@ from typing import Annotated, Final
 from kcluster.network.shapes import Shape
 from kcluster.runtime.deaths import DeathKind
 from kcluster.runtime.process import ProcessState
-from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration
+from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.targets import TARGETS, Targets
 
 _HOW: Final = OneOf("way to stop", tuple(kind for kind in DeathKind if kind is not DeathKind.WIPE))

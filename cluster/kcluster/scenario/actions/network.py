@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from kcluster.network.shapes import DISTRIBUTIONS
-from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration, fraction, size
+from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.targets import TARGETS, Targets
 
 _DISTRIBUTION: Final = OneOf("distribution", DISTRIBUTIONS)

@@ -12,7 +12,7 @@ from kcluster.faults.rules import Rule, RuleError, rule
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol.apis import APIS
 from kcluster.protocol.errors import ErrorCode
-from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import (
     Flag,
     ListOf,
@@ -24,6 +24,7 @@ from kcluster.scenario.language.fields import (
     text,
 )
 from kcluster.scenario.language.words import PARTITION, PartitionName
+from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.targets import TARGETS, Targets
 
 _API: Final = OneOf("API", tuple(line.name for line in APIS.values()))

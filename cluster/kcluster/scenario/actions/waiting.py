@@ -5,7 +5,8 @@ Owns: `wait`.  Never: does anything.
 
 from __future__ import annotations
 
-from kcluster.scenario.actions.base import Action, Stage, action
+from kcluster.scenario.actions.base import Action, action
+from kcluster.scenario.play.stage import Stage
 
 
 @action("wait")

@@ -208,7 +208,7 @@ def text() -> Words:
     return Words("text", str)
 
 
-class Story(Struct, frozen=True):
+class StoryText(Struct, frozen=True):
     """Text of several lines."""
 
     def read(self, reading: Reading, node: Node, path: str) -> str | None:
@@ -272,7 +272,7 @@ class MapOf(Struct, frozen=True):
 # ------------------------------------------------------------------------------------ structs
 
 
-class Field(Struct, frozen=True):
+class StructField(Struct, frozen=True):
     """One field of a Struct that is read from a file."""
 
     name: str
@@ -282,7 +282,7 @@ class Field(Struct, frozen=True):
 
 
 @cache
-def fields_of(struct: type[Struct]) -> tuple[Field, ...]:
+def fields_of(struct: type[Struct]) -> tuple[StructField, ...]:
     """The fields that are annotated with a kind, in order."""
     hints = get_type_hints(struct, include_extras=True)
     found = []
@@ -290,7 +290,7 @@ def fields_of(struct: type[Struct]) -> tuple[Field, ...]:
         hint = hints[field.name]
         if get_origin(hint) is Annotated:
             required = field.default is NODEFAULT and field.default_factory is NODEFAULT
-            found.append(Field(field.name, key_of(field.name), get_args(hint)[1], required))
+            found.append(StructField(field.name, key_of(field.name), get_args(hint)[1], required))
     return tuple(found)
 
 

@@ -30,7 +30,7 @@ from kcluster.scenario.language.fields import (
     Flag,
     ListOf,
     OneOf,
-    Story,
+    StoryText,
     Whole,
     duration,
     fields_of,
@@ -46,14 +46,14 @@ from kcluster.scenario.language.model import (
     Step,
     StepOptions,
     Trigger,
-    Workload,
+    WorkloadSpec,
 )
 from kcluster.scenario.language.naming import check_names
-from kcluster.scenario.language.words import Moment
+from kcluster.scenario.language.words import MomentRange
 
 KEYS: Final[dict[str, Any]] = {
     "name": text(),
-    "story": Story(),
+    "story": StoryText(),
     "seed": Whole(0, 2**63 - 1),
     "duration": duration(1),
     "heal": Flag(),
@@ -136,7 +136,7 @@ def read_scenario(
     )  # fmt: skip
 
 
-def _duration(workload: Workload, steps: tuple[Step, ...]) -> int:
+def _duration(workload: WorkloadSpec, steps: tuple[Step, ...]) -> int:
     """Where none is given: all that the steps' times come to, and some time after them."""
     at_ms = 0
     for step in steps:
@@ -173,12 +173,12 @@ def join_path(head: str, tail: str) -> str:
 # ----------------------------------------------------------------------------------- workload
 
 
-def _workload(reading: Reading, node: Node | None) -> Workload:
+def _workload(reading: Reading, node: Node | None) -> WorkloadSpec:
     keys = ("producers", "consumers")
     parts = reading.entries(node, "workload", keys, "part of a workload")
     producers = _specs(reading, parts.get("producers"), "workload.producers", ProducerSpec)
     consumers = _specs(reading, parts.get("consumers"), "workload.consumers", ConsumerSpec)
-    return Workload(tuple(_named(producers, "producer")), tuple(_named(consumers, "consumer")))
+    return WorkloadSpec(tuple(_named(producers, "producer")), tuple(_named(consumers, "consumer")))
 
 
 def _specs(reading: Reading, node: Node | None, path: str, struct: Any) -> list[Any]:
@@ -210,7 +210,7 @@ def _named(specs: list[Any], word: str) -> list[Any]:
 
 def _steps(reading: Reading, node: Node | None) -> tuple[Step, ...]:
     steps: list[Step] = []
-    at = Moment(0, 0)
+    at = MomentRange(0, 0)
     for index, item in enumerate(reading.items(node, "steps", "steps")):
         step = _step(reading, item, join("steps", index))
         if step is None:

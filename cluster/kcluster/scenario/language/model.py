@@ -33,8 +33,8 @@ from kcluster.scenario.language.fields import (
 from kcluster.scenario.language.words import (
     COUNT,
     MOMENT,
-    Count,
-    Moment,
+    CountCheck,
+    MomentRange,
     PartitionName,
     partition_name,
 )
@@ -124,7 +124,7 @@ class ConsumerSpec(Struct, frozen=True):
     rack: Annotated[str | None, text()] = None
 
 
-class Workload(Struct, frozen=True):
+class WorkloadSpec(Struct, frozen=True):
     """Who sends and reads.  Outside clients may join in when it runs live."""
 
     producers: tuple[ProducerSpec, ...] = ()
@@ -137,10 +137,10 @@ class Trigger(Struct, frozen=True):
     `at`: time since the start of the scenario; `after`: since the step before was done; `when`: as
     soon as this holds; `every`: again and again, `times` times or until the end."""
 
-    at: Annotated[Moment | None, MOMENT] = None
-    after: Annotated[Moment | None, MOMENT] = None
+    at: Annotated[MomentRange | None, MOMENT] = None
+    after: Annotated[MomentRange | None, MOMENT] = None
     when: Annotated[Condition | None, CONDITION] = None
-    every: Annotated[Moment | None, MOMENT] = None
+    every: Annotated[MomentRange | None, MOMENT] = None
     times: Annotated[int | None, Whole(1, 100_000)] = None
     within_ms: Annotated[int | None, duration(1)] = None
     """`when` that has not come to hold by then fails the run; None: by the scenario's end."""
@@ -149,7 +149,7 @@ class Trigger(Struct, frozen=True):
 class StepOptions(Struct, frozen=True):
     """What any step may say besides its trigger and its deed."""
 
-    for_: Annotated[Moment | None, MOMENT] = None
+    for_: Annotated[MomentRange | None, MOMENT] = None
     """Undone after so long."""
     as_: Annotated[str, text()] = ""
     """A name by which later steps mean the same brokers."""
@@ -170,7 +170,7 @@ class Checks(Struct, frozen=True):
 
     verdict: Annotated[str | None, OneOf("verdict", ("valid", "invalid", "unknown"))] = None
     """None: valid, or whatever follows from the anomalies that are expected."""
-    anomalies: Annotated[dict[str, Count], MapOf(COUNT, "anomalies", _anomaly_name)] = {}
+    anomalies: Annotated[dict[str, CountCheck], MapOf(COUNT, "anomalies", _anomaly_name)] = {}
     """How many of each; those that are not named must not be there."""
     causes: Annotated[tuple[str, ...], ListOf(text(), "words of a cause")] = ()
     """Each must be found in the chain of events that an anomaly is explained by."""
@@ -184,14 +184,14 @@ class Checks(Struct, frozen=True):
         tuple[str, ...], ListOf(Words("an event of the cluster", _event_name), "events")
     ] = ()
     at_end: Annotated[tuple[Condition, ...], ListOf(CONDITION, "conditions")] = ()
-    sent: Annotated[Count | None, COUNT] = None
-    acked: Annotated[Count | None, COUNT] = None
-    failed: Annotated[Count | None, COUNT] = None
-    unknown: Annotated[Count | None, COUNT] = None
-    read: Annotated[Count | None, COUNT] = None
-    writes_unavailable_ms: Annotated[Count | None, COUNT] = None
+    sent: Annotated[CountCheck | None, COUNT] = None
+    acked: Annotated[CountCheck | None, COUNT] = None
+    failed: Annotated[CountCheck | None, COUNT] = None
+    unknown: Annotated[CountCheck | None, COUNT] = None
+    read: Annotated[CountCheck | None, COUNT] = None
+    writes_unavailable_ms: Annotated[CountCheck | None, COUNT] = None
     """Of the partition that was without writes longest."""
-    reads_unavailable_ms: Annotated[Count | None, COUNT] = None
+    reads_unavailable_ms: Annotated[CountCheck | None, COUNT] = None
 
 
 class Scenario(Struct, frozen=True):
@@ -200,7 +200,7 @@ class Scenario(Struct, frozen=True):
     name: str
     story: str
     topology: Topology
-    workload: Workload = Workload()
+    workload: WorkloadSpec = WorkloadSpec()
     steps: tuple[Step, ...] = ()
     checks: Checks = Checks()
     duration_ms: int = DEFAULT_DURATION_MS

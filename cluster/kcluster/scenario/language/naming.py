@@ -19,7 +19,7 @@ from kcluster.config.files.reading import Reading
 from kcluster.config.files.tree import Node, Scalar
 from kcluster.config.topology.model import Topology
 from kcluster.scenario.actions.admin import AddBroker, AddPartitions, CreateTopic
-from kcluster.scenario.language.model import Checks, ConsumerSpec, ProducerSpec, Step, Workload
+from kcluster.scenario.language.model import Checks, ConsumerSpec, ProducerSpec, Step, WorkloadSpec
 from kcluster.scenario.play.conditions import Condition
 from kcluster.scenario.play.targets import Target
 from kcluster.scenario.play.workload import consumer_settings, producer_settings, reading_of
@@ -30,7 +30,7 @@ INTERNAL: Final = "__"
 class Names:
     """Everything that a scenario may name."""
 
-    def __init__(self, topology: Topology, workload: Workload, steps: tuple[Step, ...]) -> None:
+    def __init__(self, topology: Topology, workload: WorkloadSpec, steps: tuple[Step, ...]) -> None:
         actions = [step.action for step in steps]
         self.topics = {
             name: len(topic.assignment or ()) or topic.partitions
@@ -78,7 +78,7 @@ class Names:
 
 
 def check_names(
-    reading: Reading, top: Mapping[str, Node], topology: Topology, workload: Workload,
+    reading: Reading, top: Mapping[str, Node], topology: Topology, workload: WorkloadSpec,
     steps: tuple[Step, ...], checks: Checks,
 ) -> None:  # fmt: skip
     """Report every problem with a name, at the place of its step or section."""
@@ -116,7 +116,7 @@ def _problems(names: Names, value: Any) -> Iterator[str]:
 
 
 def _workload_problems(
-    names: Names, topology: Topology, workload: Workload
+    names: Names, topology: Topology, workload: WorkloadSpec
 ) -> Iterator[tuple[str, str]]:
     for at, producer in enumerate(workload.producers):
         path = f"producers[{at}]"

@@ -16,7 +16,7 @@ from kcluster.config.files.tree import Map, Node, Scalar, from_yaml
 from kcluster.scenario.actions.base import ACTIONS
 from kcluster.scenario.language.fields import Schema, Whole, read_struct, struct_schema
 from kcluster.scenario.language.words import MOMENT
-from kcluster.scenario.play.nemesis import Fault, Profile
+from kcluster.scenario.play.nemesis import FaultKind, Profile
 
 _WEIGHT: Final = Whole(1, 1_000)
 
@@ -69,7 +69,7 @@ def read_profile(reading: Reading, node: Node, path: str) -> Profile | None:
         reading.wrong(node, join(path, "kinds"), "missing: which faults?")
         return None
     where = join(path, "kinds")
-    kinds: list[Fault] = []
+    kinds: list[FaultKind] = []
     for at, item in enumerate(reading.items(entry.value, where, "deeds like {kill: any broker}")):
         fault = _fault(reading, item, join(where, at))
         if fault is not None:
@@ -83,7 +83,7 @@ def read_profile(reading: Reading, node: Node, path: str) -> Profile | None:
     )
 
 
-def _fault(reading: Reading, node: Node, path: str) -> Fault | None:
+def _fault(reading: Reading, node: Node, path: str) -> FaultKind | None:
     if not isinstance(node, Map):
         reading.wrong(node, path, f"{kind(node)}; a kind is a mapping like {{kill: any broker}}")
         return None
@@ -103,4 +103,4 @@ def _fault(reading: Reading, node: Node, path: str) -> Fault | None:
     after = None if repair is None else MOMENT.read(reading, repair.value, join(path, "repair"))
     if action is None or drawn is None:
         return None
-    return Fault(verbs[0], action, drawn, after)
+    return FaultKind(verbs[0], action, drawn, after)

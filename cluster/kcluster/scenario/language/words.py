@@ -1,8 +1,8 @@
 """The small words of scenario files: partitions, moments, counts.
 
-Owns: PartitionName, Moment, Count; reading them.  Never: looks at a cluster.  Raises ValueError,
-with the right form, for text that is none of them.  Brokers are targets.py's, conditions
-conditions.py's.  Kafka: no counterpart.
+Owns: PartitionName, MomentRange, CountCheck; reading them.  Never: looks at a cluster.  Raises
+ValueError, with the right form, for text that is none of them.  Brokers are targets.py's,
+conditions conditions.py's.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _SYMBOLS: Final = ("<=", ">=", "==", "!=", "<", ">", "=")
 _TIME: Final = duration()
 
 
-class Moment(Struct, frozen=True):
+class MomentRange(Struct, frozen=True):
     """A time, or one between two times, drawn by the seed."""
 
     low_ms: int
     high_ms: int
 
 
-class Count(Struct, frozen=True):
+class CountCheck(Struct, frozen=True):
     """What a number must be: `3`, `>= 1`, `some`, `none`."""
 
     symbol: str
@@ -68,14 +68,14 @@ def partition_name(text: str) -> PartitionName:
     return match[1], int(match[2])
 
 
-def moment(text: str) -> Moment:
+def moment(text: str) -> MomentRange:
     """`5s`, or `5s..20s` for a time between them, drawn by the seed."""
     low, dots, high = text.partition("..")
     low_ms = _milliseconds(low)
     high_ms = _milliseconds(high) if dots else low_ms
     if high_ms < low_ms:
         raise ValueError("the first time must be the earlier one")
-    return Moment(low_ms, high_ms)
+    return MomentRange(low_ms, high_ms)
 
 
 def _milliseconds(text: str) -> int:
@@ -88,15 +88,15 @@ def _milliseconds(text: str) -> int:
     return number
 
 
-def count(text: str) -> Count:
+def count(text: str) -> CountCheck:
     """`3`, `>= 1`, `< 10`, `some`, `none`."""
     text = text.strip()
     if text in ("some", "none"):
-        return Count(">=" if text == "some" else "==", 1 if text == "some" else 0)
+        return CountCheck(">=" if text == "some" else "==", 1 if text == "some" else 0)
     for symbol in _SYMBOLS:
         if text.startswith(symbol):
-            return Count("==" if symbol == "=" else symbol, _count_number(text[len(symbol) :]))
-    return Count("==", _count_number(text))
+            return CountCheck("==" if symbol == "=" else symbol, _count_number(text[len(symbol) :]))
+    return CountCheck("==", _count_number(text))
 
 
 def _count_number(text: str) -> int:

@@ -20,8 +20,8 @@ from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.scenario.language.client_configs import FAST_FACTOR
 from kcluster.scenario.language.model import Scenario
-from kcluster.scenario.play.running import CALM_LIMIT_MS, Progress, Run, RunResult
-from kcluster.scenario.play.stage import StageBase
+from kcluster.scenario.play.running import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
+from kcluster.scenario.play.stage import Stage
 
 LATE_MS: Final = 10_000
 """On a busy machine all takes longer."""
@@ -29,7 +29,7 @@ LOOK_S: Final = 0.002
 """How often conditions are looked at that nothing in the cluster may announce: counts of acks."""
 
 
-class LiveStage(StageBase):
+class LiveStage(Stage):
     """A stage on an open Cluster; made and used in the driver's thread, `run` excepted."""
 
     def __init__(self, cluster: Cluster, seed: int, ledger: Ledger) -> None:
@@ -48,20 +48,20 @@ class LiveStage(StageBase):
     def now_ms(self) -> int:
         return self.driver.now_ms() - self._began_ms
 
-    def at(self, at_ms: int, deed: Callable[[], None]) -> None:
+    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
         delay_s = max(0.0, (at_ms - self.now_ms) / 1000)
-        gevent.spawn_later(delay_s, self._do, deed)
+        gevent.spawn_later(delay_s, self._do, callback)
 
-    def when(self, holds: Callable[[], bool], deed: Callable[[], None]) -> None:
-        self._waiting.append((holds, deed))
+    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
+        self._waiting.append((holds, callback))
         self._look_out()
 
     def _add(self, client: Client) -> Wire:
         return self._clients.add_client(client)
 
-    def _do(self, deed: Callable[[], None]) -> None:
+    def _do(self, callback: Callable[[], None]) -> None:
         self.driver.wake()
-        deed()
+        callback()
         self.driver.settle()
 
     def _look_out(self) -> None:
@@ -73,10 +73,10 @@ class LiveStage(StageBase):
             gevent.sleep(LOOK_S)
             self.driver.wake()
             for entry in tuple(self._waiting):
-                holds, deed = entry
+                holds, callback = entry
                 if holds():
                     self._waiting.remove(entry)
-                    self._do(deed)
+                    self._do(callback)
             if self._is_over is not None and self._is_over():
                 self._is_over = None
                 self._over.set()
@@ -117,7 +117,9 @@ def run_live(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
     ledger = Ledger()
     duration_ms = scenario.duration_ms
     with cluster:
-        run = cluster.call(lambda: Run(scenario, LiveStage(cluster, seed, ledger), recorder, seed))
+        run = cluster.call(
+            lambda: ScenarioRun(scenario, LiveStage(cluster, seed, ledger), recorder, seed)
+        )
         stage = run.stage
         assert isinstance(stage, LiveStage)
         cluster.call(run.begin)

@@ -12,30 +12,31 @@ from typing import Annotated
 from msgspec import Struct
 
 from kcluster.operations.errors import ClusterError
-from kcluster.scenario.actions.base import Action, Stage, Undo
-from kcluster.scenario.language.fields import Flag, Story, Whole
-from kcluster.scenario.language.words import MOMENT, Moment
+from kcluster.scenario.actions.base import Action, Undo
+from kcluster.scenario.language.fields import Flag, StoryText, Whole
+from kcluster.scenario.language.words import MOMENT, MomentRange
 from kcluster.scenario.play.conditions import SETTLED
+from kcluster.scenario.play.stage import Stage
 
 
-class Fault(Struct, frozen=True):
+class FaultKind(Struct, frozen=True):
     """One kind of fault of a profile; `weight` beside the others'."""
 
     verb: str
     action: Action
     weight: int = 1
-    repair: Moment | None = None
+    repair: MomentRange | None = None
     """Undone after so long; None: as the profile says."""
 
 
 class Profile(Struct, frozen=True):
     """Random faults: how often, how long, and what must never be exceeded."""
 
-    kinds: tuple[Fault, ...]
-    story: Annotated[str, Story()] = ""
-    every: Annotated[Moment, MOMENT] = Moment(2_000, 6_000)
+    kinds: tuple[FaultKind, ...]
+    story: Annotated[str, StoryText()] = ""
+    every: Annotated[MomentRange, MOMENT] = MomentRange(2_000, 6_000)
     """From one fault's beginning to the next one's."""
-    repair: Annotated[Moment, MOMENT] = Moment(1_000, 8_000)
+    repair: Annotated[MomentRange, MOMENT] = MomentRange(1_000, 8_000)
     at_once: Annotated[int, Whole(1, 100)] = 1
     """Never more faults than so many at a time."""
     waits_for_sync: Annotated[bool, Flag()] = True
@@ -74,7 +75,7 @@ class Nemesis:
             return False
         return not self._profile.waits_for_sync or self._stage.holds(SETTLED)
 
-    def _chosen(self) -> Fault:
+    def _chosen(self) -> FaultKind:
         kinds = self._profile.kinds
         at = self._stage.rng.randrange(sum(kind.weight for kind in kinds))
         for kind in kinds:
@@ -83,7 +84,7 @@ class Nemesis:
                 return kind
         raise AssertionError("weights are positive")
 
-    def _begin(self, fault: Fault) -> None:
+    def _begin(self, fault: FaultKind) -> None:
         try:
             undo = fault.action.do(self._stage)
         except ClusterError:
@@ -105,5 +106,5 @@ class Nemesis:
         except ClusterError as error:
             self._stage.refuse(f"repairing a random fault: {error}")
 
-    def _draw(self, moment: Moment) -> int:
+    def _draw(self, moment: MomentRange) -> int:
         return moment.low_ms + self._stage.rng.randrange(moment.high_ms - moment.low_ms + 1)

@@ -21,8 +21,8 @@ from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import ProcessState
 from kcluster.scenario.actions.base import Undo
 from kcluster.scenario.language.model import Scenario, Step
-from kcluster.scenario.language.words import Moment
-from kcluster.scenario.play.stage import StageBase
+from kcluster.scenario.language.words import MomentRange
+from kcluster.scenario.play.stage import Stage
 
 NEVER_MS: Final = 1 << 60
 
@@ -39,7 +39,7 @@ class Played(Struct, frozen=True):
 class Runner:
     """One run of a scenario's steps.  Give it `start`; `is_done` tells when all are through."""
 
-    def __init__(self, scenario: Scenario, stage: StageBase) -> None:
+    def __init__(self, scenario: Scenario, stage: Stage) -> None:
         self.scenario = scenario
         self.stage = stage
         self.played: list[Played] = []
@@ -79,7 +79,7 @@ class Runner:
         for undo in undos.values():
             self.stage.attempt("healing", undo)
         stage = self.stage
-        for problem in mend(stage.verbs, stage.plan, stage.dispatcher):
+        for problem in repair_all(stage.verbs, stage.plan, stage.dispatcher):
             stage.refuse(problem)
 
     # -------------------------------------------------------------------------- one after one
@@ -177,13 +177,13 @@ class Runner:
         line = f" (line {step.place.line})" if step.place.line else ""
         return f"{step.verb}{line}"
 
-    def _drawn(self, moment: Moment) -> int:
+    def _drawn(self, moment: MomentRange) -> int:
         if moment.high_ms <= moment.low_ms:
             return moment.low_ms
         return moment.low_ms + self.stage.rng.randrange(moment.high_ms - moment.low_ms + 1)
 
 
-def mend(verbs: Verbs, plan: Plan, dispatcher: Dispatcher) -> list[str]:
+def repair_all(verbs: Verbs, plan: Plan, dispatcher: Dispatcher) -> list[str]:
     """Undo every fault that a cluster may have: links, rules, disks, pauses, deaths; returns what
     cannot be undone, in words."""
     problems: list[str] = []

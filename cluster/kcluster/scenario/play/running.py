@@ -28,9 +28,9 @@ from kcluster.scenario.language.model import Scenario
 from kcluster.scenario.outcome import failed_checks
 from kcluster.scenario.play.conditions import SETTLED
 from kcluster.scenario.play.runner import Played, Runner
-from kcluster.scenario.play.stage import StageBase
+from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.virtual import VirtualStage
-from kcluster.scenario.play.workload import Reading, Sending, make_clients
+from kcluster.scenario.play.workload import WorkloadConsumer, WorkloadProducer, make_clients
 
 CALM_LIMIT_MS: Final = 300_000
 """In virtual time, for what is under way to come to its end; live, in profile fast, a hundredth."""
@@ -95,18 +95,18 @@ class RunResult(Struct):
         return record
 
 
-class Run:
+class ScenarioRun:
     """One run on a stage, from the outside: `begin`, let `duration_ms` pass, `calm_down`, let it
     become quiet (`is_quiet`), `result`."""
 
-    def __init__(self, scenario: Scenario, stage: StageBase, recorder: Recorder, seed: int) -> None:
+    def __init__(self, scenario: Scenario, stage: Stage, recorder: Recorder, seed: int) -> None:
         self.scenario = scenario
         self.stage = stage
         self.seed = seed
         self.recorder = recorder
         self.runner = Runner(scenario, stage)
-        self._producers: list[Sending] = []
-        self._consumers: list[Reading] = []
+        self._producers: list[WorkloadProducer] = []
+        self._consumers: list[WorkloadConsumer] = []
         self._began_ms = self._first_note = 0
         self._arrived_ms: int | None = None
 
@@ -117,7 +117,7 @@ class Run:
         self._producers, self._consumers = make_clients(
             self.scenario.workload, self.scenario.topology.profile, self.stage.ledger
         )
-        clients: list[Sending | Reading] = [*self._producers, *self._consumers]
+        clients: list[WorkloadProducer | WorkloadConsumer] = [*self._producers, *self._consumers]
         for client in clients:
             self.stage.add_client(client.name, client)
         self.runner.start()
@@ -146,7 +146,7 @@ class Run:
             self._arrived_ms = 0 if last_ms is None else last_ms + ARRIVAL_MS
         return self.stage.dispatcher.now_ms >= self._arrived_ms
 
-    def _has_caught_up(self, consumer: Reading) -> bool:
+    def _has_caught_up(self, consumer: WorkloadConsumer) -> bool:
         """It has read all that is committed of its partitions, or it has ended."""
         if consumer.is_done:
             return True
@@ -156,7 +156,7 @@ class Run:
             for partition in assignment
         ) and (bool(assignment) or self._is_spare(consumer))
 
-    def _is_spare(self, consumer: Reading) -> bool:
+    def _is_spare(self, consumer: WorkloadConsumer) -> bool:
         """Others of its group read everything: there are more members than partitions."""
         return any(other.assignment for other in self._consumers if other is not consumer)
 
@@ -199,7 +199,7 @@ def run_scenario(
 def _run_virtual(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
     began_s = time.perf_counter()
     stage = VirtualStage(VirtualDriver(scenario.topology, seed), seed, Ledger())
-    run = Run(scenario, stage, Recorder(stage.dispatcher, stage.plan), seed)
+    run = ScenarioRun(scenario, stage, Recorder(stage.dispatcher, stage.plan), seed)
     stage.start()
     run.begin()
     for at in range(1, PROGRESS_SLICES + 1):

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from kcluster.clients.wire import Client, Wire
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
-from kcluster.scenario.play.stage import StageBase
+from kcluster.scenario.play.stage import Stage
 
 
-class VirtualStage(StageBase):
+class VirtualStage(Stage):
     """See module; `run` plays until `is_over` holds, or the limit."""
 
     def __init__(self, driver: VirtualDriver, seed: int, ledger: Ledger) -> None:
@@ -23,7 +23,7 @@ class VirtualStage(StageBase):
 
     def start(self) -> None:
         """Start the cluster, and let it come up: the scenario's time begins when it serves."""
-        self.driver.start()
+        self.driver.open()
         self.driver.run_until_condition(self.verbs.settled.all_serving, 120_000)
         self._began_ms = self.driver.now_ms
 
@@ -31,11 +31,11 @@ class VirtualStage(StageBase):
     def now_ms(self) -> int:
         return self.driver.now_ms - self._began_ms
 
-    def at(self, at_ms: int, deed: Callable[[], None]) -> None:
-        self.driver.at(self._began_ms + at_ms, deed)
+    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
+        self.driver.at(self._began_ms + at_ms, callback)
 
-    def when(self, holds: Callable[[], bool], deed: Callable[[], None]) -> None:
-        self._waiting.append((holds, deed))
+    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
+        self._waiting.append((holds, callback))
 
     def _add(self, client: Client) -> Wire:
         return self.driver.add_client(client)
@@ -57,10 +57,10 @@ class VirtualStage(StageBase):
 
     def _look(self) -> None:
         for entry in tuple(self._waiting):
-            holds, deed = entry
+            holds, callback = entry
             if holds():
                 self._waiting.remove(entry)
-                deed()
+                callback()
 
 
 def _never() -> bool:

@@ -10,15 +10,15 @@ from typing import Any, Final, Protocol
 
 from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.settings import NEVER, ConsumerSettings
-from kcluster.clients.consumer.settings import Reading as ReadingLoad
+from kcluster.clients.consumer.settings import Reading as ConsumerLoad
 from kcluster.clients.ledger import Partition
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerSettings
-from kcluster.clients.producer.settings import Workload as Load
+from kcluster.clients.producer.settings import Workload as ProducerLoad
 from kcluster.clients.wire import Client
 from kcluster.evidence.history import Ledger
 from kcluster.scenario.language.client_configs import defaults_of
-from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec, Workload
+from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec, WorkloadSpec
 
 _DIRECT: Final = {
     "idempotent": "enable_idempotence",
@@ -33,7 +33,7 @@ _DIRECT: Final = {
 """A producer's own keys in a file, and the configs that they stand for."""
 
 
-class Sending(Client, Protocol):
+class WorkloadProducer(Client, Protocol):
     """A producer of the workload."""
 
     name: str
@@ -43,7 +43,7 @@ class Sending(Client, Protocol):
         """No more records; those given are seen through."""
 
 
-class Reading(Client, Protocol):
+class WorkloadConsumer(Client, Protocol):
     """A consumer of the workload."""
 
     name: str
@@ -61,11 +61,13 @@ class Reading(Client, Protocol):
 
 
 def make_clients(
-    workload: Workload, profile: str, ledger: Ledger
-) -> tuple[list[Sending], list[Reading]]:
+    workload: WorkloadSpec, profile: str, ledger: Ledger
+) -> tuple[list[WorkloadProducer], list[WorkloadConsumer]]:
     """All clients of a workload."""
-    producers: list[Sending] = [make_producer(spec, profile, ledger) for spec in workload.producers]
-    consumers: list[Reading] = [
+    producers: list[WorkloadProducer] = [
+        make_producer(spec, profile, ledger) for spec in workload.producers
+    ]
+    consumers: list[WorkloadConsumer] = [
         consumer
         for spec in workload.consumers
         for consumer in make_consumers(spec, profile, ledger)
@@ -93,7 +95,7 @@ def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:
 
 def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
     """A producer and its application."""
-    load = Load(
+    load = ProducerLoad(
         topics=(spec.topic,),
         partitions=() if spec.partition is None else (spec.partition,),
         rate_per_s=spec.rate_per_s, size_bytes=spec.size_bytes, keys=spec.keys,
@@ -115,9 +117,9 @@ def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
     return ConsumerSettings(**(values | spec.config))
 
 
-def reading_of(spec: ConsumerSpec, settings: ConsumerSettings) -> ReadingLoad:
+def reading_of(spec: ConsumerSpec, settings: ConsumerSettings) -> ConsumerLoad:
     """What a consumer's application reads."""
-    return ReadingLoad(
+    return ConsumerLoad(
         topics=spec.topics, partitions=spec.partitions,
         commit=spec.commit if settings.group_id else NEVER, start_ms=spec.start_ms,
         stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
