@@ -1,4 +1,4 @@
-"""What may be done to a cluster in a scenario, by name.  Importing this registers all of them."""
+"""The actions of scenarios.  Importing this package registers all of them."""
 
 from kcluster.scenario.actions import admin as admin
 from kcluster.scenario.actions import brokers as brokers

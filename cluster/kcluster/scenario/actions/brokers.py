@@ -1,6 +1,7 @@
-"""What may happen to brokers' processes: kill, stop, start, pause, resume.
+"""Actions on brokers' processes: kill, stop, start, pause, resume.
 
-Owns: these words.  Never: how it is done (operations/verbs.py).  Kafka: kill, kafka-server-start.
+Owns: these actions.  Never: ends a process itself (operations/verbs.py).  Kafka: kill,
+kafka-server-start.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ class _OnBrokers(Action, frozen=True):
 
 @action("kill", short="brokers")
 class KillBrokers(_OnBrokers, frozen=True):
-    """End brokers' processes.  `how`: kill (what was written stays in the page cache), power
-    (unflushed records are lost), wipe (back with an empty disk), clean (controlled shutdown).
-    Undone by starting them again."""
+    """Kill brokers' processes.  `how`: kill (written records stay in the page cache), clean
+    (controlled shutdown), power (unflushed records are lost), wipe (they return with an empty
+    disk).  Undone by starting them again."""
 
     how: Annotated[str, _WAYS] = "kill"
 
@@ -51,7 +52,7 @@ class StopBrokers(_OnBrokers, frozen=True):
 
 @action("start", short="brokers")
 class StartBrokers(_OnBrokers, frozen=True):
-    """Start brokers that are down, on the disks that they have."""
+    """Start brokers that are down, on the disks that they had."""
 
     def do(self, stage: Stage) -> None:
         for broker_id in stage.nodes(self.brokers):
@@ -60,8 +61,7 @@ class StartBrokers(_OnBrokers, frozen=True):
 
 @action("pause", short="brokers")
 class PauseBrokers(_OnBrokers, frozen=True):
-    """Let brokers stand still, as by SIGSTOP or a long collection of garbage.  Undone by letting
-    them run on."""
+    """Pause brokers, as by SIGSTOP or a long garbage collection.  Undone by resuming them."""
 
     def do(self, stage: Stage) -> Undo:
         chosen = stage.nodes(self.brokers)
@@ -72,7 +72,7 @@ class PauseBrokers(_OnBrokers, frozen=True):
 
 @action("resume", short="brokers")
 class ResumeBrokers(_OnBrokers, frozen=True):
-    """Let paused brokers run on."""
+    """Resume paused brokers."""
 
     def do(self, stage: Stage) -> None:
         for broker_id in stage.nodes(self.brokers):
@@ -80,7 +80,7 @@ class ResumeBrokers(_OnBrokers, frozen=True):
 
 
 def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
-    """Start those that are down: somebody else may have been quicker."""
+    """Start those that are still down: another step may have started some."""
     for broker_id in chosen:
         process = stage.dispatcher.processes[broker_id]
         if process.state is ProcessState.DOWN and not process.is_removed:

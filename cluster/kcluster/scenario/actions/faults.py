@@ -1,6 +1,6 @@
 """Random faults by a profile, as a step.
 
-Owns: the words.  Never: chooses faults (nemesis.py).
+Owns: the action.  Never: chooses faults (nemesis.py).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from kcluster.scenario.play.stage import Stage
 
 @action("faults", short="profile")
 class RandomFaults(Action, frozen=True):
-    """Random faults within bounds, by a profile, from now on.  Undone by stopping them and
-    repairing what is under way."""
+    """Inject random faults from now on, within the bounds of a profile.  Undone by stopping, and by
+    undoing the faults that are active."""
 
     profile: Annotated[Profile, ProfileKind()]
 

@@ -1,6 +1,6 @@
-"""Who leads: moving leaders, elections.
+"""Actions on leadership: moving leaders, elections.
 
-Owns: these words.  Never: how it is done (operations/verbs.py).
+Owns: these actions.  Never: elects (the controller does, asked by operations/verbs.py).
 Kafka: kafka-leader-election.sh; kafka-reassign-partitions.sh for a preferred leader by hand.
 """
 
@@ -32,7 +32,8 @@ class MoveLeaderAction(Action, frozen=True):
 
 @action("elect", short="partition")
 class Elect(Action, frozen=True):
-    """Elect the preferred leader of a partition; `unclean`: any live replica, if it has none."""
+    """Elect the preferred leader of a partition; `unclean`: any live replica if it has no
+    leader."""
 
     partition: Annotated[PartitionName, PARTITION]
     unclean: Annotated[bool, Flag()] = False

@@ -1,11 +1,11 @@
-"""Plays a scenario's steps on a stage: triggers, deeds, undoing, repetition, calm at the end.
+"""Plays a scenario's steps on a stage: triggers, actions, undoing, repetition, the final repair.
 
-Owns: the order of steps, what has been played.  Never: waits, knows which clock it is on; decides
-what a deed does (actions/) or whether it went well (outcome.py).
+Owns: the order of steps, the list of what was played.  Never: waits, knows its clock, knows what an
+action does (actions/), judges the result (outcome.py).
 Kafka: Trogdor's coordinator; TigerBeetle's and FoundationDB's workload runners are the model.
 
-Steps are taken in order: one begins to wait for its trigger when the one above is done (a step with
-`every` is done once it has begun).  `for` undoes a deed later, beside the steps that follow.
+Steps are played in order: a step waits for its trigger once the step above it is done.  A step with
+`every` counts as done after its first time.  `for` undoes an action later, while other steps run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ NEVER_MS: Final = 1 << 60
 
 
 class Played(Struct, frozen=True):
-    """A deed that was done.  `index` of its step, from 0; `nodes` that were meant."""
+    """An action that was performed.  `index`: of its step, from 0.  `nodes`: those that were
+    meant."""
 
     at_ms: int
     index: int
@@ -37,7 +38,7 @@ class Played(Struct, frozen=True):
 
 
 class Runner:
-    """One run of a scenario's steps.  Give it `start`; `is_done` tells when all are through."""
+    """One run of a scenario's steps, from `start` until `is_done`."""
 
     def __init__(self, scenario: Scenario, stage: Stage) -> None:
         self.scenario = scenario
@@ -47,34 +48,35 @@ class Runner:
         self._next = 0
         self._waits_for: Step | None = None
         self._undos: dict[int, Undo] = {}
-        """What is still to be undone, by running number."""
+        """What is still to be undone, by a running number."""
         self._undo_count = 0
 
     @property
     def is_done(self) -> bool:
-        """All steps have been taken."""
+        """Whether all steps have been played."""
         return self._next >= len(self.scenario.steps) and self._waits_for is None
 
     def start(self) -> None:
-        """Begin with the first step."""
+        """Start with the first step."""
         self._advance()
 
     def end(self) -> None:
-        """No more steps: tell of the one that still waits; undo everything, if wanted."""
+        """Play no more steps.  One that still waits is a problem; undo everything if `heal` is
+        set."""
         self.is_ended = True
         waiting = self._waits_for
         if waiting is not None and waiting.trigger.when is not None:
             condition = waiting.trigger.when
             value = self.stage.value_text(condition)
-            self.stage.refuse(f"{self._name(waiting)} waited for {condition} in vain{value}")
+            self.stage.refuse(f"{self._name(waiting)} waited in vain for {condition}{value}")
         elif not self.is_done:
             left = len(self.scenario.steps) - self._next + (waiting is not None)
-            self.stage.refuse(f"the scenario ended with {left} steps to go; give it more time")
+            self.stage.refuse(f"the scenario ended with {left} steps left; increase its duration")
         if self.scenario.heal:
             self.heal()
 
     def heal(self) -> None:
-        """Mend everything: what `for` would have undone, cut links, brokers that are not up."""
+        """Undo every fault: active actions, links, rules, disks, brokers that are not up."""
         undos, self._undos = self._undos, {}
         for undo in undos.values():
             self.stage.attempt("healing", undo)
@@ -82,7 +84,7 @@ class Runner:
         for problem in repair_all(stage.verbs, stage.plan, stage.dispatcher):
             stage.refuse(problem)
 
-    # -------------------------------------------------------------------------- one after one
+    # ------------------------------------------------------------------------- step by step
 
     def _advance(self) -> None:
         if self._next >= len(self.scenario.steps) or self.is_ended:
@@ -120,7 +122,7 @@ class Runner:
         if self._waits_for is step and not self.is_ended:
             limit_ms = step.trigger.within_ms
             self.stage.refuse(
-                f"{self._name(step)}: {step.trigger.when} did not come to hold within {limit_ms} ms"
+                f"{self._name(step)}: {step.trigger.when} did not hold within {limit_ms} ms"
             )
 
     def _take(self, index: int, step: Step) -> None:
@@ -133,20 +135,20 @@ class Runner:
         self._advance()
 
     def _again(self, index: int, step: Step, times: int) -> None:
-        """The next time of a step that repeats; it has been done once."""
+        """Schedule the next time of a step that repeats."""
         if times <= 1:
             return
         assert step.trigger.every is not None
 
-        def once_more() -> None:
+        def play_again() -> None:
             if not self.is_ended:
                 self._do(index, step)
                 self._again(index, step, times - 1)
 
         delay_ms = max(1, self._drawn(step.trigger.every))
-        self.stage.at(self.stage.now_ms + delay_ms, once_more)
+        self.stage.at(self.stage.now_ms + delay_ms, play_again)
 
-    # -------------------------------------------------------------------------------- a deed
+    # ------------------------------------------------------------------------------ an action
 
     def _do(self, index: int, step: Step) -> None:
         stage = self.stage
@@ -184,8 +186,8 @@ class Runner:
 
 
 def repair_all(verbs: Verbs, plan: Plan, dispatcher: Dispatcher) -> list[str]:
-    """Undo every fault that a cluster may have: links, rules, disks, pauses, deaths; returns what
-    cannot be undone, in words."""
+    """Undo every fault that a cluster may have: links, rules, disks, pauses, deaths.  Returns the
+    reasons why something cannot be undone."""
     problems: list[str] = []
     verbs.links.restore_all()
     verbs.clear_rules()

@@ -1,6 +1,6 @@
 """The stage in virtual time.
 
-Owns: the virtual driver of one run, conditions that are waited for.  Never: reads a clock.
+Owns: the virtual driver of one run, the conditions that steps wait for.  Never: reads a clock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kcluster.scenario.play.stage import Stage
 
 
 class VirtualStage(Stage):
-    """See module; `run` plays until `is_over` holds, or the limit."""
+    """A stage on a virtual driver."""
 
     def __init__(self, driver: VirtualDriver, seed: int, ledger: Ledger) -> None:
         self.driver = driver
@@ -22,7 +22,7 @@ class VirtualStage(Stage):
         self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
 
     def start(self) -> None:
-        """Start the cluster, and let it come up: the scenario's time begins when it serves."""
+        """Start the cluster.  The scenario's time begins when it serves."""
         self.driver.open()
         self.driver.run_until_condition(self.verbs.settled.all_serving, 120_000)
         self._began_ms = self.driver.now_ms
@@ -41,7 +41,7 @@ class VirtualStage(Stage):
         return self.driver.add_client(client)
 
     def run(self, is_over: Callable[[], bool], limit_ms: int) -> bool:
-        """Let time pass; whether `is_over` came to hold within `limit_ms`."""
+        """Let time pass until `is_over()`, at most `limit_ms`; returns whether it holds."""
 
         def turn() -> bool:
             if self._waiting:
@@ -51,7 +51,7 @@ class VirtualStage(Stage):
         return self.driver.run_until_condition(turn, limit_ms)
 
     def run_until(self, until_ms: int) -> None:
-        """Let time pass up to this, in ms since the scenario began."""
+        """Let time pass until this moment, in ms since the scenario began."""
         self.run(_never, until_ms - self.now_ms)
         self.driver.run_until(self._began_ms + until_ms)
 
