@@ -66,7 +66,7 @@ def test_cluster__a_port_in_use_is_named_with_its_broker() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(
-            ClusterError, match=rf"broker 2 cannot have 127.0.0.1:{port}: .* in use"
+            ClusterError, match=rf"broker 2 cannot listen on 127.0.0.1:{port}: .* in use"
         ):
             Cluster(Topology.of(brokers=[{"id": 1}, {"id": 2, "port": port}]))
 
@@ -154,7 +154,7 @@ def test_open__a_cluster_that_does_not_come_up_leaves_nothing_running() -> None:
     cluster = Cluster(Topology.of(brokers=1))
     # Links so slow that nobody registers in time.
     cluster.plan.fabric.set_default_latency(60_000)
-    with pytest.raises(ClusterError, match=r"not all brokers came up within 0\.05 s"):
+    with pytest.raises(ClusterError, match=r"not all brokers started within 0\.05 s"):
         cluster.open(timeout_s=0.05)
     with socket.socket() as other:
         other.bind(cluster.plan.addresses[1])
@@ -198,7 +198,7 @@ def test_exit__a_step_that_raised_is_not_passed_over(capfd: pytest.CaptureFixtur
     cluster.driver.call(harm).result()
     cluster.wait_for(event="broker_fenced", since=0)
     assert [broker.state for broker in cluster.status().brokers] == ["down"]
-    with pytest.raises(ClusterError, match="the simulator has a bug: TypeError"):
+    with pytest.raises(ClusterError, match="a bug in the simulator: TypeError"):
         cluster.__exit__(None, None, None)
     assert "TypeError" in capfd.readouterr().err
 

@@ -71,7 +71,7 @@ def test_kafka_cluster__a_failure_tells_the_story(pytester: pytest.Pytester) -> 
     ("mark", "said"),
     [
         ("brokrs=3", "did you mean brokers?"),
-        ("3", "arguments have names"),
+        ("3", "takes keyword arguments"),
         ("topology='nowhere.yaml'", "no such file"),
         ("topics={'orders': {'partitions': 'many'}}", "not a whole number"),
     ],

@@ -1,10 +1,11 @@
-"""What a user is told when something cannot be done to a cluster.
+"""The error of every operation on a cluster.
 
-Owns: ClusterError.  Never: an error of Kafka's protocol (protocol/errors.py has those).
+Owns: ClusterError, imported from here by all.  Never: an error of Kafka's protocol
+(protocol/errors.py).
 """
 
 from __future__ import annotations
 
 
 class ClusterError(Exception):
-    """What a user asked of the cluster cannot be done; the text says why."""
+    """An operation on the cluster is not possible; the text says why."""

@@ -96,9 +96,9 @@ def test_words__what_is_wrong_is_told(read: object, text: str, said: str) -> Non
 
 
 def test_moment_and_count__each_form() -> None:
-    assert words.moment("1.5s") == words.Moment(1_500, 1_500)
-    assert words.moment("5s..20s") == words.Moment(5_000, 20_000)
-    assert words.moment("250") == words.Moment(250, 250)
+    assert words.moment("1.5s") == words.MomentRange(1_500, 1_500)
+    assert words.moment("5s..20s") == words.MomentRange(5_000, 20_000)
+    assert words.moment("250") == words.MomentRange(250, 250)
     assert words.count("some").holds(1)
     assert not words.count("some").holds(0)
     assert words.count("none").holds(0)

@@ -1,7 +1,7 @@
-"""The workload's clients from what a scenario says of them.
+"""The workload's clients, from their specs in a scenario.
 
-Owns: from ProducerSpec and ConsumerSpec to clients.  Never: runs them (the stage does).
-Kafka: the producer and consumer that a program would make with these configs.
+Owns: turning ProducerSpec and ConsumerSpec into clients.  Never: runs them (the stage does).
+Kafka: the producer and consumer that a program would create with these configs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DIRECT: Final = {
     "retry_backoff_ms": "retry_backoff_ms",
     "batch_size_bytes": "batch_size_bytes",
 }
-"""A producer's own keys in a file, and the configs that they stand for."""
+"""A producer's own keys in a file, and the configs that they set."""
 
 
 class WorkloadProducer(Client, Protocol):
@@ -40,7 +40,7 @@ class WorkloadProducer(Client, Protocol):
     is_done: bool
 
     def stop(self, now_ms: int) -> None:
-        """No more records; those given are seen through."""
+        """Accept no more records; those accepted are sent."""
 
 
 class WorkloadConsumer(Client, Protocol):
@@ -51,13 +51,13 @@ class WorkloadConsumer(Client, Protocol):
 
     @property
     def assignment(self) -> tuple[Partition, ...]:
-        """What it reads now."""
+        """The partitions that it reads now."""
 
     def position(self, topic: str, partition: int) -> int:
-        """The offset that it reads next; -1 where it has none."""
+        """The offset that it reads next; -1 if it has none."""
 
     def stop(self, now_ms: int) -> None:
-        """It commits, and leaves its group."""
+        """Commit, and leave the group."""
 
 
 def make_clients(
@@ -76,7 +76,7 @@ def make_clients(
 
 
 def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:
-    """The profile's defaults, then `config`, then the keys of its own."""
+    """The profile's defaults, overridden by `config`, then by the spec's own keys."""
     values: dict[str, Any] = defaults_of(ProducerSettings, profile)
     values |= spec.config
     if "acks" not in spec.config:
@@ -88,7 +88,7 @@ def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:
     settings = ProducerSettings(**values)
     shortest_ms = settings.linger_ms + settings.request_timeout_ms
     if "delivery_timeout_ms" not in spec.config and spec.delivery_timeout_ms is None:
-        # As Kafka does where nobody has set it: it is raised to what the others need.
+        # As Kafka does if it is not set: raise it to what the others need.
         values["delivery_timeout_ms"] = max(settings.delivery_timeout_ms, shortest_ms)
     return ProducerSettings(**values)
 
@@ -106,7 +106,7 @@ def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
 
 
 def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
-    """The profile's defaults, then `config`, then the keys of its own."""
+    """The profile's defaults, overridden by `config`, then by the spec's own keys."""
     values: dict[str, Any] = defaults_of(ConsumerSettings, profile)
     values |= {
         "group_id": spec.group or "",
@@ -127,7 +127,7 @@ def reading_of(spec: ConsumerSpec, settings: ConsumerSettings) -> ConsumerLoad:
 
 
 def make_consumers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Consumer]:
-    """The members that a spec asks for; name-1, name-2 of several."""
+    """The members of a spec; several are called name-1, name-2, ..."""
     settings = consumer_settings(spec, profile)
     reading = reading_of(spec, settings)
     names = [spec.name]
