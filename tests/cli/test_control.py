@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,17 @@ from kcluster.cli.control.client import Conversation, ask
 from kcluster.cli.control.directory import running_clusters
 from kcluster.cli.control.protocol import ControlError, ControlRequest
 from kcluster.cli.control.server import MAX_REQUEST_BYTES, ControlAnswer, ControlServer, EventFeed
-from kcluster.cli.control.session import find_handler
+from kcluster.cli.control.session import find_handler, read_request
 from kcluster.cli.verbs.events import EventsRequest
+from kcluster.cli.verbs.kill import KillRequest
 
 Make = Callable[..., ControlServer]
 
 
-@dataclass(frozen=True)
 class EchoRequest(ControlRequest, verb="echo"):
     word: str = "x"
 
 
-@dataclass(frozen=True)
 class RefusedRequest(ControlRequest, verb="refuse"):
     pass
 
@@ -194,6 +194,22 @@ def test_find_handler__a_word_that_is_no_verb_of_a_cluster_is_refused(verb: str)
 
 def test_find_handler__imports_the_verb_that_is_asked_for() -> None:
     assert find_handler("resume").request.VERB == "resume"
+
+
+def test_request__is_read_as_it_was_written() -> None:
+    sent = json.loads(KillRequest("1", how="wipe").to_json())
+    assert sent == {"verb": "kill", "broker": "1", "how": "wipe"}
+    assert vars(read_request(sent, KillRequest)) == {"broker": "1", "how": "wipe"}
+    assert vars(read_request({"broker": 1}, KillRequest)) == {"broker": 1, "how": "kill"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [({}, "kill: broker is missing"), ({"broker": [1]}, "kill: broker: Expected `int | str`")],
+)
+def test_request__a_wrong_one_is_refused(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(ControlError, match=re.escape(words)):
+        read_request(fields, KillRequest)
 
 
 def test_protocol__an_endless_request_is_cut_off(make_server: Make) -> None:

@@ -10,11 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 import msgspec
 
-from kcluster.cli.control.protocol import Change, ControlError, Handler, handler_of
+from kcluster.cli.control.protocol import (
+    Change,
+    ControlError,
+    ControlRequest,
+    Handler,
+    handler_of,
+)
 from kcluster.cli.control.server import ControlAnswer
 from kcluster.contract import Note
 from kcluster.handle.cluster import Cluster
@@ -54,9 +60,7 @@ class ControlSession:
         """Call the verb's handler; see server.Service."""
         handler = find_handler(str(request["verb"]))
         try:
-            result = handler.handle(self, msgspec.convert(request, handler.request))
-        except msgspec.ValidationError as error:
-            raise ControlError(f"{request['verb']}: {error}", 2) from error
+            result = handler.handle(self, read_request(request, handler.request))
         except ClusterError as error:
             raise ControlError(str(error)) from error
         if isinstance(result, Change):
@@ -85,6 +89,21 @@ class ControlSession:
 
     def _on_event(self, entry: NoteEntry) -> None:
         self._last_sequence = entry.sequence
+
+
+def read_request(fields: Mapping[str, Any], kind: type[ControlRequest]) -> ControlRequest:
+    """A request from the object on the wire; ControlError for missing and wrong values."""
+    values: dict[str, Any] = {}
+    hints = get_type_hints(kind)
+    for name in kind.__annotations__:
+        if name in fields:
+            try:
+                values[name] = msgspec.convert(fields[name], hints[name])
+            except msgspec.ValidationError as error:
+                raise ControlError(f"{kind.VERB}: {name}: {error}", 2) from error
+        elif not hasattr(kind, name):
+            raise ControlError(f"{kind.VERB}: {name} is missing", 2)
+    return kind(**values)
 
 
 def find_handler(verb: str) -> Handler:

@@ -6,7 +6,6 @@ Kafka: kafka-server-stop.sh.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
 
 
-@dataclass(frozen=True)
 class DownRequest(ControlRequest, verb="down"):
     """Stop."""
 

@@ -6,7 +6,6 @@ Kafka: kafka-leader-election.sh.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
 
 
-@dataclass(frozen=True)
 class ElectRequest(ControlRequest, verb="elect"):
     """`partition`, `to`: as typed.  `to` None: the preferred leader."""
 

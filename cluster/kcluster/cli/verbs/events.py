@@ -7,7 +7,6 @@ Owns: the verb: its options, its request, printing one event per line.  Never: w
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
 
 
-@dataclass(frozen=True)
 class EventsRequest(ControlRequest, verb="events"):
     """`follow`: stream new events after the past ones."""
 

@@ -6,7 +6,6 @@ Owns: the verb: its options, its request, the list of actions.  Never: carries a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
 
 
-@dataclass(frozen=True)
 class FaultRequest(ControlRequest, verb="fault"):
     """`action`: as in a scenario file.  `duration`: undo it after this time; None for never."""
 

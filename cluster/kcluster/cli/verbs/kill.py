@@ -6,7 +6,6 @@ Owns: the verb: its options, its request, when it is refused.  Never: carries it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
 
 
-@dataclass(frozen=True)
 class KillRequest(ControlRequest, verb="kill"):
     """`broker`: as typed.  `how`: one of WAYS_TO_FAIL."""
 

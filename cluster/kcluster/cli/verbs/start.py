@@ -6,7 +6,6 @@ Owns: the verb: its options, its request, when it is refused.  Never: carries it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
 
 
-@dataclass(frozen=True)
 class StartRequest(ControlRequest, verb="start"):
     """`broker`: as typed.  `kafka_version`: the release to run from now on; None for the same."""
 
@@ -58,4 +56,4 @@ def handle(session: ControlSession, request: StartRequest) -> Change:
     change = session.change(lambda: cluster.start(broker.id, kafka_version=version), broker.id)
     if version is None:
         return change
-    return replace(change, lines=[*change.lines[:-1], f"{change.lines[-1]}, as Kafka {version}"])
+    return change._replace(lines=[*change.lines[:-1], f"{change.lines[-1]}, as Kafka {version}"])

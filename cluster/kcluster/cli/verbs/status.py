@@ -6,7 +6,6 @@ status has it all).  Kafka: kafka-topics.sh --describe.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
 
 
-@dataclass(frozen=True)
 class StatusRequest(ControlRequest, verb="status"):
     """Everything; the client chooses what it shows."""
 
