@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import json
-import pkgutil
+import os
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -59,8 +59,9 @@ class LazyGroup(click.Group):
     package = "kcluster.cli.verbs"
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        path = import_module(self.package).__path__
-        return sorted(module.name for module in pkgutil.iter_modules(path))
+        (folder,) = import_module(self.package).__path__
+        names = (entry.removesuffix(".py") for entry in os.listdir(folder) if entry.endswith(".py"))
+        return sorted(name for name in names if not name.startswith("_"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):

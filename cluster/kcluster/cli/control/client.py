@@ -1,6 +1,7 @@
 """The control socket, seen from a command: one request, its answer, and the events that may follow.
 
-Owns: the asking side of the protocol.  Never: knows what a verb means, starts a cluster.
+Owns: the asking side of the protocol.  Never: knows what a verb means, starts a cluster; imports
+sockets before there is something to ask: `kcluster --help` imports this for every verb.
 Kafka: none.
 """
 
@@ -8,11 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kcluster.cli.control.directory import CONNECT_TIMEOUT_S, find_cluster
 from kcluster.cli.control.protocol import ControlError, ControlRequest
 
 ANSWER_TIMEOUT_S: Final = 120.0
@@ -24,6 +23,10 @@ class Conversation:
     """One connection to a cluster: a request, its answer, and the lines that may follow."""
 
     def __init__(self, name: str | None = None) -> None:
+        import socket
+
+        from kcluster.cli.control.directory import CONNECT_TIMEOUT_S, find_cluster
+
         path = find_cluster(name)
         if os.lstat(path).st_uid != os.getuid():
             raise ControlError(f"{path} does not belong to you")
