@@ -71,7 +71,7 @@ def test_cli_sweep__runs_are_summed_and_compared_and_a_loss_can_be_replayed(
     lines = first.stdout.splitlines()
     assert lines[0] == "2 impossible combinations left out, such as: 2 in sync of 1 replicas"
     assert lines[1].startswith("24 runs in ")
-    assert lines[1].endswith(" runs/s); 0 were done before")
+    assert lines[1].endswith(" runs/s); 0 done before")
     assert lines[2].startswith("cell 1: replication_factor=1 min_insync_replicas=1 acks=1: P(loss)")
     assert {"report.md", "report.html", "compare.md", "losses.csv"} <= {
         file.name for file in Path(out).iterdir()
