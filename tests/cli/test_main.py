@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -78,6 +79,16 @@ def test_kcluster__help_names_every_verb(kcluster: Verb) -> None:
     assert code == 0
     for verb in ("up", "status", "kill", "start", "resume", "elect", "events", "down", "demo"):
         assert f"\n  {verb} " in out
+
+
+@pytest.mark.parametrize("words", [(), ("pipeline",), ("scenario",)])
+def test_kcluster__every_verb_of_an_overview_has_help(kcluster: Verb, words: Sequence[str]) -> None:
+    code, out, _ = kcluster(*words, "--help")
+    assert code == 0
+    verbs = [line.split()[0] for line in out.splitlines() if re.match(r"  [a-z]+  +\S", line)]
+    assert len(verbs) >= 2
+    for verb in verbs:
+        assert kcluster(*words, verb, "--help")[0] == 0
 
 
 @pytest.mark.parametrize(

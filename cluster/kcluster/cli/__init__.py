@@ -4,7 +4,7 @@ verbs/      one file per verb: its click command, its request, its handler in th
     pipeline/   the same for `kcluster pipeline`
     control/    the control socket, over which a verb reaches the running cluster
     main.py click_tools.py      the entry point; groups, sections and options
-    foreground.py demo.py decode.py     the work of `up`, `demo` and `decode`
+    foreground.py demo.py decode.py spark_job.py    the work of `up`, `demo`, `decode`, Spark jobs
 
 Owns: what a person types and reads.  Never: decides anything about a cluster.
 """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kcluster.cli.pipeline.spark_job import refuse, report_problems, spark_job
+from kcluster.cli.spark_job import refuse, report_problems, spark_job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kcluster.cli.pipeline.spark_job import refuse
+from kcluster.cli.spark_job import refuse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ import shlex
 
 import click
 
-from kcluster.cli.pipeline.spark_job import refuse
 from kcluster.cli.pipeline.sweep import read_grid
+from kcluster.cli.spark_job import refuse
 
 
 @click.command("replay")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
-from kcluster.cli.pipeline.spark_job import refuse
+from kcluster.cli.spark_job import refuse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

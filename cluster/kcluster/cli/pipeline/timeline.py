@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from kcluster.cli.pipeline.spark_job import report_problems, spark_job
+from kcluster.cli.spark_job import report_problems, spark_job
 
 
 @click.command("timeline")
