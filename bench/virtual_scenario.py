@@ -148,14 +148,14 @@ def run_scenario(seed: int = 1) -> Outcome:
         brokers=3, topics={TOPIC: {"partitions": PARTITIONS, "replication_factor": 3}}
     )
     driver = VirtualDriver(topology, seed)
-    driver.start()
+    driver.open()
     driver.run_for(SETTLE_MS)
     producer = Producer((DURATION_MS - SETTLE_MS) // BETWEEN_MS)
 
     def kill_a_leader(down_ms: int) -> None:
         leader = driver.verbs.leader(TOPIC, 0)
         driver.kill(leader)
-        driver.at(driver.now_ms + down_ms, lambda: driver.boot(leader))
+        driver.at(driver.now_ms + down_ms, lambda: driver.start(leader))
 
     for at_ms in KILL_AT_MS:
         driver.at(at_ms, lambda: kill_a_leader(DOWN_MS))

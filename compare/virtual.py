@@ -30,7 +30,7 @@ class Virtual:
 
     def __init__(self, seed: int = 1) -> None:
         self.driver = VirtualDriver(our_topology(), seed, start_ms=START_MS)
-        self.driver.start()
+        self.driver.open()
         self.driver.run_for(2_000)
         self._channels: dict[tuple[int, int], Channel] = {}
         self._clients: dict[tuple[str, int], _Client] = {}
@@ -85,7 +85,7 @@ class Virtual:
 
     def deed(self, verb: str, broker: int) -> None:
         if verb == "start":
-            self.driver.boot(broker)
+            self.driver.start(broker)
             return
         self.driver.kill(broker, "clean" if verb == "stop" else "kill")
         process = self.driver.dispatcher.processes[broker]

@@ -265,6 +265,34 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+TWINS = {
+    "Batch",
+    "Change",
+    "ClientQuotas",
+    "Group",
+    "Membership",
+    "Place",
+    "ProducerIds",
+    "Refusal",
+    "Replica",
+    "Send",
+    "Verdict",
+    "Violation",
+    "_Sample",
+}
+"""Class names that exist twice; the list shrinks to nothing, and nothing is added to it."""
+
+
+def twins(modules: list[Module]) -> dict[str, list[str]]:
+    """Names of classes that two modules of ours define, with these modules."""
+    homes: dict[str, list[str]] = {}
+    for module in modules:
+        for node in module.tree.body if module.is_ours else ():
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(module.path)
+    return {name: paths for name, paths in homes.items() if len(paths) > 1}
+
+
 # ------------------------------------------------------------------------------------ tests
 
 
@@ -286,6 +314,18 @@ def test_tidy__the_code_keeps_the_rule(rule: Rule, all_modules: list[Module]) ->
         f"{module.path}:{line}: {text}" for module in all_modules for line, text in rule(module)
     ]
     assert not broken, "\n" + "\n".join(broken)
+
+
+def test_tidy__a_class_name_has_one_home(all_modules: list[Module]) -> None:
+    found = twins(all_modules)
+    assert not {name: paths for name, paths in found.items() if name not in TWINS}
+    assert not TWINS - set(found), "these have one home now; remove them from TWINS"
+
+
+def test_tidy__a_second_home_of_a_class_name_is_caught() -> None:
+    text = "class Gate:\n    pass\n"
+    paths = ["cluster/kcluster/network/x.py", "cluster/kcluster/runtime/x.py"]
+    assert twins([Module(path, text, ast.parse(text)) for path in paths]) == {"Gate": paths}
 
 
 GOOD_HEADER = '"""What this is, in one line.\n\nOwns: a.  Never: b.\n"""\n'

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from kcluster.config.topology.model import Topology, TopologyError
     from kcluster.faults.rules import Rule, RuleError, rule
     from kcluster.handle.cluster import Cluster
-    from kcluster.operations.verbs import ClusterError
-    from kcluster.scenario.play.deeds import do
+    from kcluster.operations.errors import ClusterError
+    from kcluster.scenario.perform import do
 
 __version__ = "0.1.0"
 
@@ -30,10 +30,10 @@ __all__ = [
 
 _HOMES: Final = {
     "Cluster": "kcluster.handle.cluster",
-    "ClusterError": "kcluster.operations.verbs",
+    "ClusterError": "kcluster.operations.errors",
     "Rule": "kcluster.faults.rules",
     "RuleError": "kcluster.faults.rules",
-    "do": "kcluster.scenario.play.deeds",
+    "do": "kcluster.scenario.perform",
     "Topology": "kcluster.config.topology.model",
     "TopologyError": "kcluster.config.topology.model",
     "rule": "kcluster.faults.rules",

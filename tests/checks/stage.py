@@ -132,7 +132,7 @@ class Stage:
         self.recorder = Recorder(self.driver.dispatcher, self.driver.plan)
         self.ledger = Ledger()
         self.clients: dict[str, int] = {}
-        self.driver.start()
+        self.driver.open()
         self.driver.run_for(3_000)
         self.began_ms = self.driver.now_ms
 

@@ -53,8 +53,8 @@ def test_windows__writes_need_min_insync_replicas_reads_do_not():
     stage.run_for(5_000)
     alone_ms = stage.driver.now_ms
     stage.run_for(10_000)
-    stage.driver.boot(2)
-    stage.driver.boot(3)
+    stage.driver.start(2)
+    stage.driver.start(3)
     stage.run_for(10_000)
     verdict = stage.verdict()
     found = window(verdict, "writes", alone_ms - 5_000)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -11,11 +13,37 @@ from typing import Any
 
 import pytest
 
-from kcluster.cli import control
-from kcluster.cli.control import ControlError, Conversation, ask, running_clusters
-from kcluster.cli.control_server import MAX_REQUEST_BYTES, ControlServer, EventFeed
+from kcluster.cli.control import directory as control
+from kcluster.cli.control.client import Conversation, ask
+from kcluster.cli.control.directory import running_clusters
+from kcluster.cli.control.protocol import ControlError, ControlRequest
+from kcluster.cli.control.server import MAX_REQUEST_BYTES, ControlAnswer, ControlServer, EventFeed
+from kcluster.cli.control.session import find_handler, read_request
+from kcluster.cli.verbs.events import EventsRequest
+from kcluster.cli.verbs.kill import KillRequest
 
 Make = Callable[..., ControlServer]
+
+
+class EchoRequest(ControlRequest, verb="echo"):
+    word: str = "x"
+
+
+class RefusedRequest(ControlRequest, verb="refuse"):
+    pass
+
+
+class Verbs:
+    """A service of functions by the verb's name."""
+
+    def __init__(self, verbs: Mapping[str, Callable[[Mapping[str, Any]], Any]]) -> None:
+        self._verbs = verbs
+
+    def answer(self, request: Mapping[str, Any]) -> ControlAnswer:
+        return ControlAnswer(self._verbs[request["verb"]](request))
+
+    def event_values(self, event: Any) -> Any:
+        return event
 
 
 @pytest.fixture
@@ -23,7 +51,7 @@ def make_server(base: Path) -> Iterator[Make]:
     servers: list[ControlServer] = []
 
     def make(name: str = "test", feed: EventFeed | None = None, **verbs: Any) -> ControlServer:
-        server = ControlServer(name, verbs, feed or EventFeed(), lambda event: event)
+        server = ControlServer(name, Verbs(verbs), feed or EventFeed())
         servers.append(server)
         return server
 
@@ -42,40 +70,42 @@ def refuse(request: Mapping[str, Any]) -> Any:
 
 def test_ask__the_verb_gets_its_arguments_and_the_asker_its_result(make_server: Make) -> None:
     make_server(echo=echo)
-    assert ask("echo", word="żółw") == "żółw"
+    assert ask(EchoRequest("żółw")) == "żółw"
 
 
 def test_ask__a_refusal_comes_back_with_its_words_and_exit_code(make_server: Make) -> None:
     make_server(refuse=refuse)
     with pytest.raises(ControlError, match="there is no broker 9") as caught:
-        ask("refuse")
+        ask(RefusedRequest())
     assert caught.value.exit_code == 2
 
 
 def test_ask__without_a_cluster_says_so(make_server: Make) -> None:
-    with pytest.raises(ControlError, match="no cluster runs here; start one: kcluster up"):
-        ask("echo")
+    with pytest.raises(ControlError, match="no cluster is running; start one: kcluster up"):
+        ask(EchoRequest())
 
 
 def test_ask__several_clusters_are_listed(make_server: Make) -> None:
     make_server("one", echo=echo)
     make_server("two", echo=echo)
-    with pytest.raises(ControlError, match="several clusters run: one, two; say which: --name"):
-        ask("echo", word="x")
-    assert ask("echo", "two", word="x") == "x"
+    with pytest.raises(
+        ControlError, match="several clusters are running: one, two; choose one: --name"
+    ):
+        ask(EchoRequest("x"))
+    assert ask(EchoRequest("x"), "two") == "x"
 
 
 def test_ask__a_wrong_name_is_told_what_runs(make_server: Make) -> None:
     make_server("one", echo=echo)
-    with pytest.raises(ControlError, match=r"no cluster called two runs here \(running: one\)"):
-        ask("echo", "two", word="x")
+    with pytest.raises(ControlError, match=r"no cluster called two is running \(running: one\)"):
+        ask(EchoRequest("x"), "two")
 
 
 def test_server__a_name_in_use_is_refused_and_the_first_serves_on(make_server: Make) -> None:
     make_server("one", echo=echo)
-    with pytest.raises(ControlError, match="a cluster called one runs already"):
+    with pytest.raises(ControlError, match="a cluster called one is already running"):
         make_server("one", echo=echo)
-    assert ask("echo", word="x") == "x"
+    assert ask(EchoRequest("x")) == "x"
 
 
 def test_server__a_stale_socket_is_swept_away(make_server: Make) -> None:
@@ -92,7 +122,7 @@ def test_server__a_stale_socket_does_not_keep_its_name(make_server: Make) -> Non
     with closing(socket.socket(socket.AF_UNIX)) as dead:
         dead.bind(path)
     make_server(echo=echo)
-    assert ask("echo", word="x") == "x"
+    assert ask(EchoRequest("x")) == "x"
 
 
 def test_server__closing_gives_the_name_back(make_server: Make) -> None:
@@ -118,7 +148,7 @@ def test_directory__others_could_write_it__nothing_is_asked_or_made(
     else:
         path.mkdir()
         path.chmod(0o770)
-    for attempt in (lambda: make_server(echo=echo), lambda: ask("echo", word="x")):
+    for attempt in (lambda: make_server(echo=echo), lambda: ask(EchoRequest("x"))):
         with pytest.raises(ControlError, match=r"chmod 700|not a directory of yours"):
             attempt()
 
@@ -144,7 +174,6 @@ def test_name__what_cannot_be_a_file_name_is_refused(name: str) -> None:
         (b"not json\n", "not JSON"),
         (b"[]\n", "an object with a verb"),
         (b'{"verb": 3}\n', "an object with a verb"),
-        (b'{"verb": "nope"}\n', "is no verb"),
         (b"\xff\xfe\n", "not JSON"),
     ],
 )
@@ -154,6 +183,33 @@ def test_protocol__bad_requests_get_words(make_server: Make, line: bytes, words:
         raw.connect(server.path)
         raw.sendall(line)
         assert words in raw.makefile("r").readline()
+
+
+@pytest.mark.parametrize("verb", ["nope", "scenario", "kill.x", "../kill", "", "__init__"])
+def test_find_handler__a_word_that_is_no_verb_of_a_cluster_is_refused(verb: str) -> None:
+    with pytest.raises(ControlError, match="is not a verb of this cluster") as caught:
+        find_handler(verb)
+    assert caught.value.exit_code == 2
+
+
+def test_find_handler__imports_the_verb_that_is_asked_for() -> None:
+    assert find_handler("resume").request.VERB == "resume"
+
+
+def test_request__is_read_as_it_was_written() -> None:
+    sent = json.loads(KillRequest("1", how="wipe").to_json())
+    assert sent == {"verb": "kill", "broker": "1", "how": "wipe"}
+    assert vars(read_request(sent, KillRequest)) == {"broker": "1", "how": "wipe"}
+    assert vars(read_request({"broker": 1}, KillRequest)) == {"broker": 1, "how": "kill"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [({}, "kill: broker is missing"), ({"broker": [1]}, "kill: broker: Expected `int | str`")],
+)
+def test_request__a_wrong_one_is_refused(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(ControlError, match=re.escape(words)):
+        read_request(fields, KillRequest)
 
 
 def test_protocol__an_endless_request_is_cut_off(make_server: Make) -> None:
@@ -166,14 +222,14 @@ def test_protocol__an_endless_request_is_cut_off(make_server: Make) -> None:
         except ConnectionError:
             answer = b""
         assert answer == b""
-    assert ask("echo", word="x") == "x"
+    assert ask(EchoRequest("x")) == "x"
 
 
 def test_follow__events_so_far_then_each_new_one(make_server: Make) -> None:
     feed = EventFeed()
     make_server(feed=feed, events=lambda request: ["first"])
     with Conversation() as conversation:
-        assert conversation.ask("events", follow=True) == ["first"]
+        assert conversation.ask(EventsRequest(follow=True)) == ["first"]
         feed.publish("second")
         feed.publish("third")
         events = conversation.follow()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kcluster.cli.decode import command
+from kcluster.cli.verbs.decode import command
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import encode_request_frame, encode_response_frame
@@ -108,10 +108,10 @@ def test_decode__long_values_are_cut_unless_asked_for() -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("no such thing!",), "is not hex or base64, and no such file"),
+        (("no such thing!",), "is neither hex, base64 nor a file"),
         (("--api", "Metadatta", "--version", "1", "00"), "did you mean Metadata"),
-        (("--api", "Metadata", "--version", "99", "00"), "Metadata has 0 to 13"),
-        (("--response", "00"), "--api and --version, too"),
+        (("--api", "Metadata", "--version", "99", "00"), "Metadata has versions 0 to 13"),
+        (("--response", "00"), "give --api and --version"),
         (("--request", "0999", "00"), "--request: "),
         (("--format", "hex", "zz"), "is not hex"),
     ],

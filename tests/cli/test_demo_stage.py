@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kcluster.cli.demo import outlives_a_broker, set_the_stage
+from kcluster.cli.demo import set_the_stage, survives_a_broker
 from kcluster.config.topology.model import TopicSpec, Topology
 
 
@@ -43,7 +43,7 @@ def test_stage__the_first_topic_that_outlives_a_broker_is_taken(tmp_path: Path) 
 def test_outlives__needs_a_second_replica_that_may_take_writes_alone(
     spec: TopicSpec, outlives: bool
 ) -> None:
-    assert outlives_a_broker(spec) is outlives
+    assert survives_a_broker(spec) is outlives
 
 
 def test_stage__the_profile_is_the_command_lines(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ import pytest
 
 from kcluster.cli.foreground import UpOptions
 from kcluster.cli.main import quick_up_options
-from kcluster.cli.up import command
+from kcluster.cli.verbs.up import command
 
 Verb = Callable[..., tuple[int, str, str]]
 
@@ -80,6 +81,16 @@ def test_kcluster__help_names_every_verb(kcluster: Verb) -> None:
         assert f"\n  {verb} " in out
 
 
+@pytest.mark.parametrize("words", [(), ("pipeline",), ("scenario",)])
+def test_kcluster__every_verb_of_an_overview_has_help(kcluster: Verb, words: Sequence[str]) -> None:
+    code, out, _ = kcluster(*words, "--help")
+    assert code == 0
+    verbs = [line.split()[0] for line in out.splitlines() if re.match(r"  [a-z]+  +\S", line)]
+    assert len(verbs) >= 2
+    for verb in verbs:
+        assert kcluster(*words, verb, "--help")[0] == 0
+
+
 @pytest.mark.parametrize(
     "verb", ["up", "status", "kill", "start", "resume", "elect", "events", "down", "demo"]
 )
@@ -97,10 +108,10 @@ def test_kcluster__without_a_cluster_says_how_to_start_one(
 ) -> None:
     code, out, err = kcluster(*words)
     assert (code, out) == (1, "")
-    assert err == "kcluster: no cluster runs here; start one: kcluster up\n"
+    assert err == "kcluster: no cluster is running; start one: kcluster up\n"
 
 
 def test_kcluster__json_refusals_are_json(kcluster: Verb, base: object) -> None:
     code, _, err = kcluster("status", "--json")
     assert code == 1
-    assert err == '{"error": "no cluster runs here; start one: kcluster up"}\n'
+    assert err == '{"error": "no cluster is running; start one: kcluster up"}\n'

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kcluster.cli.group import kcluster
+from kcluster.cli.click_tools import kcluster
 
 GOOD = """\
 story: a leader dies
@@ -82,7 +82,7 @@ def test_scenario_run__json(run: Callable[..., Result]) -> None:
 
 
 def test_scenario_check__tells_all_problems_and_runs_nothing(run: Callable[..., Result]) -> None:
-    assert run("scenario", "check", "good.yaml").output == "1 scenario: nothing wrong\n"
+    assert run("scenario", "check", "good.yaml").output == "1 scenario: no problems\n"
     result = run("scenario", "check", "good.yaml", "wrong.yaml", "nowhere.yaml")
     assert result.exit_code == 2
     assert "did you mean kill?" in result.output

@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from kcluster.cli.control import ask, running_clusters
+from kcluster.cli.control.client import ask
+from kcluster.cli.control.directory import running_clusters
+from kcluster.cli.verbs.down import DownRequest
+from kcluster.cli.verbs.status import StatusRequest
 
 Start = Callable[..., Any]
 Verb = Callable[..., tuple[int, str, str]]
@@ -79,7 +82,7 @@ def test_up__a_chosen_name_that_is_taken_is_refused(start_up: Start) -> None:
     second = start_up("--brokers", "1", "--base-port", "0", "--name", "lab")
     code, out, err = second.stop()
     assert (code, out) == (1, "")
-    assert "a cluster called lab runs already" in err
+    assert "a cluster called lab is already running" in err
 
 
 def test_up__a_wrong_topology_gets_every_problem_and_exit_code_2(
@@ -154,7 +157,7 @@ def test_kill_start__a_broker_goes_and_comes_back(lab: Any, kcluster: Verb) -> N
     ]
     code, out, _ = kcluster("start", "1", "--json")
     assert json.loads(out)["broker"] == {"id": 1, "state": "up"}
-    assert ask("status")["partitions"][0]["isr"] == [1, 2, 3]
+    assert ask(StatusRequest())["partitions"][0]["isr"] == [1, 2, 3]
 
 
 def test_elect__gives_the_preferred_leader_back(lab: Any, kcluster: Verb) -> None:
@@ -163,19 +166,19 @@ def test_elect__gives_the_preferred_leader_back(lab: Any, kcluster: Verb) -> Non
     _, out, _ = kcluster("elect", "orders-0")
     assert "leader 3 -> 1" in out
     code, out, _ = kcluster("elect", "orders-0")
-    assert (code, out) == (0, "orders-0: the preferred leader, broker 1, leads already\n")
+    assert (code, out) == (0, "orders-0: broker 1 is already the leader, and preferred\n")
 
 
 @pytest.mark.parametrize(
     ("words", "code", "answer"),
     [
-        ("kill broker-1", 2, "'broker-1' is no broker id; did you mean 1?"),
-        ("kill 7", 2, "there is no broker 7; there are 1, 2, 3"),
-        ("start 1", 1, "broker 1 is up already"),
+        ("kill broker-1", 2, "'broker-1' is not a broker id; did you mean 1?"),
+        ("kill 7", 2, "there is no broker 7; the brokers are 1, 2, 3"),
+        ("start 1", 1, "broker 1 is already up"),
         ("resume 1", 1, "broker 1 is not paused; pause it: kcluster kill 1 --how pause"),
-        ("elect orders", 2, "orders is a topic: say which partition; there are orders-0 to"),
+        ("elect orders", 2, "orders is a topic; name a partition: there are orders-0 to"),
         ("elect order-1", 2, "there is no topic order; did you mean orders-1?"),
-        ("elect orders:1", 2, "partitions are written with a dash: orders-1"),
+        ("elect orders:1", 2, "a partition is written with a dash: orders-1"),
         ("elect orders-9", 2, "orders has no partition 9; there are orders-0 to orders-1"),
         ("elect orders-0 --to 9", 2, "there is no broker 9"),
     ],
@@ -190,12 +193,12 @@ def test_verbs__what_is_mistyped_gets_the_right_word(
 
 def test_verbs__what_does_not_fit_the_state_is_refused(lab: Any, kcluster: Verb) -> None:
     kcluster("kill", "1", "--how", "pause")
-    assert "broker 1 is paused already" in kcluster("kill", "1", "--how", "pause")[2]
+    assert "broker 1 is already paused" in kcluster("kill", "1", "--how", "pause")[2]
     assert "broker 1 is paused, not down" in kcluster("start", "1")[2]
     assert "cannot shut down cleanly" in kcluster("kill", "1", "--how", "clean")[2]
     assert kcluster("resume", "1")[1].endswith("broker 1 is up\n")
     kcluster("kill", "2", "--how", "power")
-    assert "broker 2 is down already; start it" in kcluster("kill", "2")[2]
+    assert "broker 2 is already down; start it" in kcluster("kill", "2")[2]
     assert "broker 2 is down, not paused" in kcluster("resume", "2")[2]
     assert "not in the ISR of orders-0" in kcluster("elect", "orders-0", "--to", "2")[2]
 
@@ -204,7 +207,7 @@ def test_kill__every_way_ends_with_another_leader(lab: Any, kcluster: Verb) -> N
     for how in ("kill", "clean", "power", "wipe"):
         code, _, err = kcluster("kill", "1", "--how", how)
         assert (code, err) == (0, "")
-        assert ask("status")["partitions"][0]["leader"] in (2, 3)
+        assert ask(StatusRequest())["partitions"][0]["leader"] in (2, 3)
         assert kcluster("start", "1")[0] == 0
         assert kcluster("elect", "orders-0")[0] == 0
 
@@ -222,7 +225,7 @@ def test_events__tell_everything_so_far(lab: Any, kcluster: Verb) -> None:
 def test_events__follow_ends_with_the_cluster(lab: Any, kcluster: Verb) -> None:
     import threading
 
-    timer = threading.Timer(0.3, lambda: ask("down"))
+    timer = threading.Timer(0.3, lambda: ask(DownRequest()))
     timer.start()
     code, out, _ = kcluster("events", "--follow")
     timer.join()
@@ -242,5 +245,5 @@ def test_two_clusters__a_verb_asks_which(start_up: Start, kcluster: Verb) -> Non
         start_up("--brokers", "1", "--base-port", "0", "--name", name)
     code, _, err = kcluster("status")
     assert code == 2
-    assert "several clusters run: one, two; say which: --name NAME" in err
+    assert "several clusters are running: one, two; choose one: --name NAME" in err
     assert kcluster("status", "--name", "two")[1].startswith("cluster two ")

@@ -50,7 +50,7 @@ class Story:
         config = {"group.initial.rebalance.delay.ms": 0} | (config or {})
         topology = Topology.of(brokers=brokers, topics={TOPIC: spec}, config=config)
         self.driver = VirtualDriver(topology, seed)
-        self.driver.start()
+        self.driver.open()
         assert self.driver.run_until_condition(self.driver.verbs.settled.all_serving, 60_000)
         self.began_ms = self.driver.now_ms
         self.ledger = Ledger()

@@ -55,7 +55,7 @@ def test_consumer__reads_on_when_the_leader_dies() -> None:
     story.driver.kill(leader)
     story.run(20_000)
     assert story.leader != leader
-    story.driver.boot(leader)
+    story.driver.start(leader)
     assert story.until(lambda: consumer.records_read == 3_000, 30_000)
     assert in_order(story.offsets())
     assert sum(read.restarted for read in story.reads()) == 1
@@ -149,7 +149,7 @@ def unclean(policy: str) -> tuple[Story, Any]:
     before = story.offsets()[-1]
     assert before > 1_500
     story.driver.kill(leader)
-    story.driver.boot(follower)
+    story.driver.start(follower)
     assert story.until(lambda: story.leader == follower, 30_000)
     story.run(15_000)
     return story, consumer

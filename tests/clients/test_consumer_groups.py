@@ -95,7 +95,7 @@ def test_group__committed_offsets_that_were_lost_are_read_again_from_the_beginni
     coordinator = story.coordinator()
     story.driver.kill(coordinator, "wipe")
     story.run(15_000)
-    story.driver.boot(coordinator)
+    story.driver.start(coordinator)
     story.run(10_000)
     second = story.consumer("b")
     story.run(20_000)

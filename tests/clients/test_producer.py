@@ -200,7 +200,7 @@ def test_producer__it_comes_back_after_all_brokers_were_gone() -> None:
     driver.run_for(4_000)
     assert producer.pending > 0
     for broker in wire.broker_ids:
-        driver.boot(broker)
+        driver.start(broker)
     driver.run_for(25_000)
     assert outcomes(ledger) == {Outcome.ACKED: 200}
     assert in_the_log(driver) == values(ledger.sends)

@@ -27,7 +27,7 @@ def topology(partitions: int = 1, **changed: Any) -> Topology:
 def started(*, seed: int = 1, **changed: Any) -> VirtualDriver:
     """A cluster that serves."""
     driver = VirtualDriver(topology(**changed), seed)
-    driver.start()
+    driver.open()
     driver.run_for(3_000)
     return driver
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from kcluster.demo.count import OrderLedger, count_lines
+from kcluster.demo.count import DemoLedger, count_lines
 
 
-def ledger_after(lines: int = 3) -> OrderLedger:
-    ledger = OrderLedger([f"line {number}" for number in range(lines)])
+def ledger_after(lines: int = 3) -> DemoLedger:
+    ledger = DemoLedger([f"line {number}" for number in range(lines)])
     for number in range(lines):
         ledger.on_sent()
         ledger.on_acked(number, number % 2, number // 2)
     return ledger
 
 
-def read(ledger: OrderLedger, number: int, partition: int, offset: int) -> None:
+def read(ledger: DemoLedger, number: int, partition: int, offset: int) -> None:
     ledger.on_read(ledger.key(number), f"line {number}".encode(), partition, offset)
 
 
@@ -64,7 +64,7 @@ def test_count__a_line_that_came_back_otherwise_is_a_loss() -> None:
 
 
 def test_count__a_failed_send_is_unknown_not_lost() -> None:
-    ledger = OrderLedger(["a", "b"])
+    ledger = DemoLedger(["a", "b"])
     for number in range(2):
         ledger.on_sent()
         ledger.on_failed(number, "KafkaTimeoutError")
@@ -76,7 +76,7 @@ def test_count__a_failed_send_is_unknown_not_lost() -> None:
 
 
 def test_busiest_partition__most_acks_then_the_lowest() -> None:
-    ledger = OrderLedger([])
+    ledger = DemoLedger([])
     for partition, acks in ((3, 2), (1, 5), (0, 5)):
         for offset in range(acks):
             ledger.on_acked(100 * partition + offset, partition, offset)

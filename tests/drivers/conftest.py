@@ -93,7 +93,7 @@ class LiveWorld(World):
         self.cluster.open()
         self.handle = self.cluster
         self.kill = self.cluster.kill
-        self.boot = self.cluster.start
+        self.start = self.cluster.start
         self.pause, self.resume = self.cluster.pause, self.cluster.resume
         self.move, self.elect = self.cluster.move, self.cluster.elect
 
@@ -154,7 +154,7 @@ class OneAnswer:
 class VirtualWorld(World):
     def __init__(self, topology: Topology) -> None:
         self.handle = self.driver = VirtualDriver(topology, seed=1)
-        self.driver.start()
+        self.driver.open()
         self.client = OneAnswer()
         self.driver.add_client(self.client)
         self.pause, self.resume = self.driver.pause, self.driver.resume
@@ -170,8 +170,8 @@ class VirtualWorld(World):
         self.wait(lambda: settled.is_down(broker_id), "death")
         self.wait(lambda: settled.is_without(broker_id), "life without it")
 
-    def boot(self, broker_id: int) -> None:
-        self.driver.boot(broker_id)
+    def start(self, broker_id: int) -> None:
+        self.driver.start(broker_id)
         settled = self.driver.verbs.settled
         self.wait(lambda: settled.is_serving(broker_id), "start")
 

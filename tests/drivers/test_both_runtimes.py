@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcluster.handle.cluster import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -39,7 +39,7 @@ def test_kill__the_partition_gets_a_new_leader_and_keeps_what_was_acked(world: A
 def test_start__a_broker_that_was_killed_catches_up_and_is_in_the_isr_again(world: Any) -> None:
     world.kill(1)
     world.produce(2, records=3)
-    world.boot(1)
+    world.start(1)
     world.wait_for_isr(1, 2, 3)
     assert world.partition().lag == {1: 0, 3: 0}
 
@@ -83,7 +83,7 @@ def test_kill__a_replica_that_lost_its_log_gets_it_back_from_the_leader(
 ) -> None:
     world.produce(1, records=5)
     world.kill(3, how)
-    world.boot(3)
+    world.start(3)
     world.wait_for_isr(1, 2, 3)
     assert world.partition().lag == {2: 0, 3: 0}
 
@@ -98,7 +98,7 @@ def test_verbs__refusals_say_what_there_is(world: Any) -> None:
     with pytest.raises(ClusterError, match=r"no broker 9; the brokers are 1, 2, 3"):
         world.kill(9)
     with pytest.raises(ClusterError, match=r"broker 1 is up"):
-        world.boot(1)
+        world.start(1)
     with pytest.raises(ClusterError, match=r"no topic 'order'; the topics are: orders"):
         world.elect("order", 0)
 
@@ -118,7 +118,7 @@ def test_pause__a_follower_that_stood_still_is_in_every_isr_again(world: Any) ->
 def test_pause__a_leader_replaced_without_a_new_record_follows_the_new_one(world: Any) -> None:
     world.produce(1, records=4)
     world.kill(1)
-    world.boot(1)
+    world.start(1)
     world.wait_for_isr(1, 2, 3)
     world.pause(2)  # It leads in an epoch without records.
     world.wait(lambda: world.partition().leader == 1, "new leader")

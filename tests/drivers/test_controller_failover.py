@@ -12,7 +12,7 @@ TOPICS = {"orders": {"assignment": [[1, 2, 3]], "config": {"min.insync.replicas"
 
 def started() -> VirtualDriver:
     driver = VirtualDriver(Topology.of(3, TOPICS), 1)
-    driver.start()
+    driver.open()
     driver.run_for(1_000)
     return driver
 
@@ -28,7 +28,7 @@ def test_failover__the_log_is_taken_over_at_the_next_epoch() -> None:
     before = driver.status()
     driver.kill(CONTROLLER_ID)
     driver.run_for(2_000)
-    driver.boot(CONTROLLER_ID)
+    driver.start(CONTROLLER_ID)
     driver.run_for(1_000)
     log = controller(driver).log
     assert (log.epoch, log.leader) == (2, 3001)
@@ -44,7 +44,7 @@ def test_failover__a_broker_that_died_meanwhile_is_fenced_after_a_whole_session(
     driver.kill(1)
     driver.run_for(20_000)
     assert driver.status().partitions[0].leader == 1
-    driver.boot(CONTROLLER_ID)
+    driver.start(CONTROLLER_ID)
     booted_ms = driver.now_ms
     assert driver.run_until_condition(lambda: driver.verbs.leader("orders", 0) != 1, 20_000)
     assert driver.now_ms == booted_ms + 9_000
@@ -55,9 +55,9 @@ def test_failover__what_happens_without_a_controller_is_made_good() -> None:
     driver.kill(CONTROLLER_ID)
     driver.kill(2, "clean")
     driver.run_for(40_000)
-    driver.boot(CONTROLLER_ID)
+    driver.start(CONTROLLER_ID)
     driver.run_for(1_000)
-    driver.boot(2)
+    driver.start(2)
     assert driver.run_until_condition(driver.verbs.settled.all_serving, 60_000)
     names = [note.note_id for note in driver.notes]
     assert len(names) == len(set(names)), "notes of two controllers have names of their own"

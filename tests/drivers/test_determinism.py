@@ -55,15 +55,15 @@ def run(seed: int) -> list[Any]:
         network={"default_latency_ms": 1},
     )
     driver = VirtualDriver(topology, seed, trace_deliveries=True)
-    driver.start()
+    driver.open()
     for _ in range(2):
         driver.add_client(Sender())
     driver.at(300, lambda: driver.kill(1))
-    driver.at(600, lambda: driver.boot(1))
+    driver.at(600, lambda: driver.start(1))
     driver.at(800, lambda: driver.cut(2, 3))
     driver.at(1300, driver.heal)
     driver.at(1500, lambda: driver.kill(3, "power"))
-    driver.at(1700, lambda: driver.boot(3))
+    driver.at(1700, lambda: driver.start(3))
     driver.run_until(2500)
     ends = [[part.log_end_offset, list(part.isr)] for part in driver.status().partitions]
     return [len(driver.trace), driver.trace_hash(), ends, list(driver.draw())]

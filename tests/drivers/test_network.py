@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcluster.config.topology.model import Topology
-from kcluster.handle.cluster import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.protocol.errors import ErrorCode
 
 CONTROLLER = 3000

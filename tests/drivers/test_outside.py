@@ -11,7 +11,8 @@ import pytest
 from kcluster import do, rule
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.handle.cluster import Cluster, ClusterError
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame

@@ -10,15 +10,16 @@ import pytest
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
-from kcluster.operations.verbs import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.records import Record, build_batch
+from kcluster.runtime.deaths import DeathKind
 
 SEEDS = range(1, 13)
 PARTITIONS = 3
 DEEDS = 25
-WAYS = ("kill", "clean", "power", "wipe")
+WAYS = tuple(DeathKind)
 
 
 class Sender:
@@ -49,11 +50,11 @@ class Sender:
 def some_deed(driver: VirtualDriver, rng: Random) -> None:
     broker_id = rng.choice((1, 2, 3))
     partition = rng.randrange(PARTITIONS)
-    match rng.choice(("kill", "kill", "boot", "boot", "pause", "resume", "cut", "move", "elect")):
+    match rng.choice(("kill", "kill", "start", "start", "pause", "resume", "cut", "move", "elect")):
         case "kill":
             driver.kill(broker_id, rng.choice(WAYS))
-        case "boot":
-            driver.boot(broker_id)
+        case "start":
+            driver.start(broker_id)
         case "pause":
             driver.pause(broker_id)
         case "resume":
@@ -76,7 +77,7 @@ def repair(driver: VirtualDriver) -> None:
     driver.run_for(1_000)
     for broker in driver.status().brokers:
         if broker.state == "down":
-            driver.boot(broker.id)
+            driver.start(broker.id)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -89,7 +90,7 @@ def test_faults__a_cluster_left_alone_heals_and_its_replicas_agree(seed: int) ->
         network={"default_latency_ms": rng.choice((0, 0, 1, 3))},
     )
     driver = VirtualDriver(topology, seed)
-    driver.start()
+    driver.open()
     senders = [Sender(), Sender()]
     for sender in senders:
         driver.add_client(sender)

@@ -8,7 +8,7 @@ import pytest
 
 from kcluster import rule
 from kcluster.faults.rules import Rule
-from kcluster.operations.verbs import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -304,7 +304,7 @@ def test_rules__a_broker_that_dies_takes_what_is_held_with_it(stage: Stage) -> N
     line.send(*produced())
     assert line.outcome(50) == SILENT
     stage.world.kill(1)
-    stage.world.boot(1)
+    stage.world.start(1)
     assert line.outcome() == CLOSED
     again = stage.line()
     assert again.outcome(400) == SILENT

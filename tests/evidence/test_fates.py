@@ -39,7 +39,7 @@ def test_fate__of_a_lost_record_tells_who_dropped_it():
     stage.driver.kill(1)
     stage.run_for(5_000)
     stage.driver.heal()
-    stage.driver.boot(1)
+    stage.driver.start(1)
     stage.run_for(5_000)
     stage.recorder.look()
     fate = fate_of(Facts(stage.recorder, stage.ledger), P, b"b")

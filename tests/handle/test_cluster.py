@@ -13,12 +13,13 @@ import pytest
 
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.live import prepare_watcher
-from kcluster.handle.cluster import Cluster, ClusterError
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import encode_request_frame
-from kcluster.scenario.play.deeds import do
+from kcluster.scenario.perform import do
 
 TOPICS = {"orders": {"partitions": 1, "replication_factor": 3, "assignment": [[1, 2, 3]]}}
 
@@ -65,7 +66,7 @@ def test_cluster__a_port_in_use_is_named_with_its_broker() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(
-            ClusterError, match=rf"broker 2 cannot have 127.0.0.1:{port}: .* in use"
+            ClusterError, match=rf"broker 2 cannot listen on 127.0.0.1:{port}: .* in use"
         ):
             Cluster(Topology.of(brokers=[{"id": 1}, {"id": 2, "port": port}]))
 
@@ -82,7 +83,7 @@ def test_kill__returns_when_the_others_have_a_new_leader(cluster: Cluster) -> No
     assert cluster.leader("orders", 0) == 2
     with pytest.raises(ClusterError, match="broker 1 is down"):
         cluster.kill(1)
-    with pytest.raises(ClusterError, match="how='hard': it is one of clean, kill, power, wipe"):
+    with pytest.raises(ClusterError, match="how='hard': it is one of kill, clean, power, wipe"):
         cluster.kill(2, "hard")
 
 
@@ -153,7 +154,7 @@ def test_open__a_cluster_that_does_not_come_up_leaves_nothing_running() -> None:
     cluster = Cluster(Topology.of(brokers=1))
     # Links so slow that nobody registers in time.
     cluster.plan.fabric.set_default_latency(60_000)
-    with pytest.raises(ClusterError, match=r"not all brokers came up within 0\.05 s"):
+    with pytest.raises(ClusterError, match=r"not all brokers started within 0\.05 s"):
         cluster.open(timeout_s=0.05)
     with socket.socket() as other:
         other.bind(cluster.plan.addresses[1])
@@ -197,7 +198,7 @@ def test_exit__a_step_that_raised_is_not_passed_over(capfd: pytest.CaptureFixtur
     cluster.driver.call(harm).result()
     cluster.wait_for(event="broker_fenced", since=0)
     assert [broker.state for broker in cluster.status().brokers] == ["down"]
-    with pytest.raises(ClusterError, match="the simulator has a bug: TypeError"):
+    with pytest.raises(ClusterError, match="a bug in the simulator: TypeError"):
         cluster.__exit__(None, None, None)
     assert "TypeError" in capfd.readouterr().err
 

@@ -16,7 +16,7 @@ from kcluster.operations.errors import ClusterError
 
 def started(brokers: int = 3) -> VirtualDriver:
     driver = VirtualDriver(Topology.of(brokers), 1)
-    driver.start()
+    driver.open()
     driver.run_for(1_000)
     return driver
 

@@ -20,7 +20,7 @@ import kafka
 import msgspec
 import pyarrow.parquet as pq
 
-from kcluster.cli.pipeline_ingest import command
+from kcluster.cli.pipeline.ingest import command
 from kcluster.pipeline.ingest.job import Counts, ingest
 from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError, IngestOptions
 from kcluster.pipeline.ingest.table import read_losses, read_records
@@ -52,7 +52,7 @@ def source(request: pytest.FixtureRequest, spark: SparkSession) -> str:
 @pytest.fixture
 def cluster(kafka_cluster_module: TestedCluster) -> Iterator[TestedCluster]:
     yield kafka_cluster_module
-    kafka_cluster_module.mend()
+    kafka_cluster_module.repair()
 
 
 def options(cluster: TestedCluster, topic: str, out: Path, source: str, **more: Any) -> Any:
@@ -92,11 +92,11 @@ def test_ingest__every_record_once_through_a_leaders_death_and_a_restart_of_all(
         def act() -> None:
             cluster.kill(cluster.leader(topic, 0))
             send(producer, topic, 100, 100)
-            cluster.mend()
+            cluster.repair()
             send(producer, topic, 200, 100)
             for broker in cluster.broker_ids:
                 cluster.kill(broker, wait=False)
-            cluster.mend()
+            cluster.repair()
             send(producer, topic, 300, 100)
 
         acting = threading.Thread(target=act)

@@ -36,7 +36,7 @@ pytestmark = [
 @pytest.fixture
 def cluster(kafka_cluster_module: TestedCluster) -> Iterator[TestedCluster]:
     yield kafka_cluster_module
-    kafka_cluster_module.mend()
+    kafka_cluster_module.repair()
 
 
 def settings_of(
@@ -114,12 +114,12 @@ def test_read__a_task_follows_the_leader_and_waits_for_one(cluster: TestedCluste
             cluster.kill(cluster.leader(topic, 0))
         elif step == 3:  # another takes over, this one is alive and says so
             live = [b for b in cluster.broker_ids if b != cluster.leader(topic, 0)]
-            cluster.mend()
+            cluster.repair()
             cluster.move(topic, 0, live[0])
         elif step == 5:  # nobody leads for a while
             for broker in cluster.broker_ids:
                 cluster.kill(broker, wait=False)
-            threading.Thread(target=cluster.mend).start()
+            threading.Thread(target=cluster.repair).start()
     assert found == list(range(300))
     assert next(steps) > 6
 

@@ -42,7 +42,7 @@ pytestmark = [
 @pytest.fixture
 def cluster(kafka_cluster_module: TestedCluster) -> Iterator[TestedCluster]:
     yield kafka_cluster_module
-    kafka_cluster_module.mend()
+    kafka_cluster_module.repair()
 
 
 def send(bootstrap: str, topic: str, first: int, count: int, **more: Any) -> None:
@@ -144,7 +144,7 @@ def test_source__a_stream_goes_through_a_leaders_death_and_its_own_restart_exact
     query.processAllAvailable()
     acting.join()
     query.stop()
-    cluster.mend()
+    cluster.repair()
     send(cluster.bootstrap, topic, 150, 50)
     last = start(availableNow=True)
     last.awaitTermination()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from kcluster.cli import pipeline_audit, pipeline_timeline
+from kcluster.cli.pipeline import audit as pipeline_audit
+from kcluster.cli.pipeline import timeline as pipeline_timeline
 from kcluster.pipeline.charts import write_page
 from kcluster.pipeline.tables import Tables, find_runs
 from kcluster.pipeline.timeline import read, timeline, write

@@ -19,7 +19,7 @@ from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Anomaly, Ledger
 from kcluster.evidence.recorder import Recorder
-from kcluster.operations.verbs import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.partition.log.log import Log
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -128,7 +128,7 @@ class Storm:
     def run(self) -> list[str]:
         """The whole of it; returns `problems`."""
         driver = self.driver
-        driver.start()
+        driver.open()
         driver.run_for(2_000)
         self._add_clients()
         for _ in range(self.plan.deeds):
@@ -170,18 +170,18 @@ class Storm:
         broker = 1 + rng.randrange(self.plan.brokers)
         partition = rng.randrange(PARTITIONS)
         match rng.choice(
-            ("kill", "kill", "boot", "boot", "boot", "pause", "resume", "resume", "cut", "cut",
+            ("kill", "kill", "start", "start", "start", "pause", "resume", "resume", "cut", "cut",
              "heal", "move", "move", "elect", "delete", "min_isr", "latency", "restart")
         ):  # fmt: skip
             case "kill":
                 driver.kill(broker, rng.choice(self.plan.ways_to_die))
             case "restart":
                 driver.kill(broker, rng.choice([w for w in self.plan.ways_to_die if w != "clean"]))
-                driver.boot(broker)
-            case "boot":
+                driver.start(broker)
+            case "start":
                 for other in range(1, self.plan.brokers + 1):
                     if driver.dispatcher.processes[other].state is ProcessState.DOWN:
-                        driver.boot(other)
+                        driver.start(other)
                         break
             case "pause":
                 driver.pause(broker)
@@ -243,7 +243,7 @@ class Storm:
         self._look_for_dead_leaders()
         for process in driver.dispatcher.processes.values():
             if process.state is ProcessState.DOWN:
-                driver.boot(process.node_id)
+                driver.start(process.node_id)
         for producer in self.producers:
             producer.close()
         driver.run_for(20_000)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from kcluster.cli.explain import command
+from kcluster.cli.verbs.explain import command
 from kcluster.runs.directory import write_run
 from kcluster.runs.explain import drawing, explain, partitions_of, plain
 from tests.runs.stage import unclean_run

@@ -22,8 +22,9 @@ from kcluster.contract import (
 )
 from kcluster.network.fabric import Fabric
 from kcluster.operations.links import Links
+from kcluster.runtime.deaths import DeathKind
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.runtime.process import DeathKind, Process, ProcessState
+from kcluster.runtime.process import Process, ProcessState
 
 
 class Echo:

@@ -71,7 +71,7 @@ def test_kafka_cluster__a_failure_tells_the_story(pytester: pytest.Pytester) -> 
     ("mark", "said"),
     [
         ("brokrs=3", "did you mean brokers?"),
-        ("3", "arguments have names"),
+        ("3", "takes keyword arguments"),
         ("topology='nowhere.yaml'", "no such file"),
         ("topics={'orders': {'partitions': 'many'}}", "not a whole number"),
     ],
@@ -138,7 +138,7 @@ def test_deeds__by_their_names(pytester: pytest.Pytester) -> None:
             virtual_cluster.run_for(5_000)
             virtual_cluster.do("kill", "leader(orders-0)")
             virtual_cluster.run_for(20_000)
-            virtual_cluster.mend()
+            virtual_cluster.repair()
             virtual_cluster.run_for(5_000)
             verdict = virtual_cluster.verdict()
             assert (verdict.outcome, verdict.acked, verdict.read) == ("valid", 500, 500)

@@ -1,5 +1,10 @@
-"""`kcluster`, the command: one verb a file.
+"""`kcluster`, the command.
 
-Owns: what a person types and reads.  Never: decides anything about a cluster; verbs ask the running
-one (control.py, control_server.py), `up` and `demo` hold one (handle/cluster.py).
+verbs/      one file per verb: its click command, its request, its handler in the running cluster
+    pipeline/   the same for `kcluster pipeline`
+    control/    the control socket, over which a verb reaches the running cluster
+    main.py click_tools.py      the entry point; groups, sections and options
+    foreground.py demo.py decode.py spark_job.py    the work of `up`, `demo`, `decode`, Spark jobs
+
+Owns: what a person types and reads.  Never: decides anything about a cluster.
 """

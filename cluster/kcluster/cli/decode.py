@@ -1,7 +1,7 @@
-"""`kcluster decode`: requests and responses as bytes, each byte with what it is.
+"""What `kcluster decode` reads and shows: bytes in several forms, and their fields.
 
-Owns: where bytes come from (hex, base64, a raw file, stdin), the columns, the colours.  Never:
-decodes (protocol/hexdump.py does).  Kafka: no counterpart; `xxd`, if it knew the protocol.
+Owns: reading hex, base64, raw files and stdin; the columns, the colours.  Never: decodes
+(protocol/hexdump.py does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any, Final
 
 import click
 
-from kcluster.cli.group import print_json
+from kcluster.cli.click_tools import print_json
 from kcluster.config.files.problems import unknown
 from kcluster.protocol.apis import APIS, is_known
 from kcluster.protocol.hexdump import Dump, Span, dump_frames
 
 BYTES_PER_LINE: Final = 16
 LINES_PER_VALUE: Final = 4
-"""A longer value's bytes are shown with --all."""
+"""The bytes of a longer value are shown only with --all."""
 VALUE_CHARS: Final = 60
 NAME_CHARS_MAX: Final = 250
-"""What is longer names no file."""
+"""Longer text is not a file name."""
 _SEPARATORS: Final = re.compile(r"0x|\\x|[\s:,-]")
 _DUMP_LINE: Final = re.compile(r"^[0-9a-fA-F]{6,8}:?\s+((?:[0-9a-fA-F]{2,4}\s{1,2})+)")
-"""A line of xxd or `hexdump -C`: the offset before, the text after the bytes are left out."""
+"""A line of xxd or `hexdump -C`, of which the offset and the text column are ignored."""
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2})+")
 _STYLES: Final = {
     "header": "cyan", "size": "cyan", "length": "dim", "string": "green", "bytes": "yellow",
@@ -37,64 +37,22 @@ _STYLES: Final = {
 }  # fmt: skip
 
 
-@click.command("decode", short_help="Show each byte of a request or response with what it is.")
-@click.argument("source", default="-")
-@click.option("--response", is_flag=True, help="A response; goes with --api and --version.")
-@click.option("--api", help="The API of a response: Produce, 0.")
-@click.option("--version", type=int, help="The version of a response.")
-@click.option("--request", help="The request that a response answers, given as SOURCE is.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["auto", "hex", "base64", "raw"]),
-    default="auto",
-    help="What SOURCE is; by default that is found out.",
-)
-@click.option(
-    "--size/--no-size",
-    "sized",
-    default=None,
-    help="Whether 4 bytes with its size stand before each frame; default: find out.",
-)
-@click.option("--all", "in_full", is_flag=True, help="Show all bytes of long values.")
-@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")  # fmt: skip
-def command(
-    source: str, response: bool, api: str | None, version: int | None, request: str | None,
-    form: str, sized: bool | None, in_full: bool, as_json: bool,
-) -> None:  # fmt: skip
-    """Show each byte of a request or response with its field, type and value.
-
-    SOURCE is hex or base64, a file with either or with raw bytes, or - for stdin.  A request says
-    itself which API and version it is; of a response, tell with --api and --version, or give the
-    --request.  Exit code 1: the bytes are wrong, and it is shown where.
-    """
-    asked = _api(response, api, version, request, form)
-    data = _bytes(source, form)
-    dumps = dump_frames(data, asked, sized)
-    if as_json:
-        print_json([_as_json(dump) for dump in dumps])
-    else:
-        _print(dumps, data, in_full)
-    if any(dump.error is not None for dump in dumps):
-        sys.exit(1)
+# --------------------------------------------------------------------------------------- input
 
 
-# ------------------------------------------------------------------------------------- what came
-
-
-def _api(
+def api_of_response(
     response: bool, api: str | None, version: int | None, request: str | None, form: str
 ) -> tuple[int, int] | None:
-    """API and version of a response; None for a request."""
+    """The API and version of a response; None for a request, which has them in its header."""
     if request is not None:
-        asked = dump_frames(_bytes(request, form))[0]
+        asked = dump_frames(read_bytes(request, form))[0]
         if not is_known(asked.api_key, asked.api_version):
             raise click.UsageError(f"--request: {asked.error}")
         return asked.api_key, asked.api_version
     if api is None and version is None and not response:
         return None
     if api is None or version is None:
-        raise click.UsageError("a response does not say what it is: --api and --version, too")
+        raise click.UsageError("a response does not name its API; give --api and --version")
     names = {line.name.lower(): key for key, line in APIS.items()}
     key = int(api) if api.isdecimal() else names.get(api.replace("_", "").lower(), -1)
     if key not in APIS:
@@ -102,11 +60,14 @@ def _api(
         raise click.UsageError(f"--api {api}: {unknown('API', api, known)}")
     if not is_known(key, version):
         low, high = APIS[key].all_versions
-        raise click.UsageError(f"--version {version}: {APIS[key].name} has {low} to {high}")
+        raise click.UsageError(
+            f"--version {version}: {APIS[key].name} has versions {low} to {high}"
+        )
     return key, version
 
 
-def _bytes(source: str, form: str) -> bytes:
+def read_bytes(source: str, form: str) -> bytes:
+    """The bytes that SOURCE means."""
     if source == "-":
         return _read(sys.stdin.buffer.read(), form)
     path = Path(source)
@@ -116,7 +77,7 @@ def _bytes(source: str, form: str) -> bytes:
 
 
 def _read(content: bytes, form: str) -> bytes:
-    """The bytes in a file: those themselves, or those that its text stands for."""
+    """The bytes of a file: its content or, if that is text, what the text encodes."""
     if form == "raw":
         return content
     try:
@@ -124,7 +85,7 @@ def _read(content: bytes, form: str) -> bytes:
     except UnicodeDecodeError:
         if form == "auto":
             return content
-        raise click.UsageError(f"that is not {form}") from None
+        raise click.UsageError(f"the input is not {form}") from None
     try:
         return _from_text(text, form)
     except click.UsageError:
@@ -148,11 +109,16 @@ def _from_text(text: str, form: str) -> bytes:
             return base64.b64decode(packed.replace("-", "+").replace("_", "/"), validate=True)
         except binascii.Error:
             pass
-    what = "hex or base64, and no such file" if form == "auto" else form
-    raise click.UsageError(f"{text[:40]!r} is not {what}")
+    what = "neither hex, base64 nor a file" if form == "auto" else f"not {form}"
+    raise click.UsageError(f"{text[:40]!r} is {what}")
 
 
-# ---------------------------------------------------------------------------------- what is shown
+# -------------------------------------------------------------------------------------- output
+
+
+def print_dumps_as_json(dumps: list[Dump]) -> None:
+    """All frames as one JSON array."""
+    print_json([_as_json(dump) for dump in dumps])
 
 
 def _as_json(dump: Dump) -> dict[str, Any]:
@@ -177,7 +143,8 @@ def _field(span: Span) -> dict[str, Any]:
     return found
 
 
-def _print(dumps: list[Dump], data: bytes, in_full: bool) -> None:
+def print_dumps(dumps: list[Dump], data: bytes, in_full: bool) -> None:
+    """All frames as lines: offset, bytes, field, type, value."""
     from rich.console import Console
     from rich.text import Text
 
@@ -202,7 +169,7 @@ def _print(dumps: list[Dump], data: bytes, in_full: bool) -> None:
 
 
 def _lines(span: Span, data: bytes, width: int, in_full: bool) -> Iterator[tuple[int, str, str]]:
-    """(offset, hex, words) of each line for a value; words on the first alone."""
+    """(offset, hex, description) of each line for a value; only the first is described."""
     own = data[span.offset : span.offset + span.size]
     limit = len(own) if in_full else BYTES_PER_LINE * LINES_PER_VALUE
     for at in range(0, min(len(own), limit), BYTES_PER_LINE):

@@ -1,7 +1,7 @@
-"""`kcluster demo`: real clients, a leader killed under load, the timeline, and the count.
+"""`kcluster demo` at work: a cluster, real clients, a leader killed under load, the count.
 
-Owns: the setting (topology, text, clients), what is printed, the exit code.  Never: the story
-itself (demo/story.py).
+Owns: the topology, the text to send, what is printed.  Never: the order of events (demo/story.py).
+Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
-import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.cli.control import ControlError
-from kcluster.cli.group import fail
-from kcluster.demo.count import OrderCount, OrderLedger, count_lines
+from kcluster.cli.control.protocol import ControlError
+from kcluster.demo.count import DemoCount, DemoLedger, count_lines
 from kcluster.demo.load import (
     GROUP,
     PACE_S,
@@ -39,47 +37,16 @@ if TYPE_CHECKING:
     from kcluster.handle.cluster import Cluster
 
 LOAD_S: Final = 3.0
-"""The text is sent in about so long, plus what the story waits for."""
+"""About how long it takes to send the text, besides what the story waits for."""
 
 DEFAULT_TOPIC: Final = "orders"
 MIN_LINES: Final = 8
 
 
-@click.command("demo", help="Send FILE's lines (default: 20,000 orders) while a leader is killed.")
-@click.argument("file", metavar="[FILE.txt]", required=False)
-@click.option("--topology", metavar="FILE", help="By default topology.yaml if there, or 3 brokers.")
-@click.option(
-    "--profile",
-    type=click.Choice(["fast", "kafka"]),
-    default="fast",
-    show_default=True,
-    help="fast: Kafka's time constants 100 times shorter. kafka: the real ones, about 20 s.",
-)
-@click.option("--spark", is_flag=True, help="Spark ingests the topic meanwhile, and audits it.")
-@click.option("--json", "as_json", is_flag=True, help="Timeline and count as one JSON object.")
-def command(
-    file: str | None, topology: str | None, profile: str, spark: bool, as_json: bool
-) -> None:
-    from kcluster.config.files.problems import TopologyError
-    from kcluster.drivers.live import ClusterError
+class DemoResult(Struct):
+    """What is printed.  `audited`: Spark's audit, with --spark; `no_spark`: why there is none."""
 
-    try:
-        nothing_was_lost = run(file, topology, profile, spark, as_json)
-    except TopologyError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
-    except ClusterError as error:
-        fail(ControlError(str(error)), as_json)
-    except ControlError as error:
-        fail(error, as_json)
-    sys.exit(0 if nothing_was_lost else 1)
-
-
-class Shown(Struct):
-    """What became of the demo.  `audited`: by Spark, if that was asked for; `no_spark`: or why it
-    could not."""
-
-    count: OrderCount
+    count: DemoCount
     moments: list[Any]
     audited: Audited | None
     no_spark: str
@@ -94,7 +61,7 @@ def run(
 ) -> bool:
     """The whole demo; returns whether nothing was lost."""
     version = require_clients().__version__
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what it would say, the timeline shows
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # the timeline shows what it would log
     lines = read_lines(file)
     from kcluster.handle.cluster import Cluster
 
@@ -109,7 +76,7 @@ def run(
         took_s = time.monotonic() - began
         say(f"{len(cluster.broker_ids)} brokers up in {took_s:.2f} s: {cluster.bootstrap}")
         say(f"time constants: {profile}" + (
-            ", Kafka's 100 times shorter (--profile kafka for the real ones)"
+            ", Kafka's divided by 100 (--profile kafka for the real ones)"
             if profile == "fast" else ""
         ))  # fmt: skip
         spec = topology.topics[topic]
@@ -122,13 +89,13 @@ def run(
             before_kill = part.wait_for_rows
         count, moments = tell_the_story(cluster, topic, lines, before_kill, quiet=as_json)
         audited = None if part is None else part.finish(count.acked, lines)
-    shown = Shown(count, moments, audited, no_spark)
-    show(shown, as_json)
-    return shown.nothing_was_lost
+    result = DemoResult(count, moments, audited, no_spark)
+    show(result, as_json)
+    return result.nothing_was_lost
 
 
 def start_spark(say: Callable[[str], None]) -> tuple[SparkPart | None, str]:
-    """Spark's part; or why there is none: the demo is worth seeing without."""
+    """Spark's part, or the reason why there is none: the demo also works without it."""
     from kcluster.demo.spark import SparkPart
     from kcluster.pipeline.session import SessionError
 
@@ -136,7 +103,7 @@ def start_spark(say: Callable[[str], None]) -> tuple[SparkPart | None, str]:
         part = SparkPart(Path(mkdtemp(prefix="kcluster-demo-")))
     except SessionError as error:
         return None, str(error)
-    say(f"Spark {part.spark.version} is up, and will ingest what is sent")
+    say(f"Spark {part.spark.version} is up, and will ingest the topic")
     return part, ""
 
 
@@ -146,12 +113,12 @@ def tell_the_story(
     lines: list[str],
     before_kill: Callable[[], None] | None,
     quiet: bool,
-) -> tuple[OrderCount, list[Any]]:
-    """Load, failover, and what came out; with what happened when."""
+) -> tuple[DemoCount, list[Any]]:
+    """Play the load and the failover; the count, and the moments of the timeline."""
     from kcluster.demo.story import DemoStory
     from kcluster.demo.watch import FailoverWatch
 
-    ledger, watch = OrderLedger(lines), FailoverWatch(topic)
+    ledger, watch = DemoLedger(lines), FailoverWatch(topic)
     cluster.subscribe(lambda entry: watch.on_note(entry.note))
     cluster.driver.dispatcher.reply_sinks += (watch.on_reply,)
     consuming = Consuming(cluster.bootstrap, topic, ledger)
@@ -160,31 +127,31 @@ def tell_the_story(
     try:
         with progress(ledger, quiet=quiet) as stage:
             story = DemoStory(cluster, watch, ledger, producing, consuming, stage, before_kill)
-            told = story.tell()
+            moments = story.play()
             wait_until_complete(ledger, (producing, consuming))
     finally:
         producing.close()
         consuming.close()
-    return ledger.count(), told.moments
+    return ledger.count(), moments
 
 
-def show(shown: Shown, as_json: bool) -> None:
-    """All of it, as lines or as one JSON object."""
+def show(result: DemoResult, as_json: bool) -> None:
+    """Print the result, as lines or as one JSON object."""
     if as_json:
-        print_result(shown)
+        print_result(result)
         return
     from kcluster.trace.timeline import timeline_lines
 
-    for line in ("", *timeline_lines(shown.moments), "", *count_lines(shown.count)):
+    for line in ("", *timeline_lines(result.moments), "", *count_lines(result.count)):
         print(line)
-    if shown.audited is not None:
+    if result.audited is not None:
         from kcluster.demo.spark import audited_lines
 
-        for line in ("", *audited_lines(shown.audited), ""):
+        for line in ("", *audited_lines(result.audited), ""):
             print(line)
-    print("nothing acked was lost" if shown.nothing_was_lost else "ACKED RECORDS WERE LOST")
-    if shown.no_spark:
-        print(f"without its end on Spark: {shown.no_spark}")
+    print("nothing acked was lost" if result.nothing_was_lost else "ACKED RECORDS WERE LOST")
+    if result.no_spark:
+        print(f"without Spark: {result.no_spark}")
 
 
 def read_lines(file: str | None) -> list[str]:
@@ -196,27 +163,26 @@ def read_lines(file: str | None) -> list[str]:
     except OSError as error:
         raise ControlError(f"{file}: {error.strerror}", 2) from error
     if len(lines) < MIN_LINES:
-        raise ControlError(f"{file} has {len(lines)} lines; the demo needs {MIN_LINES} or more", 2)
+        raise ControlError(f"{file} has {len(lines)} lines; the demo needs at least {MIN_LINES}", 2)
     return lines
 
 
 def set_the_stage(topology_file: str | None, profile: str) -> tuple[Any, str]:
-    """The topology, on free ports, and the topic to use; one is added if there is none that
-    outlives a broker.
+    """The topology, on free ports, and the topic to use.  A topic is added if none of the file's
+    survives the death of a broker.
 
-    The file's ports are for clusters that stay: a demo that took them would meet another one that
-    looked for free ports in the same moment, and other clusters' clients in search of a broker.
+    The file's ports are left alone: clients of another cluster may be looking for a broker there.
     """
     from kcluster.cli.topology_choice import choose_topology
     from kcluster.config.topology.model import TopicSpec
 
     topology = choose_topology(topology_file, profile=profile)
     if len(topology.brokers) < 2:
-        raise ControlError("with one broker nobody can take over; the demo needs two or more", 2)
+        raise ControlError("with one broker no other can take over; the demo needs at least two", 2)
     brokers = tuple(replace(broker, port=0, advertised=None) for broker in topology.brokers)
     topology = replace(topology, brokers=brokers)
     for spec in topology.topics.values():
-        if outlives_a_broker(spec):
+        if survives_a_broker(spec):
             return topology, spec.name
     name = DEFAULT_TOPIC if DEFAULT_TOPIC not in topology.topics else "demo-orders"
     factor = min(3, len(topology.brokers))
@@ -224,9 +190,8 @@ def set_the_stage(topology_file: str | None, profile: str) -> tuple[Any, str]:
     return replace(topology, topics={**topology.topics, name: spec}), name
 
 
-def outlives_a_broker(spec: Any) -> bool:
-    """Has it a second replica everywhere, and does it take acks=all writes with one of them
-    gone?"""
+def survives_a_broker(spec: Any) -> bool:
+    """Whether every partition has a second replica, and accepts acks=all writes without one."""
     if spec.assignment is not None:
         replicas = min(len(brokers) for brokers in spec.assignment)
     else:
@@ -235,8 +200,8 @@ def outlives_a_broker(spec: Any) -> bool:
 
 
 @contextmanager
-def progress(ledger: OrderLedger, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """A progress bar of lines read, on a terminal; the body is given what sets its text."""
+def progress(ledger: DemoLedger, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A progress bar of lines read, on a terminal; yields the function that sets its text."""
     if quiet or not sys.stdout.isatty():
         yield lambda text: None
         return
@@ -260,17 +225,17 @@ def progress(ledger: OrderLedger, quiet: bool) -> Iterator[Callable[[str], None]
             thread.join()
 
 
-def print_result(shown: Shown) -> None:
+def print_result(result: DemoResult) -> None:
     """`{"timeline": […], "count": {…}, "spark": {…}, "producer": …}` on one line."""
     import json
 
     from kcluster.trace.render import plain
 
-    result = {
+    values = {
         "producer": PRODUCER_ID,
-        "timeline": plain(shown.moments),
-        "count": plain(shown.count),
-        "spark": plain(shown.audited) if shown.audited is not None else shown.no_spark or None,
-        "nothing_acked_was_lost": shown.nothing_was_lost,
+        "timeline": plain(result.moments),
+        "count": plain(result.count),
+        "spark": plain(result.audited) if result.audited is not None else result.no_spark or None,
+        "nothing_acked_was_lost": result.nothing_was_lost,
     }
-    print(json.dumps(result, ensure_ascii=False))
+    print(json.dumps(values, ensure_ascii=False))

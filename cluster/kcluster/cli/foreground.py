@@ -1,8 +1,8 @@
-"""`kcluster up` at work: a cluster in the foreground, with its control socket and its lines.
+"""`kcluster up` at work: a cluster in the foreground, with its control socket and its output.
 
-Owns: the order of coming up and going down, what is printed meanwhile.  Never: imports click (see
-main.py), prints from the cluster's thread: a terminal that stands still must not stop the cluster.
-Kafka: kafka-server-start.sh, with the log cut down to what changed and why.
+Owns: the order of starting and stopping, what is printed meanwhile.  Never: imports click (see
+main.py), prints from the cluster's thread: a blocked terminal must not stop the cluster.
+Kafka: kafka-server-start.sh, with a log of what changed and why.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.cli.control import ControlError, check_name, running_clusters
-from kcluster.cli.control_server import ControlServer, EventFeed
-from kcluster.cli.control_verbs import QUIET_KINDS, Verbs
+from kcluster.cli.control.directory import check_name, running_clusters
+from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.control.server import ControlServer, EventFeed
+from kcluster.cli.control.session import QUIET_KINDS, ControlSession
 from kcluster.cli.topology_choice import choose_topology, require_free_ports
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Note, Reply
-from kcluster.drivers.live import ClusterError
 from kcluster.handle.cluster import Cluster
+from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.releases import latest
@@ -42,12 +43,12 @@ from kcluster.trace.render import (
 
 DEFAULT_NAME: Final = "kcluster"
 GC_THRESHOLDS: Final = (20_000, 50, 100)
-"""Collections are rare: what a cluster makes and drops has no cycles.  Only in its own process: in
-somebody's test process Python's settings stay."""
+"""Collections are rare: the objects that a cluster creates and drops form no cycles.  Only here, in
+the cluster's own process; in a test process Python's settings stay."""
 TRACE_BACKLOG: Final = 20_000
-"""Traced requests that wait for a slow terminal; more are counted, not shown."""
+"""Traced requests that may wait for a slow terminal; further ones are counted, not shown."""
 GATHER_S: Final = 0.02
-"""What follows an event within so short a time is printed with it, equal lines folded."""
+"""Events within this time of each other are printed together, with equal lines folded."""
 _NAMING_APIS: Final = (ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS)
 
 
@@ -64,20 +65,20 @@ class UpOptions(Struct, frozen=True):
 
 
 class Traced(Struct, gc=False):
-    """A request and its answer, to be shown."""
+    """A request and its answer, for --trace-requests."""
 
     broker_id: int
     reply: Reply
     at_ms: int
 
 
-class Stop(Struct):
-    """Somebody wants the cluster to stop."""
+class StopWanted(Struct):
+    """The cluster is to stop."""
 
 
 def run_reporting(options: UpOptions, began_s: float) -> int:
-    """Run until stopped; the process's exit code.  What is wrong goes to stderr, all of it.
-    `began_s`: by the monotonic clock, for the ready line."""
+    """Run until stopped; returns the exit code.  All problems go to stderr.  `began_s`: when the
+    process started, by the monotonic clock, for the ready line."""
     try:
         return run(options, began_s)
     except TopologyError as error:
@@ -93,18 +94,18 @@ def run_reporting(options: UpOptions, began_s: float) -> int:
 
 
 def run(options: UpOptions, began_s: float) -> int:
-    """Bring the cluster up, print its lines, take it down.  Raises before anything has started."""
+    """Start the cluster, print its events, stop it.  Bad options raise before anything starts."""
     topology = choose_topology(options.file, options.brokers, options.base_port, options.profile)
     require_free_ports(topology)
     inbox: SimpleQueue[Any] = SimpleQueue()
-    _stop_on_signals(lambda: inbox.put(Stop()))
+    _stop_on_signals(lambda: inbox.put(StopWanted()))
     feed = EventFeed()
     with Cluster(topology, log=inbox.put) as cluster:
         name = free_name(options.name, topology)
-        verbs = Verbs(cluster, name, cluster.bootstrap, lambda: inbox.put(Stop()))
-        server = ControlServer(name, verbs.table(), feed, verbs.event_values)
+        session = ControlSession(cluster, name, stop=lambda: inbox.put(StopWanted()))
+        server = ControlServer(name, session, feed)
         try:
-            printer = Printer(options, verbs.origin_ms)
+            printer = Printer(options, session.origin_ms)
             _listen(cluster, inbox, feed, options.trace_requests)
             printer.ready(cluster, name, time.monotonic() - began_s)
             gc.enable()
@@ -112,15 +113,15 @@ def run(options: UpOptions, began_s: float) -> int:
             gc.set_threshold(*GC_THRESHOLDS)
             _print_until_stop(inbox, printer)
         except BrokenPipeError:
-            _forget_stdout()
+            _close_stdout()
         finally:
             server.close()
     return 0
 
 
 def free_name(wanted: str | None, topology: Topology) -> str:
-    """The name under which verbs will find the cluster.  One that was chosen must be free, as
-    ControlServer will say; the name that stands for none gets a number when it is taken."""
+    """The name by which verbs will find the cluster.  The default name gets a number if it is
+    taken; a chosen name must be free, which ControlServer checks."""
     if wanted is not None:
         return check_name(wanted)
     if topology.name != DEFAULT_NAME:
@@ -131,7 +132,7 @@ def free_name(wanted: str | None, topology: Topology) -> str:
 
 
 def _versions(cluster: Cluster) -> str:
-    """As which Kafka the brokers came up, unless all are the newest that this program knows."""
+    """The brokers' Kafka releases, unless all run the newest one that this program knows."""
     brokers: dict[str, list[str]] = {}
     for broker in cluster.status().brokers:
         brokers.setdefault(broker.kafka_version, []).append(str(broker.id))
@@ -150,10 +151,11 @@ class Printer:
         self._as_json = options.as_json
         self._origin_ms = origin_ms
         self.names: dict[bytes, str] = {}
-        """Topic names by id, as answers to clients tell them: who uses an id has asked before."""
+        """Topic names by id, learned from answers to clients: a client that uses an id has
+        asked."""
 
     def ready(self, cluster: Cluster, name: str, took_s: float) -> None:
-        """The line that says where clients find the cluster."""
+        """Print the line that says where clients find the cluster."""
         if self._as_json:
             self._json(
                 {
@@ -184,7 +186,7 @@ class Printer:
         sys.stdout.flush()
 
     def show(self, items: list[Any]) -> None:
-        """Notes, traced requests and log lines, in order."""
+        """Print notes, traced requests and log lines, in order."""
         if self._as_json:
             for item in items:
                 self._json(self._values(item))
@@ -249,7 +251,7 @@ def _listen(
     feed: EventFeed,
     trace_requests: bool,
 ) -> None:
-    """From now on events go to the followers and to the inbox; requests too, if wanted."""
+    """From now on events go to the followers and the inbox, and traced requests to the inbox."""
 
     def on_note(entry: NoteEntry) -> None:
         feed.publish(entry.note)
@@ -266,9 +268,7 @@ def _listen(
                 dropped += 1
                 return
             if dropped:
-                inbox.put(
-                    f"{dropped} requests are not shown: they came faster than the terminal shows"
-                )
+                inbox.put(f"{dropped} requests are not shown: the terminal is too slow")
                 dropped = 0
             inbox.put(Traced(broker_id, reply, now_ms))
 
@@ -284,8 +284,8 @@ def _print_until_stop(inbox: SimpleQueue[Any], printer: Printer) -> None:
                 items.append(inbox.get(timeout=left_s))
             except Empty:
                 break
-        stop = any(isinstance(item, Stop) for item in items)
-        printer.show([item for item in items if not isinstance(item, Stop)])
+        stop = any(isinstance(item, StopWanted) for item in items)
+        printer.show([item for item in items if not isinstance(item, StopWanted)])
         if stop:
             return
 
@@ -293,11 +293,11 @@ def _print_until_stop(inbox: SimpleQueue[Any], printer: Printer) -> None:
 def _stop_on_signals(stop: Callable[[], None]) -> None:
     """The first SIGINT or SIGTERM stops cleanly; a second one at once.
 
-    A thread waits for them.  A handler would run in the main thread, when that next runs Python:
-    never, if the signal comes just before it goes to wait for the inbox.
+    A thread waits for them.  A handler would run in the main thread when that next runs Python
+    code: never, if the signal arrives just before it waits for the inbox.
     """
     numbers = (signal.SIGINT, signal.SIGTERM)
-    # Before any other thread starts: each has the mask of the one that started it.
+    # Before any other thread starts: a thread inherits the mask of the one that starts it.
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
 
     def wait() -> None:
@@ -308,6 +308,6 @@ def _stop_on_signals(stop: Callable[[], None]) -> None:
     threading.Thread(target=wait, name="signals", daemon=True).start()
 
 
-def _forget_stdout() -> None:
-    """The reader is gone: nothing more may be written, at exit neither."""
+def _close_stdout() -> None:
+    """The reader has closed the pipe: write nothing more, not even at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

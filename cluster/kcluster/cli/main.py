@@ -1,10 +1,9 @@
 """`kcluster`: the entry point.
 
-Owns: the way from a command line to a verb, and how what a verb refuses reaches the person: one
-line on stderr, exit code 1 (it cannot be done) or 2 (the command is wrong).  Never: does a verb's
-work.  Start-up time is a feature: a plain `kcluster up …` is parsed here without click, which would
-cost a third of the time until the first broker answers; whatever this parser does not know for
-certain, `--help` included, goes to click, whose word is final.
+Owns: the way from a command line to a verb.  Never: does a verb's work.  Start-up time is a
+feature.  A plain `kcluster up …` is parsed here without click, which would take a third of the time
+until the first broker answers.  Everything that this parser does not know for certain, including
+`--help`, goes to click, which decides.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 STARTED_S: Final = time.monotonic()
-"""When this process came to life, but for the interpreter's own start."""
+"""When this process started, without the interpreter's own start."""
 
 _UP_FLAGS: Final = {"--json": "as_json", "--trace-requests": "trace_requests"}
 _UP_VALUES: Final = {
@@ -29,22 +28,22 @@ _PROFILES: Final = ("kafka", "fast")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the verb that `arguments` (by default the process's) name; never returns."""
+    """Run the command line `arguments`, by default the process's; never returns."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["up"] and (options := quick_up_options(words[1:])) is not None:
         import gc
 
-        gc.disable()  # what is imported stays; looking through it takes a tenth of the start
+        gc.disable()  # imports stay in memory; scanning them takes a tenth of the start
         from kcluster.cli.foreground import UpOptions, run_reporting
 
         sys.exit(run_reporting(UpOptions(**options), STARTED_S))
-    from kcluster.cli.group import kcluster
+    from kcluster.cli.click_tools import kcluster
 
     kcluster.main(args=words, prog_name="kcluster")
 
 
 def quick_up_options(words: Sequence[str]) -> dict[str, Any] | None:
-    """The options of a plain `kcluster up …`, or None when click had better look at it."""
+    """The options of a plain `kcluster up …`; None if click must parse it."""
     options: dict[str, Any] = {}
     rest = iter(words)
     for word in rest:

@@ -1,25 +1,24 @@
-"""Tables: rich ones on a terminal, plain aligned columns in a pipe.
+"""Tables: by rich on a terminal, plain aligned columns in a pipe.
 
-Owns: the layout.  Never: what is in them.  rich is imported only for a terminal.
+Owns: the layout.  Never: chooses the columns, imports rich for a pipe.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from msgspec import Struct
 
-
-class Table(Struct, frozen=True):
-    """Headers, and rows of as many cells."""
+class TextTable(NamedTuple):
+    """Headers, and rows with one cell per header."""
 
     headers: tuple[str, ...]
     rows: Sequence[Sequence[str]]
 
 
-def plain_lines(table: Table) -> list[str]:
-    """Columns two spaces apart, no lines between; stable for scripts and tests."""
+def plain_lines(table: TextTable) -> list[str]:
+    """Columns two spaces apart, without rules; a stable format for scripts and tests."""
     cells = [table.headers, *table.rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(table.headers))]
     return [
@@ -28,20 +27,20 @@ def plain_lines(table: Table) -> list[str]:
     ]
 
 
-def print_tables(tables: Sequence[Table]) -> None:
-    """All of them, an empty line before each."""
+def print_tables(tables: Sequence[TextTable]) -> None:
+    """Print the tables, with an empty line before each."""
     if not sys.stdout.isatty():
         for table in tables:
             print("\n" + "\n".join(plain_lines(table)))
         return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table as RichTable
+    from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
     for table in tables:
-        shown = RichTable(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+        shown = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
         for header in table.headers:
             shown.add_column(header)
         for row in table.rows:

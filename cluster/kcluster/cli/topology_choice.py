@@ -1,6 +1,6 @@
-"""Which topology a command line means, with its ports known to be free.
+"""The topology that a command line means, with a check that its ports are free.
 
-Owns: the defaults of FILE, and trying the ports before anything starts.  Never: reads YAML itself.
+Owns: the defaults of FILE, probing the ports before anything starts.  Never: reads YAML itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def choose_topology(
     base_port: int | None = None,
     profile: str | None = None,
 ) -> Topology:
-    """FILE with the options over it; without FILE, `topology.yaml` if it is there and `--brokers`
+    """FILE, overridden by the options.  Without FILE: `topology.yaml` if it exists and `--brokers`
     is not given, else brokers on 9092 and up.  A base port of 0 means free ports.
 
     Raises TopologyError with every problem.
@@ -41,14 +41,14 @@ def choose_topology(
 
 
 def require_free_ports(topology: Topology) -> None:
-    """TopologyError with a line for each port that is taken."""
+    """Raise TopologyError, with a line for each port that is in use."""
     problems = check_ports(topology, why_port_is_taken)
     if problems:
         raise TopologyError(problems)
 
 
 def why_port_is_taken(host: str, port: int) -> str | None:
-    """The reason why a listener cannot bind there; None if it can."""
+    """Why a listener cannot bind to the port; None if it can."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

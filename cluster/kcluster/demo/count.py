@@ -1,10 +1,10 @@
-"""The demo's ledger: what was sent, acked and read, line by line, so that the count is exact.
+"""The demo's ledger: which lines were sent, acked and read, so that the count is exact.
 
-Owns: which sequence numbers were acked and read, and where.  Never: talks to a cluster.
+Owns: the outcome of every line, and where it was read.  Never: talks to a cluster.
 Kafka: VerifiableProducer and VerifiableConsumer; Jepsen's words (acked, failed, lost, duplicated).
 
-Every line carries its number as the record's key.  Client threads call the `on_…` methods, each
-kind from one thread; `count` is called when they have stopped.
+A line's number is its record's key.  Client threads call the `on_…` methods, each method from one
+thread; `count` is called when they have stopped.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 
-class OrderCount(Struct, frozen=True):
-    """The verdict in numbers.  `lost`: acked, never read.  `duplicated`: lines that are in the log
-    more than once.  `read_again`: the same record delivered twice (a group rebalanced before it
-    had committed): at-least-once, no fault of the log.  `failed`: sends that ended in an error;
-    `failed_but_read`: those of them that are in the log all the same.  `changed`: lines that came
-    back other than they were sent."""
+class DemoCount(Struct, frozen=True):
+    """The verdict in numbers.
+
+    `lost`: lines acked and never read.  `duplicated`: lines that are in the log more than once.
+    `read_again`: deliveries of a record that had been delivered before, after a rebalance without a
+    commit; that is at-least-once, not a fault of the log.  `failed`: sends that ended in an error.
+    `failed_but_read`: failed sends whose line is in the log.  `changed`: lines that were read
+    differently from how they were sent.
+    """
 
     sent: int
     acked: int
@@ -36,8 +39,8 @@ class OrderCount(Struct, frozen=True):
         return not self.lost and not self.changed
 
 
-class OrderLedger:
-    """The book-keeping of one run over `lines`; line numbers count from 0."""
+class DemoLedger:
+    """The outcomes of one run's `lines`; line numbers count from 0."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
@@ -67,7 +70,7 @@ class OrderLedger:
         self.failed[number] = error
 
     def on_read(self, key: bytes, value: bytes, partition: int, offset: int) -> None:
-        """A record came out of the log; `key` as made by `key`."""
+        """A record was read from the log; its key is `key(number)`."""
         number = int(key)
         if self.lines[number].encode() != value:
             self.changed.add(number)
@@ -77,19 +80,19 @@ class OrderLedger:
         places.add((partition, offset))
 
     def busiest_partition(self) -> int:
-        """The partition with the most acks; the lowest of equals."""
-        counts = self.acked_of_partition.copy()  # the producer's thread goes on counting
+        """The partition with the most acks; of several, the lowest."""
+        counts = self.acked_of_partition.copy()  # the producer's thread is still counting
         return min(counts, key=lambda partition: (-counts[partition], partition), default=0)
 
     def is_complete(self) -> bool:
-        """Every line has been answered, and every acked one read."""
+        """Whether every line sent has an outcome, and every acked one has been read."""
         answered = len(self.acked) + len(self.failed) >= self.sent
         return answered and all(number in self.places for number in list(self.acked))
 
-    def count(self) -> OrderCount:
-        """Add it all up."""
+    def count(self) -> DemoCount:
+        """The verdict so far."""
         read = self.places
-        return OrderCount(
+        return DemoCount(
             sent=self.sent,
             acked=len(self.acked),
             failed=len(self.failed),
@@ -102,8 +105,8 @@ class OrderLedger:
         )
 
 
-def count_lines(count: OrderCount) -> list[str]:
-    """The count as the demo prints it; the rarer numbers only when there is something to tell."""
+def count_lines(count: DemoCount) -> list[str]:
+    """The count as the demo prints it; rare numbers are shown only if they are not zero."""
     numbers = [
         ("sent", count.sent),
         ("acked", count.acked),
@@ -115,13 +118,13 @@ def count_lines(count: OrderCount) -> list[str]:
     if count.failed:
         lines.append(
             f"not acked: {count.failed:,} sends ended in an error; "
-            f"{count.failed_but_read:,} of them are in the log all the same (unknown outcome)"
+            f"{count.failed_but_read:,} of them are in the log nevertheless (unknown outcome)"
         )
     if count.read_again:
         lines.append(f"delivered again after a rebalance (same offsets): {count.read_again:,}")
     for word, numbers_of in (("lost", count.lost), ("changed", count.changed)):
         if numbers_of:
             shown = ", ".join(str(number + 1) for number in numbers_of[:10])
-            more = f" … {len(numbers_of) - 10} more" if len(numbers_of) > 10 else ""
+            more = f" … and {len(numbers_of) - 10} more" if len(numbers_of) > 10 else ""
             lines.append(f"{word}: lines {shown}{more}")
     return lines

@@ -1,7 +1,7 @@
 """The demo's clients: a kafka-python idempotent producer and a consumer group, each in a thread.
 
-Owns: their settings, pacing, and what they tell the ledger.  Never: touches the cluster but over
-TCP.  Kafka: a producer with acks=all and enable.idempotence, a consumer with a group.id.
+Owns: their settings, the pace, what they report to the ledger.  Never: reaches the cluster except
+over TCP.  Kafka: a producer with acks=all and enable.idempotence, a consumer with a group.id.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kcluster.demo.count import OrderLedger
-from kcluster.operations.verbs import ClusterError
+from kcluster.demo.count import DemoLedger
+from kcluster.operations.errors import ClusterError
 
 PRODUCER_ID: Final = "demo-producer"
 CONSUMER_ID: Final = "demo-consumer"
 GROUP: Final = "demo"
 
 UNANSWERED_MAX: Final = 2_000
-"""So many lines may wait for their ack before the feeder pauses: a big file does not end up in
-the producer's buffers."""
+"""Lines without an ack at which sending pauses, so that a big file does not fill the producer's
+buffers."""
 
 PACE_S: Final = 0.01
-"""Lines are sent in bursts, one every so often."""
+"""The time between two bursts of lines."""
 
 JOIN_POLL_MS: Final = 10_000
-"""How long a poll may wait before the group has come together.  When metadata comes while it joins,
-kafka-python 3.0 begins anew, and forgets the outcome if the poll that began it has ended."""
+"""How long a poll may wait while the group forms.  If metadata arrives while it joins, kafka-python
+3.0 starts again, and forgets the outcome if the poll that started the join has ended."""
 
 GIVE_UP_S: Final = 60.0
-"""Without a new ack or record for so long, the clients stop and the count is what it is."""
+"""Without a new ack or record for this time the clients stop, and the count is final."""
 
 
 def require_clients() -> Any:
-    """The kafka-python package, or one line that says how to get it."""
+    """The kafka-python package; ClusterError, with the way to install it, if it is missing."""
     try:
         import kafka
     except ImportError as error:
@@ -46,15 +46,15 @@ def require_clients() -> Any:
 
 
 class Producing(threading.Thread):
-    """Sends the ledger's lines up to `allowed`, `burst` lines every PACE_S; the story raises
-    `allowed` as it goes on, so that there is load left for each of its turns."""
+    """Sends the ledger's lines up to `allowed`, `burst` lines every PACE_S.  The story raises
+    `allowed` step by step, so that lines are left for each of its acts."""
 
-    def __init__(self, bootstrap: str, topic: str, ledger: OrderLedger, burst: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, ledger: DemoLedger, burst: int) -> None:
         super().__init__(name=PRODUCER_ID, daemon=True)
         self._topic, self._ledger, self._burst = topic, ledger, burst
         self.allowed = 0
         self.trickle = False
-        """One line at a time: enough to be seen, little enough to have some left for later."""
+        """One line at a time: enough for an ack to be seen, and lines are left for later."""
         self.stopping = threading.Event()
         self._producer = require_clients().KafkaProducer(
             bootstrap_servers=bootstrap.split(","),
@@ -89,7 +89,7 @@ class Producing(threading.Thread):
         future.add_errback(lambda error: ledger.on_failed(number, type(error).__name__))
 
     def close(self) -> None:
-        """Stop sending; wait for the thread, then for the client."""
+        """Stop sending; wait for the thread, then close the client."""
         self.stopping.set()
         if self.ident is not None:
             self.join(GIVE_UP_S)
@@ -97,7 +97,7 @@ class Producing(threading.Thread):
 
 
 def _assigned_listener(kafka: Any, assigned: threading.Event) -> Any:
-    """Sets `assigned` when the group has given partitions."""
+    """Sets `assigned` when the group has assigned partitions."""
 
     class AssignmentListener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
         def on_partitions_revoked(self, revoked: Any) -> None:
@@ -111,9 +111,9 @@ def _assigned_listener(kafka: Any, assigned: threading.Event) -> Any:
 
 
 class Consuming(threading.Thread):
-    """Reads the topic as the only member of a group until told to stop."""
+    """Reads the topic as the only member of a group, until it is closed."""
 
-    def __init__(self, bootstrap: str, topic: str, ledger: OrderLedger) -> None:
+    def __init__(self, bootstrap: str, topic: str, ledger: DemoLedger) -> None:
         super().__init__(name=CONSUMER_ID, daemon=True)
         self._ledger = ledger
         self.assigned = threading.Event()
@@ -149,9 +149,9 @@ class Consuming(threading.Thread):
         self._consumer.close(timeout_ms=5_000)
 
 
-def wait_until_complete(ledger: OrderLedger, threads: Sequence[threading.Thread]) -> bool:
-    """True when every line has been answered and every acked one read; False when nothing has
-    moved for GIVE_UP_S, or a client's thread has died before its time."""
+def wait_until_complete(ledger: DemoLedger, threads: Sequence[threading.Thread]) -> bool:
+    """Wait until every line has an outcome and every acked one has been read.  False if there is no
+    progress for GIVE_UP_S, or the consumer's thread has died."""
     progress, since = (-1, -1), time.monotonic()
     while True:
         if ledger.sent == len(ledger.lines) and ledger.is_complete():

@@ -1,4 +1,4 @@
-"""Twenty thousand orders of a café, as JSON lines a person can read; the same ones every time.
+"""Twenty thousand orders of a café, as readable JSON lines; the same in every run.
 
 Owns: the demo's default input, and reading a text file instead.  Never: sends anything.
 """
@@ -27,7 +27,7 @@ _PAID: Final = ("card", "card", "card", "phone", "cash")
 
 
 def orders(count: int = ORDERS, seed: int = SEED) -> list[str]:
-    """`count` orders, one JSON object a line, without the line's end."""
+    """`count` orders, one JSON object per line, without the line end."""
     rng = Random(seed)
     lines = []
     second = 7 * 3600
@@ -53,7 +53,7 @@ def orders(count: int = ORDERS, seed: int = SEED) -> list[str]:
 
 
 def lines_of(path: str) -> list[str]:
-    """The lines of a text file (UTF-8; bytes that are none become U+FFFD), empty ones left out."""
+    """The lines of a UTF-8 text file without the empty ones; invalid bytes become U+FFFD."""
     with open(path, encoding="utf-8", errors="replace") as file:
         stripped = (line.rstrip("\r\n") for line in file)
         return [line for line in stripped if line]

@@ -1,8 +1,7 @@
-"""The demo's end, on Spark: its topic is ingested while the leader dies, and the run audited.
+"""The demo's part on Spark: the topic is ingested while the leader dies, then the run is audited.
 
-Owns: the ingest's thread, the run directory, the audit of one by the other.  Never: what is counted
-without Spark (demo/count.py, from what a consumer read), prints; imports pyspark before it is asked
-for a session.
+Owns: the ingest's thread, the run directory, the audit of the table against the run.  Never:
+prints, imports pyspark before a session is needed; the count without Spark is demo/count.py's.
 Kafka: a sink of Kafka Connect, watched while a broker dies.
 """
 
@@ -20,7 +19,7 @@ from kcluster.checks.verdict import judge
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
-from kcluster.operations.verbs import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.pipeline.ingest.options import IngestError, IngestOptions
 from kcluster.runs.directory import write_run
 from kcluster.runs.record import RunInfo
@@ -38,7 +37,8 @@ _COUNTED: Final = ("sent", "acked", "lost", "duplicated", "reordered")
 
 
 class Audited(Struct, frozen=True):
-    """What Spark found.  `rows`: of the table; the rest counts records, as the audit does."""
+    """What Spark found.  `rows`: of the table; `sent` and below: records, as the audit counts
+    them."""
 
     version: str
     table: str
@@ -54,7 +54,7 @@ class Audited(Struct, frozen=True):
 
 class SparkPart:
     """What Spark does in the demo: `attach`, `start`, `wait_for_rows`, `finish`, in this order.
-    SessionError, in one line, without Java or pyspark."""
+    Raises SessionError, in one line, without Java or pyspark."""
 
     def __init__(self, place: Path) -> None:
         from kcluster.pipeline.session import SMALL, open_session
@@ -63,12 +63,12 @@ class SparkPart:
         self._place = place
 
     def attach(self, cluster: Cluster) -> None:
-        """Before the cluster starts: what it does is recorded."""
+        """Record what the cluster does; called before it starts."""
         self._cluster = cluster
         self._recorder = Recorder(cluster.driver.dispatcher, cluster.plan)
 
     def start(self, topic: str) -> None:
-        """Begin to read the topic into a table."""
+        """Start to read the topic into a table."""
         options = IngestOptions(
             self._cluster.bootstrap, (topic,), str(self._place / "table"), run=SPARK_ID,
             every_ms=200, kafka={"kafka.client.id": SPARK_ID},
@@ -77,16 +77,16 @@ class SparkPart:
         self._ingesting.start()
 
     def wait_for_rows(self) -> None:
-        """Return when the first rows are in the table; ClusterError if that does not happen."""
+        """Return when the table has its first rows; ClusterError if it gets none."""
         self._ingesting.wait_for_rows()
 
     def finish(self, acked: int, lines: Sequence[str]) -> Audited:
-        """When all that was acked is in the table: what became of every record of the run."""
+        """Wait until every acked record is in the table, and audit every record of the run."""
         ingested = self._ingesting.finish(acked)
         return self._audited(ingested, self._keep_run(), lines)
 
     def _keep_run(self) -> Path:
-        """The demo as a run directory, its clients as the brokers saw them."""
+        """Write the demo as a run directory, its clients as the brokers saw them."""
         recorder, ledger = self._recorder, Ledger()
         began_ms = recorder.notes[0].at_ms
 
@@ -116,7 +116,10 @@ class SparkPart:
         finally:
             tables.close()
         sums = {name: sum(row[name] for row in totals) for name in _COUNTED}
-        return Audited(self.spark.version, table, str(run), ingested.rows, ingested.batches, **sums)
+        return Audited(
+            version=self.spark.version, table=table, run=str(run), rows=ingested.rows,
+            batches=ingested.batches, **sums,
+        )  # fmt: skip
 
 
 class Ingesting(threading.Thread):
@@ -129,7 +132,7 @@ class Ingesting(threading.Thread):
         self._has_rows = threading.Event()
         self._wanted: int | None = None
         self._ingested: Ingested | None = None
-        self._failure = "it took too long"
+        self._failure = "timed out"
 
     def run(self) -> None:
         from kcluster.pipeline.ingest.job import ingest
@@ -147,11 +150,11 @@ class Ingesting(threading.Thread):
             raise ClusterError(f"Spark has read nothing: {self._failure}")
 
     def finish(self, rows: int) -> Ingested:
-        """End when there are so many rows; ClusterError if they do not come."""
+        """End when the table has this many rows; ClusterError if it does not get them."""
         self._wanted = rows
         self.join(END_TIMEOUT_S)
         if self._ingested is None:
-            raise ClusterError(f"Spark has not read all: {self._failure}")
+            raise ClusterError(f"Spark has not read everything: {self._failure}")
         return self._ingested
 
     def _on_counts(self, counts: Counts) -> None:
@@ -163,7 +166,7 @@ class Ingesting(threading.Thread):
 
 
 def _contents(records: DataFrame, run: str, lines: Sequence[str]) -> DataFrame:
-    """The table as the audit takes it.  Equal lines of a text are numbered, as the run has them."""
+    """The table in the form that the audit reads.  Equal lines are numbered, as in the run."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -178,7 +181,7 @@ def _contents(records: DataFrame, run: str, lines: Sequence[str]) -> DataFrame:
 
 
 def audited_lines(found: Audited) -> list[str]:
-    """As the demo prints it."""
+    """The audit as the demo prints it."""
     return [
         f"Spark {found.version} ingested {found.rows:,} records in {found.batches} batches"
         " meanwhile, and audited them:",

@@ -1,12 +1,12 @@
 """The demo's story: a leader is killed under load, comes back, and gets its leadership back.
 
-Owns: what happens to the cluster and when, how far the load may go meanwhile.  Never: counts
+Owns: what happens to the cluster and when, how many lines may be sent meanwhile.  Never: counts
 (demo/count.py), sends (demo/load.py), prints.  Kafka: the failover that every course draws.
 
-Why it has two turns.  A killed process refuses connections, so when its leader dies a client sees
-no error code, it looks for another broker.  NOT_LEADER_OR_FOLLOWER is what a broker that lives and
-leads no more answers: so the old leader is started again, and when it is back in the ISR the
-preferred election gives it the partition back, while clients still send to the one in between.
+Why it has two acts.  A killed process refuses connections, so a client whose leader dies sees no
+error code; it looks for another broker.  NOT_LEADER_OR_FOLLOWER comes from a broker that is alive
+but no longer the leader.  So in the second act the old leader is started again and, once it is back
+in the ISR, elected while clients still send to its successor.
 """
 
 from __future__ import annotations
@@ -15,39 +15,29 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from msgspec import Struct
-
-from kcluster.demo.count import OrderLedger
+from kcluster.demo.count import DemoLedger
 from kcluster.demo.load import CONSUMER_ID, PRODUCER_ID, Consuming, Producing
 from kcluster.demo.watch import FailoverWatch, is_ack_of, is_refusal, took_over
 from kcluster.handle.cluster import Cluster
-from kcluster.operations.verbs import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.trace import kinds
 from kcluster.trace.timeline import Moment, in_order
 
 ASSIGNED_TIMEOUT_S: Final = 30.0
 SEEN_TIMEOUT_S: Final = 30.0
 REFUSED_TIMEOUT_S: Final = 3.0
-"""How long the second turn waits for somebody to be refused; with very little text nobody may."""
-
-
-class StoryReport(Struct, frozen=True):
-    """What became of the story."""
-
-    partition: int
-    leader: int
-    moments: list[Moment]
+"""How long the second act waits for a client to be refused; with very few lines none may be."""
 
 
 class DemoStory:
-    """One run.  `stage` is told what is going on, for the progress bar; `before_kill` returns when
-    whoever is to see it is there."""
+    """One run.  `stage` shows the current step, on the progress bar.  `before_kill` returns when
+    the leader may be killed."""
 
     def __init__(
         self,
         cluster: Cluster,
         watch: FailoverWatch,
-        ledger: OrderLedger,
+        ledger: DemoLedger,
         producing: Producing,
         consuming: Consuming,
         stage: Callable[[str], None],
@@ -58,13 +48,13 @@ class DemoStory:
         self._before_kill = before_kill
         self._topic = watch.topic
 
-    def tell(self) -> StoryReport:
-        """All of it, from the consumer's joining to the last line's being sent."""
+    def play(self) -> list[Moment]:
+        """From the consumer joining its group until the last line may be sent; the timeline."""
         total = len(self._ledger.lines)
         self._stage("the consumer joins its group")
         self._consuming.start()
         if not self._consuming.assigned.wait(ASSIGNED_TIMEOUT_S):
-            raise ClusterError("the consumer group has not come together")
+            raise ClusterError("the consumer did not get its partitions")
         self._stage("producing and consuming")
         self._producing.allowed = total // 2
         self._producing.start()
@@ -77,17 +67,17 @@ class DemoStory:
         self._watch.arm(partition)
         moments = self._kill(partition, leader, total)
         moments += self._return(partition, leader, total)
-        self._stage("the rest is sent and read")
-        return StoryReport(partition, leader, in_order(moments))
+        self._stage("the remaining lines are sent and read")
+        return in_order(moments)
 
     def _kill(self, partition: int, leader: int, total: int) -> list[Moment]:
-        """First turn: the leader dies, another takes over."""
+        """First act: the leader dies, another takes over."""
         name = f"{self._topic}-{partition}"
         acked = self._ledger.acked_of_partition.get(partition, 0)
         self._stage(f"broker {leader}, leader of {name}, is killed")
         note_since, answer_since = len(self._watch.notes), len(self._watch.answers)
         self._producing.allowed = total * 3 // 4
-        # A burst is under way when the leader goes; after it, single lines.
+        # A burst is under way when the leader dies; after that, single lines.
         time.sleep(0.03)
         self._producing.trickle = True
         self._cluster.kill(leader)
@@ -109,9 +99,9 @@ class DemoStory:
         return moments
 
     def _return(self, partition: int, leader: int, total: int) -> list[Moment]:
-        """Second turn: it comes back, catches up, and is elected again under load."""
+        """Second act: the old leader returns, catches up, and is elected again under load."""
         name = f"{self._topic}-{partition}"
-        self._stage(f"on without broker {leader}")
+        self._stage(f"producing without broker {leader}")
         self._producing.trickle = False
         without = total * 7 // 10
         self._until(lambda: self._ledger.sent >= without and len(self._ledger.acked) >= without)
@@ -127,7 +117,7 @@ class DemoStory:
         self._cluster.wait_for(
             isr=(self._topic, partition, len(replicas)), timeout_s=SEEN_TIMEOUT_S
         )
-        self._stage(f"{name} goes back to broker {leader} under load")
+        self._stage(f"broker {leader} is elected leader of {name} under load")
         self._producing.trickle = False
         self._producing.allowed = total
         time.sleep(0.05)
@@ -148,7 +138,7 @@ class DemoStory:
         )
         moments = [
             self._note_moment(kinds.BROKER_STARTED, leader, "restarted", note_since,
-                              f"broker {leader}, with the log it had"),
+                              f"broker {leader}, with its old log"),
             self._back_in_isr(leader, note_since),
         ]  # fmt: skip
         moments += took_over(
@@ -161,7 +151,7 @@ class DemoStory:
     def _note_moment(
         self, kind: str, broker_id: int, label: str, since: int, text: str | None
     ) -> Moment:
-        """The first note of this kind about the broker; `text` None: the note's own."""
+        """The first note of this kind about the broker; `text` None: the note's text."""
         note = self._watch.first_note(
             lambda note: note.kind == kind and note.subject == f"broker {broker_id}", since
         )
@@ -184,13 +174,14 @@ class DemoStory:
         return Moment(note.at_ms, label, f"{self._topic}-{self._watch.partition}: {note.text}")
 
     def _all_answered(self) -> bool:
-        """What may be sent is sent and answered: with so little text there is nothing to come."""
+        """Whether all lines that may be sent have an outcome: nothing more will happen."""
         ledger = self._ledger
         answered = len(ledger.acked) + len(ledger.failed)
         return ledger.sent >= self._producing.allowed and answered >= ledger.sent
 
     def _until(self, condition: Callable[[], bool], timeout_s: float = SEEN_TIMEOUT_S) -> bool:
-        """Wait for something to be seen; the story goes on without it when it is not."""
+        """Wait for a condition; False if it does not hold in time.  The story goes on all the
+        same."""
         deadline = time.monotonic() + timeout_s
         while not condition():
             if time.monotonic() > deadline or not self._consuming.is_alive():

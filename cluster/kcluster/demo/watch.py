@@ -1,7 +1,7 @@
-"""What the demo saw: the cluster's notes, and the answers about one partition on the wire.
+"""What the demo observes: the cluster's notes, and the brokers' answers about one partition.
 
-Owns: picking the moments of a failover out of notes and answers.  Never: causes any of them.
-The times are the cluster's own clock, in milliseconds, so that both sorts compare.
+Owns: collecting both, finding the moments of a failover in them.  Never: causes any of them.
+Kafka: no counterpart.  All times are on the cluster's clock, in milliseconds.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from kcluster.trace.timeline import Moment
 ANSWERS_MAX: Final = 200_000
 
 
-class PartitionReply(Struct, gc=False):
-    """An answer to a client that concerned the watched partition.
+class ObservedAnswer(Struct, gc=False):
+    """A broker's answer to a client about the observed partition.
 
-    `error_code` of the partition for Produce and Fetch; `leader` that Metadata named, else -1.
+    `error_code`: the partition's, in Produce and Fetch.  `leader`: as Metadata names it, else -1.
     """
 
     at_ms: int
@@ -36,14 +36,14 @@ class PartitionReply(Struct, gc=False):
 
 
 class FailoverWatch:
-    """Collects from when it is armed; `on_note` and `on_reply` run in the cluster's thread."""
+    """Collects notes, and answers once it is armed; its callbacks run in the cluster's thread."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
         self.partition: int | None = None
-        """The watched partition; None until the story has chosen it."""
+        """The observed partition; None until the story has chosen it."""
         self.notes: list[Note] = []
-        self.answers: list[PartitionReply] = []
+        self.answers: list[ObservedAnswer] = []
         self._topic_ids: set[bytes] = set()
 
     def arm(self, partition: int) -> None:
@@ -85,20 +85,25 @@ class FailoverWatch:
     def _add(self, at_ms: int, broker_id: int, request: Any, error_code: int, leader: int) -> None:
         if len(self.answers) < ANSWERS_MAX:
             self.answers.append(
-                PartitionReply(
-                    at_ms, broker_id, request.api_key, request.client_id or "-", error_code, leader
+                ObservedAnswer(
+                    at_ms=at_ms,
+                    broker_id=broker_id,
+                    api_key=request.api_key,
+                    client_id=request.client_id or "-",
+                    error_code=error_code,
+                    leader=leader,
                 )
             )
 
-    # ------------------------------------------------------------------------- looking back
+    # ------------------------------------------------------------------------------ finding
 
     def first_note(self, accepts: Callable[[Note], bool], since: int = 0) -> Note | None:
-        """The first note from index `since` on that `accepts` likes."""
+        """The first note from index `since` on that `accepts` accepts."""
         return next((note for note in self.notes[since:] if accepts(note)), None)
 
     def first_answer(
-        self, accepts: Callable[[PartitionReply], bool], since: int = 0
-    ) -> PartitionReply | None:
+        self, accepts: Callable[[ObservedAnswer], bool], since: int = 0
+    ) -> ObservedAnswer | None:
         return next((answer for answer in self.answers[since:] if accepts(answer)), None)
 
     def is_about_partition(self, note: Note) -> bool:
@@ -106,11 +111,11 @@ class FailoverWatch:
         return data.get("topic") == self.topic and data.get("partition") == self.partition
 
 
-def is_refusal(answer: PartitionReply) -> bool:
+def is_refusal(answer: ObservedAnswer) -> bool:
     return answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def is_ack_of(broker_id: int) -> Callable[[PartitionReply], bool]:
+def is_ack_of(broker_id: int) -> Callable[[ObservedAnswer], bool]:
     """Accepts a successful Produce answer of that broker."""
     return lambda answer: (
         answer.api_key == ApiKey.PRODUCE
@@ -119,16 +124,16 @@ def is_ack_of(broker_id: int) -> Callable[[PartitionReply], bool]:
     )
 
 
-def is_refresh_to(broker_id: int, client_id: str) -> Callable[[PartitionReply], bool]:
-    """Accepts a Metadata answer that tells `client_id` that this broker leads."""
+def is_refresh_to(broker_id: int, client_id: str) -> Callable[[ObservedAnswer], bool]:
+    """Accepts a Metadata answer to `client_id` that names this broker as the leader."""
     return lambda answer: answer.leader == broker_id and answer.client_id.startswith(client_id)
 
 
 def took_over(
     watch: FailoverWatch, leader: int, clients: tuple[str, ...], note_since: int, answer_since: int
 ) -> list[Moment]:
-    """The moments of one change of leader: elected, refused, refreshed, first ack, where seen
-    from these indexes on."""
+    """The moments of one change of leader, those of them that were observed: elected, refused,
+    refreshed, first ack.  Notes and answers count from these indexes on."""
     moments = []
     name = f"{watch.topic}-{watch.partition}"
     elected = watch.first_note(

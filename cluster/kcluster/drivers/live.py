@@ -29,7 +29,7 @@ from kcluster.contract import Event, Reply, Request
 from kcluster.drivers.outside import Outside
 from kcluster.drivers.sockets.connection import BrokerConnection
 from kcluster.drivers.sockets.listener import Limits, Listener, ReservedPort
-from kcluster.operations.verbs import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import Process, ProcessState

@@ -1,7 +1,7 @@
 """The virtual driver: simulated clients, a clock that jumps from event to event, one seed.
 
-Owns: the handle of a cluster in virtual time: operations, notes, the trace.  Never: decides what
-happens next (virtual_time.py does).
+Owns: the handle for users: start, operations, notes, the trace.  Never: decides what happens next
+(virtual_time.py does).
 Kafka: no counterpart; FoundationDB's simulation is the model.
 
 The same topology, seed and operations give the same trace, line for line, in any process.
@@ -21,10 +21,11 @@ from kcluster.drivers.virtual_time import VirtualTime
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.faults.rules import Rule
 from kcluster.network.node_ids import FIRST_CLIENT_ID
+from kcluster.operations.errors import ClusterError
 from kcluster.operations.network_verbs import NetworkVerbs
 from kcluster.operations.node_sets import NetworkControl
 from kcluster.operations.status import ClusterStatus, cluster_status
-from kcluster.operations.verbs import ClusterError, Verbs, death_kind
+from kcluster.operations.verbs import Verbs, death_kind
 from kcluster.runtime.build import Plan, build
 from kcluster.runtime.gate import RuleStatus
 from kcluster.trace.render import note_line
@@ -60,16 +61,19 @@ class VirtualDriver(NetworkVerbs):
             self.dispatcher.tap = self._trace_delivery
         self.dispatcher.at(self._start_us)
 
-    # ------------------------------------------------------------------------ starting and running
+    # ----------------------------------------------------------------------- life and time
 
-    def start(self) -> None:
-        """Start every process, at the present time."""
-        for process in self.plan.processes:
-            self.dispatcher.start(process.node_id)
-        self.time.settle()
+    def open(self) -> None:
+        """Start every process, at this moment."""
+
+        def start_all() -> None:
+            for process in self.plan.processes:
+                self.dispatcher.start(process.node_id)
+
+        self._do(start_all)
 
     def add_client(self, client: Client) -> ClientWire:
-        """Start a client; returns its wire, whose `client_id` names links to it."""
+        """Start a client; its wire has the id by which links to it are named."""
         client_id = FIRST_CLIENT_ID + len(self.clients)
         rng = Random(f"{self.plan.seed}/{client_id}")
         wire = ClientWire(self.time, client_id, tuple(self.plan.addresses), rng)
@@ -85,7 +89,7 @@ class VirtualDriver(NetworkVerbs):
         return self.dispatcher.now_ms
 
     def run_until(self, at_ms: int) -> None:
-        """Run up to and including `at_ms`."""
+        """Let time pass until `at_ms`, everything at that moment included."""
         self.time.run(at_ms * 1000, _never)
         self.dispatcher.at(at_ms * 1000)
 
@@ -98,44 +102,39 @@ class VirtualDriver(NetworkVerbs):
         return self.time.run(self.dispatcher.now_us + limit_ms * 1000, condition)
 
     def run_until_idle(self, limit_ms: int) -> bool:
-        """Run until no client waits for a reply or a deadline; returns whether that was reached."""
+        """Run until no client waits for an answer or for a time; whether that is so in the end."""
         return self.run_until_condition(self.time.is_idle, limit_ms)
 
-    def at(self, at_ms: int, callback: Callable[[], object]) -> None:
-        """Call back at a time to come."""
+    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
+        """Call `callback` at this time."""
         self.time.at(at_ms * 1000, callback)
 
     # --------------------------------------------------------------------------- operations
 
     def kill(self, broker_id: int, how: str = "kill") -> None:
-        """End a broker's process: kill, power, wipe; `clean` asks it to end."""
-        self.verbs.kill(broker_id, death_kind(how))
-        self.time.settle()
+        """End a broker's process: `kill`, `power`, `wipe`; `clean` asks it to shut down."""
+        self._do(lambda: self.verbs.kill(broker_id, death_kind(how)))
 
-    def boot(self, broker_id: int) -> None:
+    def start(self, broker_id: int) -> None:
         """Start a broker that is down."""
-        self.verbs.start(broker_id)
-        self.time.settle()
+        self._do(lambda: self.verbs.start(broker_id))
 
     def pause(self, broker_id: int) -> None:
-        """Pause a broker."""
+        """Pause a broker, as by SIGSTOP."""
         self.verbs.pause(broker_id)
 
     def resume(self, broker_id: int) -> None:
         """Resume a paused broker."""
-        self.verbs.resume(broker_id)
-        self.time.settle()
+        self._do(lambda: self.verbs.resume(broker_id))
 
     def move(self, topic: str, partition: int, to: int) -> None:
         """Make `to` the leader of a partition."""
-        self.verbs.move(topic, partition, to)
-        self.time.settle()
+        self._do(lambda: self.verbs.move(topic, partition, to))
 
     def elect(self, topic: str, partition: int, unclean: bool = False) -> int:
         """Elect the preferred leader, or any live replica; returns the leader."""
         answers: list[Any] = []
-        self.verbs.elect(topic, partition, unclean, answers.append)
-        self.time.settle()
+        self._do(lambda: self.verbs.elect(topic, partition, unclean, answers.append))
         if not self.run_until_condition(lambda: bool(answers), 10_000):
             raise ClusterError("the controller did not answer within 10 s")
         self.verbs.check_elected(topic, partition, answers[0])
@@ -147,25 +146,27 @@ class VirtualDriver(NetworkVerbs):
 
     def remove_rule(self, name: str) -> None:
         """Remove a rule."""
-        self.verbs.remove_rule(name)
-        self.time.settle()
+        self._do(lambda: self.verbs.remove_rule(name))
 
     def clear_rules(self) -> None:
         """Remove all rules."""
-        self.verbs.clear_rules()
-        self.time.settle()
+        self._do(self.verbs.clear_rules)
 
     def rules(self) -> tuple[RuleStatus, ...]:
-        """The rules in force, and how often each applied."""
+        """The rules in force, and how often each has applied."""
         return self.verbs.rules()
 
-    def _on_network(self, action: Callable[[NetworkControl], T]) -> T:
-        result = action(self.verbs.network)
+    def _on_network(self, operation: Callable[[NetworkControl], T]) -> T:
+        return self._do(lambda: operation(self.verbs.network))
+
+    def _do(self, operation: Callable[[], T]) -> T:
+        """Change the cluster, and let everything happen that follows at this moment."""
+        result = operation()
         self.time.settle()
         return result
 
     def status(self) -> ClusterStatus:
-        """The present status of the cluster."""
+        """The cluster's state at this moment."""
         return cluster_status(self.plan, self.dispatcher)
 
     # ------------------------------------------------------------------------- the trace
@@ -175,7 +176,7 @@ class VirtualDriver(NetworkVerbs):
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
     def draw(self) -> tuple[float, ...]:
-        """The next random number of each node: equal for equal runs."""
+        """The next random number of each node; equal at the end of equal runs."""
         return tuple(rng.random() for rng in self.plan.rngs.values())
 
     def _keep(self, note: Note) -> None:
@@ -187,7 +188,7 @@ class VirtualDriver(NetworkVerbs):
 
 
 def _described(event: Event) -> str:
-    """An event in a few words that are the same in every process."""
+    """An event in a few words, the same in every process."""
     name = type(event).__name__
     match event:
         case PeerRequest() | PeerResponse():

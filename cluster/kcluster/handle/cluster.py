@@ -1,11 +1,11 @@
-"""Cluster: a running cluster in a user's hands; the same handle for Python, CLI and tests.
+"""Cluster: the handle of a running cluster, for Python, the command line and tests.
 
-Owns: what a user may do to a cluster, and when each of these is done.  Never: changes a node's
-state itself (all goes through the driver's thread).  Kafka: the operator with kill -9, iptables and
-kafka-leader-election at hand.
+Owns: the operations of users, and when each of them is complete.  Never: changes a node's state
+itself (everything goes through the driver's thread).  Kafka: the operator with kill -9, iptables
+and kafka-leader-election at hand.
 
-Every method may be called from any thread.  A method returns when the cluster has settled, and
-raises ClusterError, with the reason, if it does not in time or cannot do what was asked.
+Every method may be called from any thread.  It returns when the cluster has settled, and raises
+ClusterError, with the reason, if that takes too long or the operation is not possible.
 """
 
 from __future__ import annotations
@@ -27,29 +27,28 @@ from kcluster.contract import Note
 from kcluster.drivers.live import LiveDriver
 from kcluster.drivers.sockets.listener import ReservedPort
 from kcluster.faults.rules import Rule
+from kcluster.operations.errors import ClusterError
 from kcluster.operations.network_verbs import NetworkVerbs
 from kcluster.operations.node_sets import NetworkControl
 from kcluster.operations.status import ClusterStatus, NoteEntry, cluster_status
-from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S, ClusterError, Verbs, death_kind
+from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S, Verbs, death_kind
 from kcluster.runtime.build import Plan, build
+from kcluster.runtime.deaths import DeathKind
 from kcluster.runtime.gate import RuleStatus
-from kcluster.runtime.process import DeathKind
-
-__all__ = ["Cluster", "ClusterError", "ClusterStatus", "NoteEntry"]
 
 T = TypeVar("T")
 
 MAX_EVENTS_KEPT: Final = 100_000
 START_TIMEOUT_S: Final = 30.0
 EXTRA_WAIT_S: Final = 10.0
-"""On top of the session timeout, for what follows a broker's death."""
+"""Added to the session timeout, for what follows a broker's death."""
 
 
 class Cluster(NetworkVerbs):
     """A cluster on the live driver: `with Cluster(Topology.load("topology.yaml")) as cluster: …`.
 
-    `seed`: of all that is random in the cluster; drawn if None.  `log`: gets one line for what an
-    operator should know.  `bootstrap`: `host:port,host:port`, for clients.
+    `seed`: of everything random in the cluster; drawn if None.  `log`: called with one line for
+    what an operator should know.  `bootstrap`: `host:port,host:port`, for clients.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class Cluster(NetworkVerbs):
         self._ports = _reserve(topology)
         ports = {broker_id: port.port for broker_id, port in self._ports.items()}
         self.belongings: dict[str, Any] = {}
-        """What others keep for as long as there is this cluster, by names of theirs."""
+        """Objects that other modules attach to this cluster, by their own names."""
         self.plan: Plan = build(topology, self.seed, ports)
         self.driver = LiveDriver(self.plan, self._ports, log)
         self._verbs = Verbs(self.plan, self.driver.dispatcher)
@@ -82,20 +81,15 @@ class Cluster(NetworkVerbs):
 
     @property
     def verbs(self) -> Verbs:
-        """The deeds themselves, without waiting; for use in the driver's thread."""
+        """The operations without waiting, for use in the driver's thread."""
         return self._verbs
-
-    @property
-    def whole(self) -> Cluster:
-        """Itself, for those who are given a part of its interface."""
-        return self
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
         """Ids of all brokers, up or not."""
         return tuple(self.plan.addresses)
 
-    # ------------------------------------------------------------------------ its life
+    # ---------------------------------------------------------------------------- life
 
     def __enter__(self) -> Self:
         self.open()
@@ -110,11 +104,11 @@ class Cluster(NetworkVerbs):
         self.close()
         if error is None and self.driver.bugs:
             raise ClusterError(
-                f"the simulator has a bug: {self.driver.bugs[0]!r}; the traceback is above"
+                f"a bug in the simulator: {self.driver.bugs[0]!r}; the traceback is above"
             ) from self.driver.bugs[0]
 
     def open(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Start the cluster in a thread of its own; returns when all brokers serve clients."""
+        """Start the cluster in its own thread; returns when all brokers serve clients."""
         assert self._thread is None, "a Cluster is opened once"
         ready: Future[None] = Future()
 
@@ -131,7 +125,7 @@ class Cluster(NetworkVerbs):
         self._thread.start()
         try:
             ready.result()
-            self._wait(self._settled.all_serving, timeout_s, "not all brokers came up")
+            self._wait(self._settled.all_serving, timeout_s, "not all brokers started")
         except ClusterError:
             self.close()
             raise
@@ -160,9 +154,9 @@ class Cluster(NetworkVerbs):
         self, broker_id: int, how: str = "kill", *, wait: bool = True,
         timeout_s: float | None = None,
     ) -> None:  # fmt: skip
-        """End a broker's process: `kill` (SIGKILL), `clean` (controlled shutdown), `power` (what
-        was not flushed is lost), `wipe` (its disk is gone too).  With `wait`, returns when every
-        partition that it led has another leader or is offline and the others know."""
+        """End a broker's process: `kill` (SIGKILL), `clean` (controlled shutdown), `power`
+        (unflushed records are lost), `wipe` (the disk is lost too).  With `wait`, returns when
+        every partition that it led has another leader or is offline, and the other brokers know."""
         death = death_kind(how)
         self._do(lambda: self._verbs.kill(broker_id, death))
         if death is DeathKind.CLEAN:
@@ -175,16 +169,16 @@ class Cluster(NetworkVerbs):
             self._wait(
                 lambda: self._settled.is_without(broker_id),
                 timeout_s or self._session_s() * 2 + EXTRA_WAIT_S,
-                f"broker {broker_id} is down, but the others do not do without it",
+                f"broker {broker_id} is down, but the cluster has not taken over from it",
             )
 
     def start(
         self, broker_id: int, *, kafka_version: str | None = None, wait: bool = True,
         timeout_s: float = 30.0,
     ) -> None:  # fmt: skip
-        """Start a broker that is down, on the disk that it left; as another release from now on
-        if `kafka_version` ("3.9") is given: an upgrade.  Returns when it serves clients and is
-        back in the ISRs that it can get into within `timeout_s`."""
+        """Start a broker that is down, on the disk that it had.  With `kafka_version` ("3.9") it
+        runs as that release from now on: an upgrade.  Returns when it serves clients and is back in
+        the ISRs, or after `timeout_s` in those that it could join by then."""
         self._do(lambda: self._verbs.start(broker_id, kafka_version))
         if wait:
             failure = f"broker {broker_id} was started and is still fenced"
@@ -192,11 +186,11 @@ class Cluster(NetworkVerbs):
             self._wait(lambda: self._settled.is_in_sync(broker_id), timeout_s, None)
 
     def pause(self, broker_id: int) -> None:
-        """Let a broker stand still, as in a long garbage collection; its sockets stay open."""
+        """Pause a broker, as in a long garbage collection; its sockets stay open."""
         self._do(lambda: self._verbs.pause(broker_id))
 
     def resume(self, broker_id: int) -> None:
-        """Let a paused broker run on."""
+        """Resume a paused broker."""
         self._do(lambda: self._verbs.resume(broker_id))
 
     # ---------------------------------------------------------------------------- leaders
@@ -220,7 +214,7 @@ class Cluster(NetworkVerbs):
         self._do(lambda: self._verbs.elect(topic, partition, unclean, answer.set_result))
         body = self._result(answer, timeout_s, "the controller did not answer")
         self._verbs.check_elected(topic, partition, body)
-        self._wait(self._settled.has_applied_all, timeout_s, "brokers did not hear of it")
+        self._wait(self._settled.has_applied_all, timeout_s, "the brokers did not learn of it")
         return self.leader(topic, partition)
 
     # ------------------------------------------------------------------------------ rules
@@ -230,30 +224,30 @@ class Cluster(NetworkVerbs):
         return self._do(lambda: self._verbs.add_rule(rule))
 
     def remove_rule(self, name: str) -> None:
-        """End a rule: what it holds goes on, connections that it silenced are closed."""
+        """Remove a rule: held messages are delivered, connections that it silenced are closed."""
         self._do(lambda: self._verbs.remove_rule(name))
 
     def clear_rules(self) -> None:
-        """End all rules."""
+        """Remove all rules."""
         self._do(self._verbs.clear_rules)
 
     def rules(self) -> tuple[RuleStatus, ...]:
-        """The rules in force, and how often each applied."""
+        """The rules in force, and how often each has applied."""
         return self._do(self._verbs.rules)
 
-    # --------------------------------------------------------------------------- watching
+    # -------------------------------------------------------------------------- observing
 
     def status(self) -> ClusterStatus:
-        """Everything at this moment."""
+        """The cluster's state at this moment."""
         return self._do(lambda: cluster_status(self.plan, self.driver.dispatcher))
 
     def events(self, since: int = 0) -> list[NoteEntry]:
-        """What happened after the entry with sequence `since`, oldest first."""
+        """The events after the one with sequence `since`, oldest first."""
         return self._do(lambda: [entry for entry in self._events if entry.sequence > since])
 
     def subscribe(self, callback: Callable[[NoteEntry], None]) -> Callable[[], None]:
-        """Call `callback(entry)` for all that happens from now on, in the driver's thread: it must
-        be quick and must not call back.  Returns a function that ends it."""
+        """Call `callback(entry)` for every event from now on, in the driver's thread: it must be
+        quick and must not call the cluster.  Returns a function that ends the subscription."""
         self._subscribers = (*self._subscribers, callback)
 
         def end() -> None:
@@ -272,7 +266,9 @@ class Cluster(NetworkVerbs):
     ) -> None:
         """Wait until the ISR of (topic, partition) has n members, until broker b leads (topic,
         partition), or until an event of this kind after `since` (default: from now on)."""
-        assert sum(x is not None for x in (isr, leader, event)) == 1, "one thing to wait for"
+        assert sum(x is not None for x in (isr, leader, event)) == 1, (
+            "wait_for takes one of isr, leader, event"
+        )
         if isr is not None:
             topic, partition, size = isr
             self._do(lambda: self._verbs.partition(topic, partition))
@@ -304,20 +300,20 @@ class Cluster(NetworkVerbs):
         for subscriber in self._subscribers:
             subscriber(entry)
 
-    # ------------------------------------------------------------- the driver's thread and ours
+    # ----------------------------------------------------------------- the driver's thread
 
     def call(self, function: Callable[[], T]) -> T:
-        """Run something of your own in the driver's thread, between two dispatches."""
+        """Call a function in the driver's thread, between two dispatches."""
         return self._do(function)
 
-    def _on_network(self, deed: Callable[[NetworkControl], T]) -> T:
-        return self._do(lambda: deed(self._verbs.network))
+    def _on_network(self, operation: Callable[[NetworkControl], T]) -> T:
+        return self._do(lambda: operation(self._verbs.network))
 
     def _do(self, function: Callable[[], T]) -> T:
         return self._result(self.driver.call(function), None, "")
 
     def _wait(self, condition: Callable[[], bool], timeout_s: float, failure: str | None) -> None:
-        """Wait for a condition; `failure` None: it is no error if it does not come."""
+        """Wait for a condition; with `failure` None a timeout is not an error."""
         future = self._do(lambda: self.driver.when(condition))
         try:
             self._result(future, timeout_s, failure or "")
@@ -330,7 +326,7 @@ class Cluster(NetworkVerbs):
 
     def _result(self, future: Future[T], timeout_s: float | None, failure: str) -> T:
         if threading.get_ident() == self.driver.thread_id:
-            # A greenlet of the driver's own thread: it may wait, the hub may not.
+            # A greenlet of the driver's own thread, which may wait; the hub may not.
             done = GeventEvent()
             future.add_done_callback(lambda _: done.set())
             if not done.wait(timeout_s):
@@ -346,16 +342,16 @@ class Cluster(NetworkVerbs):
 
 
 def _in_thread(todo: list[Callable[[], None]]) -> None:
-    """A cluster's thread.  gevent keeps the frames that destroy a hub: they must not lead to the
-    cluster, or its logs stay in memory."""
+    """A cluster's thread.  gevent keeps the frames that destroy a hub; they must not refer to the
+    cluster, or its logs would stay in memory."""
     todo.pop()()
     gevent.get_hub().destroy(destroy_loop=True)
 
 
 def _reserve(topology: Topology) -> dict[int, ReservedPort]:
-    """The brokers' ports, by id; all or none."""
+    """Reserve the brokers' ports, by id; all of them or none."""
     ports: dict[int, ReservedPort] = {}
-    # Fixed ports first, so that none of them is given away as a free one.
+    # Fixed ports first, so that none of them is chosen as a free port.
     for spec in sorted(topology.brokers, key=lambda spec: (not spec.port, spec.id)):
         try:
             ports[spec.id] = ReservedPort(topology.host, spec.port)
@@ -363,5 +359,7 @@ def _reserve(topology: Topology) -> dict[int, ReservedPort]:
             for port in ports.values():
                 port.release()
             where = f"{topology.host}:{spec.port}"
-            raise ClusterError(f"broker {spec.id} cannot have {where}: {error.strerror}") from error
+            raise ClusterError(
+                f"broker {spec.id} cannot listen on {where}: {error.strerror}"
+            ) from error
     return {broker_id: ports[broker_id] for broker_id in sorted(ports)}

@@ -1,7 +1,7 @@
-"""What an administrator asks of the controller: topics, partitions, reassignments, configs.
+"""An administrator's requests to the controller: topics, partitions, reassignments, configs.
 
-Owns: the requests, as Kafka's tools send them, and what their answers refuse, in words.  Never:
-waits, decides anything.
+Owns: the requests, as Kafka's tools send them; the text of a refusal.  Never: waits, decides
+anything.
 Kafka: kafka-topics, kafka-configs, kafka-reassign-partitions, kafka-cluster unregister.
 """
 
@@ -23,11 +23,11 @@ SET, DELETE = 0, 1
 """AlterConfigOp.OpType."""
 
 OnEnd = Callable[[str], None]
-"""Called with "" when it is done, or with the refusal in words."""
+"""Called with "" when the operation is done, or with the text of its refusal."""
 
 
 class Admin:
-    """One administrator.  Each of these returns at once; `on_end` is called when it is answered."""
+    """One administrator.  Every method returns at once; `on_end` is called with the answer."""
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
@@ -43,7 +43,7 @@ class Admin:
         self._ask(m.DeleteTopicsRequest(topics=[topic], timeout_ms=TIMEOUT_MS), on_end)
 
     def add_partitions(self, topic: str, count: int, on_end: OnEnd) -> None:
-        """Let a topic have `count` partitions."""
+        """Increase a topic's partitions to `count`."""
         wanted = m.CreatePartitionsRequest.CreatePartitionsTopic(
             name=topic, count=count, assignments=None
         )
@@ -52,7 +52,7 @@ class Admin:
     def reassign(
         self, topic: str, partition: int, replicas: Sequence[int] | None, on_end: OnEnd
     ) -> None:
-        """Move a partition to these replicas; None: give the move under way up."""
+        """Move a partition to these brokers; None cancels the current reassignment."""
         ask = m.AlterPartitionReassignmentsRequest
         one = ask.ReassignablePartition(
             partition_index=partition, replicas=None if replicas is None else list(replicas)
@@ -63,7 +63,8 @@ class Admin:
     def set_configs(
         self, kind: int, name: str, configs: Mapping[str, str | None], on_end: OnEnd
     ) -> None:
-        """Set configs of a topic or a broker (`""`: of all brokers); None: back to the default."""
+        """Set configs of a topic or broker (`""`: all brokers); a None value restores the
+        default."""
         ask = m.IncrementalAlterConfigsRequest
         changes = [
             ask.AlterableConfig(
@@ -75,7 +76,7 @@ class Admin:
         self._ask(ask(resources=[resource]), on_end)
 
     def unregister(self, broker_id: int, on_end: OnEnd) -> None:
-        """Forget a broker that is down."""
+        """Unregister a broker that is down."""
         self._ask(m.UnregisterBrokerRequest(broker_id=broker_id), on_end)
 
     def _ask(self, body: Any, on_end: OnEnd) -> None:
@@ -83,7 +84,7 @@ class Admin:
 
 
 def _refusals(answer: Any) -> Iterator[str]:
-    """Every error in an answer, in words."""
+    """The text of every error in an answer."""
     code = getattr(answer, "error_code", 0)
     if code:
         error = error_of(code)

@@ -1,7 +1,7 @@
-"""Questions from outside to the controller, as an admin tool would ask them over a broker.
+"""Requests from outside to the controller, as an admin tool would send them through a broker.
 
-Owns: their numbers and who waits for the answer.  Never: decides anything.
-Kafka: kafka-leader-election, kafka-topics, with the broker that forwards left out.
+Owns: their ids, the callbacks for their answers.  Never: decides anything.
+Kafka: kafka-leader-election, kafka-topics, without the broker that forwards the request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 class Asking:
-    """The runtime's own questions.  Answers come as PeerResponses to RUNTIME_ID."""
+    """The runtime's own requests.  Answers arrive as PeerResponses to RUNTIME_ID."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
@@ -28,11 +28,11 @@ class Asking:
         dispatcher.on_answer = self._on_answer
 
     def ask(self, body: Any, on_answer: Callable[[Any], None]) -> None:
-        """Ask the controller; `on_answer(body)` is called between or within dispatches, once."""
+        """Send a request; `on_answer(body)` is called once, between or within dispatches."""
         self._next_id += 1
         self._waiting[self._next_id] = on_answer
-        question = PeerRequest(RUNTIME_ID, self._next_id, body)
-        self._dispatcher.deliver(controller_id(self._dispatcher), question)
+        request = PeerRequest(RUNTIME_ID, self._next_id, body)
+        self._dispatcher.deliver(controller_id(self._dispatcher), request)
 
     def _on_answer(self, answer: PeerResponse) -> None:
         self._waiting.pop(answer.request_id)(answer.body)

@@ -1,10 +1,11 @@
-"""The error of an operation on a cluster that is refused or fails.
+"""The error of every operation on a cluster.
 
-Owns: ClusterError.  Never: an error of Kafka's protocol (protocol/errors.py has those).
+Owns: ClusterError, imported from here by all.  Never: an error of Kafka's protocol
+(protocol/errors.py).
 """
 
 from __future__ import annotations
 
 
 class ClusterError(Exception):
-    """An operation on the cluster was refused or failed; the text is the reason."""
+    """An operation on the cluster is not possible; the text says why."""

@@ -1,7 +1,7 @@
-"""When a cluster has settled after something was done to it: conditions on its state.
+"""When a cluster has settled after an operation: conditions on its state.
 
 Owns: these conditions.  Never: waits (the drivers do), changes anything.
-Kafka: TestUtils.waitUntilMetadataIsPropagated and its kin.
+Kafka: TestUtils.waitUntilMetadataIsPropagated and similar methods.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kcluster.runtime.process import ProcessState
 
 
 class Settled:
-    """Conditions to be looked at between two dispatches; each is a function of no side effect."""
+    """Conditions to test between two dispatches, without side effects."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
@@ -23,11 +23,11 @@ class Settled:
 
     @property
     def image(self) -> MetadataImage:
-        """The controller's."""
+        """The controller's metadata."""
         return controller_image(self._dispatcher)
 
     def has_applied_all(self) -> bool:
-        """Every broker that runs and that the controller reaches has its newest metadata."""
+        """Every broker that runs and is reachable has applied the newest metadata."""
         newest = self.image.offset
         fabric = self._dispatcher.fabric
         for process in self._dispatcher.processes.values():
@@ -44,7 +44,7 @@ class Settled:
         return True
 
     def all_serving(self) -> bool:
-        """Every broker is unfenced, every partition has a leader, and all know."""
+        """Every broker is unfenced, every partition has a leader, and all brokers know."""
         image = self.image
         return (
             all(x in image.brokers and not image.brokers[x].fenced for x in self._brokers())
@@ -57,7 +57,7 @@ class Settled:
         )
 
     def is_whole(self) -> bool:
-        """All brokers serve, and every replica of theirs is in sync."""
+        """All brokers serve, and every replica is in sync."""
         return self.all_serving() and all(map(self.is_in_sync, self._brokers()))
 
     def _brokers(self) -> list[int]:
@@ -68,11 +68,11 @@ class Settled:
         ]
 
     def is_down(self, broker_id: int) -> bool:
-        """Its process is gone."""
+        """The broker's process has ended."""
         return self._dispatcher.processes[broker_id].state is ProcessState.DOWN
 
     def is_without(self, broker_id: int) -> bool:
-        """The controller has fenced the broker, it leads nothing, and the others know."""
+        """The controller has fenced the broker, it leads no partition, and the others know."""
         image = self.image
         registration = image.brokers.get(broker_id)
         return (
@@ -86,7 +86,7 @@ class Settled:
         )
 
     def is_serving(self, broker_id: int) -> bool:
-        """The broker is unfenced in its present life, and all know."""
+        """The broker is unfenced in its current life, and all brokers know."""
         node: Any = self._dispatcher.processes[broker_id].node
         registration = self.image.brokers.get(broker_id)
         return (
@@ -107,7 +107,7 @@ class Settled:
         )
 
     def is_led_by(self, topic: str, partition: int, broker_id: int) -> bool:
-        """The partition's leader is this broker, and all know."""
+        """The partition's leader is this broker, and all brokers know."""
         registration = self.image.partition(topic, partition)
         return (
             registration is not None and registration.leader == broker_id and self.has_applied_all()

@@ -1,8 +1,8 @@
-"""What a cluster looks like from outside, as values: brokers, partitions, notes.
+"""The state of a cluster as values: brokers, partitions, notes.
 
-Owns: the types that `Cluster.status()` and `Cluster.events()` give, and how they are filled.
-Never: changes anything.
-Kafka: kafka-topics --describe, kafka-metadata-quorum; a view that no broker has.
+Owns: the types that `Cluster.status()` and `Cluster.events()` return, and filling them.  Never:
+changes anything.
+Kafka: kafka-topics --describe, kafka-metadata-quorum; no single broker has this view.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kcluster.runtime.dispatch import Dispatcher
 
 
 class BrokerStatus(Struct, frozen=True):
-    """One broker.  `state`: up, paused or down: its process; `fenced`: what the controller thinks
-    of it; `kafka_version`: the release as which it serves clients."""
+    """One broker.  `state`: its process, up, paused or down.  `fenced`: as the controller sees it.
+    `kafka_version`: the release that it runs as."""
 
     id: int
     host: str
@@ -50,7 +50,8 @@ class PartitionStatus(Struct, frozen=True):
 
 
 class ClusterStatus(Struct, frozen=True):
-    """Everything at one moment.  `sides`: groups of nodes that reach each other, one if whole."""
+    """The cluster at one moment.  `sides`: groups of nodes that reach each other; one without
+    cuts."""
 
     cluster_id: str
     at_ms: int
@@ -63,7 +64,7 @@ class ClusterStatus(Struct, frozen=True):
 
 
 class NoteEntry(Struct, frozen=True):
-    """A note in the order of its coming: `sequence` counts from 1; `note` is the contract's."""
+    """A note with its place in the order of events; `sequence` counts from 1."""
 
     sequence: int
     note: Note
@@ -82,7 +83,7 @@ class NoteEntry(Struct, frozen=True):
 
 
 def cluster_status(plan: Plan, dispatcher: Dispatcher) -> ClusterStatus:
-    """The cluster as it is between two dispatches."""
+    """The cluster's status, between two dispatches."""
     image = controller_image(dispatcher)
     brokers = []
     for spec in sorted(plan.topology.brokers, key=lambda spec: spec.id):
@@ -90,8 +91,10 @@ def cluster_status(plan: Plan, dispatcher: Dispatcher) -> ClusterStatus:
         registration = image.brokers.get(spec.id)
         brokers.append(
             BrokerStatus(
-                spec.id, host, port, spec.rack, str(dispatcher.processes[spec.id].state),
-                registration is None or registration.fenced, plan.releases[spec.id].name,
+                id=spec.id, host=host, port=port, rack=spec.rack,
+                state=str(dispatcher.processes[spec.id].state),
+                fenced=registration is None or registration.fenced,
+                kafka_version=plan.releases[spec.id].name,
             )
         )  # fmt: skip
     partitions = [
@@ -100,8 +103,9 @@ def cluster_status(plan: Plan, dispatcher: Dispatcher) -> ClusterStatus:
         for registration in image.topics[name].partitions
     ]
     return ClusterStatus(
-        plan.cluster_id, dispatcher.now_ms, controller_id(dispatcher), image.offset, brokers,
-        partitions, dispatcher.fabric.cuts, parts_of(dispatcher.fabric),
+        cluster_id=plan.cluster_id, at_ms=dispatcher.now_ms,
+        controller_id=controller_id(dispatcher), metadata_offset=image.offset, brokers=brokers,
+        partitions=partitions, cuts=dispatcher.fabric.cuts, sides=parts_of(dispatcher.fabric),
     )  # fmt: skip
 
 
@@ -111,7 +115,7 @@ def partition_status(
     disks: Mapping[int, Disk],
     dispatcher: Dispatcher,
 ) -> PartitionStatus:
-    """One partition; offsets are those of the disks, the high watermark that of the leader."""
+    """A partition's status: offsets from the disks, the high watermark from the leader."""
     key = (registration.topic_id, registration.partition)
     leader = registration.leader if registration.leader >= 0 else None
     end_offset = high_watermark = None
@@ -124,18 +128,20 @@ def partition_status(
                 log = disks[replica].logs.get(key)
                 lag[replica] = max(0, end_offset - (0 if log is None else log.log_end_offset))
     return PartitionStatus(
-        topic, registration.partition, leader, registration.leader_epoch, registration.replicas,
-        registration.isr, registration.elr, high_watermark, end_offset, lag,
+        topic=topic, partition=registration.partition, leader=leader,
+        leader_epoch=registration.leader_epoch, replicas=registration.replicas,
+        isr=registration.isr, elr=registration.elr, high_watermark=high_watermark,
+        log_end_offset=end_offset, lag=lag,
     )  # fmt: skip
 
 
 def controller_id(dispatcher: Dispatcher) -> int:
-    """The node that is not a broker."""
+    """The id of the controller's node."""
     return next(iter(dispatcher.processes))
 
 
 def controller_image(dispatcher: Dispatcher) -> MetadataImage:
-    """The newest metadata there is; while no controller is active, as the last one left it."""
+    """The newest metadata; while no controller is active, the last one's."""
     process = dispatcher.processes[controller_id(dispatcher)]
     node: Any = process.node or process.last_node
     image: MetadataImage = node.image
@@ -143,7 +149,7 @@ def controller_image(dispatcher: Dispatcher) -> MetadataImage:
 
 
 def _high_watermark(broker: Any, topic: str, registration: PartitionRegistration) -> int | None:
-    """None while the broker is down, or has not yet heard that it leads."""
+    """The leader's high watermark; None while it is down or does not know yet that it leads."""
     if broker is None:
         return None
     replica = broker.leader_replica(topic, registration.partition)

@@ -1,6 +1,6 @@
-"""What may be done to a cluster, in either driver: checks, then the deed, without waiting.
+"""What users may do to a cluster, in either driver: checks, then the operation, without waiting.
 
-Owns: which of these is allowed when, and the words for a refusal.  Never: waits for what follows
+Owns: which operation is allowed when, the text of a refusal.  Never: waits for what follows
 (`Cluster` and `VirtualDriver` do).  Kafka: kill, iptables, kafka-leader-election.
 """
 
@@ -18,24 +18,25 @@ from kcluster.faults.rules import Rule, RuleBook, RuleError
 from kcluster.metadata.image import PartitionRegistration
 from kcluster.operations.admin import Admin, OnEnd
 from kcluster.operations.asking import Asking, elect_request
-from kcluster.operations.errors import ClusterError as ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.operations.links import Links
 from kcluster.operations.node_sets import NetworkControl
 from kcluster.operations.settled import Settled
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import Release, find_release
 from kcluster.runtime.build import Plan, add_broker
+from kcluster.runtime.deaths import DeathKind
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.gate import FaultGate, RuleStatus
-from kcluster.runtime.process import DeathKind, ProcessState
+from kcluster.runtime.process import ProcessState
 from kcluster.trace import kinds
 
 SHUT_DOWN_LIMIT_S: Final = 30.0
-"""A controlled shutdown that takes longer becomes a kill."""
+"""A controlled shutdown that takes longer is ended by a kill."""
 
 
 class Verbs:
-    """Deeds on one cluster; all between two dispatches, in the driver's thread."""
+    """Operations on one cluster, called between two dispatches in the driver's thread."""
 
     def __init__(self, plan: Plan, dispatcher: Dispatcher) -> None:
         self.settled = Settled(dispatcher)
@@ -49,7 +50,7 @@ class Verbs:
     # ------------------------------------------------------------------------ processes
 
     def kill(self, broker_id: int, how: DeathKind) -> None:
-        """End a process, or ask it to end (`clean`).  The controller's id is allowed here and
+        """End a process, or ask it to shut down (`clean`).  The controller's id is allowed here and
         below: when it is started again, another voter is active, with the same metadata log."""
         self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
         if how is DeathKind.CLEAN and broker_id != self.settled.controller_id:
@@ -58,7 +59,7 @@ class Verbs:
             self._dispatcher.take_down(broker_id, how)
 
     def start(self, broker_id: int, kafka_version: str | None = None) -> None:
-        """Start a process that is down; as another release from now on, if one is named."""
+        """Start a process that is down; if a release is named, as that release from now on."""
         self._process(broker_id, ProcessState.DOWN)
         disk = self._plan.disks.get(broker_id)
         if disk is not None and disk.is_full:
@@ -68,7 +69,7 @@ class Verbs:
         self._dispatcher.start(broker_id)
 
     def readdress(self, broker_id: int) -> None:
-        """Let a broker that is down come back on another port; clients learn it by metadata."""
+        """Give a broker that is down another port, which clients learn from metadata."""
         self._process(broker_id, ProcessState.DOWN)
         host, _ = self._plan.addresses[self.broker(broker_id)]
         port = self._dispatcher.outlet.new_port(broker_id)
@@ -79,25 +80,25 @@ class Verbs:
         )  # fmt: skip
 
     def add_broker(self, broker_id: int, rack: str | None = None) -> None:
-        """Let a new broker, with an empty disk, join the running cluster."""
+        """Add a new broker, with an empty disk, to the running cluster."""
         if broker_id in self._dispatcher.processes:
-            raise ClusterError(f"there is, or was, a broker {broker_id} already")
+            raise ClusterError(f"the id {broker_id} is, or was, another broker's")
         port = self._dispatcher.outlet.new_port(broker_id)
         process = add_broker(self._plan, BrokerSpec(broker_id, rack=rack), port)
         self._dispatcher.processes[broker_id] = process
         self._dispatcher.start(broker_id)
 
     def remove_broker(self, broker_id: int, on_end: OnEnd) -> None:
-        """Unregister a broker that is down; it never comes back.  Its replicas stay assigned to it,
-        as in Kafka: reassign them first."""
+        """Unregister a broker that is down, for good.  Its replicas stay assigned to it, as in
+        Kafka: reassign them first."""
         self._process(broker_id, ProcessState.DOWN)
         self._dispatcher.processes[self.broker(broker_id)].is_removed = True
         del self._plan.addresses[broker_id]
         self.admin.unregister(broker_id, on_end)
 
     def fill_disk(self, broker_id: int) -> None:
-        """A broker's only log directory is full: the broker halts, and cannot start until there is
-        room again.  Kafka: LogDirFailureChannel, "all log dirs have failed"."""
+        """Fill a broker's only log directory: the broker halts, and cannot start until space is
+        freed.  Kafka: LogDirFailureChannel, "all log dirs have failed"."""
         self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
         self._plan.disks[self.broker(broker_id)].is_full = True
         self._dispatcher.note(
@@ -107,16 +108,16 @@ class Verbs:
         self._dispatcher.take_down(broker_id, DeathKind.KILL)
 
     def free_disk(self, broker_id: int) -> None:
-        """There is room on a broker's disk again; it may be started."""
+        """Free space on a broker's disk, so that it can start."""
         self._plan.disks[self.broker(broker_id)].is_full = False
 
     def pause(self, broker_id: int) -> None:
-        """Let a process stand still."""
+        """Pause a process, as by SIGSTOP."""
         self._process(broker_id, ProcessState.UP)
         self._dispatcher.pause(broker_id)
 
     def resume(self, broker_id: int) -> None:
-        """Let a paused process run on."""
+        """Resume a paused process."""
         self._process(broker_id, ProcessState.PAUSED)
         self._dispatcher.resume(broker_id)
 
@@ -146,7 +147,7 @@ class Verbs:
         self._asking.ask(elect_request(topic, partition, unclean), on_answer)
 
     def check_elected(self, topic: str, partition: int, answer: Any) -> None:
-        """Raise what an ElectLeadersResponse complains of."""
+        """Raise ClusterError with the error of an ElectLeadersResponse, if it has one."""
         results = [
             result
             for chosen in answer.replica_election_results
@@ -176,7 +177,7 @@ class Verbs:
         return name
 
     def remove_rule(self, name: str) -> None:
-        """End a rule: what it holds goes on, connections that it silenced are closed."""
+        """Remove a rule: held messages are delivered, connections that it silenced are closed."""
         gate = self._dispatcher.gate
         if gate is None or name not in gate.book.entries:
             names = () if gate is None else gate.book.entries
@@ -186,26 +187,26 @@ class Verbs:
             self._dispatcher.gate = None
 
     def clear_rules(self) -> None:
-        """End all rules."""
+        """Remove all rules."""
         for found in self.rules():
             self.remove_rule(found.name)
 
     def rules(self) -> tuple[RuleStatus, ...]:
-        """The rules in force and how often each applied, in their order."""
+        """The rules in force, in order, and how often each has applied."""
         gate = self._dispatcher.gate
         return () if gate is None else gate.status()
 
     # ---------------------------------------------------------------------------- names
 
     def broker(self, broker_id: int) -> int:
-        """The id, if there is such a broker."""
+        """The id, if it is a broker's; else ClusterError."""
         if broker_id not in self._plan.addresses:
             there = ", ".join(map(str, self._plan.addresses))
             raise ClusterError(f"there is no broker {broker_id}; the brokers are {there}")
         return broker_id
 
     def node(self, node_id: int) -> int:
-        """The id, if there is such a broker or it is the controller's."""
+        """The id, if it is a broker's or the controller's; else ClusterError."""
         return node_id if node_id == self.settled.controller_id else self.broker(node_id)
 
     def partition(self, topic: str, partition: int) -> PartitionRegistration:
@@ -230,7 +231,7 @@ class Verbs:
 
 
 def release(kafka_version: str) -> Release:
-    """The release that a user named."""
+    """The release with this name; ClusterError if it is unknown."""
     found = find_release(kafka_version)
     if found is None:
         raise ClusterError(f"kafka_version={unknown_version(kafka_version)}")
@@ -238,7 +239,7 @@ def release(kafka_version: str) -> Release:
 
 
 def death_kind(how: str) -> DeathKind:
-    """The kind of death that a user named."""
+    """The kind of death with this name; ClusterError if it is unknown."""
     if how not in tuple(DeathKind):
         raise ClusterError(f"how={how!r}: it is one of {', '.join(DeathKind)}")
     return DeathKind(how)

@@ -31,8 +31,9 @@ from kcluster.contract import (
     Tick,
 )
 from kcluster.network.fabric import Arrives, Fabric, Link, Resets
+from kcluster.runtime.deaths import DEATHS, DeathKind
 from kcluster.runtime.gate import FaultGate
-from kcluster.runtime.process import DEATHS, DeathKind, Outlet, Process, ProcessState
+from kcluster.runtime.process import Outlet, Process, ProcessState
 from kcluster.timers import NEVER_US
 from kcluster.trace import kinds
 

@@ -9,40 +9,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Protocol
 
 from kcluster.contract import Event, Node, Reply
 
 
 class ProcessState(StrEnum):
-    """`paused`: as by SIGSTOP or a long garbage collection: nothing runs, sockets stay open."""
+    """`paused`: as by SIGSTOP or a long garbage collection; nothing runs, sockets stay open."""
 
     UP = "up"
     PAUSED = "paused"
     DOWN = "down"
 
 
-class DeathKind(StrEnum):
-    """How a process ends.  `clean`: SIGTERM, controlled shutdown; `kill`: SIGKILL, its writes stay
-    in the page cache; `power`: the machine loses power, unflushed writes are lost; `wipe`: killed,
-    and its disk is empty when it starts again."""
-
-    CLEAN = "clean"
-    KILL = "kill"
-    POWER = "power"
-    WIPE = "wipe"
-
-
-DEATHS: Final = {
-    DeathKind.CLEAN: "process ended after a controlled shutdown",
-    DeathKind.KILL: "process killed; its disk keeps what was written",
-    DeathKind.POWER: "power lost; what was not flushed is gone",
-    DeathKind.WIPE: "process killed and its disk wiped",
-}
-
-
 class ProcessDisk(Protocol):
-    """What dispatch.py needs from a `kcluster.partition.disk.Disk`."""
+    """What dispatch.py needs of a `kcluster.partition.disk.Disk`."""
 
     def lose_unflushed(self) -> int: ...
     def wipe(self) -> object: ...

@@ -1,4 +1,4 @@
-"""What goes wrong, when, and what must come of it: scenario files, and running them on both clocks.
+"""Scenario files: which faults happen when, and what must be true in the end; run on both clocks.
 
-A file's way: `loader.py` reads it (`fields.py` says what each key may hold), `model.py` holds it,
-`runner.py` plays it on a `stage.py`, virtual or live, `report.py` tells how it went."""
+The way of a file: `loader.py` reads it (`fields.py`: what a key may hold) into a `model.py`,
+`runner.py` plays it on a `stage.py`, virtual or live, and `report.py` shows the result."""

@@ -1,6 +1,6 @@
-"""What a scenario's checks say of a run: one line for each that does not hold.
+"""A scenario's checks on a run: one line for each check that does not hold.
 
-Owns: comparing.  Never: judges the run itself (checks/verdict.py).
+Owns: comparing the run with the checks.  Never: judges the run itself (checks/verdict.py).
 """
 
 from __future__ import annotations
@@ -12,22 +12,20 @@ from kcluster.checks.verdict import Verdict
 from kcluster.contract import Note
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.language.model import Checks
-from kcluster.scenario.play.stage import StageBase
+from kcluster.scenario.play.stage import Stage
 
 VALID = "valid"
 INVALID = "invalid"
 
 
-def failed_checks(
-    checks: Checks, verdict: Verdict, stage: StageBase, notes: list[Note]
-) -> list[str]:
-    """What does not hold, in words; deeds that could not be done come first."""
+def failed_checks(checks: Checks, verdict: Verdict, stage: Stage, notes: list[Note]) -> list[str]:
+    """Why the run is not as expected; actions that could not be performed come first."""
     return [
         *stage.problems,
         *_verdict(checks, verdict),
         *_anomalies(checks, verdict),
         *_causes(checks, verdict),
-        *_told(checks, verdict),
+        *_errors(checks, verdict),
         *_events(checks, notes),
         *_at_end(checks, stage),
         *_counts(checks, verdict),
@@ -35,7 +33,8 @@ def failed_checks(
 
 
 def expected_verdict(checks: Checks) -> str:
-    """What the verdict must be: as said, or invalid where anomalies must be there, or valid."""
+    """The verdict that must come out: the given one, else invalid if anomalies are expected, else
+    valid."""
     if checks.verdict is not None:
         return checks.verdict
     must_be = any(not count.holds(0) for count in checks.anomalies.values())
@@ -58,34 +57,34 @@ def _anomalies(checks: Checks, verdict: Verdict) -> Iterator[str]:
             yield f"anomalies.{name}: there are {counts[name]}, not {wanted}"
     for name in sorted(counts):
         if name not in checks.anomalies:
-            yield f"{counts[name]} {name} that nobody expected"
+            yield f"{counts[name]} {name} that were not expected"
     for violation in verdict.violations:
         yield f"an invariant is broken: {violation}"
 
 
 def _causes(checks: Checks, verdict: Verdict) -> Iterator[str]:
-    told = "\n".join(
+    explained = "\n".join(
         f"{anomaly.text}\n" + "\n".join(link.text for link in anomaly.chain)
         for anomaly in verdict.anomalies
     )
     for words in checks.causes:
-        if words not in told:
+        if words not in explained:
             yield f"causes: no anomaly is explained by {words!r}"
 
 
-def _told(checks: Checks, verdict: Verdict) -> Iterator[str]:
-    told = {error.error for error in verdict.errors}
+def _errors(checks: Checks, verdict: Verdict) -> Iterator[str]:
+    received = {error.error for error in verdict.errors}
     for name in checks.errors:
-        if name not in told:
-            there = ", ".join(sorted(told)) or "none at all"
-            yield f"errors: no client was told {name} (they were told {there})"
+        if name not in received:
+            there = ", ".join(sorted(received)) or "none"
+            yield f"errors: no client received {name} (they received {there})"
     for name in checks.no_errors:
-        if name in told:
-            yield f"no_errors: clients were told {name}"
+        if name in received:
+            yield f"no_errors: clients received {name}"
 
 
 def _events(checks: Checks, notes: list[Note]) -> Iterator[str]:
-    """Kafka's own topics do not count."""
+    """Events of Kafka's internal topics do not count."""
     notes = [note for note in notes if not has_internal_prefix(note.subject)]
     happened = {note.kind for note in notes}
     for kind in checks.events:
@@ -97,13 +96,10 @@ def _events(checks: Checks, notes: list[Note]) -> Iterator[str]:
             yield f"no_events: {kind}: {text}"
 
 
-def _at_end(checks: Checks, stage: StageBase) -> Iterator[str]:
+def _at_end(checks: Checks, stage: Stage) -> Iterator[str]:
     for condition in checks.at_end:
         if not stage.holds(condition):
-            value = "" if condition.word in ("event", "settled") else (
-                f" (it is {stage.value(condition)})"
-            )  # fmt: skip
-            yield f"at_end: {condition} does not hold{value}"
+            yield f"at_end: {condition} does not hold{stage.value_text(condition)}"
 
 
 def _counts(checks: Checks, verdict: Verdict) -> Iterator[str]:

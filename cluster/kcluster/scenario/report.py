@@ -1,4 +1,4 @@
-"""A run told in lines for a terminal, and as JSON.
+"""A run's report: lines for a terminal, and JSON.
 
 Owns: the layout.  Never: judges (checks/, outcome.py), prints.
 """
@@ -25,16 +25,17 @@ QUIET_KINDS: Final = frozenset(
         kinds.LINK_HEALED,
     }
 )
-"""Consequences and parts of what another line tells already."""
+"""Events that only repeat what another line has said."""
+INTERNAL: Final = "__"
 
 
 def timeline_lines(result: RunResult) -> Iterator[str]:
-    """What happened during the run, one line each; internal topics and echoes left out."""
+    """The events of the run, one per line, without internal topics and repetitions."""
     return notes_lines(result.notes[result.first_note :], result.began_ms)
 
 
 def notes_lines(notes: Iterable[Note], began_ms: int) -> Iterator[str]:
-    """What happened since `began_ms`, one line each; internal topics and echoes left out."""
+    """The events since `began_ms`, one per line, without internal topics and repetitions."""
     shown = [
         note
         for note in notes

@@ -1,6 +1,6 @@
-"""What the fixtures give: a live cluster that records itself, and one in virtual time.
+"""The clusters of the fixtures: a live one that records itself, and one in virtual time.
 
-Owns: these handles; from a mark's arguments to a topology.  Never: knows pytest's hooks.
+Owns: these handles, reading a mark's arguments as a topology.  Never: knows pytest's hooks.
 Kafka: ClusterInstance of ClusterTestExtensions.
 """
 
@@ -22,15 +22,16 @@ from kcluster.contract import Note
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
-from kcluster.handle.cluster import Cluster, ClusterError
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.errors import ClusterError
 from kcluster.runs.directory import write_run
 from kcluster.runs.record import RunInfo
 from kcluster.runs.rows import record_of
 from kcluster.scenario.language.fields import read_struct
-from kcluster.scenario.language.loader import ScenarioError, deed_of
+from kcluster.scenario.language.loader import ScenarioError, action_of
 from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec
-from kcluster.scenario.play.deeds import do
-from kcluster.scenario.play.runner import mend
+from kcluster.scenario.perform import do
+from kcluster.scenario.play.runner import repair_all
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_consumers, make_producer
 from kcluster.scenario.report import notes_lines
@@ -46,18 +47,18 @@ TOPOLOGY_KEYS: Final = (
 )
 KEYS: Final = ("topology", "seed", *TOPOLOGY_KEYS)
 DEFAULT_SEED: Final = 1
-MEND_LIMIT_S: Final = 30.0
+REPAIR_LIMIT_S: Final = 30.0
 _NUMBERS = itertools.count(1)
 
 
 def arguments_of(mark: Any, default_profile: str) -> tuple[Topology, int]:
-    """The topology and seed of a mark; TypeError, with the nearest word, for what it cannot be."""
+    """The topology and seed of a mark; TypeError, with the nearest word, for wrong arguments."""
     keys: dict[str, Any] = {} if mark is None else dict(mark.kwargs)
     for key in keys:
         if key not in KEYS:
             raise TypeError(f"kafka_cluster({key}=...): {unknown('argument', key, KEYS)}")
     if mark is not None and mark.args:
-        raise TypeError("kafka_cluster(...): arguments have names, such as brokers=3")
+        raise TypeError("kafka_cluster(...) takes keyword arguments, such as brokers=3")
     seed = int(keys.pop("seed", DEFAULT_SEED))
     topology = keys.pop("topology", None)
     if isinstance(topology, Topology):
@@ -72,7 +73,7 @@ def arguments_of(mark: Any, default_profile: str) -> tuple[Topology, int]:
 
 
 class _Recorded:
-    """What both handles tell of themselves."""
+    """What both handles report about their run."""
 
     recorder: Recorder
     ledger: Ledger
@@ -81,7 +82,7 @@ class _Recorded:
 
     @property
     def _began_ms(self) -> int:
-        """When the first thing happened."""
+        """The time of the first note."""
         notes = self.recorder.notes
         return notes[0].at_ms if notes else self.recorder.began_ms
 
@@ -108,7 +109,7 @@ class _Recorded:
 
 
 class TestedCluster(Cluster, _Recorded):
-    """A live Cluster that records what happens, for `verdict()` and for the report of a failure."""
+    """A live Cluster that records what happens, for `verdict()` and the report of a failed test."""
 
     __test__ = False
 
@@ -119,21 +120,20 @@ class TestedCluster(Cluster, _Recorded):
         self.recorder = Recorder(self.driver.dispatcher, self.plan)
 
     def verdict(self) -> Verdict:
-        """What became of every record so far, as the brokers saw their clients."""
+        """The verdict on every record so far, from what the brokers saw of their clients."""
         return self.call(
             lambda: judge(self.recorder, self.ledger, healed=True, began_ms=self._began_ms)
         )
 
     def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
-        """Any deed of scenario files by its name; returns what undoes it."""
+        """Perform an action of scenario files; returns the function that undoes it."""
         return do(self, verb, short, **keys)
 
     def new_topic(
         self, name: str = "", partitions: int = 1, replication_factor: int = 0, **config: Any
     ) -> str:
-        """A topic of a name that nobody else has; returned when all brokers know it.  Configs are
-        keywords with underscores: `min_insync_replicas=2`.  Without a replication factor it has
-        as many replicas as default.replication.factor says."""
+        """Create a topic with a unique name; returns the name when all brokers know the topic.
+        Configs are keywords with underscores: `min_insync_replicas=2`."""
         chosen = name or f"topic-{next(_NUMBERS)}"
         spec = TopicSpec(
             chosen, partitions, replication_factor or -1,
@@ -141,28 +141,31 @@ class TestedCluster(Cluster, _Recorded):
         )  # fmt: skip
         ended: Future[str] = Future()
         self.call(lambda: self.verbs.admin.create_topic(spec, ended.set_result))
-        refusal = self._result(ended, MEND_LIMIT_S, "the controller did not answer")
+        refusal = self._result(ended, REPAIR_LIMIT_S, "the controller did not answer")
         if refusal:
             raise ClusterError(f"{chosen}: {refusal}")
-        self._wait(self.verbs.settled.has_applied_all, MEND_LIMIT_S, "brokers did not hear of it")
+        self._wait(
+            self.verbs.settled.has_applied_all, REPAIR_LIMIT_S, "the brokers did not learn of it"
+        )
         return chosen
 
-    def mend(self) -> None:
-        """Undo every fault: links, rules, pauses, deaths; returns when all replicas are in sync."""
-        problems = self.call(lambda: mend(self.verbs, self.plan, self.driver.dispatcher))
+    def repair(self) -> None:
+        """Undo every fault: links, rules, disks, pauses, deaths.  Returns when all replicas are in
+        sync."""
+        problems = self.call(lambda: repair_all(self.verbs, self.plan, self.driver.dispatcher))
         if problems:
             raise ClusterError("; ".join(problems))
-        failure = "the cluster did not come together again"
-        self._wait(self.verbs.settled.is_whole, MEND_LIMIT_S, failure)
+        failure = "not all replicas are in sync again"
+        self._wait(self.verbs.settled.is_whole, REPAIR_LIMIT_S, failure)
 
     def story(self, parent: Path) -> list[str]:
-        """The report of a failure: timeline, verdict, seed, and the run directory left behind."""
+        """The report of a failed test: timeline, verdict, seed, run directory."""
         verdict = self.verdict()
         return self.call(lambda: self._story(verdict, self.recorder.notes, "live", parent))
 
 
 class VirtualCluster(VirtualDriver, _Recorded):
-    """A VirtualDriver that is up, records itself, and takes clients and deeds by their names."""
+    """A started VirtualDriver that records itself, with clients and actions of scenario files."""
 
     __test__ = False
 
@@ -176,43 +179,43 @@ class VirtualCluster(VirtualDriver, _Recorded):
         self._stage.start()
 
     def producer(self, topic: str, **keys: Any) -> Any:
-        """Let a producer of scenario files' kind begin: `producer("orders", rate="50/s")`."""
+        """Start a producer, with the keys of scenario files: `producer("orders", rate="50/s")`."""
         spec = _spec(ProducerSpec, {"name": f"producer-{next(_NUMBERS)}", "topic": topic, **keys})
         client = make_producer(spec, self.plan.topology.profile, self.ledger)
         self._stage.add_client(client.name, client)
         return client
 
     def consumer(self, **keys: Any) -> Any:
-        """Let a consumer begin: `consumer(topics="orders", group="billing")`."""
+        """Start a consumer: `consumer(topics="orders", group="billing")`."""
         spec = _spec(ConsumerSpec, {"name": f"consumer-{next(_NUMBERS)}", **keys})
         (client,) = make_consumers(spec, self.plan.topology.profile, self.ledger)
         self._stage.add_client(client.name, client)
         return client
 
     def do(self, verb: str, short: Any = None, **keys: Any) -> Callable[[], None]:
-        """Any deed of scenario files by its name; returns what undoes it."""
-        undo = deed_of(verb, short, keys).action.do(self._stage)
+        """Perform an action of scenario files; returns the function that undoes it."""
+        undo = action_of(verb, short, keys).action.do(self._stage)
         self.time.settle()
         if self._stage.problems:
             raise ClusterError(self._stage.problems.pop())
         return undo or (lambda: None)
 
-    def mend(self, limit_ms: int = 120_000) -> None:
+    def repair(self, limit_ms: int = 120_000) -> None:
         """Undo every fault, and let time pass until all replicas are in sync."""
-        problems = mend(self.verbs, self.plan, self.dispatcher)
+        problems = repair_all(self.verbs, self.plan, self.dispatcher)
         self.time.settle()
         if problems or not self.run_until_condition(self._stage.is_whole, limit_ms):
-            raise ClusterError("; ".join(problems) or "the cluster did not come together again")
+            raise ClusterError("; ".join(problems) or "not all replicas are in sync again")
 
     def verdict(self) -> Verdict:
-        """What became of every record so far."""
+        """The verdict on every record so far."""
         return judge(
             self.recorder, self.ledger, healed=self._stage.is_whole(), began_ms=self._began_ms,
             clients=self._stage.client_ids(), late_ms=LATE_VIRTUAL_MS,
         )  # fmt: skip
 
     def story(self, parent: Path) -> list[str]:
-        """The report of a failure: timeline, verdict, seed, and the run directory left behind."""
+        """The report of a failed test: timeline, verdict, seed, run directory."""
         return self._story(self.verdict(), self.notes, "virtual", parent)
 
 

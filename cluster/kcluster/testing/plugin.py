@@ -1,7 +1,7 @@
-"""The pytest plugin: fixtures `kafka_cluster` and its kin, scenario files as tests.
+"""The pytest plugin: the fixture `kafka_cluster` and its variants, scenario files as tests.
 
 Owns: hooks, fixtures, options.  Never: imports gevent or a cluster before a fixture is used, so
-that it costs nothing where it is not (handles.py has the rest).
+that an unused plugin costs nothing (handles.py has the rest).
 Kafka: EmbeddedKafkaCluster, ClusterTestExtensions.
 
     @pytest.mark.kafka_cluster(brokers=3, topics={"orders": {}})
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MARK: Final = "kafka_cluster"
 RUNS_DIRECTORY: Final = ".kcluster/runs"
 _HANDLES: Final = pytest.StashKey[list[Any]]()
-"""Of an item: the clusters that its report tells of."""
+"""The clusters that an item's report covers."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type="linelist", default=[],
     )  # fmt: skip
     parser.addini(
-        "kcluster_runs", "Where failed tests leave their run directories.", default=RUNS_DIRECTORY
+        "kcluster_runs", "Where failed tests write their run directories.", default=RUNS_DIRECTORY
     )
     group = parser.getgroup("kcluster", "Kafka clusters")
     group.addoption(
@@ -47,11 +47,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known."""
+    """Register the mark."""
     config.addinivalue_line(
         "markers",
         f"{MARK}(brokers, topology, topics, profile, config, seed, ...): the cluster that the"
-        " fixtures of kcluster give; keys as in a topology file.",
+        " kcluster fixtures start; keys as in a topology file.",
     )
 
 
@@ -60,38 +60,38 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[TestedCluster]:
-    """A live cluster of this test's own: profile fast, free ports, three brokers if not marked."""
+    """This test's own live cluster: profile fast, free ports, by default three brokers."""
     yield from _live(request, request.node.get_closest_marker(MARK))
 
 
 @pytest.fixture(scope="module")
 def kafka_cluster_module(request: pytest.FixtureRequest) -> Iterator[TestedCluster]:
-    """One for all tests of a module; the mark is the module's: `pytestmark = ...`."""
+    """One cluster for all tests of a module, which has the mark: `pytestmark = ...`."""
     yield from _live(request, request.node.get_closest_marker(MARK))
 
 
 @pytest.fixture(scope="session")
 def kafka_cluster_session(request: pytest.FixtureRequest) -> Iterator[TestedCluster]:
-    """One for the whole session: three brokers."""
+    """One cluster of three brokers for the whole session."""
     yield from _live(request, None)
 
 
 @pytest.fixture
 def kafka_topic(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A topic of this test's own, in whichever live cluster the test uses; what the test breaks
-    there is mended after it."""
+    """This test's own topic, in the live cluster that the test uses.  A shared cluster is repaired
+    after the test."""
     names = ("kafka_cluster", "kafka_cluster_module", "kafka_cluster_session")
     used = next((name for name in names if name in request.fixturenames), names[-1])
     cluster: TestedCluster = request.getfixturevalue(used)
     _remember(request.node, cluster)
     yield cluster.new_topic()
     if used != names[0]:
-        cluster.mend()
+        cluster.repair()
 
 
 @pytest.fixture
 def virtual_cluster(request: pytest.FixtureRequest) -> VirtualCluster:
-    """A cluster in virtual time, with the verbs of a live one; `run_for(ms)` lets time pass."""
+    """A cluster in virtual time, with the methods of a live one; `run_for(ms)` lets time pass."""
     from kcluster.testing.handles import VirtualCluster, arguments_of
 
     topology, seed = arguments_of(request.node.get_closest_marker(MARK), default_profile="kafka")
@@ -121,7 +121,7 @@ def _remember(node: Any, cluster: Any) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
-    """A failed test tells what happened to its clusters, and leaves their run directories."""
+    """Add to a failed test's report what happened to its clusters, and write run directories."""
     report = yield
     if report.failed and report.when == "call":
         parent = Path(item.config.rootpath, item.config.getini("kcluster_runs"))
@@ -135,7 +135,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Scenario files that the ini file names."""
+    """Collect the scenario files that the ini file names."""
     config = parent.config
     if file_path.suffix not in (".yaml", ".yml"):
         return None
@@ -152,7 +152,7 @@ class ScenarioFile(pytest.File):
     """One scenario file: a test for each clock."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Those of `--kcluster-clock` that the scenario says something on."""
+        """One test for each clock of `--kcluster-clock` on which the scenario can run."""
         from kcluster.scenario.language.loader import ScenarioError
         from kcluster.scenario.language.model import Scenario
 
@@ -173,7 +173,7 @@ class ScenarioItem(pytest.Item):
         self._scenario = scenario
 
     def runtest(self) -> None:
-        """Run it; fails unless all its checks hold."""
+        """Run the scenario; fails unless all its checks hold."""
         from kcluster.runs.directory import write_run
         from kcluster.scenario.play.running import run_scenario
 
@@ -183,7 +183,7 @@ class ScenarioItem(pytest.Item):
             raise ScenarioFailed(result, write_run(parent, result.record()))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The timeline, the verdict, what does not hold, the replay line."""
+        """The timeline, the verdict, the failed checks, the replay line."""
         if not isinstance(excinfo.value, ScenarioFailed):
             return super().repr_failure(excinfo, style)
         from kcluster.scenario.report import result_lines
@@ -192,7 +192,7 @@ class ScenarioItem(pytest.Item):
         return "\n".join([*lines, f"  run directory: {excinfo.value.directory}"])
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where it is, for the summary."""
+        """The location, for the summary."""
         return self.path, 0, f"{self.path.name}[{self.name}]"
 
 

@@ -76,7 +76,7 @@ class Asker:
 def started() -> tuple[VirtualDriver, Asker, int]:
     """A cluster, a client, and the coordinator of group `g`."""
     driver = VirtualDriver(Topology.parse(TOPOLOGY, "test"), seed=5)
-    driver.start()
+    driver.open()
     driver.run_for(500)
     asker = Asker(driver)
     coordinator = asker.coordinator("g", via=1)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner, Result
 
-from kcluster.cli.pipeline import command as pipeline
-from kcluster.cli.pipeline_sweep import _rate
+from kcluster.cli.pipeline.sweep import _rate
+from kcluster.cli.verbs.pipeline import command as pipeline
 from kcluster.pipeline.sweep.columns import Cell
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def test_cli_sweep__runs_are_summed_and_compared_and_a_loss_can_be_replayed(
     )  # fmt: skip
     assert first.exit_code == 0, first.output
     lines = first.stdout.splitlines()
-    assert lines[0] == "left out, as they cannot be: 2 combinations: 2 in sync of 1 replicas"
+    assert lines[0] == "2 impossible combinations left out, such as: 2 in sync of 1 replicas"
     assert lines[1].startswith("24 runs in ")
-    assert lines[1].endswith(" runs/s); 0 were there")
+    assert lines[1].endswith(" runs/s); 0 done before")
     assert lines[2].startswith("cell 1: replication_factor=1 min_insync_replicas=1 acks=1: P(loss)")
     assert {"report.md", "report.html", "compare.md", "losses.csv"} <= {
         file.name for file in Path(out).iterdir()

@@ -74,7 +74,7 @@ def test_estimates__a_year_has_the_failures_of_its_brokers() -> None:
 
 def test_estimates__scipy_is_imported_when_it_is_needed() -> None:
     code = (
-        "import sys, kcluster.cli.pipeline_sweep, kcluster.pipeline.sweep.report;"
+        "import sys, kcluster.cli.pipeline.sweep, kcluster.pipeline.sweep.report;"
         "sys.exit(any(name in sys.modules for name in ('scipy', 'matplotlib', 'pyspark')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

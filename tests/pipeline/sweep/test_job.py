@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from kcluster.cli.pipeline_sweep import tell_errors
+from kcluster.cli.pipeline.sweep import report_errors
 from kcluster.pipeline.session import ARCHIVE
 from kcluster.pipeline.sweep.columns import Cell
 from kcluster.pipeline.sweep.grid import Grid, parse_grid, with_seeds
@@ -194,7 +194,7 @@ def test_job__a_run_that_raises_is_told_by_cell_and_seed_and_run_again_next_time
         return RunRow(1, cell.key, seed, "valid")
 
     assert sweep(spark, grid, tmp_path, play=broken).played == 16
-    assert tell_errors(spark, grid, str(tmp_path)) == 4
+    assert report_errors(spark, grid, str(tmp_path)) == 4
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 5
     assert lines[0].startswith("kcluster: cell ")
@@ -203,7 +203,7 @@ def test_job__a_run_that_raises_is_told_by_cell_and_seed_and_run_again_next_time
     assert summarize(spark, grid, tmp_path)[0].runs == 6
     again = sweep(spark, grid, tmp_path)
     assert (again.found, again.played) == (12, 4)
-    assert tell_errors(spark, grid, str(tmp_path)) == 0
+    assert report_errors(spark, grid, str(tmp_path)) == 0
 
 
 def test_job__a_file_cut_short_is_set_aside_and_its_runs_are_run_again(

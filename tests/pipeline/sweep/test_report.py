@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from kcluster.cli.pipeline import command as pipeline
+from kcluster.cli.verbs.pipeline import command as pipeline
 from kcluster.pipeline.sweep.estimates import MS_A_YEAR
 from kcluster.pipeline.sweep.figures import figures_of
 from kcluster.pipeline.sweep.report import comparison, span, write_report

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kcluster.scenario.actions.brokers import Kill
+from kcluster.scenario.actions.brokers import KillBrokers
 from kcluster.scenario.language.loader import ScenarioError
 from kcluster.scenario.language.model import Scenario
 
@@ -46,9 +46,9 @@ def test_scenario__a_whole_file() -> None:
     assert (producer.name, producer.rate_per_s, producer.size_bytes) == ("producer", 100.0, 1024)
     assert scenario.workload.consumers[0].topics == ("orders",)
     first, second, third = scenario.steps
-    assert isinstance(first.action, Kill)
+    assert isinstance(first.action, KillBrokers)
     assert (first.options.as_, first.trigger.at and first.trigger.at.low_ms) == ("victim", 2_000)
-    assert isinstance(second.action, Kill)
+    assert isinstance(second.action, KillBrokers)
     assert second.action.how == "power"
     assert (third.verb, third.trigger.times) == ("pause", 3)
     assert scenario.checks.anomalies["lost-write"].holds(5)
@@ -65,14 +65,14 @@ WRONG = (
     ("topology: {brokers: three}", "topology.brokers"),
     ("topology: nowhere.yaml", "no such file"),
     ("steps: [{at: 5s, kil: 1}]", "did you mean kill?"),
-    ("steps: [{at: 5s}]", "a step does one thing"),
+    ("steps: [{at: 5s}]", "a step has one action"),
     ("steps: [{at: 5s, kill: 1, pause: 2}]", "both kill and pause"),
     ("steps: [{at: soon, kill: 1}]", "not a time"),
     ("steps: [{at: 5s, kill: {brokers: 1, how: gently}}]", "there are kill, clean, power, wipe"),
     ("steps: [{at: 5s, kill: {borkers: 1}}]", "did you mean brokers?"),
     ("steps: [{at: 5s, kill:}]", "this is empty; it must be leader"),
     ("steps: [{at: 5s, kill: 1}, {at: 2s, kill: 2}]", "comes before the step above it"),
-    ("steps: [{times: 3, kill: 1}]", "times goes with every"),
+    ("steps: [{times: 3, kill: 1}]", "times needs every"),
     ("steps: {at: 5s}", "it must be a list of steps"),
     ("workload: {producers: {}}", "workload.producers.topic"),
     ("workload: {producers: {topic: orders, rate: fast}}", "not a rate like 50/s"),

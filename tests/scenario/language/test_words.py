@@ -3,41 +3,58 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 from kcluster.scenario.language import words
+from kcluster.scenario.play import conditions, targets
+from kcluster.scenario.play.targets import (
+    AllButTarget,
+    AllTarget,
+    AnyTarget,
+    BrokerTarget,
+    ClientTarget,
+    ControllerTarget,
+    CoordinatorTarget,
+    FollowersTarget,
+    IsrTarget,
+    LeaderTarget,
+    NameTarget,
+    RackTarget,
+    Target,
+)
 
 
 @pytest.mark.parametrize(
-    ("text", "word", "rest"),
+    "meant",
     [
-        ("2", "broker", "2"),
-        ("broker 2", "broker", "2"),
-        ("leader(orders-0)", "leader", ("orders", 0)),
-        ("followers( my-topic-11 )", "followers", ("my-topic", 11)),
-        ("rack a", "rack", "a"),
-        ("coordinator(group billing)", "coordinator", "billing"),
-        ("the controller", "controller", ""),
-        ("client shop", "client", "shop"),
-        ("victim", "name", "victim"),
+        BrokerTarget(broker_id=2, shown="2"),
+        BrokerTarget(broker_id=2, shown="broker 2"),
+        LeaderTarget(partition=("orders", 0), shown="leader(orders-0)"),
+        FollowersTarget(partition=("my-topic", 11), shown="followers( my-topic-11 )"),
+        RackTarget(rack="a", shown="rack a"),
+        CoordinatorTarget(group="billing", shown="coordinator(group billing)"),
+        ControllerTarget(shown="the controller"),
+        ClientTarget(client="shop", shown="client shop"),
+        NameTarget(name="victim", shown="victim"),
     ],
 )
-def test_target__each_way_to_mean_a_broker(text: str, word: str, rest: object) -> None:
-    (target,) = words.targets(text)
-    assert (target.word, target.partition or target.argument) == (word, rest)
+def test_target__each_way_to_mean_a_broker(meant: Target) -> None:
+    assert targets.targets(meant.shown) == (meant,)
 
 
 def test_target__several_any_and_all_but() -> None:
-    assert [target.word for target in words.targets("1, isr(orders-0), rack b")] == [
-        "broker", "isr", "rack",
-    ]  # fmt: skip
-    (any_two,) = words.targets("any 2 brokers")
-    assert (any_two.count, any_two.inner[0].word) == (2, "all")
-    (any_follower,) = words.targets("any(followers(orders-0))")
-    assert any_follower.inner[0].word == "followers"
-    (others,) = words.targets("all but 1, leader(orders-0)")
-    assert [target.word for target in others.inner] == ["broker", "leader"]
+    several = targets.targets("1, isr(orders-0), rack b")
+    assert [type(target) for target in several] == [BrokerTarget, IsrTarget, RackTarget]
+    (any_two,) = targets.targets("any 2 brokers")
+    assert any_two == AnyTarget(count=2, among=(AllTarget(shown="all"),), shown="any 2 brokers")
+    (any_follower,) = targets.targets("any(followers(orders-0))")
+    assert isinstance(any_follower, AnyTarget)
+    assert isinstance(any_follower.among[0], FollowersTarget)
+    (others,) = targets.targets("all but 1, leader(orders-0)")
+    assert isinstance(others, AllButTarget)
+    assert [type(target) for target in others.excluded] == [BrokerTarget, LeaderTarget]
 
 
 @pytest.mark.parametrize(
@@ -54,20 +71,20 @@ def test_target__several_any_and_all_but() -> None:
     ],
 )
 def test_condition__each_form(text: str, means: tuple[str, str, int]) -> None:
-    condition = words.condition(text)
-    assert (condition.word, condition.symbol, condition.number) == means
+    read: Any = conditions.condition(text)
+    assert (read.word, read.symbol, read.number) == means
 
 
 @pytest.mark.parametrize(
     ("read", "text", "said"),
     [
-        (words.targets, "leadr(orders-0)", "did you mean leader?"),
-        (words.targets, "leader(orders)", "like orders-0"),
-        (words.targets, "!!", "there are leader(orders-0)"),
-        (words.condition, "asr(orders-0) < 2", "no such thing to compare"),
-        (words.condition, "isr < 2", "isr of which partition?"),
-        (words.condition, "event leader_elcted", "did you mean leader_elected?"),
-        (words.condition, "soon", "not a condition"),
+        (targets.targets, "leadr(orders-0)", "did you mean leader?"),
+        (targets.targets, "leader(orders)", "like orders-0"),
+        (targets.targets, "!!", "there are leader(orders-0)"),
+        (conditions.condition, "asr(orders-0) < 2", "no such thing to compare"),
+        (conditions.condition, "isr < 2", "isr of which partition?"),
+        (conditions.condition, "event leader_elcted", "did you mean leader_elected?"),
+        (conditions.condition, "soon", "not a condition"),
         (words.moment, "5x", "not a time"),
         (words.moment, "9s..5s", "the earlier one"),
         (words.count, "few", "no number"),
@@ -79,9 +96,9 @@ def test_words__what_is_wrong_is_told(read: object, text: str, said: str) -> Non
 
 
 def test_moment_and_count__each_form() -> None:
-    assert words.moment("1.5s") == words.TriggerTime(1_500, 1_500)
-    assert words.moment("5s..20s") == words.TriggerTime(5_000, 20_000)
-    assert words.moment("250") == words.TriggerTime(250, 250)
+    assert words.moment("1.5s") == words.MomentRange(1_500, 1_500)
+    assert words.moment("5s..20s") == words.MomentRange(5_000, 20_000)
+    assert words.moment("250") == words.MomentRange(250, 250)
     assert words.count("some").holds(1)
     assert not words.count("some").holds(0)
     assert words.count("none").holds(0)

@@ -84,7 +84,7 @@ def test_steps__what_cannot_be_done_is_told() -> None:
 
 def test_steps__a_condition_that_never_comes() -> None:
     result = run("steps: [{at: 5s, wait: }, {when: isr(orders-0) < 2, kill: 1}]")
-    assert result.failures == ["kill (line 4) waited for isr(orders-0) < 2 in vain (it is 3)"]
+    assert result.failures == ["kill (line 4) waited in vain for isr(orders-0) < 2 (it is 3)"]
 
 
 def test_checks__what_does_not_hold_is_told() -> None:
@@ -95,7 +95,7 @@ def test_checks__what_does_not_hold_is_told() -> None:
     text = "\n".join(result.failures)
     assert "the verdict is valid, not invalid" in text
     assert "anomalies.lost-write: there are 0, not 1" in text
-    assert "no client was told NOT_CONTROLLER" in text
+    assert "no client received NOT_CONTROLLER" in text
     assert "no_events: broker_down" in text
     assert "at_end: isr(orders-0) < 3 does not hold (it is 3)" in text
     assert "acked: 401, not < 10" in text

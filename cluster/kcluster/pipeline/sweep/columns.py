@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Items, Map, Node, Scalar, from_yaml
+from kcluster.runtime.deaths import WAYS_TO_FAIL
 from kcluster.scenario.actions.faults import RandomFaults
 from kcluster.scenario.language.fields import (
     Flag,
@@ -109,7 +110,7 @@ class Cell(Struct, frozen=True):
     """Each domain, by itself, fails after a time of this mean, drawn exponentially."""
     repair_ms: Annotated[str | int, OrNone(duration(1))] = 10_000
     """Mean time until it is back, drawn exponentially; none: it stays away until the run's end."""
-    failure: Annotated[str, OneOf("failure", ("kill", "power", "wipe", "clean", "pause"))] = "power"
+    failure: Annotated[str, OneOf("failure", WAYS_TO_FAIL)] = "power"
     failure_domain: Annotated[str, OneOf("domain", ("broker", "rack", "all"))] = "broker"
     """What fails together: a broker, the brokers of a rack, all brokers (not the controller)."""
     first_failure_ms: Annotated[int, duration()] = 1_000

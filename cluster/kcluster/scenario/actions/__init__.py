@@ -1,4 +1,4 @@
-"""What may be done to a cluster in a scenario, by name.  Importing this registers all of them."""
+"""The actions of scenarios.  Importing this package registers all of them."""
 
 from kcluster.scenario.actions import admin as admin
 from kcluster.scenario.actions import brokers as brokers
@@ -8,6 +8,6 @@ from kcluster.scenario.actions import machines as machines
 from kcluster.scenario.actions import network as network
 from kcluster.scenario.actions import rules as rules
 from kcluster.scenario.actions import waiting as waiting
-from kcluster.scenario.actions.base import ACTIONS, Action, Stage
+from kcluster.scenario.actions.base import ACTIONS, Action
 
-__all__ = ["ACTIONS", "Action", "Stage"]
+__all__ = ["ACTIONS", "Action"]

@@ -1,9 +1,9 @@
 """What an administrator does while the cluster is under load: topics, partitions, configs, moves.
 
-Owns: these words.  Never: how it is asked (operations/admin.py).
+Owns: these actions.  Never: sends the requests (operations/admin.py).
 Kafka: kafka-topics, kafka-configs, kafka-reassign-partitions.
 
-What the controller refuses fails the run, with its words.
+A refusal by the controller fails the run, with the controller's message.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from typing import Annotated
 
 from kcluster.config.topology.model import TopicSpec
 from kcluster.operations.admin import BROKER, TOPIC
-from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import ListOf, MapOf, Whole, text
-from kcluster.scenario.language.words import PARTITION, TARGETS, PartitionName, Targets
+from kcluster.scenario.language.words import PARTITION, PartitionName
+from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.targets import TARGETS, Targets
 
 
 def _refused(
     stage: Stage, what: str, then: Callable[[], None] | None = None
 ) -> Callable[[str], None]:
-    """Takes the end of a question: refuses the run, or goes on."""
+    """A callback for the end of a request: it fails the run, or calls `then`."""
 
     def on_end(refusal: str) -> None:
         if refusal:
@@ -62,7 +64,7 @@ class DeleteTopic(Action, frozen=True):
 
 @action("recreate_topic", short="name")
 class RecreateTopic(Action, frozen=True):
-    """Delete a topic, and create one of the same name, as many partitions, replicas and configs."""
+    """Delete a topic and create it again, with the same partitions, replicas and configs."""
 
     name: Annotated[str, text()]
 
@@ -80,14 +82,14 @@ class RecreateTopic(Action, frozen=True):
             admin.create_topic(spec, _refused(stage, "recreate_topic"))
 
         def deleted() -> None:
-            stage.at(stage.now_ms, create)  # the answer has come within a dispatch
+            stage.at(stage.now_ms, create)  # the answer arrives within a dispatch
 
         admin.delete_topic(self.name, topic_id, _refused(stage, "recreate_topic", deleted))
 
 
 @action("add_partitions")
 class AddPartitions(Action, frozen=True):
-    """Let a topic have more partitions."""
+    """Add partitions to a topic, up to the number `to`."""
 
     topic: Annotated[str, text()]
     to: Annotated[int, Whole(2)]
@@ -99,7 +101,7 @@ class AddPartitions(Action, frozen=True):
 
 @action("reassign")
 class Reassign(Action, frozen=True):
-    """Move a partition to other replicas, the preferred leader first.  Undone by moving it back."""
+    """Move a partition to other brokers, the preferred leader first.  Undone by moving it back."""
 
     IS_FAULT = False
     partition: Annotated[PartitionName, PARTITION]
@@ -115,7 +117,7 @@ class Reassign(Action, frozen=True):
 
 @action("set_config")
 class SetConfig(Action, frozen=True):
-    """Change configs of topics or of brokers while they run.  Undone by what was set before."""
+    """Change configs of topics or brokers while they run.  Undone by restoring the old values."""
 
     IS_FAULT = False
     config: Annotated[dict[str, str], MapOf(text(), "Kafka's configs")]
@@ -129,7 +131,7 @@ class SetConfig(Action, frozen=True):
         for topic in self.topics:
             stage.verbs.partition(topic, 0)
         if not resources:
-            stage.refuse("set_config: of what? It needs topics or brokers")
+            stage.refuse("set_config needs topics or brokers")
         known = stage.verbs.settled.image.configs
         before = {
             resource: {key: known.get(resource, {}).get(key) for key in self.config}
@@ -149,7 +151,7 @@ class SetConfig(Action, frozen=True):
 
 @action("add_broker", short="id")
 class AddBroker(Action, frozen=True):
-    """Let a new broker, with an empty disk, join the running cluster."""
+    """Add a new broker, with an empty disk, to the running cluster."""
 
     id: Annotated[int, Whole(0, 999)]
     rack: Annotated[str | None, text()] = None
@@ -160,7 +162,7 @@ class AddBroker(Action, frozen=True):
 
 @action("remove_broker", short="broker")
 class RemoveBroker(Action, frozen=True):
-    """Unregister a broker that is down, for good; its replicas stay assigned until reassigned."""
+    """Unregister a broker that is down, for good.  Its replicas stay assigned until reassigned."""
 
     broker: Annotated[Targets, TARGETS]
 

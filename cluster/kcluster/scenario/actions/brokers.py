@@ -1,18 +1,21 @@
-"""What may happen to brokers' processes: kill, stop, start, pause, resume.
+"""Actions on brokers' processes: kill, stop, start, pause, resume.
 
-Owns: these words.  Never: how it is done (operations/verbs.py).  Kafka: kill, kafka-server-start.
+Owns: these actions.  Never: ends a process itself (operations/verbs.py).  Kafka: kill,
+kafka-server-start.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Final
 
-from kcluster.runtime.process import DeathKind, ProcessState
-from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.runtime.deaths import DeathKind
+from kcluster.runtime.process import ProcessState
+from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import OneOf
-from kcluster.scenario.language.words import TARGETS, Targets
+from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.targets import TARGETS, Targets
 
-_WAYS: Final = OneOf("way to die", ("kill", "clean", "power", "wipe"))
+_WAYS: Final = OneOf("way to die", tuple(DeathKind))
 
 
 class _OnBrokers(Action, frozen=True):
@@ -25,10 +28,10 @@ class _OnBrokers(Action, frozen=True):
 
 
 @action("kill", short="brokers")
-class Kill(_OnBrokers, frozen=True):
-    """End brokers' processes.  `how`: kill (what was written stays in the page cache), power
-    (unflushed records are lost), wipe (back with an empty disk), clean (controlled shutdown).
-    Undone by starting them again."""
+class KillBrokers(_OnBrokers, frozen=True):
+    """Kill brokers' processes.  `how`: kill (written records stay in the page cache), clean
+    (controlled shutdown), power (unflushed records are lost), wipe (they return with an empty
+    disk).  Undone by starting them again."""
 
     how: Annotated[str, _WAYS] = "kill"
 
@@ -40,16 +43,16 @@ class Kill(_OnBrokers, frozen=True):
 
 
 @action("stop", short="brokers")
-class StopBroker(_OnBrokers, frozen=True):
+class StopBrokers(_OnBrokers, frozen=True):
     """Stop brokers cleanly: SIGTERM, controlled shutdown.  Undone by starting them again."""
 
     def do(self, stage: Stage) -> Undo:
-        return Kill(self.brokers, "clean").do(stage)
+        return KillBrokers(self.brokers, "clean").do(stage)
 
 
 @action("start", short="brokers")
-class StartBroker(_OnBrokers, frozen=True):
-    """Start brokers that are down, on the disks that they have."""
+class StartBrokers(_OnBrokers, frozen=True):
+    """Start brokers that are down, on the disks that they had."""
 
     def do(self, stage: Stage) -> None:
         for broker_id in stage.nodes(self.brokers):
@@ -57,9 +60,8 @@ class StartBroker(_OnBrokers, frozen=True):
 
 
 @action("pause", short="brokers")
-class Pause(_OnBrokers, frozen=True):
-    """Let brokers stand still, as by SIGSTOP or a long collection of garbage.  Undone by letting
-    them run on."""
+class PauseBrokers(_OnBrokers, frozen=True):
+    """Pause brokers, as by SIGSTOP or a long garbage collection.  Undone by resuming them."""
 
     def do(self, stage: Stage) -> Undo:
         chosen = stage.nodes(self.brokers)
@@ -69,8 +71,8 @@ class Pause(_OnBrokers, frozen=True):
 
 
 @action("resume", short="brokers")
-class Resume(_OnBrokers, frozen=True):
-    """Let paused brokers run on."""
+class ResumeBrokers(_OnBrokers, frozen=True):
+    """Resume paused brokers."""
 
     def do(self, stage: Stage) -> None:
         for broker_id in stage.nodes(self.brokers):
@@ -78,7 +80,7 @@ class Resume(_OnBrokers, frozen=True):
 
 
 def _start(stage: Stage, chosen: tuple[int, ...]) -> None:
-    """Start those that are down: somebody else may have been quicker."""
+    """Start those that are still down: another step may have started some."""
     for broker_id in chosen:
         process = stage.dispatcher.processes[broker_id]
         if process.state is ProcessState.DOWN and not process.is_removed:

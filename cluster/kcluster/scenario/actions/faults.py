@@ -1,21 +1,22 @@
 """Random faults by a profile, as a step.
 
-Owns: the words.  Never: chooses faults (nemesis.py).
+Owns: the action.  Never: chooses faults (nemesis.py).
 """
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.profiles import ProfileKind
 from kcluster.scenario.play.nemesis import Nemesis, Profile
+from kcluster.scenario.play.stage import Stage
 
 
 @action("faults", short="profile")
 class RandomFaults(Action, frozen=True):
-    """Random faults within bounds, by a profile, from now on.  Undone by stopping them and
-    repairing what is under way."""
+    """Inject random faults from now on, within the bounds of a profile.  Undone by stopping, and by
+    undoing the faults that are active."""
 
     profile: Annotated[Profile, ProfileKind()]
 

@@ -1,6 +1,6 @@
-"""Who leads: moving leaders, elections.
+"""Actions on leadership: moving leaders, elections.
 
-Owns: these words.  Never: how it is done (operations/verbs.py).
+Owns: these actions.  Never: elects (the controller does, asked by operations/verbs.py).
 Kafka: kafka-leader-election.sh; kafka-reassign-partitions.sh for a preferred leader by hand.
 """
 
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from kcluster.operations.verbs import ClusterError
-from kcluster.scenario.actions.base import Action, Stage, action
+from kcluster.operations.errors import ClusterError
+from kcluster.scenario.actions.base import Action, action
 from kcluster.scenario.language.fields import Flag
-from kcluster.scenario.language.words import PARTITION, TARGETS, PartitionName, Targets
+from kcluster.scenario.language.words import PARTITION, PartitionName
+from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.targets import TARGETS, Targets
 
 
 @action("move")
-class MoveLeadership(Action, frozen=True):
+class MoveLeaderAction(Action, frozen=True):
     """Make another broker the leader of a partition; it must be in the ISR."""
 
     partition: Annotated[PartitionName, PARTITION]
@@ -30,7 +32,8 @@ class MoveLeadership(Action, frozen=True):
 
 @action("elect", short="partition")
 class Elect(Action, frozen=True):
-    """Elect the preferred leader of a partition; `unclean`: any live replica, if it has none."""
+    """Elect the preferred leader of a partition; `unclean`: any live replica if it has no
+    leader."""
 
     partition: Annotated[PartitionName, PARTITION]
     unclean: Annotated[bool, Flag()] = False

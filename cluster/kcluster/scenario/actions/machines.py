@@ -1,6 +1,6 @@
-"""What may happen to the machines under brokers: restarts, other addresses, disks slow and full.
+"""Actions on the machines of brokers: restarts, new addresses, slow and full disks.
 
-Owns: these words.  Never: how it is done (operations/verbs.py, operations/links.py).
+Owns: these actions.  Never: changes a process or link itself (operations/).
 Kafka: systemctl restart, a new IP from DHCP, a disk that fills up.
 """
 
@@ -9,17 +9,19 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from kcluster.network.shapes import LinkShape
-from kcluster.runtime.process import DeathKind, ProcessState
-from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.runtime.deaths import DeathKind
+from kcluster.runtime.process import ProcessState
+from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration
-from kcluster.scenario.language.words import TARGETS, Targets
+from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.targets import TARGETS, Targets
 
-_HOW: Final = OneOf("way to stop", ("clean", "kill", "power"))
+_HOW: Final = OneOf("way to stop", tuple(kind for kind in DeathKind if kind is not DeathKind.WIPE))
 
 
 @action("restart", short="brokers")
 class Restart(Action, frozen=True):
-    """Stop brokers and start them again.  `new_address`: they come back on another port."""
+    """Stop brokers and start them again.  `new_address`: they return on another port."""
 
     brokers: Annotated[Targets, TARGETS]
     how: Annotated[str, _HOW] = "clean"
@@ -39,7 +41,7 @@ class Restart(Action, frozen=True):
 
         def start() -> None:
             if process.state is not ProcessState.DOWN:
-                return  # somebody else was quicker
+                return  # another step has started it
             if self.new_address:
                 stage.verbs.readdress(broker_id)
             stage.verbs.start(broker_id)
@@ -52,8 +54,8 @@ class Restart(Action, frozen=True):
 
 @action("fill_disk", short="brokers")
 class FillDisk(Action, frozen=True):
-    """Leave no space on brokers' only log directory: they halt, and cannot start until it is freed.
-    Undone by freeing it and starting them."""
+    """Fill brokers' only log directory: they halt, and cannot start until space is freed.  Undone
+    by freeing space and starting them."""
 
     brokers: Annotated[Targets, TARGETS]
 
@@ -76,9 +78,9 @@ class FillDisk(Action, frozen=True):
 
 @action("slow_disk", short="brokers")
 class SlowDisk(Action, frozen=True):
-    """Let brokers' writes take long: what a broker says after an append, its next fetch as a
-    follower or its answers as a leader, comes so much later; its heartbeats, which write nothing,
-    do not.  Undone by a disk as quick as before."""
+    """Slow down brokers' disks.  What a broker sends after an append is delayed: as a follower its
+    next fetch, as a leader its answers.  Heartbeats write nothing and are not delayed.  Undone by
+    restoring the disks' speed."""
 
     brokers: Annotated[Targets, TARGETS]
     latency_ms: Annotated[float, duration()] = 100

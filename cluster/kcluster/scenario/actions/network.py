@@ -1,10 +1,10 @@
-"""What may happen to the network: sets cut off from sets, bridges, slow and lossy links, healing.
+"""Actions on the network: partitions, bridges, slow and lossy links, healing.
 
-Owns: these words.  Never: how it is done, and what cannot be (operations/node_sets.py).
+Owns: these actions.  Never: cuts a link, or refuses to (operations/node_sets.py).
 Kafka: iptables and tc, as ducktape's and Jepsen's nemeses use them.
 
-`others` left out means everybody else: brokers, the controller, and the workload's clients.
-Clients from outside, live, are meant where they are named: `clients`, or `client billing*`.
+Without `others`, all other nodes are meant: brokers, the controller, and the workload's clients.
+Live, clients from outside are included only where they are named: `clients`, `client billing*`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from kcluster.network.shapes import DISTRIBUTIONS
-from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration, fraction, size
-from kcluster.scenario.language.words import TARGETS, Targets
+from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.targets import TARGETS, Targets
 
 _DISTRIBUTION: Final = OneOf("distribution", DISTRIBUTIONS)
 
@@ -25,20 +26,20 @@ class _BetweenSets(Action, frozen=True):
     nodes: Annotated[Targets, TARGETS]
     others: Annotated[Targets | None, TARGETS] = None
     one_way: Annotated[bool, Flag()] = False
-    """Only what `nodes` send is hit, not what they are sent."""
+    """Only messages from `nodes` are affected, not those to them."""
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.nodes)
 
     def ends(self, stage: Stage) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-        """The two sets; None for everybody else."""
+        """The two sets; None for all other nodes."""
         nodes = stage.nodes(self.nodes)
         return nodes, None if self.others is None else stage.nodes(self.others)
 
 
 @action("isolate", short="nodes")
 class Isolate(_BetweenSets, frozen=True):
-    """Cut nodes off from others, by default from everybody.  Undone by healing these links."""
+    """Cut nodes off from others, by default from all.  Undone by healing these links."""
 
     def do(self, stage: Stage) -> Undo:
         return stage.verbs.network.isolate(*self.ends(stage), one_way=self.one_way)
@@ -46,7 +47,7 @@ class Isolate(_BetweenSets, frozen=True):
 
 @action("bridge")
 class Bridge(Action, frozen=True):
-    """Cut two sets off from each other; who is in neither reaches both."""
+    """Cut two sets of nodes off from each other; nodes in neither set reach both."""
 
     left: Annotated[Targets, TARGETS]
     right: Annotated[Targets, TARGETS]
@@ -60,7 +61,7 @@ class Bridge(Action, frozen=True):
 
 @action("slow")
 class Slow(_BetweenSets, frozen=True):
-    """Make links slow: latency, with jitter by a distribution, on top of what there is."""
+    """Slow links down: latency, with jitter by a distribution, is added to what they have."""
 
     latency_ms: Annotated[float, duration()] = 0
     jitter_ms: Annotated[float, duration()] = 0
@@ -75,7 +76,7 @@ class Slow(_BetweenSets, frozen=True):
 
 @action("lose")
 class Lose(_BetweenSets, frozen=True):
-    """Lose a share of the segments on links: TCP sends them again, later and later."""
+    """Lose a share of the segments on links; TCP retransmits them with growing delays."""
 
     share: Annotated[float, fraction()] = 0.1
 
@@ -86,7 +87,7 @@ class Lose(_BetweenSets, frozen=True):
 
 @action("limit_bandwidth")
 class LimitBandwidth(_BetweenSets, frozen=True):
-    """Let only so many bytes a second over each of these links, each way."""
+    """Limit the bytes per second of each link, in each direction."""
 
     to_bytes: Annotated[int, size(1)] = 1_000_000
 
@@ -98,7 +99,7 @@ class LimitBandwidth(_BetweenSets, frozen=True):
 
 @action("heal", short="nodes")
 class Heal(Action, frozen=True):
-    """Make links as they were built, whole and no slower: all, or those of some nodes."""
+    """Restore links to their initial state: all of them, or those of some nodes."""
 
     nodes: Annotated[Targets | None, TARGETS] = None
 

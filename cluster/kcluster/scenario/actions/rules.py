@@ -1,6 +1,6 @@
-"""Faults that know the protocol: errors answered, requests and replies delayed, dropped, reordered.
+"""Protocol faults: error answers; delayed, dropped and reordered requests and replies.
 
-Owns: the words.  Never: which requests a rule fits (faults/rules.py), what it does
+Owns: these actions.  Never: matches requests (faults/rules.py), applies a rule
 (runtime/gate.py).  Kafka: no counterpart.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from kcluster.faults.rules import Rule, RuleError, rule
-from kcluster.operations.verbs import ClusterError
+from kcluster.operations.errors import ClusterError
 from kcluster.protocol.apis import APIS
 from kcluster.protocol.errors import ErrorCode
-from kcluster.scenario.actions.base import Action, Stage, Undo, action
+from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import (
     Flag,
     ListOf,
@@ -23,7 +23,9 @@ from kcluster.scenario.language.fields import (
     fraction,
     text,
 )
-from kcluster.scenario.language.words import PARTITION, TARGETS, PartitionName, Targets
+from kcluster.scenario.language.words import PARTITION, PartitionName
+from kcluster.scenario.play.stage import Stage
+from kcluster.scenario.play.targets import TARGETS, Targets
 
 _API: Final = OneOf("API", tuple(line.name for line in APIS.values()))
 _ERRORS: Final = tuple(name for name in ErrorCode.__members__ if name != "NONE")
@@ -39,18 +41,18 @@ def _versions(text_: str) -> tuple[int, int]:
 
 @action("rule")
 class AddRule(Action, frozen=True):
-    """Let requests of clients that fit have one effect: answer an error, delay, drop, close,
-    throttle, stale metadata, or reorder.  Undone by removing the rule."""
+    """Apply one effect to matching client requests: answer an error, delay, drop, close, throttle,
+    stale metadata, or reorder.  Undone by removing the rule."""
 
     api: Annotated[tuple[str, ...], ListOf(_API, "APIs")] = ()
     version: Annotated[tuple[int, int] | None, Words("a version like 9, or 3..9", _versions)] = None
     client: Annotated[str, text()] = "*"
-    """A client of the workload by its name, or a pattern of client ids."""
+    """A client of the workload by name, or a pattern of client ids."""
     broker: Annotated[Targets | None, TARGETS] = None
     topic: Annotated[str | None, text()] = None
     partition: Annotated[PartitionName | None, PARTITION] = None
     nth: Annotated[int, Whole(0)] = 0
-    """Only this request of those that fit, from 1 on."""
+    """Only the nth matching request, counted from 1."""
     every: Annotated[int, Whole(1)] = 1
     first: Annotated[int, Whole(0)] = 0
     times: Annotated[int, Whole(0)] = 0
@@ -58,19 +60,19 @@ class AddRule(Action, frozen=True):
 
     answer: Annotated[str | None, _ERROR] = None
     after: Annotated[bool, Flag()] = False
-    """With `answer`: the broker does what it was asked all the same."""
+    """With `answer`: the broker processes the request nevertheless."""
     delay_ms: Annotated[int | None, duration()] = None
     of: Annotated[str | None, OneOf("half", ("request", "reply"))] = None
     jitter_ms: Annotated[int | None, duration()] = None
     drop: Annotated[str | None, OneOf("half", ("request", "reply"))] = None
     close: Annotated[str | None, OneOf("moment", ("before", "after", "true"))] = None
-    """With `drop`, true: the connection is closed at once."""
+    """With `drop`, `true`: the connection is closed at once."""
     throttle_ms: Annotated[int | None, duration(1)] = None
     stale: Annotated[bool, Flag()] = False
     reorder_ms: Annotated[int | None, duration(1)] = None
 
-    def made(self, brokers: tuple[int, ...], client: str) -> Rule:
-        """The rule; RuleError with all that is wrong."""
+    def to_rule(self, brokers: tuple[int, ...], client: str) -> Rule:
+        """The rule; RuleError with every problem."""
         words: dict[str, Any] = {
             key: getattr(self, key)
             for key in (
@@ -99,7 +101,7 @@ class AddRule(Action, frozen=True):
         number = stage.client_ids().get(self.client)
         client = self.client if number is None else f"client-{number}"
         try:
-            name = stage.verbs.add_rule(self.made(brokers, client))
+            name = stage.verbs.add_rule(self.to_rule(brokers, client))
         except RuleError as error:
             raise ClusterError(str(error)) from None
 
@@ -112,7 +114,7 @@ class AddRule(Action, frozen=True):
 
 @action("clear_rules")
 class ClearRules(Action, frozen=True):
-    """End all rules."""
+    """Remove all rules."""
 
     def do(self, stage: Stage) -> None:
         stage.verbs.clear_rules()

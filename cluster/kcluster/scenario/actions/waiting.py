@@ -1,16 +1,17 @@
-"""Nothing to do: a step that only waits for its trigger.
+"""A step that only waits for its trigger.
 
-Owns: `wait`.  Never: does anything.
+Owns: `wait`.  Never: changes the cluster.
 """
 
 from __future__ import annotations
 
-from kcluster.scenario.actions.base import Action, Stage, action
+from kcluster.scenario.actions.base import Action, action
+from kcluster.scenario.play.stage import Stage
 
 
 @action("wait")
 class Wait(Action, frozen=True):
-    """Do nothing: the steps below begin when this one's trigger has come."""
+    """Do nothing: the following steps wait until this step's trigger has fired."""
 
     def do(self, stage: Stage) -> None:
         """Nothing."""

@@ -1,6 +1,6 @@
 """Configs of the workload's clients, by Kafka's names: `config: {linger.ms: 5, acks: all}`.
 
-Owns: the names, reading them, the defaults of each profile.  Never: makes a client (workload.py).
+Owns: the names, reading them, the defaults of each profile.  Never: creates a client (workload.py).
 Kafka: ProducerConfig, ConsumerConfig.
 """
 
@@ -17,14 +17,14 @@ from kcluster.config.files.tree import Map, Node, Scalar
 from kcluster.scenario.language.fields import Schema
 
 FAST_FACTOR: Final = 100
-"""Profile fast: Kafka's time constants so many times shorter, the clients' too."""
+"""Profile fast divides Kafka's time constants by this, the clients' too."""
 _KEPT: Final = frozenset({"linger_ms", "socket_connection_setup_timeout_ms"})
-"""Times that are not scaled: they are no part of how a failure is noticed or waited out."""
+"""Times that are not scaled: they do not affect how fast a failure is detected or survived."""
 _FLAGS: Final = {"true": True, "false": False}
 
 
 _WITHOUT_UNIT: Final = ("batch_size_bytes", "max_request_size_bytes", "buffer_memory_bytes")
-"""Fields that say their unit where Kafka's names do not."""
+"""Fields with a unit in their name where Kafka's name has none."""
 
 
 def kafka_name(field: str) -> str:
@@ -39,7 +39,7 @@ def names_of(struct: type[Struct]) -> dict[str, str]:
 
 
 def defaults_of(struct: type[Struct], profile: str) -> dict[str, Any]:
-    """What a profile sets otherwise than Kafka: times, if it is `fast`."""
+    """What a profile sets differently from Kafka: the times, in profile `fast`."""
     if profile != "fast":
         return {}
     return {

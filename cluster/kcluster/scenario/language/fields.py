@@ -1,7 +1,7 @@
-"""What the value of a key may be: reading it with its place, and telling it as JSON Schema.
+"""What the value of a key may be: reading it with its place, describing it as JSON Schema.
 
 Owns: the kinds of values in scenario files, and reading a msgspec.Struct whose fields are annotated
-with them.  Never: knows a scenario (model.py), raises: what is wrong goes to the TreeReader.
+with them.  Never: knows a scenario (model.py), raises: problems go to the TreeReader.
 Kafka: ConfigDef.Type and its validators.
 
     class Pause(Action, frozen=True):
@@ -44,14 +44,14 @@ class Kind(Protocol):
     """One kind of value."""
 
     def read(self, reading: TreeReader, node: Node, path: str) -> Any:
-        """The value, or None having said what is wrong."""
+        """The value; None if it has a problem, which is then reported."""
 
     def schema(self) -> Schema:
-        """The same as JSON Schema."""
+        """The kind as JSON Schema."""
 
 
 def key_of(field: str) -> str:
-    """The key in a file for a field: units are written with the value."""
+    """The key of a field in a file: without the unit, which is written with the value."""
     for suffix in _UNIT_SUFFIXES:
         if field.endswith(suffix):
             return field.removesuffix(suffix)
@@ -158,7 +158,7 @@ class Flag(Struct, frozen=True):
 
 
 class OneOf(Struct, frozen=True):
-    """One of some words."""
+    """One of a set of words."""
 
     what: str
     words: tuple[str, ...]
@@ -175,12 +175,12 @@ class OneOf(Struct, frozen=True):
 
 
 class Words(Struct, frozen=True):
-    """Text that `parse` understands: it returns a value, or raises ValueError saying why not."""
+    """Text that `parse` reads; it returns a value, or raises ValueError with the reason."""
 
     wanted: str
     parse: Callable[[str], Any]
     lists: bool = False
-    """A list of such texts is joined by commas."""
+    """A list of texts is accepted too, and joined by commas."""
 
     def read(self, reading: TreeReader, node: Node, path: str) -> Any:
         if self.lists and isinstance(node, Items):
@@ -222,7 +222,7 @@ class StoryText(Struct, frozen=True):
 
 
 class ListOf(Struct, frozen=True):
-    """A list as a tuple; one value alone counts as a list of one."""
+    """A list, read as a tuple; a single value counts as a list of one."""
 
     item: Kind
     wanted: str = "values"
@@ -272,7 +272,7 @@ class MapOf(Struct, frozen=True):
 # ------------------------------------------------------------------------------------ structs
 
 
-class KeyField(Struct, frozen=True):
+class StructField(Struct, frozen=True):
     """One field of a Struct that is read from a file."""
 
     name: str
@@ -282,7 +282,7 @@ class KeyField(Struct, frozen=True):
 
 
 @cache
-def fields_of(struct: type[Struct]) -> tuple[KeyField, ...]:
+def fields_of(struct: type[Struct]) -> tuple[StructField, ...]:
     """The fields that are annotated with a kind, in order."""
     hints = get_type_hints(struct, include_extras=True)
     found = []
@@ -290,7 +290,7 @@ def fields_of(struct: type[Struct]) -> tuple[KeyField, ...]:
         hint = hints[field.name]
         if get_origin(hint) is Annotated:
             required = field.default is NODEFAULT and field.default_factory is NODEFAULT
-            found.append(KeyField(field.name, key_of(field.name), get_args(hint)[1], required))
+            found.append(StructField(field.name, key_of(field.name), get_args(hint)[1], required))
     return tuple(found)
 
 
@@ -298,8 +298,8 @@ def read_struct(
     reading: TreeReader, node: Node, path: str, struct: type[T], what: str, short: str = "",
     beside: Mapping[str, Any] | None = None,
 ) -> T | None:  # fmt: skip
-    """A Struct from a mapping of its keys, None if anything is wrong with it.  `beside`: values of
-    fields that are not in the file."""
+    """A Struct from a mapping of its keys; None if it has a problem.  `beside`: values of fields
+    that are not in the file."""
     known = fields_of(struct)  # type: ignore[arg-type]  # T is a Struct
     if not isinstance(node, Map) and short:
         only = next(field for field in known if field.name == short)

@@ -1,4 +1,4 @@
-"""Scenario files to Scenarios: every problem with its place, the nearest names, nothing started.
+"""Reads scenario files: every problem is reported with its place and the nearest name.
 
 Owns: the keys of a scenario, reading steps.  Never: runs anything.  ScenarioError is a ValueError
 whose text has one line for each problem: `file:line:column path: what is wrong`.
@@ -49,7 +49,7 @@ from kcluster.scenario.language.model import (
     WorkloadSpec,
 )
 from kcluster.scenario.language.naming import check_names
-from kcluster.scenario.language.words import TriggerTime
+from kcluster.scenario.language.words import MomentRange
 
 KEYS: Final[dict[str, Any]] = {
     "name": text(),
@@ -66,7 +66,7 @@ _OPTION_KEYS: Final = tuple(field.key for field in fields_of(StepOptions))
 
 
 class ScenarioError(ValueError):
-    """A scenario cannot be used; str() has one line for each problem, in order of place."""
+    """A scenario has problems; str() has one line for each, in order of place."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda p: (p.line, p.column)))
@@ -106,7 +106,7 @@ def parse(yaml_text: str | bytes, source: str, overrides: Mapping[str, Any]) -> 
 def read_scenario(
     root: Node, source: str, overrides: Mapping[str, Any], problems: list[Problem]
 ) -> Scenario:
-    """The scenario of a tree; `problems` that it has already."""
+    """The scenario of a tree; `problems`: those found before."""
     reading = TreeReader(source)
     reading.problems += problems
     if not isinstance(root, Map):
@@ -137,7 +137,7 @@ def read_scenario(
 
 
 def _duration(workload: WorkloadSpec, steps: tuple[Step, ...]) -> int:
-    """Where none is given: all that the steps' times come to, and some time after them."""
+    """The default duration: the sum of the steps' times, and some time after them."""
     at_ms = 0
     for step in steps:
         trigger, undo = step.trigger, step.options.for_
@@ -197,7 +197,7 @@ def _specs(reading: TreeReader, node: Node | None, path: str, struct: Any) -> li
 
 
 def _named(specs: list[Any], word: str) -> list[Any]:
-    """Those without a name get one: producer, or producer-2 of several."""
+    """Give clients without a name one: producer, or producer-2 of several."""
     many = len(specs) > 1
     return [
         structs.replace(spec, name=spec.name or (f"{word}-{at}" if many else word))
@@ -210,7 +210,7 @@ def _named(specs: list[Any], word: str) -> list[Any]:
 
 def _steps(reading: TreeReader, node: Node | None) -> tuple[Step, ...]:
     steps: list[Step] = []
-    at = TriggerTime(0, 0)
+    at = MomentRange(0, 0)
     for index, item in enumerate(reading.items(node, "steps", "steps")):
         step = _step(reading, item, join("steps", index))
         if step is None:
@@ -222,7 +222,7 @@ def _steps(reading: TreeReader, node: Node | None) -> tuple[Step, ...]:
             reading.wrong(
                 item, join("steps", index),
                 f"at {step.trigger.at.high_ms} ms comes before the step above it; steps are"
-                " taken in order",
+                " played in order",
             )  # fmt: skip
         at = step.trigger.at
     return tuple(steps)
@@ -238,12 +238,12 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
     known = (*_TRIGGER_KEYS, *_OPTION_KEYS, *ACTIONS)
     strange = [key for key in node.entries if key not in known]
     for key in strange:
-        text_ = unknown("thing to do, nor key of a step", key, known)
+        text_ = unknown("action or key of a step", key, known)
         reading.wrong(node.entries[key], join(path, key), text_)
     if len(verbs) != 1:
         if not strange:
-            what = f"both {verbs[0]} and {verbs[1]}" if verbs else "nothing to do"
-            reading.wrong(node, path, f"{what}; a step does one thing, such as kill: 1")
+            what = f"both {verbs[0]} and {verbs[1]}" if verbs else "no action"
+            reading.wrong(node, path, f"{what}; a step has one action, such as kill: 1")
         return None
     trigger = read_struct(reading, _part(node, _TRIGGER_KEYS), path, Trigger, "trigger")
     options = read_struct(reading, _part(node, _OPTION_KEYS), path, StepOptions, "option")
@@ -251,7 +251,7 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
     if trigger is None or options is None or action is None:
         return None
     if trigger.times is not None and trigger.every is None:
-        reading.wrong(node, join(path, "times"), "how often? times goes with every: 5s")
+        reading.wrong(node, join(path, "times"), "times needs every, such as every: 5s")
         return None
     return Step(verbs[0], action, trigger, options, Place(node.line, node.column))
 
@@ -262,31 +262,34 @@ def _action(reading: TreeReader, node: Map, verb: str, path: str) -> Any:
     return read_struct(reading, entry.value, join(path, verb), cls, f"key of {verb}", cls.SHORT)
 
 
-def read_deed(node: Node, source: str) -> Step:
-    """A deed alone, as in a step: `{isolate: leader(orders-0), for: 5s}`; no trigger."""
+def read_action(node: Node, source: str) -> Step:
+    """A single action, as in a step but without a trigger: `{isolate: leader(orders-0), for:
+    5s}`."""
     reading = TreeReader(source)
     step = _step(reading, node, "")
     if step is not None and step.trigger != Trigger():
-        reading.wrong(node, "", "a deed is done now: it takes no at, after, when or every")
+        reading.wrong(
+            node, "", "a single action is performed now; it takes no at, after, when, every"
+        )
     if reading.problems or step is None:
         raise ScenarioError(reading.problems)
     return step
 
 
-def deed_of(verb: str, short: Any, keys: Mapping[str, Any], undone_after: Any = None) -> Step:
-    """A deed from Python values: its one value, or its keys."""
+def action_of(verb: str, short: Any, keys: Mapping[str, Any], undone_after: Any = None) -> Step:
+    """A single action from Python values: its one value, or its keys."""
     entries = {verb: MapEntry(from_python(keys or short))}
     if undone_after is not None:
         entries["for"] = MapEntry(from_python(undone_after))
-    return read_deed(Map(entries), "")
+    return read_action(Map(entries), "")
 
 
-def parse_deed(text_: str, source: str = "") -> Step:
-    """A deed from YAML text: `isolate: leader(orders-0)`, or `heal`."""
+def parse_action(text_: str, source: str = "") -> Step:
+    """A single action from YAML text: `isolate: leader(orders-0)`, or `heal`."""
     node, problems = from_yaml(text_, source)
     if node is None or problems:
-        raise ScenarioError(problems or [Problem(source, 0, 0, "", "nothing to do")])
-    return read_deed(node, source)
+        raise ScenarioError(problems or [Problem(source, 0, 0, "", "no action")])
+    return read_action(node, source)
 
 
 def _part(node: Map, keys: tuple[str, ...]) -> Map:

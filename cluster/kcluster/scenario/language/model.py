@@ -1,6 +1,6 @@
 """A scenario as checked values: story, topology, workload, steps, checks.
 
-Owns: these types, and what their keys may hold.  Never: reads files (loader.py), runs (runner.py).
+Owns: these types, what their keys may hold.  Never: reads files (loader.py), runs (runner.py).
 Kafka: no counterpart; Trogdor's task specs come nearest.
 """
 
@@ -31,16 +31,14 @@ from kcluster.scenario.language.fields import (
     text,
 )
 from kcluster.scenario.language.words import (
-    CONDITION,
     COUNT,
-    EVENTS,
     MOMENT,
-    Condition,
-    Count,
+    CountCheck,
+    MomentRange,
     PartitionName,
-    TriggerTime,
     partition_name,
 )
+from kcluster.scenario.play.conditions import CONDITION, EVENTS, Condition
 
 DEFAULT_DURATION_MS: Final = 10_000
 DEFAULT_SEED: Final = 1
@@ -76,16 +74,16 @@ _ERROR: Final = Words("an error by Kafka's name", _error_name)
 
 
 class ProducerSpec(Struct, frozen=True):
-    """A producer of the workload: what it sends, how fast, and its settings as Kafka calls them."""
+    """A producer of the workload: what it sends, how fast, and its configs by Kafka's names."""
 
     topic: Annotated[str, text()]
     name: Annotated[str, text()] = ""
     partition: Annotated[int | None, Whole()] = None
-    """Where all of it goes; None: spread as the Java client does."""
+    """The partition of all records; None: chosen as by the Java client."""
     rate_per_s: Annotated[float, rate()] = 50.0
     size_bytes: Annotated[int, size(1, 1 << 20)] = 100
     keys: Annotated[int, Whole(0, 1_000_000)] = 0
-    """So many different keys; 0: none."""
+    """The number of different keys; 0: records without keys."""
     count: Annotated[int | None, Whole(1)] = None
     start_ms: Annotated[int, duration()] = 0
     stop_ms: Annotated[int | None, duration()] = None
@@ -103,7 +101,7 @@ class ProducerSpec(Struct, frozen=True):
 
 
 class ConsumerSpec(Struct, frozen=True):
-    """A consumer of the workload, of a group or of partitions that it is given."""
+    """A consumer of the workload, in a group or with assigned partitions."""
 
     topics: Annotated[tuple[str, ...], ListOf(text(), "topics")] = ()
     partitions: Annotated[
@@ -113,7 +111,7 @@ class ConsumerSpec(Struct, frozen=True):
     name: Annotated[str, text()] = ""
     group: Annotated[str | None, text()] = None
     members: Annotated[int, Whole(1, 100)] = 1
-    """So many alike, named name-1, name-2, ..."""
+    """The number of equal members, named name-1, name-2, ..."""
     start_ms: Annotated[int, duration()] = 0
     stop_ms: Annotated[int | None, duration()] = None
     isolation: Annotated[str, OneOf("isolation level", ("read_uncommitted", "read_committed"))] = (
@@ -127,38 +125,38 @@ class ConsumerSpec(Struct, frozen=True):
 
 
 class WorkloadSpec(Struct, frozen=True):
-    """Who sends and reads.  Outside clients may join in when it runs live."""
+    """The producers and consumers.  Live, clients from outside may take part too."""
 
     producers: tuple[ProducerSpec, ...] = ()
     consumers: tuple[ConsumerSpec, ...] = ()
 
 
 class Trigger(Struct, frozen=True):
-    """When a step begins: all of these that are given, one after the other.
+    """When a step is played: once all given triggers have fired, one after the other.
 
-    `at`: time since the start of the scenario; `after`: since the step before was done; `when`: as
-    soon as this holds; `every`: again and again, `times` times or until the end."""
+    `at`: time since the start of the scenario; `after`: time since the previous step was done;
+    `when`: as soon as the condition holds; `every`: repeatedly, `times` times or until the end."""
 
-    at: Annotated[TriggerTime | None, MOMENT] = None
-    after: Annotated[TriggerTime | None, MOMENT] = None
+    at: Annotated[MomentRange | None, MOMENT] = None
+    after: Annotated[MomentRange | None, MOMENT] = None
     when: Annotated[Condition | None, CONDITION] = None
-    every: Annotated[TriggerTime | None, MOMENT] = None
+    every: Annotated[MomentRange | None, MOMENT] = None
     times: Annotated[int | None, Whole(1, 100_000)] = None
     within_ms: Annotated[int | None, duration(1)] = None
-    """`when` that has not come to hold by then fails the run; None: by the scenario's end."""
+    """The run fails if `when` does not hold within this time; None: by the scenario's end."""
 
 
 class StepOptions(Struct, frozen=True):
-    """What any step may say besides its trigger and its deed."""
+    """The keys of a step besides its trigger and its action."""
 
-    for_: Annotated[TriggerTime | None, MOMENT] = None
-    """Undone after so long."""
+    for_: Annotated[MomentRange | None, MOMENT] = None
+    """The time after which it is undone."""
     as_: Annotated[str, text()] = ""
-    """A name by which later steps mean the same brokers."""
+    """A name for the same brokers, for later steps."""
 
 
 class Step(Struct, frozen=True):
-    """One thing to do, and when."""
+    """One action, and when it is performed."""
 
     verb: str
     action: Action
@@ -168,16 +166,16 @@ class Step(Struct, frozen=True):
 
 
 class Checks(Struct, frozen=True):
-    """What must come of it; a scenario with none of these must end valid."""
+    """What must be true in the end; without any check the verdict must be valid."""
 
     verdict: Annotated[str | None, OneOf("verdict", ("valid", "invalid", "unknown"))] = None
-    """None: valid, or whatever follows from the anomalies that are expected."""
-    anomalies: Annotated[dict[str, Count], MapOf(COUNT, "anomalies", _anomaly_name)] = {}
-    """How many of each; those that are not named must not be there."""
+    """None: invalid if anomalies are expected, else valid."""
+    anomalies: Annotated[dict[str, CountCheck], MapOf(COUNT, "anomalies", _anomaly_name)] = {}
+    """How many of each; an anomaly that is not named must not occur."""
     causes: Annotated[tuple[str, ...], ListOf(text(), "words of a cause")] = ()
-    """Each must be found in the chain of events that an anomaly is explained by."""
+    """Each text must occur in the chain of events that explains an anomaly."""
     errors: Annotated[tuple[str, ...], ListOf(_ERROR, "errors")] = ()
-    """Clients must be told each of these at least once."""
+    """Clients must receive each of these at least once."""
     no_errors: Annotated[tuple[str, ...], ListOf(_ERROR, "errors")] = ()
     events: Annotated[
         tuple[str, ...], ListOf(Words("an event of the cluster", _event_name), "events")
@@ -186,18 +184,18 @@ class Checks(Struct, frozen=True):
         tuple[str, ...], ListOf(Words("an event of the cluster", _event_name), "events")
     ] = ()
     at_end: Annotated[tuple[Condition, ...], ListOf(CONDITION, "conditions")] = ()
-    sent: Annotated[Count | None, COUNT] = None
-    acked: Annotated[Count | None, COUNT] = None
-    failed: Annotated[Count | None, COUNT] = None
-    unknown: Annotated[Count | None, COUNT] = None
-    read: Annotated[Count | None, COUNT] = None
-    writes_unavailable_ms: Annotated[Count | None, COUNT] = None
-    """Of the partition that was without writes longest."""
-    reads_unavailable_ms: Annotated[Count | None, COUNT] = None
+    sent: Annotated[CountCheck | None, COUNT] = None
+    acked: Annotated[CountCheck | None, COUNT] = None
+    failed: Annotated[CountCheck | None, COUNT] = None
+    unknown: Annotated[CountCheck | None, COUNT] = None
+    read: Annotated[CountCheck | None, COUNT] = None
+    writes_unavailable_ms: Annotated[CountCheck | None, COUNT] = None
+    """Of the partition that was unavailable for writes longest."""
+    reads_unavailable_ms: Annotated[CountCheck | None, COUNT] = None
 
 
 class Scenario(Struct, frozen=True):
-    """A whole scenario.  Made by `load`, `parse` or `of`, which raise ScenarioError."""
+    """A scenario, from `load` or `parse`, which raise ScenarioError."""
 
     name: str
     story: str
@@ -207,16 +205,16 @@ class Scenario(Struct, frozen=True):
     checks: Checks = Checks()
     duration_ms: int = DEFAULT_DURATION_MS
     heal: bool = True
-    """Before the verdict everything is mended: links healed, brokers started, rules removed."""
+    """Undo every fault before the verdict: heal links, start brokers, remove rules."""
     seed: int | None = None
     clocks: tuple[str, ...] = ("virtual", "live")
-    """Those on which it says something."""
+    """The clocks on which the scenario is meaningful."""
     source: str = ""
     text: str = ""
-    """As it was read, for run directories."""
+    """The file's text, for run directories."""
 
     def first_seed(self, given: int | None = None) -> int:
-        """The seed of a run: as given, or the file's, or 1."""
+        """The seed of the first run: the given one, else the file's, else 1."""
         if given is not None:
             return given
         return DEFAULT_SEED if self.seed is None else self.seed

@@ -1,9 +1,9 @@
-"""Whether what a scenario names is there: topics, partitions, brokers, racks, clients.
+"""Whether everything that a scenario names exists: topics, partitions, brokers, racks, clients.
 
 Owns: these checks, and those of the clients' settings.  Never: reads YAML (loader.py), resolves a
-target (targets.py does, while it runs).
+target (targets.py does, while the scenario runs).
 
-What a step creates counts from then on wherever it is named: a topic, a broker, a name by `as`.
+A topic, broker or name that any step creates exists for all steps.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Node, Scalar
 from kcluster.config.topology.model import Topology
-from kcluster.contract import CONTROLLER_ID
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.actions.admin import AddBroker, AddPartitions, CreateTopic
 from kcluster.scenario.language.model import Checks, ConsumerSpec, ProducerSpec, Step, WorkloadSpec
-from kcluster.scenario.language.words import Condition, Target
+from kcluster.scenario.play.conditions import Condition
+from kcluster.scenario.play.targets import Target
 from kcluster.scenario.play.workload import consumer_settings, producer_settings, reading_of
 
 
 class Names:
-    """All that a scenario may name."""
+    """Everything that a scenario may name."""
 
     def __init__(self, topology: Topology, workload: WorkloadSpec, steps: tuple[Step, ...]) -> None:
         actions = [step.action for step in steps]
@@ -70,48 +70,17 @@ class Names:
         plural = "s" if count > 1 else ""
         return f"{topic} has {count} partition{plural}, not one numbered {partition}"
 
-    def target_problems(self, target: Target) -> Iterator[str]:
-        """What a target names that cannot be there."""
-        for inner in target.inner:
-            yield from self.target_problems(inner)
-        named = target.argument
-        match target.word:
-            case "broker" if int(named) not in (*self.brokers, CONTROLLER_ID):
-                there = ", ".join(map(str, self.brokers))
-                yield f"there is no broker {named}; the brokers are {there}"
-            case "rack" if named not in self.racks:
-                yield f"rack {named}: {unknown('rack', named, self.racks)}"
-            case "client" if not self._may_be_client(named):
-                yield f"client {named}: {unknown('client', named, self.clients)}"
-            case "name" if named not in (*self.given, *self.clients):
-                known = (*self.given, *self.clients)
-                yield f"{named}: no step gives this name; {_there(named, known)}"
-            case _ if target.partition is not None:
-                yield from filter(None, [self.partition_problem(*target.partition)])
-
-    def _may_be_client(self, name: str) -> bool:
-        """One of the workload's; or of those from outside, whose ids nobody knows beforehand: then
-        it is no slip of one of the workload's."""
+    def may_be_client(self, name: str) -> bool:
+        """Whether it is a client of the workload, or may be one from outside, whose id is not known
+        beforehand: then it must not look like a misspelt one of the workload's."""
         return name in self.clients or "*" in name or nearest(name, self.clients) is None
-
-    def condition_problems(self, condition: Condition) -> Iterator[str]:
-        """What a condition names that cannot be there."""
-        if condition.partition is not None:
-            yield from filter(None, [self.partition_problem(*condition.partition)])
-        is_count = condition.word not in ("event", "settled") and condition.partition is None
-        if is_count and condition.of and condition.of not in self.clients:
-            yield f"{condition.of}: {unknown('client', condition.of, self.clients)}"
-
-
-def _there(word: str, known: tuple[str, ...]) -> str:
-    return unknown("name", word, known) if known else "write `as: name` at the step that means it"
 
 
 def check_names(
     reading: TreeReader, top: Mapping[str, Node], topology: Topology, workload: WorkloadSpec,
     steps: tuple[Step, ...], checks: Checks,
 ) -> None:  # fmt: skip
-    """Every problem with a name goes to the reading, with the place of its step or section."""
+    """Report every problem with a name, at the place of its step or section."""
     names = Names(topology, workload, steps)
     for at, step in enumerate(steps):
         place = Scalar(None, False, step.place.line, step.place.column)
@@ -119,7 +88,7 @@ def check_names(
             for problem in _problems(names, value):
                 reading.wrong(place, f"steps[{at}].{step.verb}", problem)
     for condition in checks.at_end:
-        for problem in names.condition_problems(condition):
+        for problem in condition.problems(names):
             reading.wrong(top["checks"], "checks.at_end", problem)
     if "workload" in top:
         for path, problem in _workload_problems(names, topology, workload):
@@ -139,10 +108,8 @@ def _values(struct: Struct) -> Iterator[Any]:
 
 
 def _problems(names: Names, value: Any) -> Iterator[str]:
-    if isinstance(value, Target):
-        yield from names.target_problems(value)
-    elif isinstance(value, Condition):
-        yield from names.condition_problems(value)
+    if isinstance(value, (Target, Condition)):
+        yield from value.problems(names)
     else:
         yield from filter(None, [names.partition_problem(*value)])
 

@@ -1,6 +1,6 @@
 """Profiles of random faults from files and from steps.
 
-Owns: where a profile is looked for, its keys.  Never: plays one (nemesis.py).
+Owns: where profiles are searched, their keys.  Never: plays one (nemesis.py).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from kcluster.config.files.tree import Map, Node, Scalar, from_yaml
 from kcluster.scenario.actions.base import ACTIONS
 from kcluster.scenario.language.fields import Schema, Whole, read_struct, struct_schema
 from kcluster.scenario.language.words import MOMENT
-from kcluster.scenario.play.nemesis import Profile, RandomFault
+from kcluster.scenario.play.nemesis import FaultKind, Profile
 
 _WEIGHT: Final = Whole(1, 1_000)
 
 
 class ProfileKind(Struct, frozen=True):
-    """A profile by name (`one-failure-at-a-time`, looked for beside the scenario, in `profiles`
-    there and one directory up), or as a mapping."""
+    """A profile by name, such as `one-failure-at-a-time`, or as a mapping.  The file is searched
+    beside the scenario, in `profiles` there, and in `../profiles`."""
 
     def read(self, reading: TreeReader, node: Node, path: str) -> Profile | None:
         if isinstance(node, Map):
@@ -50,7 +50,7 @@ class ProfileKind(Struct, frozen=True):
 
 
 def find_profile(name: str, directory: str) -> str | None:
-    """The file of a profile, None if there is none."""
+    """The file of a profile; None if there is none."""
     file = name if name.endswith((".yaml", ".yml")) else f"{name}.yaml"
     for place in ("", "profiles", os.path.join("..", "profiles")):
         path = os.path.join(directory, place, file)
@@ -60,22 +60,22 @@ def find_profile(name: str, directory: str) -> str | None:
 
 
 def read_profile(reading: TreeReader, node: Node, path: str) -> Profile | None:
-    """A profile from a mapping of its keys; `kinds` is a list of deeds, each with its weight."""
+    """A profile from a mapping of its keys; `kinds` is a list of actions, each with its weight."""
     if not isinstance(node, Map):
         reading.wrong(node, path, f"{kind(node)}; a profile is a mapping with `kinds`")
         return None
     entry = node.entries.get("kinds")
     if entry is None:
-        reading.wrong(node, join(path, "kinds"), "missing: which faults?")
+        reading.wrong(node, join(path, "kinds"), "missing; it lists the faults")
         return None
     where = join(path, "kinds")
-    kinds: list[RandomFault] = []
-    for at, item in enumerate(reading.items(entry.value, where, "deeds like {kill: any broker}")):
+    kinds: list[FaultKind] = []
+    for at, item in enumerate(reading.items(entry.value, where, "actions like {kill: any broker}")):
         fault = _fault(reading, item, join(where, at))
         if fault is not None:
             kinds.append(fault)
     if not kinds and not reading.problems:
-        reading.wrong(entry, where, "empty: which faults?")
+        reading.wrong(entry, where, "empty; it lists the faults")
     rest = {key: value for key, value in node.entries.items() if key != "kinds"}
     others = Map(rest, node.line, node.column)
     return read_struct(
@@ -83,15 +83,15 @@ def read_profile(reading: TreeReader, node: Node, path: str) -> Profile | None:
     )
 
 
-def _fault(reading: TreeReader, node: Node, path: str) -> RandomFault | None:
+def _fault(reading: TreeReader, node: Node, path: str) -> FaultKind | None:
     if not isinstance(node, Map):
         reading.wrong(node, path, f"{kind(node)}; a kind is a mapping like {{kill: any broker}}")
         return None
     verbs = [key for key in node.entries if key in ACTIONS]
     known = ("weight", "repair", *ACTIONS)
-    reading.entries(node, path, known, "deed, nor key of a kind")
+    reading.entries(node, path, known, "action or key of a kind")
     if len(verbs) != 1:
-        reading.wrong(node, path, "a kind is one deed, such as kill: any broker")
+        reading.wrong(node, path, "a kind has one action, such as kill: any broker")
         return None
     cls = ACTIONS[verbs[0]]
     value = node.entries[verbs[0]].value
@@ -103,4 +103,4 @@ def _fault(reading: TreeReader, node: Node, path: str) -> RandomFault | None:
     after = None if repair is None else MOMENT.read(reading, repair.value, join(path, "repair"))
     if action is None or drawn is None:
         return None
-    return RandomFault(verbs[0], action, drawn, after)
+    return FaultKind(verbs[0], action, drawn, after)

@@ -1,7 +1,7 @@
 """JSON Schema of scenario files and topologies, for editors.
 
-Owns: putting it together from the kinds of fields (fields.py) and the topology's keys.  Never:
-validates by it: reading does, with better words.
+Owns: the schema, from the kinds of fields (fields.py) and the topology's keys.  Never: validates
+with it: reading does, with better messages.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ def _workload() -> Schema:
 
 
 def _step() -> Schema:
-    """A deed with its trigger; or the deed's word alone."""
+    """An action with its trigger, or the action's verb alone."""
     shared = {
         field.key: field.kind.schema() for field in (*fields_of(Trigger), *fields_of(StepOptions))
     }
-    deeds = {verb: struct_schema(cls, cls.SHORT) for verb, cls in sorted(ACTIONS.items())}
+    actions = {verb: struct_schema(cls, cls.SHORT) for verb, cls in sorted(ACTIONS.items())}
     mapping: Schema = {
         "type": "object",
         "additionalProperties": False,
-        "properties": {**shared, **deeds},
-        "oneOf": [{"required": [verb]} for verb in deeds],
+        "properties": {**shared, **actions},
+        "oneOf": [{"required": [verb]} for verb in actions],
     }
-    return {"anyOf": [mapping, {"enum": list(deeds)}]}
+    return {"anyOf": [mapping, {"enum": list(actions)}]}
 
 
 def _topology() -> Schema:

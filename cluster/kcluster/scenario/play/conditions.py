@@ -1,81 +1,167 @@
-"""Whether a condition holds now: `isr(orders-0) < 2`, `1,000 acked`, `event leader_elected`.
+"""Conditions: `isr(orders-0) < 2`, `1,000 acked`, `event leader_elected of orders-0`, `settled`.
 
-Owns: looking.  Never: parses (words.py), waits (stage.py).  A partition that is not there yet has
-no leader (-1) and counts zero.
+Owns: one class per kind of condition, with how it is written, whether it holds now, and what it
+names that must exist.  Never: waits (stage.py does).
+Kafka: no counterpart.
+
+A partition that does not exist yet has no leader (-1), and counts zero.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from kcluster.clients.ledger import Outcome
+from kcluster.config.files.problems import unknown
 from kcluster.contract import Note
 from kcluster.evidence.history import Ledger
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.scenario.language.words import COUNTED, Condition, compare
+from kcluster.scenario.language.fields import Words
+from kcluster.scenario.language.words import PartitionName, compare, partition_name
+from kcluster.trace import kinds
+
+if TYPE_CHECKING:
+    from kcluster.scenario.language.naming import Names
+
+EVENTS: Final = tuple(
+    value for name, value in vars(kinds).items() if name.isupper() and isinstance(value, str)
+)
+COUNTED: Final = ("acked", "sent", "read", "failed", "unknown")
+OF_PARTITION: Final = ("isr", "leader", "log_end", "high_watermark", "elr")
+
+_NUMBER: Final = r"([0-9][0-9,_]*)"
+_CALL: Final = re.compile(r"([a-z_ ]+?) ?\( ?(.*?) ?\)")
+_COMPARED: Final = re.compile(rf"(.+?) ?(<=|>=|==|!=|<|>|=) ?{_NUMBER}")
+_COUNT: Final = re.compile(rf"{_NUMBER} (acked|sent|read|failed)(?: (?:by|of) (\S+))?")
+_LEADS: Final = re.compile(r"broker (\d+) leads (\S+)")
+_OF: Final = re.compile(r"(isr|leader|log end|high watermark) of (\S+)(.*)", re.IGNORECASE)
+_EVENT: Final = re.compile(r"event ([a-z_]+)(?: of (.+))?")
 
 
-class Conditions:
-    """Looks at one cluster and its workload's ledger."""
+class Condition(Struct, frozen=True, kw_only=True):
+    """Something that may hold; a subclass per kind.  `shown`: as it was written."""
 
-    def __init__(self, dispatcher: Dispatcher, verbs: Verbs, ledger: Ledger, notes: list[Note]):
-        self._dispatcher = dispatcher
-        self._verbs = verbs
-        self._ledger = ledger
-        self._notes = notes
+    shown: str
 
-    def holds(self, condition: Condition, since: int = 0) -> bool:
-        """Whether it holds; events count from the note with index `since` on."""
-        if condition.word == "event":
-            kind, _, subject = condition.of.partition(" ")
-            return any(
-                note.kind == kind and (not subject or note.subject == subject)
-                for note in self._notes[since:]
-            )
-        if condition.word == "settled":
-            return self._verbs.settled.is_whole()
-        return compare(self.value(condition), condition.symbol, condition.number)
+    def holds(self, facts: ConditionFacts, since: int = 0) -> bool:
+        """Whether it holds now; events count from the note with index `since` on."""
+        raise AssertionError(f"{type(self).__name__} has no test")
 
-    def value(self, condition: Condition) -> int:
-        """The number that a condition compares."""
-        if condition.word in COUNTED:
-            return self._count(condition.word, condition.of)
-        assert condition.partition is not None, condition
-        topic, number = condition.partition
-        partition = self._verbs.settled.image.partition(topic, number)
+    def value(self, facts: ConditionFacts) -> int | None:
+        """The number that is compared, for messages; None if no number is."""
+        return None
+
+    def problems(self, names: Names) -> Iterator[str]:
+        """What the condition names that a scenario does not have."""
+        yield from ()
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+class SettledCondition(Condition, frozen=True, kw_only=True):
+    """`settled`: all brokers serve, and every replica is in sync."""
+
+    def holds(self, facts: ConditionFacts, since: int = 0) -> bool:
+        return facts.verbs.settled.is_whole()
+
+
+class EventCondition(Condition, frozen=True, kw_only=True):
+    """`event leader_elected of orders-0`: an event of this kind has happened."""
+
+    kind: str
+    subject: str
+
+    def holds(self, facts: ConditionFacts, since: int = 0) -> bool:
+        return any(
+            note.kind == self.kind and (not self.subject or note.subject == self.subject)
+            for note in facts.notes[since:]
+        )
+
+
+class _Comparison(Condition, frozen=True, kw_only=True):
+    """`word symbol number`."""
+
+    word: str
+    symbol: str
+    number: int
+
+    def holds(self, facts: ConditionFacts, since: int = 0) -> bool:
+        return compare(self.value(facts), self.symbol, self.number)
+
+    def value(self, facts: ConditionFacts) -> int:
+        raise AssertionError(f"{type(self).__name__} has no value")
+
+
+class CountCondition(_Comparison, frozen=True, kw_only=True):
+    """`1,000 acked by shop`: a count of the ledger; `client` "" for all clients."""
+
+    client: str
+
+    def value(self, facts: ConditionFacts) -> int:
+        return facts.count(self.word, self.client)
+
+    def problems(self, names: Names) -> Iterator[str]:
+        if self.client and self.client not in names.clients:
+            yield f"{self.client}: {unknown('client', self.client, names.clients)}"
+
+
+class PartitionCondition(_Comparison, frozen=True, kw_only=True):
+    """`isr(orders-0) < 2`: a number of a partition."""
+
+    partition: PartitionName
+
+    def value(self, facts: ConditionFacts) -> int:
+        partition = facts.verbs.settled.image.partition(*self.partition)
         if partition is None:
-            return -1 if condition.word == "leader" else 0
-        match condition.word:
+            return -1 if self.word == "leader" else 0
+        match self.word:
             case "leader":
                 return partition.leader
             case "isr":
                 return len(partition.isr)
             case "elr":
                 return len(partition.elr)
-        replica = self._leader_replica(topic, number)
+        replica = facts.leader_replica(*self.partition)
         if replica is None:
             return 0
-        at: int = (
-            replica.high_watermark if condition.word == "high_watermark"
-            else replica.log.log_end_offset
-        )  # fmt: skip
-        return at
+        is_watermark = self.word == "high_watermark"
+        return int(replica.high_watermark if is_watermark else replica.log.log_end_offset)
+
+    def problems(self, names: Names) -> Iterator[str]:
+        yield from filter(None, [names.partition_problem(*self.partition)])
+
+
+class ConditionFacts:
+    """What conditions are tested against: one cluster, its notes, its workload's ledger."""
+
+    def __init__(self, dispatcher: Dispatcher, verbs: Verbs, ledger: Ledger, notes: list[Note]):
+        self.verbs = verbs
+        self.notes = notes
+        self._dispatcher = dispatcher
+        self._ledger = ledger
 
     def high_watermark(self, topic: str, partition: int) -> int:
-        """Of a partition's leader; 0 if it has none."""
-        replica = self._leader_replica(topic, partition)
+        """The high watermark at a partition's leader; 0 if it has none."""
+        replica = self.leader_replica(topic, partition)
         return 0 if replica is None else int(replica.high_watermark)
 
-    def _leader_replica(self, topic: str, number: int) -> Any:
-        partition = self._verbs.settled.image.partition(topic, number)
+    def leader_replica(self, topic: str, number: int) -> Any:
+        """The leader's replica of a partition; None if there is none."""
+        partition = self.verbs.settled.image.partition(topic, number)
         if partition is None:
             return None
         process = self._dispatcher.processes.get(partition.leader)
         node: Any = None if process is None else process.node
         return None if node is None else node.replicas.get(partition.topic_id, number)
 
-    def _count(self, word: str, client: str) -> int:
+    def count(self, word: str, client: str) -> int:
+        """How many records were sent or read with this outcome, by a client or by all."""
         if word == "read":
             reads = self._ledger.reads
             return sum(not client or read.consumer == client for read in reads)
@@ -89,3 +175,60 @@ class Conditions:
             and (outcome is not Outcome.UNKNOWN or send.ended_ms >= 0)
             for send in sends
         )
+
+
+# ------------------------------------------------------------------------------------- reading
+
+
+def condition(text: str) -> Condition:
+    """`isr(orders-0) < 2`, `ISR of orders-0 < 2`, `1,000 acked`, `broker 2 leads orders-0`,
+    `event leader_elected of orders-0`, `settled`."""
+    text = " ".join(text.split())
+    if text == "settled":
+        return SettledCondition(shown=text)
+    if (match := _COUNT.fullmatch(text)) is not None:
+        number = _number(match[1])
+        return CountCondition(
+            word=match[2], symbol=">=", number=number, client=match[3] or "", shown=text
+        )
+    if (match := _LEADS.fullmatch(text)) is not None:
+        partition = partition_name(match[2])
+        return PartitionCondition(
+            word="leader", symbol="==", number=int(match[1]), partition=partition, shown=text
+        )
+    if (match := _EVENT.fullmatch(text)) is not None:
+        if match[1] not in EVENTS:
+            raise ValueError(unknown("event", match[1], EVENTS))
+        return EventCondition(kind=match[1], subject=match[2] or "", shown=text)
+    folded = _OF.sub(lambda m: f"{m[1].lower().replace(' ', '_')}({m[2]}){m[3]}", text)
+    match = _COMPARED.fullmatch(folded)
+    if match is None:
+        raise ValueError(
+            "not a condition; one is isr(orders-0) < 2, 1,000 acked, broker 2 leads orders-0,"
+            " or event leader_elected"
+        )
+    symbol = "==" if match[2] == "=" else match[2]
+    return _comparison(match[1].strip(), symbol, _number(match[3]), text)
+
+
+def _comparison(left: str, symbol: str, number: int, text: str) -> Condition:
+    call = _CALL.fullmatch(left)
+    word, argument = (call[1], call[2]) if call is not None else (left, "")
+    if word in COUNTED:
+        return CountCondition(word=word, symbol=symbol, number=number, client=argument, shown=text)
+    if word not in OF_PARTITION:
+        raise ValueError(unknown("thing to compare", word, (*COUNTED, *OF_PARTITION)))
+    if not argument:
+        raise ValueError(f"{word} of which partition? Write {word}(orders-0)")
+    partition = partition_name(argument)
+    return PartitionCondition(
+        word=word, symbol=symbol, number=number, partition=partition, shown=text
+    )
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", "").replace("_", ""))
+
+
+SETTLED: Final = condition("settled")
+CONDITION: Final = Words("a condition like isr(orders-0) < 2", condition)

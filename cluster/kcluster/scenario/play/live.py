@@ -1,7 +1,7 @@
 """The stage on the live driver: real sockets, wall-clock time.
 
-Owns: timers of steps, the workload's clients over TCP.  Never: blocks the driver's thread: all that
-is here runs in it, but for `run`, which waits in the caller's.
+Owns: the steps' timers, the workload's clients over TCP.  Never: blocks the driver's thread, in
+which everything here runs, except `run`, which waits in the caller's.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from kcluster.handle.cluster import Cluster
 from kcluster.scenario.language.client_configs import FAST_FACTOR
 from kcluster.scenario.language.model import Scenario
 from kcluster.scenario.play.running import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
-from kcluster.scenario.play.stage import StageBase
+from kcluster.scenario.play.stage import Stage
 
 LATE_MS: Final = 10_000
-"""On a busy machine all takes longer."""
+"""Extra time, for a busy machine."""
 LOOK_S: Final = 0.002
-"""How often conditions are looked at that nothing in the cluster may announce: counts of acks."""
+"""How often conditions are tested; nothing announces changes of some, such as counts of acks."""
 
 
-class LiveStage(StageBase):
-    """A stage on an open Cluster; made and used in the driver's thread, `run` excepted."""
+class LiveStage(Stage):
+    """A stage on an open Cluster; created and used in the driver's thread, except for `run`."""
 
     def __init__(self, cluster: Cluster, seed: int, ledger: Ledger) -> None:
         driver = cluster.driver
@@ -40,7 +40,7 @@ class LiveStage(StageBase):
         self._began_ms = driver.now_ms()
         self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self._looker: gevent.Greenlet | None = None
-        """While there is something to look out for."""
+        """Runs while there are conditions to test."""
         self._over = Event()
         self._is_over: Callable[[], bool] | None = None
 
@@ -48,20 +48,20 @@ class LiveStage(StageBase):
     def now_ms(self) -> int:
         return self.driver.now_ms() - self._began_ms
 
-    def at(self, at_ms: int, deed: Callable[[], None]) -> None:
+    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
         delay_s = max(0.0, (at_ms - self.now_ms) / 1000)
-        gevent.spawn_later(delay_s, self._do, deed)
+        gevent.spawn_later(delay_s, self._do, callback)
 
-    def when(self, holds: Callable[[], bool], deed: Callable[[], None]) -> None:
-        self._waiting.append((holds, deed))
+    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
+        self._waiting.append((holds, callback))
         self._look_out()
 
     def _add(self, client: Client) -> Wire:
         return self._clients.add_client(client)
 
-    def _do(self, deed: Callable[[], None]) -> None:
+    def _do(self, callback: Callable[[], None]) -> None:
         self.driver.wake()
-        deed()
+        callback()
         self.driver.settle()
 
     def _look_out(self) -> None:
@@ -73,10 +73,10 @@ class LiveStage(StageBase):
             gevent.sleep(LOOK_S)
             self.driver.wake()
             for entry in tuple(self._waiting):
-                holds, deed = entry
+                holds, callback = entry
                 if holds():
                     self._waiting.remove(entry)
-                    self._do(deed)
+                    self._do(callback)
             if self._is_over is not None and self._is_over():
                 self._is_over = None
                 self._over.set()
@@ -90,8 +90,8 @@ class LiveStage(StageBase):
         limit_ms: int,
         progress: Callable[[int], object] = lambda now_ms: None,
     ) -> bool:
-        """Wait until `is_over` holds, for `limit_ms` at most; whether it does.  `progress(now_ms)`
-        is called a few times a second."""
+        """Wait until `is_over()`, at most `limit_ms`; returns whether it holds.  `progress(now_ms)`
+        is called a few times per second."""
         self._over.clear()
         self._is_over = is_over
         self.driver.call(self._look_out)
@@ -103,14 +103,14 @@ class LiveStage(StageBase):
         return True
 
     def close(self) -> None:
-        """In the driver's thread: let go of the clients."""
+        """Close the clients; called in the driver's thread."""
         if self._looker is not None:
             self._looker.kill(block=False)
         self._clients.close()
 
 
 def run_live(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
-    """A run on a cluster of its own."""
+    """Run a scenario on its own live cluster."""
     began_s = time.monotonic()
     cluster = Cluster(scenario.topology, seed=seed)
     recorder = Recorder(cluster.driver.dispatcher, cluster.plan)

@@ -1,66 +1,66 @@
-"""Random faults within bounds: which, when, for how long, all drawn by the seed.
+"""Random faults within bounds: which, when, and for how long are drawn by the seed.
 
-Owns: Profile, and playing one on a stage.  Never: does a fault itself (actions/), reads files
+Owns: Profile, playing one on a stage.  Never: performs a fault itself (actions/), reads files
 (profiles.py).
 Kafka: no counterpart; Jepsen's nemesis, TigerBeetle's and FoundationDB's fault models.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from msgspec import Struct
 
-from kcluster.operations.verbs import ClusterError
-from kcluster.scenario.actions.base import Action, Stage, Undo
+from kcluster.operations.errors import ClusterError
+from kcluster.scenario.actions.base import Action, Undo
 from kcluster.scenario.language.fields import Flag, StoryText, Whole
-from kcluster.scenario.language.words import MOMENT, TriggerTime, condition
+from kcluster.scenario.language.words import MOMENT, MomentRange
+from kcluster.scenario.play.conditions import SETTLED
+from kcluster.scenario.play.stage import Stage
 
-_SETTLED: Final = condition("settled")
 
-
-class RandomFault(Struct, frozen=True):
-    """One kind of fault of a profile; `weight` beside the others'."""
+class FaultKind(Struct, frozen=True):
+    """One kind of fault of a profile; `weight`: its probability, relative to the others'."""
 
     verb: str
     action: Action
     weight: int = 1
-    repair: TriggerTime | None = None
-    """Undone after so long; None: as the profile says."""
+    repair: MomentRange | None = None
+    """The time until it is undone; None: the profile's."""
 
 
 class Profile(Struct, frozen=True):
-    """Random faults: how often, how long, and what must never be exceeded."""
+    """Random faults: how often, how long, and within which bounds."""
 
-    kinds: tuple[RandomFault, ...]
+    kinds: tuple[FaultKind, ...]
     story: Annotated[str, StoryText()] = ""
-    every: Annotated[TriggerTime, MOMENT] = TriggerTime(2_000, 6_000)
-    """From one fault's beginning to the next one's."""
-    repair: Annotated[TriggerTime, MOMENT] = TriggerTime(1_000, 8_000)
+    every: Annotated[MomentRange, MOMENT] = MomentRange(2_000, 6_000)
+    """The time between the starts of two faults."""
+    repair: Annotated[MomentRange, MOMENT] = MomentRange(1_000, 8_000)
     at_once: Annotated[int, Whole(1, 100)] = 1
-    """Never more faults than so many at a time."""
+    """How many faults may be active at the same time."""
     waits_for_sync: Annotated[bool, Flag()] = True
-    """The next one begins only when all brokers serve and are in every ISR again."""
+    """The next fault waits until all brokers serve and every replica is in sync."""
 
 
 class Nemesis:
-    """One profile at work.  It goes on until `stop`; what is under way is then undone."""
+    """A profile at work, until `stop`, which undoes the active faults."""
 
     def __init__(self, stage: Stage, profile: Profile) -> None:
         self.begun = 0
         self._stage = stage
         self._profile = profile
-        self._under_way: dict[int, Undo] = {}
+        self._active: dict[int, Undo] = {}
         self._is_stopped = False
 
     def start(self) -> None:
-        """The first fault comes after one `every`."""
+        """Schedule the first fault, after one `every`."""
         self._stage.at(self._stage.now_ms + self._draw(self._profile.every), self._turn)
 
     def stop(self) -> None:
-        """No more faults; undo those that are under way."""
+        """Inject no more faults; undo the active ones."""
         self._is_stopped = True
-        for number in tuple(self._under_way):
+        for number in tuple(self._active):
             self._repair(number)
 
     def _turn(self) -> None:
@@ -71,11 +71,11 @@ class Nemesis:
         self._stage.at(self._stage.now_ms + max(1, self._draw(self._profile.every)), self._turn)
 
     def _may_begin(self) -> bool:
-        if len(self._under_way) >= self._profile.at_once:
+        if len(self._active) >= self._profile.at_once:
             return False
-        return not self._profile.waits_for_sync or self._stage.holds(_SETTLED)
+        return not self._profile.waits_for_sync or self._stage.holds(SETTLED)
 
-    def _chosen(self) -> RandomFault:
+    def _chosen(self) -> FaultKind:
         kinds = self._profile.kinds
         at = self._stage.rng.randrange(sum(kind.weight for kind in kinds))
         for kind in kinds:
@@ -84,21 +84,21 @@ class Nemesis:
                 return kind
         raise AssertionError("weights are positive")
 
-    def _begin(self, fault: RandomFault) -> None:
+    def _begin(self, fault: FaultKind) -> None:
         try:
             undo = fault.action.do(self._stage)
         except ClusterError:
-            return  # nobody is there whom it could hit now
+            return  # there is no target for it now
         self.begun += 1
         if undo is None:
             return
         number = self.begun
-        self._under_way[number] = undo
+        self._active[number] = undo
         after_ms = self._draw(fault.repair or self._profile.repair)
         self._stage.at(self._stage.now_ms + after_ms, lambda: self._repair(number))
 
     def _repair(self, number: int) -> None:
-        undo = self._under_way.pop(number, None)
+        undo = self._active.pop(number, None)
         if undo is None:
             return
         try:
@@ -106,5 +106,5 @@ class Nemesis:
         except ClusterError as error:
             self._stage.refuse(f"repairing a random fault: {error}")
 
-    def _draw(self, moment: TriggerTime) -> int:
+    def _draw(self, moment: MomentRange) -> int:
         return moment.low_ms + self._stage.rng.randrange(moment.high_ms - moment.low_ms + 1)

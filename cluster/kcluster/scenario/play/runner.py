@@ -1,29 +1,31 @@
-"""Plays a scenario's steps on a stage: triggers, deeds, undoing, repetition, calm at the end.
+"""Plays a scenario's steps on a stage: triggers, actions, undoing, repetition, the final repair.
 
-Owns: the order of steps, what has been played.  Never: waits, knows which clock it is on; decides
-what a deed does (actions/) or whether it went well (outcome.py).
+Owns: the order of steps, the list of what was played.  Never: waits, knows its clock, knows what an
+action does (actions/), judges the result (outcome.py).
 Kafka: Trogdor's coordinator; TigerBeetle's and FoundationDB's workload runners are the model.
 
-Steps are taken in order: one begins to wait for its trigger when the one above is done (a step with
-`every` is done once it has begun).  `for` undoes a deed later, beside the steps that follow.
+Steps are played in order: a step waits for its trigger once the step above it is done.  A step with
+`every` counts as done after its first time.  `for` undoes an action later, while other steps run.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from kcluster.operations.verbs import ClusterError, Verbs
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import ProcessState
 from kcluster.scenario.actions.base import Undo
 from kcluster.scenario.language.model import Scenario, Step
-from kcluster.scenario.language.words import TriggerTime
-from kcluster.scenario.play.stage import StageBase
+from kcluster.scenario.language.words import MomentRange
+from kcluster.scenario.play.stage import Stage
 
 
 class Played(Struct, frozen=True):
-    """A deed that was done.  `index` of its step, from 0; `nodes` that were meant."""
+    """An action that was performed.  `index`: of its step, from 0.  `nodes`: those that were
+    meant."""
 
     at_ms: int
     index: int
@@ -32,9 +34,9 @@ class Played(Struct, frozen=True):
 
 
 class Runner:
-    """One run of a scenario's steps.  Give it `start`; `is_done` tells when all are through."""
+    """One run of a scenario's steps, from `start` until `is_done`."""
 
-    def __init__(self, scenario: Scenario, stage: StageBase) -> None:
+    def __init__(self, scenario: Scenario, stage: Stage) -> None:
         self.scenario = scenario
         self.stage = stage
         self.played: list[Played] = []
@@ -42,44 +44,43 @@ class Runner:
         self._next = 0
         self._waits_for: Step | None = None
         self._undos: dict[int, Undo] = {}
-        """What is still to be undone, by running number."""
+        """What is still to be undone, by a running number."""
         self._undo_count = 0
 
     @property
     def is_done(self) -> bool:
-        """All steps have been taken."""
+        """Whether all steps have been played."""
         return self._next >= len(self.scenario.steps) and self._waits_for is None
 
     def start(self) -> None:
-        """Begin with the first step."""
+        """Start with the first step."""
         self._advance()
 
     def end(self) -> None:
-        """No more steps: tell of the one that still waits; undo everything, if wanted."""
+        """Play no more steps.  One that still waits is a problem; undo everything if `heal` is
+        set."""
         self.is_ended = True
         waiting = self._waits_for
         if waiting is not None and waiting.trigger.when is not None:
             condition = waiting.trigger.when
-            text = f"{self._name(waiting)} waited for {condition} in vain"
-            if condition.word not in ("event", "settled"):
-                text += f" (it is {self.stage.value(condition)})"
-            self.stage.refuse(text)
+            value = self.stage.value_text(condition)
+            self.stage.refuse(f"{self._name(waiting)} waited in vain for {condition}{value}")
         elif not self.is_done:
             left = len(self.scenario.steps) - self._next + (waiting is not None)
-            self.stage.refuse(f"the scenario ended with {left} steps to go; give it more time")
+            self.stage.refuse(f"the scenario ended with {left} steps left; increase its duration")
         if self.scenario.heal:
             self.heal()
 
     def heal(self) -> None:
-        """Mend everything: what `for` would have undone, cut links, brokers that are not up."""
+        """Undo every fault: active actions, links, rules, disks, brokers that are not up."""
         undos, self._undos = self._undos, {}
         for undo in undos.values():
             self.stage.attempt("healing", undo)
         stage = self.stage
-        for problem in mend(stage.verbs, stage.plan, stage.dispatcher):
+        for problem in repair_all(stage.verbs, stage.plan, stage.dispatcher):
             stage.refuse(problem)
 
-    # -------------------------------------------------------------------------- one after one
+    # ------------------------------------------------------------------------- step by step
 
     def _advance(self) -> None:
         if self._next >= len(self.scenario.steps) or self.is_ended:
@@ -117,7 +118,7 @@ class Runner:
         if self._waits_for is step and not self.is_ended:
             limit_ms = step.trigger.within_ms
             self.stage.refuse(
-                f"{self._name(step)}: {step.trigger.when} did not come to hold within {limit_ms} ms"
+                f"{self._name(step)}: {step.trigger.when} did not hold within {limit_ms} ms"
             )
 
     def _take(self, index: int, step: Step) -> None:
@@ -130,21 +131,20 @@ class Runner:
         self._advance()
 
     def _again(self, index: int, step: Step, times: int | None) -> None:
-        """Schedule the next time of a step that repeats.  `times`: how many are left, with the one
-        just played; None until the end of the run."""
-        if times == 1:
+        """Schedule the next time of a step that repeats."""
+        if times is not None and times <= 1:
             return
         assert step.trigger.every is not None
 
-        def once_more() -> None:
+        def play_again() -> None:
             if not self.is_ended:
                 self._do(index, step)
                 self._again(index, step, None if times is None else times - 1)
 
         delay_ms = max(1, self._drawn(step.trigger.every))
-        self.stage.at(self.stage.now_ms + delay_ms, once_more)
+        self.stage.at(self.stage.now_ms + delay_ms, play_again)
 
-    # -------------------------------------------------------------------------------- a deed
+    # ------------------------------------------------------------------------------ an action
 
     def _do(self, index: int, step: Step) -> None:
         stage = self.stage
@@ -175,15 +175,15 @@ class Runner:
         line = f" (line {step.place.line})" if step.place.line else ""
         return f"{step.verb}{line}"
 
-    def _drawn(self, moment: TriggerTime) -> int:
+    def _drawn(self, moment: MomentRange) -> int:
         if moment.high_ms <= moment.low_ms:
             return moment.low_ms
         return moment.low_ms + self.stage.rng.randrange(moment.high_ms - moment.low_ms + 1)
 
 
-def mend(verbs: Verbs, plan: Plan, dispatcher: Dispatcher) -> list[str]:
-    """Undo every fault that a cluster may have: links, rules, disks, pauses, deaths; returns what
-    cannot be undone, in words."""
+def repair_all(verbs: Verbs, plan: Plan, dispatcher: Dispatcher) -> list[str]:
+    """Undo every fault that a cluster may have: links, rules, disks, pauses, deaths.  Returns the
+    reasons why something cannot be undone."""
     problems: list[str] = []
     verbs.links.restore_all()
     verbs.clear_rules()

@@ -1,11 +1,11 @@
 """Runs a scenario to its end on one clock, and judges it.
 
-Owns: the course of a run: start, workload, steps, calm, verdict; its result.  Never: knows what a
-step does (actions/) or what is wrong with an outcome (checks/, outcome.py).
-Kafka: no counterpart; Jepsen's test runner is the model.
+Owns: the phases of a run (start, workload, steps, quiescence, verdict), its result.  Never: knows
+what an action does (actions/) or what is wrong with an outcome (checkers/, outcome.py).  Kafka: no
+counterpart; Jepsen's test runner is the model.
 
-A run: the cluster comes up; clients begin and steps are taken, for `duration`; then clients stop
-sending, everything is mended (unless `heal: false`), and what is under way comes to its end.
+The cluster starts; for `duration` clients run and steps are played; then producers stop, every
+fault is undone (unless `heal: false`), and everything in flight completes.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from kcluster.evidence.recorder import Recorder
 from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.runs.rows import record_of
 from kcluster.scenario.language.model import Scenario
-from kcluster.scenario.language.words import condition
 from kcluster.scenario.outcome import failed_checks
+from kcluster.scenario.play.conditions import SETTLED
 from kcluster.scenario.play.runner import Played, Runner
-from kcluster.scenario.play.stage import StageBase
+from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.virtual import VirtualStage
-from kcluster.scenario.play.workload import ReadingConsumer, Sending, make_clients
+from kcluster.scenario.play.workload import WorkloadConsumer, WorkloadProducer, make_clients
 
 CALM_LIMIT_MS: Final = 300_000
-"""In virtual time, for what is under way to come to its end; live, in profile fast, a hundredth."""
-_SETTLED: Final = condition("settled")
+"""How long everything in flight may take to complete, in virtual time; live, in profile fast, a
+hundredth of it."""
 
 ARRIVAL_MS: Final = 1_000
-"""What was sent with acks=0 has arrived by then: nobody tells when."""
+"""Records sent with acks=0 have arrived after this time; no answer tells when."""
 PROGRESS_SLICES: Final = 20
 LEAVE_LIMIT_MS: Final = 60_000
 
 Progress = Callable[[int, int], None]
-"""(ms that have passed, ms in all)."""
+"""(ms passed, ms in total)"""
 
 
 def _no_progress(passed_ms: int, all_ms: int) -> None:
@@ -50,8 +50,8 @@ def _no_progress(passed_ms: int, all_ms: int) -> None:
 
 
 class RunResult(Struct):
-    """What became of one run.  `failures`: checks that do not hold, and deeds that could not be
-    done, in words; empty when all is as the scenario says."""
+    """The result of one run.  `failures`: one line for each check that does not hold and each
+    action that could not be performed."""
 
     scenario: Scenario
     clock: str
@@ -64,13 +64,13 @@ class RunResult(Struct):
     recorder: Recorder
     began_ms: int
     first_note: int
-    """Index of the first note that is not of the cluster's coming up."""
+    """Index of the first note after the cluster's start."""
     duration_ms: int
     wall_s: float
     has_problems: bool = False
-    """Some deed could not be done: it told nothing."""
+    """An action could not be performed, so the run proves nothing."""
     trace_hash: str = ""
-    """Of a run in virtual time: equal for equal scenario and seed."""
+    """Of a run in virtual time; equal for equal scenarios and seeds."""
 
     @property
     def passed(self) -> bool:
@@ -79,12 +79,12 @@ class RunResult(Struct):
 
     @property
     def replay(self) -> str:
-        """The command that runs it again."""
+        """The command that repeats the run."""
         seed = "" if self.seed == self.scenario.seed else f" --seed {self.seed}"
         return f"kcluster scenario run {self.scenario.source} --clock {self.clock}{seed}"
 
     def record(self) -> RunRecord:
-        """All of it, for a run directory."""
+        """The run as written to a run directory."""
         scenario = self.scenario
         info = RunInfo(
             scenario.name, self.clock, self.seed, self.began_ms, self.recorder.dispatcher.now_ms,
@@ -97,44 +97,45 @@ class RunResult(Struct):
 
 
 class ScenarioRun:
-    """One run on a stage, from the outside: `begin`, let `duration_ms` pass, `calm_down`, let it
-    become quiet (`is_quiet`), `result`."""
+    """One run on a stage.  The caller calls `begin`, lets `duration_ms` pass, calls `calm_down`,
+    waits until `is_quiet`, and asks for the `result`."""
 
-    def __init__(self, scenario: Scenario, stage: StageBase, recorder: Recorder, seed: int) -> None:
+    def __init__(self, scenario: Scenario, stage: Stage, recorder: Recorder, seed: int) -> None:
         self.scenario = scenario
         self.stage = stage
         self.seed = seed
         self.recorder = recorder
         self.runner = Runner(scenario, stage)
-        self._producers: list[Sending] = []
-        self._consumers: list[ReadingConsumer] = []
+        self._producers: list[WorkloadProducer] = []
+        self._consumers: list[WorkloadConsumer] = []
         self._began_ms = self._first_note = 0
         self._arrived_ms: int | None = None
 
     def begin(self) -> None:
-        """Clients begin, and the first step."""
+        """Start the clients and the first step."""
         self._began_ms = self.stage.dispatcher.now_ms
         self._first_note = len(self.stage.notes())
         self._producers, self._consumers = make_clients(
             self.scenario.workload, self.scenario.topology.profile, self.stage.ledger
         )
-        clients: list[Sending | ReadingConsumer] = [*self._producers, *self._consumers]
+        clients: list[WorkloadProducer | WorkloadConsumer] = [*self._producers, *self._consumers]
         for client in clients:
             self.stage.add_client(client.name, client)
         self.runner.start()
 
     def calm_down(self) -> None:
-        """Time is up: no more records, no more steps, everything is mended."""
+        """Stop the producers and the steps, and undo every fault."""
         now_ms = self.stage.dispatcher.now_ms
         for producer in self._producers:
             producer.stop(now_ms)
         self.runner.end()
 
     def is_quiet(self) -> bool:
-        """All sends have their outcome, consumers have read all, replicas are in sync."""
+        """Whether all sends have an outcome, consumers have read everything, replicas are in
+        sync."""
         if not self._are_sends_over():
             return False
-        if self.scenario.heal and not self.stage.holds(_SETTLED):
+        if self.scenario.heal and not self.stage.holds(SETTLED):
             return False
         return all(self._has_caught_up(consumer) for consumer in self._consumers)
 
@@ -147,31 +148,32 @@ class ScenarioRun:
             self._arrived_ms = 0 if last_ms is None else last_ms + ARRIVAL_MS
         return self.stage.dispatcher.now_ms >= self._arrived_ms
 
-    def _has_caught_up(self, consumer: ReadingConsumer) -> bool:
-        """It has read all that is committed of its partitions, or it has ended."""
+    def _has_caught_up(self, consumer: WorkloadConsumer) -> bool:
+        """Whether it has read its partitions up to the high watermark, or has ended."""
         if consumer.is_done:
             return True
         assignment = consumer.assignment
         return all(
             consumer.position(*partition) >= self.stage.high_watermark(*partition)
             for partition in assignment
-        ) and (bool(assignment) or self._is_spare(consumer))
+        ) and (bool(assignment) or self._is_idle_member(consumer))
 
-    def _is_spare(self, consumer: ReadingConsumer) -> bool:
-        """Others of its group read everything: there are more members than partitions."""
+    def _is_idle_member(self, consumer: WorkloadConsumer) -> bool:
+        """Whether others of its group have all partitions: there are more members than
+        partitions."""
         return any(other.assignment for other in self._consumers if other is not consumer)
 
     def stop_consumers(self) -> None:
-        """Consumers commit, and leave their groups."""
+        """Let consumers commit and leave their groups."""
         for consumer in self._consumers:
             consumer.stop(self.stage.dispatcher.now_ms)
 
     def are_consumers_gone(self) -> bool:
-        """They have."""
+        """Whether all consumers have left."""
         return all(consumer.is_done for consumer in self._consumers)
 
     def result(self, clock: str, wall_s: float, is_quiet: bool, trace_hash: str) -> RunResult:
-        """Judge it."""
+        """Judge the run."""
         stage, scenario = self.stage, self.scenario
         verdict = judge(
             self.recorder, stage.ledger, healed=scenario.heal and is_quiet, drained=is_quiet,
@@ -181,18 +183,20 @@ class ScenarioRun:
         notes = stage.notes()[self._first_note :]
         failures = failed_checks(scenario.checks, verdict, stage, notes)
         if not is_quiet and scenario.heal:
-            failures.append("it did not come to rest: something is still under way, or not in sync")
+            failures.append("it did not become quiet: something is still in flight, or not in sync")
         return RunResult(
-            scenario, clock, self.seed, verdict, failures, self.runner.played, stage.notes(),
-            stage.ledger, self.recorder, self._began_ms, self._first_note, stage.now_ms, wall_s,
-            bool(stage.problems), trace_hash,
+            scenario=scenario, clock=clock, seed=self.seed, verdict=verdict, failures=failures,
+            played=self.runner.played, notes=stage.notes(), ledger=stage.ledger,
+            recorder=self.recorder, began_ms=self._began_ms, first_note=self._first_note,
+            duration_ms=stage.now_ms, wall_s=wall_s, has_problems=bool(stage.problems),
+            trace_hash=trace_hash,
         )  # fmt: skip
 
 
 def run_scenario(
     scenario: Scenario, clock: str, seed: int | None = None, progress: Progress = _no_progress
 ) -> RunResult:
-    """Run it on a clock, `virtual` or `live`, and judge it.  Raises ClusterError where a live
+    """Run a scenario on a clock, `virtual` or `live`, and judge it.  Raises ClusterError if a live
     cluster cannot start."""
     run = _run_live if clock == "live" else _run_virtual
     return run(scenario, scenario.first_seed(seed), progress)

@@ -1,7 +1,8 @@
-"""Where a scenario is played: a cluster, its clock, and who is meant by what; the same for both.
+"""Where a scenario is played: a cluster and its clock, with the targets and conditions on them.
 
-Owns: what both stages share: targets, names, conditions, notes, what went wrong with a deed.
+Owns: what the stages of both clocks share: targets, names, conditions, notes, failed actions.
 Never: owns a clock (virtual.py, live.py do).
+Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -9,23 +10,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
-from typing import Final
 
 from kcluster.clients.wire import Client, Wire
 from kcluster.contract import Note
 from kcluster.evidence.history import Ledger
-from kcluster.operations.verbs import ClusterError, Verbs
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.scenario.language.words import Condition, Targets, condition
-from kcluster.scenario.play.conditions import Conditions
-from kcluster.scenario.play.targets import Finder
-
-_SETTLED: Final = condition("settled")
+from kcluster.scenario.play.conditions import SETTLED, Condition, ConditionFacts
+from kcluster.scenario.play.targets import Finder, Targets
 
 
-class StageBase(ABC):
-    """One cluster, seen by steps.  `problems`: deeds that could not be done, in words."""
+class Stage(ABC):
+    """One cluster, as a scenario's steps see it.  All of it is called in the driver's thread.
+
+    `problems`: why actions could not be performed, one line each.
+    """
 
     def __init__(
         self, plan: Plan, dispatcher: Dispatcher, verbs: Verbs, ledger: Ledger, seed: int
@@ -40,10 +41,10 @@ class StageBase(ABC):
         self._finder = Finder(plan, dispatcher, verbs, self.rng)
         self._client_ids: dict[str, int] = {}
         self._finder.clients = self._client_ids
-        self._conditions = Conditions(dispatcher, verbs, ledger, self._notes)
+        self._facts = ConditionFacts(dispatcher, verbs, ledger, self._notes)
         dispatcher.note_sinks = (*dispatcher.note_sinks, self._notes.append)
 
-    # -------------------------------------------------------------------------- the clock's
+    # ------------------------------------------------------------------------------ the clock
 
     @property
     @abstractmethod
@@ -51,66 +52,67 @@ class StageBase(ABC):
         """Since the scenario began."""
 
     @abstractmethod
-    def at(self, at_ms: int, deed: Callable[[], None]) -> None:
-        """Do something at a time to come, in ms since the scenario began."""
+    def at(self, at_ms: int, callback: Callable[[], None]) -> None:
+        """Call `callback` at this time, in ms since the scenario began."""
 
     @abstractmethod
-    def when(self, holds: Callable[[], bool], deed: Callable[[], None]) -> None:
-        """Do something as soon as this holds."""
+    def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
+        """Call `callback` as soon as `holds()`."""
 
     @abstractmethod
     def _add(self, client: Client) -> Wire:
-        """Let a client begin."""
+        """Start a client."""
 
-    # -------------------------------------------------------------------------- what is meant
+    # ---------------------------------------------------------------- targets and conditions
 
     def add_client(self, name: str, client: Client) -> Wire:
-        """Let a client of the workload begin; targets mean it by its name."""
+        """Start a client of the workload, which targets may name."""
         wire = self._add(client)
         self._client_ids[name] = wire.client_id
         return wire
 
     def client_ids(self) -> dict[str, int]:
-        """The workload's clients: their ids in the fabric by name."""
+        """The ids of the workload's clients in the fabric, by name."""
         return dict(self._client_ids)
 
     def nodes(self, targets: Targets) -> tuple[int, ...]:
-        """The ids of the nodes that are meant, now; ClusterError if there is none."""
+        """The ids of the nodes that are meant now; ClusterError if there is none."""
         return self._finder.find(targets)
 
     def remember(self, name: str, nodes: tuple[int, ...]) -> None:
-        """Call these by a name from now on."""
+        """Give these nodes a name, which later targets may use."""
         self._finder.names[name] = nodes
 
     def holds(self, condition: Condition, since: int = 0) -> bool:
         """Whether a condition holds; events count from the note with index `since` on."""
-        return self._conditions.holds(condition, since)
+        return condition.holds(self._facts, since)
 
     def is_whole(self) -> bool:
         """All brokers serve, and every replica is in sync."""
-        return self._conditions.holds(_SETTLED)
+        return SETTLED.holds(self._facts)
 
-    def value(self, condition: Condition) -> int:
-        """The number that a condition compares, for the words when it does not hold."""
-        return self._conditions.value(condition)
+    def value_text(self, condition: Condition) -> str:
+        """` (it is 2)`: the number that a condition compares, for messages; or nothing."""
+        value = condition.value(self._facts)
+        return "" if value is None else f" (it is {value})"
 
     def high_watermark(self, topic: str, partition: int) -> int:
-        """Of a partition's leader; 0 if it has none."""
-        return self._conditions.high_watermark(topic, partition)
+        """The high watermark at a partition's leader; 0 if it has none."""
+        return self._facts.high_watermark(topic, partition)
 
     def notes(self) -> list[Note]:
-        """All so far, oldest first."""
+        """All notes so far, oldest first."""
         return self._notes
 
-    # ---------------------------------------------------------------------------- deeds
+    # -------------------------------------------------------------------------------- actions
 
     def refuse(self, text: str) -> None:
-        """A deed could not be done: the run tells nothing any more."""
+        """Report that an action could not be performed: the run then proves nothing."""
         self.problems.append(text)
 
-    def attempt(self, what: str, deed: Callable[[], None]) -> None:
-        """Do a deed; what it refuses is a problem of the run."""
+    def attempt(self, what: str, callback: Callable[[], None]) -> None:
+        """Call `callback`; its refusal is a problem of the run."""
         try:
-            deed()
+            callback()
         except ClusterError as error:
             self.refuse(f"{what}: {error}")

@@ -1,133 +1,459 @@
-"""Which nodes a target means at this moment: `leader(orders-0)` -> broker 2.
+"""Words for nodes: `leader(orders-0)`, `any 2 brokers`, `rack a`, `all but 1`.
 
-Owns: resolving targets against the controller's image and the processes.  Never: parses (words.py).
-ClusterError, with the reason, when nobody is meant.
-Kafka: what an operator finds out with kafka-topics --describe and kafka-consumer-groups.
+Owns: one class per word, with how it is written, whom it means now, and what it names that must
+exist.  Never: acts on a node.
+Kafka: what an operator finds with kafka-topics --describe and kafka-consumer-groups.
+
+To add a word: a class with `@target` and its `parse` (or PLAIN or CALL), `resolve` and `problems`.
+Words are tried in the order of the classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
+
+from msgspec import Struct
 
 from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.config.files.problems import unknown
-from kcluster.contract import Rng
-from kcluster.operations.verbs import ClusterError, Verbs
+from kcluster.contract import CONTROLLER_ID, Rng
+from kcluster.metadata.image import PartitionRegistration
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.verbs import Verbs
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import ProcessState
-from kcluster.scenario.language.words import Target, Targets
+from kcluster.scenario.language.fields import Words
+from kcluster.scenario.language.words import PartitionName, partition_name
+
+if TYPE_CHECKING:
+    from kcluster.scenario.language.naming import Names
+
+
+_SEPARATOR: Final = re.compile(r",(?![^(]*\))")
+_CALL: Final = re.compile(r"([a-z_ ]+?) ?\( ?(.*?) ?\)")
+_ANY: Final = re.compile(r"any(?: ([0-9]+))? (.+)")
+_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_ALL_BUT: Final = "all but "
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """Some nodes by meaning; a subclass per word."""
+
+    PLAIN: ClassVar[tuple[str, ...]] = ()
+    """The word, if it has no argument, and its synonyms."""
+    CALL: ClassVar[str] = ""
+    """The word, if it is written with an argument: `leader(orders-0)`."""
+    PREFIX: ClassVar[str] = ""
+    """The word, if its argument may also follow a space: `rack a`."""
+    EXAMPLE: ClassVar[str] = ""
+    """For messages and the JSON Schema."""
+
+    shown: str
+    """As it was written."""
+
+    @classmethod
+    def parse(cls, text: str) -> Target | None:
+        """The target, or None if the text is another word; ValueError if the argument is wrong."""
+        if text in cls.PLAIN:
+            return cls(shown=text)
+        if cls.PREFIX and text.startswith(f"{cls.PREFIX} "):
+            return cls.of_argument(text.removeprefix(f"{cls.PREFIX} "), text)
+        call = _CALL.fullmatch(text) if cls.CALL else None
+        return cls.of_argument(call[2], text) if call and call[1] == cls.CALL else None
+
+    @classmethod
+    def of_argument(cls, argument: str, text: str) -> Self:
+        """The target with the argument of CALL or PREFIX."""
+        raise AssertionError(f"{cls.__name__} has no argument")
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        """The nodes that are meant now; ClusterError, with the reason, if there can be none."""
+        raise AssertionError(f"{type(self).__name__} does not resolve")
+
+    def problems(self, names: Names) -> Iterator[str]:
+        """What the target names that a scenario does not have."""
+        yield from ()
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+Targets = tuple[Target, ...]
+
+_WORDS: Final[list[type[Target]]] = []
+
+T = TypeVar("T", bound=type[Target])
+
+
+def target(cls: T) -> T:
+    """Register a word."""
+    _WORDS.append(cls)
+    return cls
+
+
+# --------------------------------------------------------------------------------- partitions
+
+
+class _OfPartition(Target, frozen=True, kw_only=True):
+    """Brokers by their role for a partition."""
+
+    partition: PartitionName
+
+    @classmethod
+    def of_argument(cls, argument: str, text: str) -> Self:
+        return cls(partition=partition_name(argument), shown=text)
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        return self.chosen(finder.verbs.partition(*self.partition))
+
+    def chosen(self, partition: PartitionRegistration) -> tuple[int, ...]:
+        """The brokers among the partition's."""
+        raise AssertionError(f"{type(self).__name__} chooses none")
+
+    def problems(self, names: Names) -> Iterator[str]:
+        yield from filter(None, [names.partition_problem(*self.partition)])
+
+
+@target
+class LeaderTarget(_OfPartition, frozen=True, kw_only=True):
+    """The leader of a partition."""
+
+    CALL = "leader"
+    EXAMPLE = "leader(orders-0)"
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        return (finder.verbs.leader(*self.partition),)
+
+
+@target
+class FollowersTarget(_OfPartition, frozen=True, kw_only=True):
+    """The replicas of a partition without its leader."""
+
+    CALL = "followers"
+    EXAMPLE = "followers(orders-0)"
+
+    def chosen(self, partition: PartitionRegistration) -> tuple[int, ...]:
+        return tuple(x for x in partition.replicas if x != partition.leader)
+
+
+@target
+class ReplicasTarget(_OfPartition, frozen=True, kw_only=True):
+    """All replicas of a partition."""
+
+    CALL = "replicas"
+    EXAMPLE = "replicas(orders-0)"
+
+    def chosen(self, partition: PartitionRegistration) -> tuple[int, ...]:
+        return tuple(partition.replicas)
+
+
+@target
+class IsrTarget(_OfPartition, frozen=True, kw_only=True):
+    """The in-sync replicas of a partition."""
+
+    CALL = "isr"
+    EXAMPLE = "isr(orders-0)"
+
+    def chosen(self, partition: PartitionRegistration) -> tuple[int, ...]:
+        return tuple(partition.isr)
+
+
+@target
+class ElrTarget(_OfPartition, frozen=True, kw_only=True):
+    """The eligible leader replicas of a partition (KIP-966)."""
+
+    CALL = "elr"
+    EXAMPLE = "elr(orders-0)"
+
+    def chosen(self, partition: PartitionRegistration) -> tuple[int, ...]:
+        return tuple(partition.elr)
+
+
+# -------------------------------------------------------------------------- roles and places
+
+
+@target
+class CoordinatorTarget(Target, frozen=True, kw_only=True):
+    """The coordinator of a consumer group."""
+
+    CALL = "coordinator"
+    EXAMPLE = "coordinator(group)"
+    group: str
+
+    @classmethod
+    def of_argument(cls, argument: str, text: str) -> Self:
+        return cls(group=argument.removeprefix("group ").strip(), shown=text)
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        image = finder.verbs.settled.image
+        if GROUP_METADATA_TOPIC not in image.topics:
+            raise ClusterError(f"group {self.group} has no coordinator: no group has been used yet")
+        count = len(image.topics[GROUP_METADATA_TOPIC].partitions)
+        return (
+            finder.verbs.leader(GROUP_METADATA_TOPIC, coordinator_partition(self.group, count)),
+        )
+
+
+@target
+class ControllerTarget(Target, frozen=True, kw_only=True):
+    """The active controller."""
+
+    PLAIN = ("controller", "the controller")
+    EXAMPLE = "controller"
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        return (finder.verbs.settled.controller_id,)
+
+
+@target
+class RackTarget(Target, frozen=True, kw_only=True):
+    """The brokers of a rack."""
+
+    CALL = PREFIX = "rack"
+    EXAMPLE = "rack a"
+    rack: str
+
+    @classmethod
+    def of_argument(cls, argument: str, text: str) -> Self:
+        return cls(rack=argument, shown=text)
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        racks = {spec.id: spec.rack for spec in finder.plan.topology.brokers}
+        if self.rack not in racks.values():
+            known = sorted({name for name in racks.values() if name})
+            raise ClusterError(f"rack {self.rack}: {unknown('rack', self.rack, known)}")
+        return tuple(x for x in finder.brokers() if racks.get(x) == self.rack)
+
+    def problems(self, names: Names) -> Iterator[str]:
+        if self.rack not in names.racks:
+            yield f"rack {self.rack}: {unknown('rack', self.rack, names.racks)}"
+
+
+# ------------------------------------------------------------------------------------- clients
+
+
+@target
+class ClientTarget(Target, frozen=True, kw_only=True):
+    """A client of the workload by name; live, clients from outside by client.id or a pattern."""
+
+    CALL = PREFIX = "client"
+    EXAMPLE = "client billing"
+    client: str
+
+    @classmethod
+    def of_argument(cls, argument: str, text: str) -> Self:
+        return cls(client=argument, shown=text)
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        if self.client in finder.clients:
+            return (finder.clients[self.client],)
+        if not finder.clients or "*" in self.client:
+            return finder.verbs.network.client(self.client)
+        text = unknown("client", self.client, finder.clients)
+        raise ClusterError(f"client {self.client}: {text}")
+
+    def problems(self, names: Names) -> Iterator[str]:
+        if not names.may_be_client(self.client):
+            yield f"client {self.client}: {unknown('client', self.client, names.clients)}"
+
+
+@target
+class ClientsTarget(Target, frozen=True, kw_only=True):
+    """All clients."""
+
+    PLAIN = ("clients", "all clients")
+    EXAMPLE = "clients"
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        return finder.verbs.network.clients
+
+
+# -------------------------------------------------------------------------- brokers by number
+
+
+@target
+class DownTarget(Target, frozen=True, kw_only=True):
+    """All brokers that are down."""
+
+    PLAIN = ("down", "all down", "down brokers")
+    EXAMPLE = "down"
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        return tuple(x for x in finder.brokers() if finder.state(x) is ProcessState.DOWN)
+
+
+@target
+class AnyTarget(Target, frozen=True, kw_only=True):
+    """Some of others, drawn by the seed; of those that are up, if any is."""
+
+    EXAMPLE = "any broker"
+    count: int
+    among: Targets
+
+    @classmethod
+    def parse(cls, text: str) -> Target | None:
+        call = _CALL.fullmatch(text)
+        if call is not None and call[1] == "any":
+            return cls(count=1, among=targets(call[2]), shown=text)
+        match = _ANY.fullmatch(text)
+        if match is None:
+            return None
+        among = "all" if match[2] in ("broker", "brokers") else match[2]
+        return cls(count=int(match[1] or 1), among=targets(among), shown=text)
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        among = finder.find(self.among)
+        up = tuple(x for x in among if finder.state(x) is ProcessState.UP)
+        left = list(up or among)
+        if len(left) < self.count:
+            raise ClusterError(f"{self}: there are only {len(left)}")
+        return tuple(left.pop(finder.rng.randrange(len(left))) for _ in range(self.count))
+
+    def problems(self, names: Names) -> Iterator[str]:
+        for inner in self.among:
+            yield from inner.problems(names)
+
+
+@target
+class AllTarget(Target, frozen=True, kw_only=True):
+    """All brokers."""
+
+    PLAIN = ("all", "all brokers", "every broker", "brokers")
+    EXAMPLE = "all"
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        return finder.brokers()
+
+
+@target
+class AllButTarget(Target, frozen=True, kw_only=True):
+    """All brokers without some; everything after the words belongs to it, commas too."""
+
+    EXAMPLE = "all but ..."
+    excluded: Targets
+
+    @classmethod
+    def parse(cls, text: str) -> Target | None:
+        if not text.startswith(_ALL_BUT):
+            return None
+        return cls(excluded=targets(text.removeprefix(_ALL_BUT)), shown=text)
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        excluded = finder.find(self.excluded)
+        return tuple(x for x in finder.brokers() if x not in excluded)
+
+    def problems(self, names: Names) -> Iterator[str]:
+        for inner in self.excluded:
+            yield from inner.problems(names)
+
+
+@target
+class BrokerTarget(Target, frozen=True, kw_only=True):
+    """A broker by its id, or the controller by its."""
+
+    EXAMPLE = "a broker's id"
+    broker_id: int
+
+    @classmethod
+    def parse(cls, text: str) -> Target | None:
+        digits = text.removeprefix("broker ")
+        return cls(broker_id=int(digits), shown=text) if digits.isdecimal() else None
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        return (finder.verbs.node(self.broker_id),)
+
+    def problems(self, names: Names) -> Iterator[str]:
+        if self.broker_id not in (*names.brokers, CONTROLLER_ID):
+            there = ", ".join(map(str, names.brokers))
+            yield f"there is no broker {self.broker_id}; the brokers are {there}"
+
+
+@target
+class NameTarget(Target, frozen=True, kw_only=True):
+    """The nodes to which a step has given a name, or a client of the workload."""
+
+    EXAMPLE = "a name given by `as`"
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> Target | None:
+        return cls(name=text, shown=text) if _NAME.fullmatch(text) else None
+
+    def resolve(self, finder: Finder) -> tuple[int, ...]:
+        if self.name in finder.names:
+            return finder.names[self.name]
+        if self.name in finder.clients:
+            return (finder.clients[self.name],)
+        known = (*finder.names, *finder.clients)
+        text = unknown("name", self.name, known)
+        raise ClusterError(f"{self.name}: {text}, and no step has given it")
+
+    def problems(self, names: Names) -> Iterator[str]:
+        known = (*names.given, *names.clients)
+        if self.name not in known:
+            hint = "write `as: name` at the step that gives it"
+            text = unknown("name", self.name, known) if known else hint
+            yield f"{self.name}: no step gives this name; {text}"
+
+
+# ------------------------------------------------------------------------------------- reading
+
+_EXAMPLES: Final = tuple(word.EXAMPLE for word in _WORDS)
+TARGETS_SHOWN: Final = f"{', '.join(_EXAMPLES[:-1])}, or {_EXAMPLES[-1]}"
+
+
+def targets(text: str) -> Targets:
+    """`1, leader(orders-0)` -> two targets."""
+    text = " ".join(text.split())
+    if text.startswith(_ALL_BUT):
+        return (_target(text),)
+    return tuple(_target(part.strip()) for part in _SEPARATOR.split(text))
+
+
+def _target(text: str) -> Target:
+    for word in _WORDS:
+        found = word.parse(text)
+        if found is not None:
+            return found
+    call = _CALL.fullmatch(text)
+    if call is not None:
+        calls = [word.CALL for word in _WORDS if word.CALL]
+        raise ValueError(unknown("way to name brokers", call[1], calls))
+    raise ValueError(f"not known; there are {TARGETS_SHOWN}")
+
+
+TARGETS: Final = Words(TARGETS_SHOWN, targets, lists=True)
 
 
 class Finder:
-    """Finds nodes on one cluster.  `names`: brokers that steps gave a name to; `clients`: ids in
-    the fabric by name."""
+    """Finds the nodes of one cluster.  `names`: nodes to which steps have given a name; `clients`:
+    the workload's clients, their ids in the fabric by name."""
 
     def __init__(self, plan: Plan, dispatcher: Dispatcher, verbs: Verbs, rng: Rng) -> None:
+        self.plan = plan
+        self.verbs = verbs
+        self.rng = rng
         self.names: dict[str, tuple[int, ...]] = {}
         self.clients: Mapping[str, int] = {}
-        self._plan = plan
         self._dispatcher = dispatcher
-        self._verbs = verbs
-        self._rng = rng
 
     def find(self, targets: Targets) -> tuple[int, ...]:
-        """All that are meant, each once, in the order of naming."""
-        found = tuple(dict.fromkeys(node for target in targets for node in self._find(target)))
-        if not found:
+        """All nodes that are meant, each once, in the order of the targets."""
+        found = (node for target in targets for node in target.resolve(self))
+        nodes = tuple(dict.fromkeys(found))
+        if not nodes:
             raise ClusterError(f"{', '.join(map(str, targets))}: there is no such broker now")
-        return found
+        return nodes
 
-    def _find(self, target: Target) -> tuple[int, ...]:
-        match target.word:
-            case "broker":
-                return (self._verbs.node(int(target.argument)),)
-            case "all":
-                return self._brokers()
-            case "down":
-                return tuple(x for x in self._brokers() if self._state(x) is ProcessState.DOWN)
-            case "controller":
-                return (self._verbs.settled.controller_id,)
-            case "rack":
-                return self._rack(target.argument)
-            case "coordinator":
-                return self._coordinator(target.argument)
-            case "client" | "clients":
-                return self._client(target)
-            case "name":
-                return self._named(target.argument)
-            case "any":
-                return self._any(target)
-            case "all but":
-                others = self.find(target.inner)
-                return tuple(x for x in self._brokers() if x not in others)
-            case _:
-                return self._of_partition(target)
+    def brokers(self) -> tuple[int, ...]:
+        """All brokers, up or not."""
+        return tuple(self.plan.addresses)
 
-    def _of_partition(self, target: Target) -> tuple[int, ...]:
-        assert target.partition is not None
-        topic, number = target.partition
-        partition = self._verbs.partition(topic, number)
-        match target.word:
-            case "leader":
-                return (self._verbs.leader(topic, number),)
-            case "followers":
-                return tuple(x for x in partition.replicas if x != partition.leader)
-            case "replicas":
-                return tuple(partition.replicas)
-            case "isr":
-                return tuple(partition.isr)
-            case _:
-                assert target.word == "elr", target
-                return tuple(partition.elr)
-
-    def _any(self, target: Target) -> tuple[int, ...]:
-        """Drawn by the seed, of those that are up if any is."""
-        among = self.find(target.inner)
-        up = tuple(x for x in among if self._state(x) is ProcessState.UP)
-        left = list(up or among)
-        if len(left) < target.count:
-            raise ClusterError(f"{target}: there are {len(left)}")
-        return tuple(left.pop(self._rng.randrange(len(left))) for _ in range(target.count))
-
-    def _rack(self, rack: str) -> tuple[int, ...]:
-        racks = {spec.id: spec.rack for spec in self._plan.topology.brokers}
-        if rack not in racks.values():
-            named = sorted({name for name in racks.values() if name})
-            raise ClusterError(f"rack {rack}: {unknown('rack', rack, named)}")
-        return tuple(broker_id for broker_id in self._brokers() if racks.get(broker_id) == rack)
-
-    def _coordinator(self, group: str) -> tuple[int, ...]:
-        image = self._verbs.settled.image
-        if GROUP_METADATA_TOPIC not in image.topics:
-            raise ClusterError(f"group {group} has no coordinator: nobody has used a group yet")
-        count = len(image.topics[GROUP_METADATA_TOPIC].partitions)
-        return (self._verbs.leader(GROUP_METADATA_TOPIC, coordinator_partition(group, count)),)
-
-    def _client(self, target: Target) -> tuple[int, ...]:
-        if target.word == "clients":
-            return self._verbs.network.clients
-        if target.argument not in self.clients:
-            if not self.clients or "*" in target.argument:
-                return self._verbs.network.client(target.argument)
-            raise ClusterError(
-                f"client {target.argument}: {unknown('client', target.argument, self.clients)}"
-            )
-        return (self.clients[target.argument],)
-
-    def _named(self, name: str) -> tuple[int, ...]:
-        if name in self.names:
-            return self.names[name]
-        if name in self.clients:
-            return (self.clients[name],)
-        known = (*self.names, *self.clients)
-        raise ClusterError(f"{name}: {unknown('name', name, known)}, and no step has given it")
-
-    def _brokers(self) -> tuple[int, ...]:
-        return tuple(self._plan.addresses)
-
-    def _state(self, node_id: int) -> ProcessState:
+    def state(self, node_id: int) -> ProcessState:
+        """The state of a node's process; a client is always up."""
         process: Any = self._dispatcher.processes.get(node_id)
         return ProcessState.UP if process is None else process.state

@@ -1,7 +1,7 @@
-"""The workload's clients from what a scenario says of them.
+"""The workload's clients, from their specs in a scenario.
 
-Owns: from ProducerSpec and ConsumerSpec to clients.  Never: runs them (the stage does).
-Kafka: the producer and consumer that a program would make with these configs.
+Owns: turning ProducerSpec and ConsumerSpec into clients.  Never: runs them (the stage does).
+Kafka: the producer and consumer that a program would create with these configs.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any, Final, Protocol
 
 from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.settings import NEVER, ConsumerSettings
-from kcluster.clients.consumer.settings import Reading as ReadingLoad
+from kcluster.clients.consumer.settings import Reading as ConsumerLoad
 from kcluster.clients.ledger import Partition
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerSettings
-from kcluster.clients.producer.settings import Workload as Load
+from kcluster.clients.producer.settings import Workload as ProducerLoad
 from kcluster.clients.wire import Client
 from kcluster.evidence.history import Ledger
 from kcluster.scenario.language.client_configs import defaults_of
@@ -30,20 +30,20 @@ _DIRECT: Final = {
     "retry_backoff_ms": "retry_backoff_ms",
     "batch_size_bytes": "batch_size_bytes",
 }
-"""A producer's own keys in a file, and the configs that they stand for."""
+"""A producer's own keys in a file, and the configs that they set."""
 
 
-class Sending(Client, Protocol):
+class WorkloadProducer(Client, Protocol):
     """A producer of the workload."""
 
     name: str
     is_done: bool
 
     def stop(self, now_ms: int) -> None:
-        """No more records; those given are seen through."""
+        """Accept no more records; those accepted are sent."""
 
 
-class ReadingConsumer(Client, Protocol):
+class WorkloadConsumer(Client, Protocol):
     """A consumer of the workload."""
 
     name: str
@@ -51,21 +51,23 @@ class ReadingConsumer(Client, Protocol):
 
     @property
     def assignment(self) -> tuple[Partition, ...]:
-        """What it reads now."""
+        """The partitions that it reads now."""
 
     def position(self, topic: str, partition: int) -> int:
-        """The offset that it reads next; -1 where it has none."""
+        """The offset that it reads next; -1 if it has none."""
 
     def stop(self, now_ms: int) -> None:
-        """It commits, and leaves its group."""
+        """Commit, and leave the group."""
 
 
 def make_clients(
     workload: WorkloadSpec, profile: str, ledger: Ledger
-) -> tuple[list[Sending], list[ReadingConsumer]]:
+) -> tuple[list[WorkloadProducer], list[WorkloadConsumer]]:
     """All clients of a workload."""
-    producers: list[Sending] = [make_producer(spec, profile, ledger) for spec in workload.producers]
-    consumers: list[ReadingConsumer] = [
+    producers: list[WorkloadProducer] = [
+        make_producer(spec, profile, ledger) for spec in workload.producers
+    ]
+    consumers: list[WorkloadConsumer] = [
         consumer
         for spec in workload.consumers
         for consumer in make_consumers(spec, profile, ledger)
@@ -74,7 +76,7 @@ def make_clients(
 
 
 def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:
-    """The profile's defaults, then `config`, then the keys of its own."""
+    """The profile's defaults, overridden by `config`, then by the spec's own keys."""
     values: dict[str, Any] = defaults_of(ProducerSettings, profile)
     values |= spec.config
     if "acks" not in spec.config:
@@ -86,14 +88,14 @@ def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:
     settings = ProducerSettings(**values)
     shortest_ms = settings.linger_ms + settings.request_timeout_ms
     if "delivery_timeout_ms" not in spec.config and spec.delivery_timeout_ms is None:
-        # As Kafka does where nobody has set it: it is raised to what the others need.
+        # As Kafka does if it is not set: raise it to what the others need.
         values["delivery_timeout_ms"] = max(settings.delivery_timeout_ms, shortest_ms)
     return ProducerSettings(**values)
 
 
 def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
     """A producer and its application."""
-    load = Load(
+    load = ProducerLoad(
         topics=(spec.topic,),
         partitions=() if spec.partition is None else (spec.partition,),
         rate_per_s=spec.rate_per_s, size_bytes=spec.size_bytes, keys=spec.keys,
@@ -104,7 +106,7 @@ def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
 
 
 def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
-    """The profile's defaults, then `config`, then the keys of its own."""
+    """The profile's defaults, overridden by `config`, then by the spec's own keys."""
     values: dict[str, Any] = defaults_of(ConsumerSettings, profile)
     values |= {
         "group_id": spec.group or "",
@@ -115,9 +117,9 @@ def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
     return ConsumerSettings(**(values | spec.config))
 
 
-def reading_of(spec: ConsumerSpec, settings: ConsumerSettings) -> ReadingLoad:
+def reading_of(spec: ConsumerSpec, settings: ConsumerSettings) -> ConsumerLoad:
     """What a consumer's application reads."""
-    return ReadingLoad(
+    return ConsumerLoad(
         topics=spec.topics, partitions=spec.partitions,
         commit=spec.commit if settings.group_id else NEVER, start_ms=spec.start_ms,
         stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
@@ -125,7 +127,7 @@ def reading_of(spec: ConsumerSpec, settings: ConsumerSettings) -> ReadingLoad:
 
 
 def make_consumers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Consumer]:
-    """The members that a spec asks for; name-1, name-2 of several."""
+    """The members of a spec; several are called name-1, name-2, ..."""
     settings = consumer_settings(spec, profile)
     reading = reading_of(spec, settings)
     names = [spec.name]

@@ -1,7 +1,7 @@
-"""`kcluster explain RUN`: a run directory as a story.
+"""`kcluster explain RUN`: a run directory, told as a story.
 
-Owns: options, colours, how a directory that cannot be read is told.  Never: the story itself
-(runs/explain.py).
+Owns: the verb: its options, colours, errors about directories that cannot be read.  Never: the
+story (runs/explain.py).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -10,17 +10,21 @@ import sys
 
 import click
 
-from kcluster.cli.control import ControlError
-from kcluster.cli.group import fail
+from kcluster.cli.click_tools import Section, fail, section
+from kcluster.cli.control.protocol import ControlError
 
 
-@click.command("explain", help="Tell a run as a story: each change, its cause, the replicas' logs.")
+@section(Section.SCENARIOS)
+@click.command("explain")
 @click.argument("run", metavar="RUN")
-@click.option("--partition", metavar="NAME", default="", help="Of this one alone, like orders-0.")
-@click.option("--html", "as_page", is_flag=True, help="Draw its timeline.html; say where it is.")
-@click.option("--no-colour", "--no-color", is_flag=True, help="Without colours.")
+@click.option("--partition", metavar="NAME", default="", help="Only this partition, like orders-0.")
+@click.option("--html", "as_page", is_flag=True, help="Write timeline.html, and print its path.")
+@click.option("--no-colour", "--no-color", is_flag=True, help="Print without colours.")
 def command(run: str, partition: str, as_page: bool, no_colour: bool) -> None:
-    """RUN: a directory that `kcluster scenario run --out` left, or one that has `latest`."""
+    """Explain a run: each change, its cause, and the replicas' logs.
+
+    RUN is a directory written by `kcluster scenario run --out`, or one that contains `latest`.
+    """
     from rich.console import Console
 
     from kcluster.config.files.problems import unknown
@@ -30,19 +34,19 @@ def command(run: str, partition: str, as_page: bool, no_colour: bool) -> None:
     try:
         record, problems = read_run(run)
     except RunError as error:
-        fail(ControlError(str(error), 2), as_json=False)
+        fail(ControlError(str(error), 2))
     for problem in problems:
         print(f"kcluster: {problem}; the rest is used", file=sys.stderr)
     if as_page:
         try:
             print(write_page(find_run(run).resolve(), record))
         except OSError as error:
-            fail(ControlError(f"{error.filename}: {error.strerror}", 2), as_json=False)
+            fail(ControlError(f"{error.filename}: {error.strerror}", 2))
         return
     names = partitions_of(record)
     if partition and partition not in names:
         text = f"{partition}: {unknown('partition in this run', partition, names)}"
-        fail(ControlError(text, 2), as_json=False)
+        fail(ControlError(text, 2))
     console = Console(highlight=False, soft_wrap=True, no_color=no_colour)
     for line in explain(record, partition):
         console.print(line)

@@ -1,6 +1,7 @@
-"""Deeds of scenarios on a live cluster at hand, from Python and from the command line.
+"""Single actions of scenarios on a running cluster, from Python and from the command line.
 
-Owns: doing one deed by its name, now.  Never: knows what it does (actions/).
+Owns: performing one action by its name, now.  Never: knows what an action does (actions/).
+Kafka: no counterpart.
 
     undo = do(cluster, "isolate", nodes="leader(orders-0)")
     do(cluster, "kill", "any broker")
@@ -14,11 +15,11 @@ from typing import Any, Final
 
 from kcluster.evidence.history import Ledger
 from kcluster.handle.cluster import Cluster
-from kcluster.operations.verbs import ClusterError
-from kcluster.scenario.language.loader import deed_of
+from kcluster.operations.errors import ClusterError
+from kcluster.scenario.language.loader import action_of
 from kcluster.scenario.language.model import Step
 from kcluster.scenario.play.live import LiveStage
-from kcluster.scenario.play.stage import StageBase
+from kcluster.scenario.play.stage import Stage
 
 _STAGE: Final = "stage"
 
@@ -26,20 +27,21 @@ _STAGE: Final = "stage"
 def do(
     cluster: Cluster, verb: str, short: Any = None, *, undone_after: Any = None, **keys: Any
 ) -> Callable[[], None]:
-    """Do a deed with the keys that it has in a scenario file, or with its one value; returns what
-    undoes it.  ScenarioError for a deed that does not exist or wrong keys, ClusterError for one
-    that cannot be done."""
-    return perform(cluster, deed_of(verb, short, keys, undone_after))
+    """Perform an action, with its keys as in a scenario file or with its one value; returns the
+    function that undoes it.  Raises ScenarioError for an unknown action or wrong keys, ClusterError
+    for an action that cannot be performed."""
+    return perform(cluster, action_of(verb, short, keys, undone_after))
 
 
 def perform(cluster: Cluster, step: Step) -> Callable[[], None]:
-    """Do the deed of a step now; returns what undoes it, which happens by itself after `for`."""
+    """Perform the action of a step now; returns the function that undoes it.  With `for` it is also
+    undone after that time."""
     undo = cluster.call(lambda: perform_on(_stage(cluster), step))
     return lambda: cluster.call(undo)
 
 
-def perform_on(stage: StageBase, step: Step) -> Callable[[], None]:
-    """The same on either clock, between two dispatches."""
+def perform_on(stage: Stage, step: Step) -> Callable[[], None]:
+    """The same on a stage of either clock, between two dispatches."""
     problems = len(stage.problems)
     if step.options.as_:
         stage.remember(step.options.as_, step.action.affected(stage))
@@ -53,7 +55,8 @@ def perform_on(stage: StageBase, step: Step) -> Callable[[], None]:
 
 
 def _stage(cluster: Cluster) -> LiveStage:
-    """One for each cluster, so that names and randomness go on; in the driver's thread."""
+    """The cluster's stage, created once, so that names and the random sequence persist.  Called in
+    the driver's thread."""
     stage: LiveStage | None = cluster.belongings.get(_STAGE)
     if stage is None:
         stage = cluster.belongings[_STAGE] = LiveStage(cluster, cluster.seed, Ledger())
@@ -71,4 +74,4 @@ def _once(undo: Callable[[], None]) -> Callable[[], None]:
 
 
 def _nothing() -> None:
-    """A deed that cannot be undone."""
+    """Undoes an action that cannot be undone."""

@@ -1,9 +1,10 @@
-"""The control socket, seen from `kcluster up`: claims a name, answers verbs, streams events.
+"""The control socket, seen from the running cluster: claims a name, answers requests, streams
+events.
 
 Owns: the listening socket, one thread per conversation, the followers of events.  Never: knows what
-a verb means (it is given a table of functions), runs in the cluster's hub: verbs wait until the
-cluster has settled, the cluster must not wait with them.
-Kafka: none.  Protocol and rights: control.py.
+a verb means (its Service does), runs in the cluster's hub: an answer may wait until the cluster has
+settled, and the cluster must not wait for it.
+Kafka: none.  Protocol: protocol.py.  Permissions: directory.py.
 """
 
 from __future__ import annotations
@@ -14,31 +15,47 @@ import select
 import socket
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from queue import Empty, Full, Queue
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 
-from kcluster.cli.control import (
-    ControlError,
+from kcluster.cli.control.directory import (
     check_name,
     directory_lock,
     is_alive,
     make_runtime_directory,
     socket_path,
 )
+from kcluster.cli.control.protocol import ControlError, parse_request
 
 MAX_CONVERSATIONS: Final = 64
 MAX_REQUEST_BYTES: Final = 64 * 1024
 REQUEST_TIMEOUT_S: Final = 10.0
 FOLLOWER_BACKLOG: Final = 10_000
-"""Events that wait for one slow follower; with more it is let go."""
+"""Events that may wait for a slow follower; one that falls further behind is disconnected."""
 
-Verb = Callable[[Mapping[str, Any]], Any]
-"""Arguments -> a result for JSON, or ControlError."""
+
+class ControlAnswer(NamedTuple):
+    """The result of a request, for JSON.  `stays_open`: the conversation ends with the process, so
+    that the client sees when that is."""
+
+    result: Any
+    stays_open: bool = False
+
+
+class Service(Protocol):
+    """What answers the requests."""
+
+    def answer(self, request: Mapping[str, Any]) -> ControlAnswer:
+        """The answer, or ControlError with the reason for a refusal."""
+
+    def event_values(self, event: Any) -> Any:
+        """An event of the feed as a value for JSON; called in the follower's thread."""
 
 
 class EventFeed:
-    """Gives every event to every follower.  `publish` never waits and costs little without any."""
+    """Passes every event to every follower.  `publish` never waits, and is cheap when nobody
+    follows."""
 
     def __init__(self) -> None:
         self._queues: tuple[Queue[Any], ...] = ()
@@ -67,21 +84,13 @@ class EventFeed:
 
 
 class ControlServer:
-    """Listens under a cluster's name until closed.
+    """Listens under a cluster's name until closed.  `feed`: what a request with `follow`
+    streams."""
 
-    `verbs`: by name; `feed`, `render`: what `events` with `follow` streams, and how an event
-    becomes JSON (done in the follower's thread, not in the cluster's).
-    """
-
-    def __init__(
-        self,
-        name: str,
-        verbs: Mapping[str, Verb],
-        feed: EventFeed,
-        render: Callable[[Any], Any],
-    ) -> None:
+    def __init__(self, name: str, service: Service, feed: EventFeed) -> None:
         self.name = check_name(name)
-        self._verbs, self._feed, self._render = verbs, feed, render
+        self._service = service
+        self._feed = feed
         self._directory = make_runtime_directory()
         self.path = socket_path(self._directory, name)
         self._conversations = threading.BoundedSemaphore(MAX_CONVERSATIONS)
@@ -94,8 +103,8 @@ class ControlServer:
             if os.path.lexists(self.path):
                 if is_alive(self.path):
                     raise ControlError(
-                        f"a cluster called {self.name} runs already; "
-                        "stop it (kcluster down) or call this one otherwise: --name NAME"
+                        f"a cluster called {self.name} is already running; "
+                        "stop it (kcluster down), or give this one another name: --name NAME"
                     )
                 os.unlink(self.path)
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -109,7 +118,7 @@ class ControlServer:
         return listener
 
     def close(self) -> None:
-        """Take no more conversations and give the name back; those under way end with us."""
+        """Accept no more conversations and release the name.  Open ones end with the process."""
         self._closing = True
         with directory_lock(self._directory):
             if os.path.lexists(self.path):
@@ -137,7 +146,7 @@ class ControlServer:
                 if line is not None:
                     self._serve(connection, line)
         except OSError:
-            pass  # the asker went away; nobody is left to tell
+            pass  # the client has disconnected; there is nobody to answer
         finally:
             self._conversations.release()
 
@@ -145,19 +154,20 @@ class ControlServer:
         queue = None
         try:
             request = parse_request(line)
-            verb = self._verbs.get(request["verb"])
-            if verb is None:
-                raise ControlError(f"{request['verb']!r} is no verb of this cluster", 2)
-            # Joined before the events so far are read: none falls between the two.
+            # Joined before the past events are read, so that none is missed in between.
             queue = self._feed.join() if request.get("follow") else None
-            answer = {"ok": True, "result": verb(request)}
+            answer = self._service.answer(request)
         except ControlError as error:
-            answer = {"ok": False, "error": str(error), "exit_code": error.exit_code}
+            if queue is not None:
+                self._feed.leave(queue)
+            refusal = {"ok": False, "error": str(error), "exit_code": error.exit_code}
+            send_line(connection, refusal)
+            return
         try:
-            send_line(connection, answer)
-            if request_stays_open(answer):
+            send_line(connection, {"ok": True, "result": answer.result})
+            if answer.stays_open:
                 wait_for_hang_up(connection)
-            if queue is not None and answer["ok"]:
+            if queue is not None:
                 self._stream(connection, queue)
         finally:
             if queue is not None:
@@ -171,28 +181,12 @@ class ControlServer:
                 if has_hung_up(connection) or not self._feed.has(queue):
                     return
                 continue
-            send_line(connection, {"event": self._render(event)})
-
-
-def parse_request(line: bytes) -> dict[str, Any]:
-    """A request's line as an object with a `verb`."""
-    try:
-        request = json.loads(line)
-    except ValueError as error:
-        raise ControlError("the request is not JSON", 2) from error
-    if not isinstance(request, dict) or not isinstance(request.get("verb"), str):
-        raise ControlError("a request is an object with a verb", 2)
-    return request
-
-
-def request_stays_open(answer: Mapping[str, Any]) -> bool:
-    """`down` holds its conversation: the asker sees the process end when it is cut off."""
-    result = answer.get("result")
-    return isinstance(result, dict) and bool(result.get("stopping"))
+            send_line(connection, {"event": self._service.event_values(event)})
 
 
 def is_own_user(connection: socket.socket) -> bool:
-    """Is it this user who calls?  Without SO_PEERCRED the directory's rights have to do."""
+    """Whether the caller is this user.  Without SO_PEERCRED the directory's mode is the only
+    check."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return True
@@ -201,7 +195,7 @@ def is_own_user(connection: socket.socket) -> bool:
 
 
 def read_line(connection: socket.socket) -> bytes | None:
-    """One line within the limits; None when it does not come or is too long."""
+    """One line; None if the connection ends first or the line is too long."""
     data = bytearray()
     while not data.endswith(b"\n"):
         chunk = connection.recv(4096)
@@ -216,8 +210,8 @@ def send_line(connection: socket.socket, value: Any) -> None:
 
 
 def has_hung_up(connection: socket.socket) -> bool:
-    """Has the other side closed?  (It sends nothing after its request.)"""
-    # poll, not select: with thousands of clients this file descriptor may be above 1024.
+    """Whether the other side has closed the connection.  (It sends nothing after its request.)"""
+    # poll, not select: with thousands of clients this descriptor may be above 1024.
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     return bool(poll.poll(0)) and not connection.recv(1)

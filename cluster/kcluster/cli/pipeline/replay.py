@@ -1,6 +1,6 @@
-"""`kcluster pipeline replay GRID.yaml CELL SEED`: one run of a sweep again, here, told in full.
+"""`kcluster pipeline replay GRID.yaml CELL SEED`: repeat one run of a sweep, with its timeline.
 
-Owns: options, what is printed.  Never: needs Spark.
+Owns: the verb's options, what is printed.  Never: needs Spark.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ import shlex
 
 import click
 
-from kcluster.cli.pipeline_audit import refuse
-from kcluster.cli.pipeline_sweep import read_grid
+from kcluster.cli.pipeline.sweep import read_grid
+from kcluster.cli.spark_job import refuse
 
 
-@click.command("replay", help="One run of a sweep again, told in full; needs no Spark.")
+@click.command("replay")
 @click.argument("file", metavar="GRID.yaml")
 @click.argument("cell")
 @click.argument("seed", type=click.IntRange(0))
-@click.option("--out", metavar="DIR", help="Leave a run directory below DIR.")
-@click.option("--scenario", is_flag=True, help="Print it as a scenario file; run nothing.")
+@click.option("--out", metavar="DIR", help="Write a run directory below DIR.")
+@click.option("--scenario", is_flag=True, help="Print it as a scenario file, run nothing.")
 def command(file: str, cell: str, seed: int, out: str | None, scenario: bool) -> None:
-    """CELL: its number in the report, or enough of its columns."""
+    """Repeat one run of a sweep, without Spark, and show its timeline.
+
+    CELL is a cell's number in the report, or enough of its columns: acks=all,brokers=3.
+    """
     from kcluster.pipeline.sweep.cells import text_of
     from kcluster.scenario.language.model import Scenario
     from kcluster.scenario.play.running import run_scenario

@@ -1,7 +1,8 @@
-"""`kcluster scenario`: run scenario files on either clock, or check them without running.
+"""`kcluster scenario`: run scenario files on either clock, or only check the files.
 
-Owns: options, progress, what is printed, the exit code: 0 all as they must, 1 not, 2 a file is
-wrong or a run told nothing.  Never: plays a scenario (scenario/play/running.py).
+Owns: the verb's options, progress, what is printed, the exit code: 0 all as expected, 1 not, 2 a
+file is wrong or a run proved nothing.  Never: runs a scenario itself (scenario/play/running.py).
+Kafka: Trogdor's coordinator.
 """
 
 from __future__ import annotations
@@ -13,39 +14,61 @@ from typing import Any, Final
 
 import click
 
+from kcluster.cli.click_tools import Section, print_json, section
+
 CLOCKS: Final = ("virtual", "live", "both")
 
 
-@click.group("scenario", help="Run scenario files, live or in virtual time; or check them.")
+@section(Section.SCENARIOS)
+@click.group("scenario")
 def command() -> None:
-    """The verbs below it."""
+    """Run scenario files, live or in virtual time, or check them."""
 
 
-@command.command("check", help="Is there anything wrong with these files? Runs nothing.")
+@command.command("check")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 def check(files: tuple[str, ...]) -> None:
-    """One line for each problem, on stderr; exit 2 if there is any."""
+    """Check scenario files without running them.
+
+    Each problem is one line on stderr; the exit code is 2 if there is any.
+    """
     found = [read(file) for file in files]
     if any(scenario is None for scenario in found):
         sys.exit(2)
-    print(f"{len(found)} scenario{'s' if len(found) > 1 else ''}: nothing wrong")
+    print(f"{len(found)} scenario{'s' if len(found) > 1 else ''}: no problems")
 
 
-@command.command("run", help="Run scenarios and judge them.")
+@command.command("run")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--clock", type=click.Choice(CLOCKS), default="virtual", show_default=True)
 @click.option(
-    "--seed", type=click.IntRange(0), help="Of all that is random; by default the file's."
+    "--seed",
+    type=click.IntRange(0),
+    help="The random seed.  [default: the file's, or 1]",
 )
-@click.option("--runs", type=click.IntRange(1), default=1, help="So many, each with the next seed.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a run, a line each.")
-@click.option("--out", type=click.Path(file_okay=False), help="Leave a run directory below DIR.")
-@click.option("-v", "--verbose", is_flag=True, help="The timeline of each run, also of several.")
+@click.option(
+    "--runs",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="The number of runs; each takes the next seed.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write a run directory per run below DIR.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show the timeline of every run.")
 def run(
     files: tuple[str, ...], clock: str, seed: int | None, runs: int, as_json: bool,
     out: str | None, verbose: bool,
 ) -> None:  # fmt: skip
-    """Each file on each clock with each seed; the last line counts."""
+    """Run scenarios and check their results.
+
+    Each file is run on each clock with each seed; the last line is a summary.
+    """
     scenarios = [read(file) for file in files]
     if any(scenario is None for scenario in scenarios):
         sys.exit(2)
@@ -56,20 +79,20 @@ def run(
         if clock != "both" or on in scenario.clocks
         for number in range(runs)
     ]
-    failed = told_nothing = 0
+    failed = inconclusive = 0
     for each in plan:
         result = _one(*each, as_json, out, verbose, runs > 1, len(plan) == 1)
         failed += not result.passed
-        told_nothing += result.has_problems or (
+        inconclusive += result.has_problems or (
             not result.passed and result.verdict.outcome == "unknown"
         )
     if len(plan) > 1 and not as_json:
         print(f"\n{len(plan)} runs, {failed} not as expected")
-    sys.exit(2 if told_nothing else 1 if failed else 0)
+    sys.exit(2 if inconclusive else 1 if failed else 0)
 
 
 def read(file: str) -> Any:
-    """The scenario of a file; None, having said on stderr what is wrong with it."""
+    """The scenario of a file; None if it has problems, which go to stderr."""
     from kcluster.scenario.language.loader import ScenarioError
     from kcluster.scenario.language.model import Scenario
 
@@ -102,8 +125,6 @@ def _one(
         if not as_json:
             print(f"run directory: {path}")
     if as_json:
-        from kcluster.cli.group import print_json
-
         print_json(result_values(result))
     elif brief and result.passed and not verbose:
         print(head_line(result))

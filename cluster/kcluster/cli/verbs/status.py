@@ -1,27 +1,41 @@
-"""`kcluster status`: brokers and partitions as they are now.
+"""`kcluster status`: brokers and partitions at this moment.
 
-Owns: which columns there are.  Never: looks into the cluster (it is asked).
-Kafka: kafka-topics.sh --describe.
+Owns: the verb: its options, its request, the columns.  Never: looks into a broker (the cluster's
+status has it all).  Kafka: kafka-topics.sh --describe.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kcluster.cli.control import ask
-from kcluster.cli.group import print_json, talks_to_cluster
-from kcluster.cli.table import Table, print_tables
+from kcluster.cli.click_tools import Section, control_options, print_json, section
+from kcluster.cli.control.client import ask
+from kcluster.cli.control.protocol import ControlRequest, handles
+from kcluster.cli.table import TextTable, print_tables
 from kcluster.protocol.names import GROUP_METADATA_TOPIC, has_internal_prefix
-from kcluster.protocol.releases import latest
+
+if TYPE_CHECKING:
+    from kcluster.cli.control.session import ControlSession
 
 
-@click.command("status", help="Show the brokers; the partitions with leader, ISR, offsets, lag.")
-@click.option("--topic", help="Only this topic; internal ones (__…) are shown only if named here.")
-@talks_to_cluster
+class StatusRequest(ControlRequest, verb="status"):
+    """Everything; the client chooses what it shows."""
+
+
+@section(Section.CLUSTER)
+@click.command("status")
+@click.option(
+    "--topic", help="Show only this topic; internal topics (__…) are shown only if named here."
+)
+@control_options
 def command(topic: str | None, name: str | None, as_json: bool) -> None:
-    status = ask("status", name)
+    """Show the brokers and partitions of the running cluster.
+
+    Partitions are shown with leader, ISR, offsets and lag.
+    """
+    status = ask(StatusRequest(), name)
     if topic is not None:
         status["partitions"] = [p for p in status["partitions"] if p["topic"] == topic]
     if as_json:
@@ -40,9 +54,23 @@ def command(topic: str | None, name: str | None, as_json: bool) -> None:
         print(f"cut off from the others: {', '.join(map(str, side))}")
 
 
-def brokers_table(status: dict[str, Any]) -> Table:
-    """Who is up; how many partitions each leads and follows in sync; and as which Kafka, unless
-    all are the newest that this program knows."""
+@handles(StatusRequest)
+def handle(session: ControlSession, request: StatusRequest) -> dict[str, Any]:
+    """The cluster's status as JSON values, with its name and addresses."""
+    from kcluster.trace.render import plain
+
+    status = session.cluster.status()
+    values = plain(status)
+    for partition, found in zip(values["partitions"], status.partitions, strict=True):
+        partition["lag"] = {str(broker): lag for broker, lag in sorted(found.lag.items())}
+    return {"name": session.name, "bootstrap": session.cluster.bootstrap, **values}
+
+
+def brokers_table(status: dict[str, Any]) -> TextTable:
+    """One row per broker: state, how many partitions it leads and is in sync with, and its Kafka
+    release, unless all brokers run the newest known one."""
+    from kcluster.protocol.releases import latest
+
     rows = []
     newest = latest().name
     versions = any(broker["kafka_version"] != newest for broker in status["brokers"])
@@ -65,11 +93,11 @@ def brokers_table(status: dict[str, Any]) -> Table:
             ]
         )
     headers = ("broker", "address", "rack", "state", "leads", "in sync")
-    return Table((*headers, "kafka") if versions else headers, rows)
+    return TextTable((*headers, "kafka") if versions else headers, rows)
 
 
-def partitions_table(partitions: list[dict[str, Any]]) -> Table:
-    """A row a partition; a dash where there is no leader to ask."""
+def partitions_table(partitions: list[dict[str, Any]]) -> TextTable:
+    """One row per partition; a dash where there is no leader to ask."""
     rows = []
     for found in partitions:
         behind = {broker: lag for broker, lag in found["lag"].items() if lag}
@@ -87,7 +115,7 @@ def partitions_table(partitions: list[dict[str, Any]]) -> Table:
             ]
         )
     headers = ("partition", "leader", "epoch", "replicas", "isr", "high watermark", "end", "lag")
-    return Table(headers, rows)
+    return TextTable(headers, rows)
 
 
 def _or_dash(value: int | None) -> str:

@@ -1,7 +1,8 @@
-"""`kcluster pipeline ingest`: topics of a running cluster to a table, exactly once.
+"""`kcluster pipeline ingest`: read topics of a running cluster into a table, exactly once.
 
-Owns: options, the counter, how losses and refusals are told.  Never: the job (pipeline/ingest/).
-Exit: 0 done, 1 something is lost or it could not go on, 2 bad input.
+Owns: the verb's options, the counter, how losses and refusals are shown.  Never: ingests
+(pipeline/ingest/).
+Exit codes: 0 done, 1 offsets are lost or the job could not go on, 2 bad input.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kcluster.cli.pipeline_audit import refuse
+from kcluster.cli.spark_job import refuse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,42 +34,45 @@ def _milliseconds(ctx: click.Context, param: click.Parameter, value: str | None)
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?) *(ms|s|m|h)", value)
     if match is None:
-        refuse(f"{param.opts[0]} {value}: no time; it is 60s, 500ms, 10m or 1h")
+        refuse(f"{param.opts[0]} {value}: not a time like 60s, 500ms, 10m or 1h")
     return round(float(match[1]) * _UNITS_MS[match[2]])
 
 
-@click.command("ingest", help="Topics of a running cluster to a table, each record exactly once.")
-@click.option("--bootstrap", metavar="HOST:PORT,...", required=True, help="Brokers to begin with.")
-@click.option("--topics", metavar="T,...", required=True, help="What to read.")
-@click.option("--out", metavar="DIR", required=True, help="The table: DIR/records, DIR/losses.")
-@click.option("--source", default="kcluster", show_default=True, help="Or kafka: the connector.")
-@click.option("--jars", metavar="DIR", help="The connector's jars; else Spark fetches them.")
-@click.option("--packages", metavar="G:A:V,...", help="More for Spark to fetch: Delta, Iceberg.")
+@click.command("ingest")
+@click.option("--bootstrap", metavar="HOST:PORT,...", required=True, help="Brokers to ask first.")
+@click.option("--topics", metavar="T,...", required=True, help="The topics to read.")
+@click.option("--out", metavar="DIR", required=True, help="The table: DIR/records and DIR/losses.")
+@click.option("--source", default="kcluster", show_default=True, help="Or kafka, the connector.")
+@click.option("--jars", metavar="DIR", help="The connector's jars.  [default: Spark fetches them]")
+@click.option("--packages", metavar="G:A:V,...", help="More packages for Spark: Delta, Iceberg.")
 @click.option(
     "--format", "format_", default="parquet", show_default=True, help="Or delta, iceberg."
 )
-@click.option("--checkpoint", metavar="DIR", default="", help="Instead of DIR/checkpoint/RUN.")
-@click.option("--run", default="ingest", show_default=True, help="Column run; one checkpoint each.")
+@click.option("--checkpoint", metavar="DIR", default="", help="[default: DIR/checkpoint/RUN]")
+@click.option("--run", default="ingest", show_default=True, help="Its name, in column run.")
 @click.option(
-    "--once", "until", flag_value="once", help="What is there now (AvailableNow), and end."
+    "--once", "until", flag_value="once", help="Read what is there now (AvailableNow), then end."
 )
-@click.option("--until-idle", "until", flag_value="idle", help="End when nothing came for 3 s.")
-@click.option("--for", "for_ms", metavar="60s", callback=_milliseconds, help="End after that time.")
-@click.option("--max-offsets-per-trigger", "max_offsets", metavar="N", type=int, help="A batch.")
-@click.option("--starting", default="earliest", show_default=True, help="Or latest; of a new run.")
+@click.option("--until-idle", "until", flag_value="idle", help="End after 3 s without a record.")
+@click.option("--for", "for_ms", metavar="60s", callback=_milliseconds, help="End after this time.")
+@click.option("--max-offsets-per-trigger", "max_offsets", metavar="N", type=int, help="Per batch.")
+@click.option("--starting", default="earliest", show_default=True, help="Or latest; for a new run.")
 @click.option("--every", "every_ms", default="500ms", show_default=True, callback=_milliseconds,
-              help="From batch to batch, at least.")  # fmt: skip
+              help="The least time between two batches.")  # fmt: skip
 @click.option("--fail-on-data-loss/--no-fail-on-data-loss", default=True, show_default=True,
-              help="End when offsets are gone, or go on; both are told.")  # fmt: skip
+              help="End when offsets are gone; they are reported in any case.")  # fmt: skip
 @click.option("--kafka", "more", metavar="NAME=VALUE", multiple=True,
-              help="Of the source, such as kafka.isolation.level=read_committed.")  # fmt: skip
+              help="A setting of the source: kafka.isolation.level=read_committed.")  # fmt: skip
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
-@click.option("-v", "--verbose", is_flag=True, help="Spark's own warnings too.")
+@click.option("-v", "--verbose", is_flag=True, help="Show Spark's own warnings.")
 def command(
     topics: str, jars: str | None, packages: str | None, format_: str, until: str | None,
     more: tuple[str, ...], master: str, verbose: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """Reads on until --once, --until-idle or --for; Ctrl-C ends it too, and loses nothing."""
+    """Read topics of a running cluster into a table, each record exactly once.
+
+    Ends by --once, --until-idle or --for; Ctrl-C ends it too, and nothing is lost.
+    """
     from kcluster.pipeline.ingest.options import IngestError, IngestOptions
     from kcluster.pipeline.ingest.view import ClusterView
 
@@ -78,9 +82,9 @@ def command(
     )  # fmt: skip
     try:
         options.check()
-        # Topics of a run that goes on may be gone by now; the job tells what that means.
-        goes_on = "://" in options.out or (Path(options.out) / f"runs/{options.run}").exists()
-        ClusterView(options.bootstrap, options.places).check(may_be_gone=goes_on)
+        # The topics of a resumed run may be deleted by now; the job reports what that means.
+        is_resumed = "://" in options.out or (Path(options.out) / f"runs/{options.run}").exists()
+        ClusterView(options.bootstrap, options.places).check(may_be_gone=is_resumed)
     except IngestError as error:
         refuse(str(error))
     _ingest(_session(options, jars, packages, master, verbose), options)
@@ -89,14 +93,14 @@ def command(
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        refuse(f"--kafka {text}: it is NAME=VALUE")
+        refuse(f"--kafka {text}: write NAME=VALUE")
     return name, value
 
 
 def _session(
     options: IngestOptions, jars: str | None, packages: str | None, master: str, verbose: bool
 ) -> SparkSession:
-    """A session that has what source and format need."""
+    """A session with the packages that source and format need."""
     from kcluster.pipeline.ingest.jars import session_settings
     from kcluster.pipeline.ingest.options import IngestError
     from kcluster.pipeline.session import SessionError, open_session
@@ -104,7 +108,7 @@ def _session(
     try:
         settings = session_settings(options.source, options.format, jars, packages)
         if not verbose:
-            # A batch that fails is told by us, in one line.
+            # A failed batch is reported below, in one line.
             logging.getLogger("py4j").setLevel(logging.CRITICAL)
         return open_session(master, settings, verbose)
     except (IngestError, SessionError) as error:
@@ -116,18 +120,18 @@ def _ingest(spark: SparkSession, options: IngestOptions) -> None:
     from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError
     from kcluster.pipeline.progress import Progress
 
-    def tell(lost: Lost) -> None:
+    def on_lost(lost: Lost) -> None:
         print(f"kcluster: {lost}", file=sys.stderr, flush=True)
 
-    stopping = _stops()
+    stopping = _stop_on_signals()
     try:
         with Progress("ingest", unit="records") as progress:
             done = ingest(
-                spark, options, lambda counts: progress.update(counts.rows), tell,
+                spark, options, lambda counts: progress.update(counts.rows), on_lost,
                 lambda counts: stopping.is_set(),
             )  # fmt: skip
     except IngestDataLoss:
-        sys.exit(1)  # each range was told
+        sys.exit(1)  # each range has been reported
     except (BadInput, OSError) as error:
         refuse(str(error))
     except IngestError as error:
@@ -142,8 +146,8 @@ def _ingest(spark: SparkSession, options: IngestOptions) -> None:
     )
 
 
-def _stops() -> threading.Event:
-    """Set by Ctrl-C or SIGTERM, once: Spark's own handler would break off its talk with Java."""
+def _stop_on_signals() -> threading.Event:
+    """Set by the first Ctrl-C or SIGTERM.  Spark's own handler would interrupt a call to Java."""
     stopping = threading.Event()
 
     def stop(number: int, frame: object) -> None:

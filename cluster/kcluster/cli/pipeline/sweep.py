@@ -1,8 +1,8 @@
-"""`kcluster pipeline sweep GRID.yaml`: thousands of failure schedules, and what settings cost.
+"""`kcluster pipeline sweep GRID.yaml`: the price of durability settings, from thousands of runs.
 
-Owns: options, progress, files of the report, how bad input is told.  Never: runs
+Owns: the verb's options, progress, the files of the report, how bad input is shown.  Never: runs
 (pipeline/sweep/job.py).
-Exit: 0 done, 1 some runs ended with an error, 2 bad input, 130 interrupted.
+Exit codes: 0 done, 1 some runs ended with an error, 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
-from kcluster.cli.pipeline_audit import refuse
+from kcluster.cli.spark_job import refuse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,22 +33,25 @@ _INTERRUPTED: Final = 130
 
 @click.command("sweep")
 @click.argument("file", metavar="GRID.yaml")
-@click.option("--seeds", metavar="N", help="So many seeds, or some: 1..50,77; else the grid's.")
-@click.option("--out", metavar="DIR", default="sweep", show_default=True, help="Where to.")
+@click.option("--seeds", metavar="N", help="A number, or a list: 1..50,77.  [default: the grid's]")
+@click.option("--out", metavar="DIR", default="sweep", show_default=True, help="Where to write to.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
 @click.option(
-    "--compare", nargs=2, metavar="A B", help="Two cells: by number, or acks=all,brokers=3."
+    "--compare",
+    nargs=2,
+    metavar="A B",
+    help="Compare two cells: numbers, or acks=all,brokers=3.",
 )
 @click.option(
     "--mtbf-days", metavar="DAYS", type=click.FloatRange(min=0, min_open=True), default=365.25,
-    show_default=True, help="Of a broker, in life: for losses and unavailable seconds a year.",
+    show_default=True, help="A real broker's mean time between failures, for figures per year.",
 )  # fmt: skip
-@click.option("-v", "--verbose", is_flag=True, help="Spark's own warnings too.")
+@click.option("-v", "--verbose", is_flag=True, help="Show Spark's own warnings.")
 def command(
     file: str, seeds: str | None, out: str, master: str, compare: tuple[str, str] | None,
     mtbf_days: float, verbose: bool,
 ) -> None:  # fmt: skip
-    """What durability settings cost: a grid of them, many seeds each.
+    """Show what durability settings cost: run a grid of them, with many seeds each.
 
     \b
     seeds: 100
@@ -58,15 +61,15 @@ def command(
       failures: 2
       failure_domain: [broker, all]
 
-    Each combination is a cell, each (cell, seed) one run in virtual time. Columns: brokers, racks,
-    rack_aware, partitions, replication_factor, min_insync_replicas, acks, idempotent,
-    unclean_election, flush_messages, flush_interval, replica_lag; failures (so many a run), mtbf
-    or faults (a profile), failure (kill, power, wipe, clean, pause), failure_domain (broker, rack,
-    all), repair, first_failure; latency, rate, size, consumers, duration.
+    Each combination is a cell; each (cell, seed) is one run in virtual time. The columns: brokers,
+    racks, rack_aware, partitions, replication_factor, min_insync_replicas, acks, idempotent,
+    unclean_election, flush_messages, flush_interval, replica_lag; failures (the number per run),
+    mtbf or faults (a profile), failure (kill, clean, power, wipe, pause), failure_domain (broker,
+    rack, all), repair, first_failure; latency, rate, size, consumers, duration.
 
-    DIR keeps the runs as they end, and the report. Whatever ends this command, the same one goes
-    on: what DIR already has is not run again, but for runs that ended with an error.
-    """  # noqa: D301  # click's mark of a paragraph to be left as it is
+    DIR gets each run as it ends, and the report. If the command is interrupted, the same command
+    resumes it: runs that DIR has are not repeated, unless they ended with an error.
+    """  # noqa: D301  # \b is click's mark for a paragraph that is not wrapped
     from kcluster.pipeline.session import SMALL, SessionError, open_session
     from kcluster.pipeline.sweep.job import SweepError, in_one_line
 
@@ -86,20 +89,20 @@ def command(
     except SweepError as error:
         refuse(str(error))
     except KeyboardInterrupt:
-        print(f"kcluster: interrupted; the same command goes on from {out}", file=sys.stderr)
+        print(f"kcluster: interrupted; the same command resumes from {out}", file=sys.stderr)
         sys.exit(_INTERRUPTED)
     finally:
         signal.signal(signal.SIGINT, before)
 
 
 def _interrupt(signum: int, frame: object) -> NoReturn:
-    """Instead of pyspark's handler, which talks to Java in the midst of an answer from it."""
+    """Replaces pyspark's handler, which calls Java while another call's answer is being read."""
     logging.disable()  # py4j logs whatever ends a call
     raise KeyboardInterrupt
 
 
 def read_grid(file: str, seeds: str | None = None) -> Grid:
-    """The grid of a file with these seeds; what is wrong with it on stderr, and exit 2."""
+    """The grid of a file with these seeds; its problems go to stderr, with exit code 2."""
     from kcluster.pipeline.sweep.grid import GridError, load_grid, with_seeds
 
     try:
@@ -121,7 +124,7 @@ def _sweep(
     from kcluster.pipeline.sweep.summary import pair_of, summarize
 
     if grid.left_out:
-        print(f"left out, as they cannot be: {grid.left_out} combinations: {grid.whys[0]}")
+        print(f"{grid.left_out} impossible combinations left out, such as: {grid.whys[0]}")
     began_s, found = time.monotonic(), -1
     with Progress("runs") as bar:
 
@@ -136,10 +139,10 @@ def _sweep(
     if swept.played:
         rate = f"{swept.played / swept.wall_s:,.1f} runs/s"
         print(
-            f"{swept.played:,} runs in {swept.wall_s:,.1f} s ({rate}); {swept.found:,} were there"
+            f"{swept.played:,} runs in {swept.wall_s:,.1f} s ({rate}); {swept.found:,} done before"
         )
     else:
-        print(f"all {swept.found:,} runs were there")
+        print(f"all {swept.found:,} runs were done before")
     sums = summarize(spark, grid, out)
     for at, row in enumerate(durability(grid, sums)[1]):
         print(f"cell {at + 1}: {row[1]}: P(loss) {row[4]} ({row[5]}), {row[6]} lost of a billion")
@@ -149,12 +152,12 @@ def _sweep(
         print("\n".join(["", *lines]))
     for place in _write(spark, grid, out, sums, mtbf_ms):
         print(place)
-    if tell_errors(spark, grid, out):
+    if report_errors(spark, grid, out):
         sys.exit(1)
 
 
-def tell_errors(spark: SparkSession, grid: Grid, out: str) -> int:
-    """How many runs of the grid ended with an error; the first of them on stderr, a line each."""
+def report_errors(spark: SparkSession, grid: Grid, out: str) -> int:
+    """Show the first runs that ended with an error, one per line; returns how many did."""
     from kcluster.pipeline.sweep.job import errors_of
 
     failed = 0
@@ -183,7 +186,7 @@ def _write(
 
 
 def _rate(done: int, played_s: float, left: int) -> str:
-    """`12.3 runs/s, 0:04:10 left`, of runs that were played in this time."""
+    """`12.3 runs/s, 0:04:10 left`, for this many runs in this time."""
     if not done:
         return ""
     return f"{done / played_s:,.1f} runs/s, {timedelta(seconds=round(left * played_s / done))} left"

@@ -1,0 +1,147 @@
+"""The click side of `kcluster`: verbs found by their module, imported when they are called.
+
+Owns: the command group, the options that verbs share, how an error is shown.  Never: knows a verb
+by name, does a verb's work.
+
+To add a verb: a module in `cli/verbs/` with a click command called `command`, in a section of the
+overview: `@section(Section.CLUSTER)`.  The first sentence of its help is its line there.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from importlib import import_module
+from typing import Any, Final, NoReturn, TypeVar
+
+import click
+
+from kcluster import __version__, build
+from kcluster.cli.control.protocol import ControlError
+
+_UNTRUNCATED: Final = 200
+"""More characters than any verb's first sentence has: the overview wraps, and cuts nothing off."""
+
+
+class Section(StrEnum):
+    """The headings of `kcluster --help`, in order."""
+
+    CLUSTER = "Run a cluster"
+    FAULTS = "Change and break the running cluster"
+    SCENARIOS = "Scenarios and analysis"
+    TOOLS = "Tools"
+
+
+_SECTIONS: Final[dict[str, Section]] = {}
+"""By the verb's name."""
+
+C = TypeVar("C", bound=click.Command)
+
+
+def section(of: Section) -> Callable[[C], C]:
+    """Place a verb in a section of the overview."""
+
+    def register(command: C) -> C:
+        assert command.name is not None
+        _SECTIONS[command.name] = of
+        return command
+
+    return register
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are the modules of a package, imported when they are called."""
+
+    package = "kcluster.cli.verbs"
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        (folder,) = import_module(self.package).__path__
+        names = (entry.removesuffix(".py") for entry in os.listdir(folder) if entry.endswith(".py"))
+        return sorted(name for name in names if not name.startswith("_"))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = import_module(f"{self.package}.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines: dict[str, list[tuple[str, str]]] = {}
+        for heading in (*Section, "Commands"):
+            lines[heading] = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            assert command is not None
+            summary = command.get_short_help_str(_UNTRUNCATED)
+            lines[_SECTIONS.get(name, "Commands")].append((name, summary))
+        for heading, listed in lines.items():
+            if listed:
+                with formatter.section(heading):
+                    formatter.write_dl(listed)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        verbs = self.list_commands(ctx)
+        if args and args[0] not in verbs and not args[0].startswith("-"):
+            ctx.fail(f"No verb {args[0]!r}.{did_you_mean(args[0], verbs)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(message=f"kcluster {__version__} ({build()})", version=__version__)
+def kcluster() -> None:
+    """A Kafka cluster of several brokers, with real replication, in one process."""
+
+
+def did_you_mean(word: str, known: list[str]) -> str:
+    """` Did you mean kill?`, or nothing."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, known, n=1)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+def control_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--name` and `--json` to a verb that talks to the running cluster.
+
+    The function is called with `name` and `as_json`.  A ControlError ends the process with its exit
+    code and one line on stderr: text or, with `--json`, `{"error": …}`.
+    """
+
+    @click.option("--name", envvar="KCLUSTER_NAME", help="The cluster, if several are running.")
+    @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+    @functools.wraps(function)
+    def wrapper(**options: Any) -> None:
+        try:
+            function(**options)
+        except ControlError as error:
+            fail(error, options["as_json"])
+        except BrokenPipeError:
+            sys.stderr.close()  # the reader of the pipe has closed it
+
+    return wrapper
+
+
+def fail(error: ControlError, as_json: bool = False) -> NoReturn:
+    """Show an error on stderr and exit."""
+    text = json.dumps({"error": str(error)}) if as_json else f"kcluster: {error}"
+    print(text, file=sys.stderr)
+    sys.exit(error.exit_code)
+
+
+def print_json(value: Any) -> None:
+    """One line of JSON."""
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def print_change(answer: dict[str, Any], as_json: bool) -> None:
+    """What a change has led to: its lines, or the answer as JSON."""
+    if as_json:
+        print_json(answer)
+    else:
+        print("\n".join(answer["lines"]))

@@ -1,0 +1,88 @@
+"""The control socket, seen from a command: one request, its answer, and the events that may follow.
+
+Owns: the asking side of the protocol.  Never: knows what a verb means, starts a cluster; imports
+sockets before there is something to ask: `kcluster --help` imports this for every verb.
+Kafka: none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kcluster.cli.control.protocol import ControlError, ControlRequest
+
+ANSWER_TIMEOUT_S: Final = 120.0
+"""A verb is answered when the cluster has settled.  With Kafka's time constants that can take half
+a minute."""
+
+
+class Conversation:
+    """One connection to a cluster: a request, its answer, and the lines that may follow."""
+
+    def __init__(self, name: str | None = None) -> None:
+        import socket
+
+        from kcluster.cli.control.directory import CONNECT_TIMEOUT_S, find_cluster
+
+        path = find_cluster(name)
+        if os.lstat(path).st_uid != os.getuid():
+            raise ControlError(f"{path} does not belong to you")
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(CONNECT_TIMEOUT_S)
+        try:
+            self._socket.connect(path)
+        except OSError as error:
+            self._socket.close()
+            raise ControlError("the cluster has just stopped; start one: kcluster up") from error
+        self._lines = self._socket.makefile("rb")
+
+    def __enter__(self) -> Conversation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lines.close()
+        self._socket.close()
+
+    def ask(self, request: ControlRequest) -> Any:
+        """The cluster's answer; ControlError with the cluster's reason if it refuses."""
+        self._socket.settimeout(ANSWER_TIMEOUT_S)
+        try:
+            self._socket.sendall(request.to_json())
+            line = self._lines.readline()
+        except TimeoutError as error:
+            raise ControlError(
+                f"the cluster did not answer within {ANSWER_TIMEOUT_S:.0f} s"
+            ) from error
+        except OSError as error:
+            raise ControlError(f"the connection to the cluster broke: {error.strerror}") from error
+        if not line.endswith(b"\n"):
+            raise ControlError("the cluster stopped before it answered")
+        answer = json.loads(line)
+        if not answer["ok"]:
+            raise ControlError(answer["error"], answer["exit_code"])
+        return answer["result"]
+
+    def follow(self) -> Iterator[Any]:
+        """The events after a request with `follow`, until the cluster stops."""
+        self._socket.settimeout(None)
+        for line in self._lines:
+            yield json.loads(line)["event"]
+
+    def wait_for_end(self) -> bool:
+        """Wait until the cluster closes the connection; False if that takes longer than
+        ANSWER_TIMEOUT_S."""
+        try:
+            return not self._lines.read(1)
+        except ConnectionError:
+            return True
+        except TimeoutError:
+            return False
+
+
+def ask(request: ControlRequest, name: str | None = None) -> Any:
+    """Send a request to the cluster called `name`, or to the only running one."""
+    with Conversation(name) as conversation:
+        return conversation.ask(request)

@@ -1,0 +1,125 @@
+"""The control protocol: what a request and an answer are, and who handles which verb.
+
+Owns: ControlRequest, ControlError, Change, the registry of handlers, the lines on the wire.  Never:
+opens a socket (client.py and server.py do), knows a verb by name, imports msgspec: that would add a
+third to the time that `kcluster kill` takes to start.  Kafka: none; a cluster of processes is
+reached through its listeners, this one through its socket.
+
+Newline-delimited JSON over a unix stream socket, one request per connection:
+    -> {"verb": "kill", "broker": "1", "how": "kill"}
+    <- {"ok": true, "result": …}    or    {"ok": false, "error": "…", "exit_code": 1}
+A request with `"follow": true` joins the event feed: after the answer come {"event": {…}} lines
+until either side closes.
+
+    class KillRequest(ControlRequest, verb="kill"):
+        broker: str
+
+    @handles(KillRequest)
+    def handle(session: ControlSession, request: KillRequest) -> Change: …
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar, dataclass_transform
+
+
+class ControlError(Exception):
+    """A command cannot be carried out; the text says why, for the person who typed it.
+
+    `exit_code`: 1 if the cluster cannot do it in its present state, or no cluster runs; 2 if the
+    command itself is wrong.
+    """
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@dataclass_transform(frozen_default=True)
+class ControlRequest:
+    """What a command asks the running cluster; a subclass per verb.
+
+    Its annotations are the keys of the request, as in a dataclass.  It is not one: generating eight
+    dataclasses would add a tenth to the time of `kcluster --help`.
+    """
+
+    VERB: ClassVar[str]
+
+    def __init_subclass__(cls, *, verb: str) -> None:
+        cls.VERB = verb
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        names = self.__class__.__annotations__
+        given = dict(zip(names, values, strict=False)) | named
+        for name in names:
+            if name not in given and not hasattr(self.__class__, name):
+                raise TypeError(f"{name} is missing")
+            vars(self)[name] = given[name] if name in given else getattr(self, name)
+
+    def to_json(self) -> bytes:
+        """The request as one line."""
+        return json.dumps({"verb": self.VERB, **vars(self)}).encode() + b"\n"
+
+
+class Change(NamedTuple):
+    """The answer of a verb that changes the cluster.
+
+    `lines`: to print.  `events`: what happened until the cluster had settled.  `broker`: the state
+    of the broker that was acted on, if it was one.
+    """
+
+    changed: bool
+    lines: list[str]
+    events: list[dict[str, Any]]
+    broker: dict[str, Any] | None = None
+
+    def to_values(self) -> dict[str, Any]:
+        """The fields that are set, for JSON."""
+        return {key: value for key, value in self._asdict().items() if value is not None}
+
+
+class Handler(NamedTuple):
+    """`handle(session, request)` answers a request with a Change or with a value for JSON.
+    `stays_open`: see server.ControlAnswer."""
+
+    request: type[ControlRequest]
+    handle: Callable[[Any, Any], Any]
+    stays_open: bool
+
+
+_HANDLERS: Final[dict[str, Handler]] = {}
+
+R = TypeVar("R", bound=ControlRequest)
+HandlerFunction = Callable[[Any, R], Any]
+"""(session, request) -> answer"""
+
+
+def handles(
+    request: type[R], *, stays_open: bool = False
+) -> Callable[[HandlerFunction[R]], HandlerFunction[R]]:
+    """Register the function that answers a kind of request."""
+
+    def register(function: HandlerFunction[R]) -> HandlerFunction[R]:
+        assert request.VERB not in _HANDLERS, request.VERB
+        _HANDLERS[request.VERB] = Handler(request, function, stays_open)
+        return function
+
+    return register
+
+
+def handler_of(verb: str) -> Handler | None:
+    """The handler registered for a verb, if the verb's module is imported and has one."""
+    return _HANDLERS.get(verb)
+
+
+def parse_request(line: bytes) -> Mapping[str, Any]:
+    """A request's line as an object with a `verb`."""
+    try:
+        request = json.loads(line)
+    except ValueError as error:
+        raise ControlError("the request is not JSON", 2) from error
+    if not isinstance(request, dict) or not isinstance(request.get("verb"), str):
+        raise ControlError("a request is an object with a verb", 2)
+    return request

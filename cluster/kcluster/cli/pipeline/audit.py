@@ -1,0 +1,101 @@
+"""`kcluster pipeline audit RUN…`: the fate of every record of these runs.
+
+Owns: the verb's options, how sums and findings are shown and written.  Never: audits
+(pipeline/audit.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kcluster.cli.spark_job import refuse, report_problems, spark_job
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@click.command("audit")
+@click.argument("paths", metavar="RUN...", nargs=-1, required=True)
+@click.option("--out", metavar="DIR", default="", help="Write fates, summary, totals: Parquet.")
+@click.option("--table", metavar="DIR", default="", help="The topics' contents, as ingested.")
+@click.option(
+    "--late-ms", default=1_000, show_default=True, type=click.IntRange(min=0),
+    help="An ack after this time is late.",
+)  # fmt: skip
+@click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
+@click.option("-v", "--verbose", is_flag=True, help="Show Spark's own warnings.")
+def command(
+    paths: tuple[str, ...], out: str, table: str, late_ms: int, master: str, verbose: bool
+) -> None:
+    """Audit every record of many runs: lost, duplicated, reordered, late, and why.
+
+    RUN is a run directory, or a directory that contains some.
+    """
+    with spark_job(paths, master, verbose) as job:
+        from kcluster.pipeline.audit import audit
+        from kcluster.pipeline.progress import Progress
+
+        with Progress("reading the ledger", job.spark) as progress:
+            names = [run.name for run in job.runs]
+            contents = _contents(job.spark, table, names) if table else None
+            found = audit(job.tables, late_ms, contents)
+            lines = [_total(row) for row in found.totals.collect()]
+            if out:
+                progress.part("writing the fates")
+                for name in ("fates", "summary", "totals"):
+                    getattr(found, name).write.mode("overwrite").parquet(f"{out}/{name}")
+        report_problems(job)
+        for line in lines:
+            print(line)
+        for row in found.summary.toLocalIterator():
+            print(_finding(row))
+
+
+def _contents(spark: SparkSession, path: str, runs: list[str]) -> DataFrame:
+    """A table of topics' contents: one that `kcluster pipeline ingest` wrote, or any Parquet.  If
+    it has no column `run`, it belongs to the only run."""
+    from pyspark.sql import functions as F
+
+    from kcluster.pipeline.ingest.options import BadInput
+    from kcluster.pipeline.ingest.table import INFO, read_records
+
+    if not Path(path).is_dir():
+        refuse(f"{path}: no such directory")
+    is_ingested = (Path(path) / INFO).exists()
+    try:
+        held = read_records(spark, path) if is_ingested else spark.read.parquet(path)
+    except BadInput as error:
+        refuse(str(error))
+    if is_ingested or "run" not in held.columns:  # the ingest's column run has its own starts
+        if len(runs) != 1:
+            refuse(f"{path}: the contents of one run, but there are {len(runs)} runs")
+        held = held.withColumn("run", F.lit(runs[0]))
+    wanted = ("run", "topic", "partition", "offset", "value")
+    missing = [name for name in wanted if name not in held.columns]
+    if missing:
+        refuse(f"{path}: no column {missing[0]}; it has {', '.join(held.columns)}")
+    return held.select(*wanted[:-1], held["value"].cast("string"))
+
+
+def _total(row: Any) -> str:
+    counts = "  ".join(
+        f"{name} {row[name]:,}"
+        for name in ("sent", "acked", "lost", "duplicated", "reordered", "late")
+    )
+    return f"{row['run']}: {row['topic']}-{row['partition']}: {counts}"
+
+
+def _finding(row: Any) -> str:
+    where = f"{row['topic']}-{row['partition']}"
+    if row["epoch"] is not None:
+        where += f", epoch {row['epoch']}"
+    if row["first"] is not None:
+        where += f", offsets {row['first']} to {row['last']}"
+    allowed = f" ({row['allowed']})" if row["allowed"] else ""
+    return (
+        f"  {row['fate']} {row['records']:,} of {row['producer']} in {row['run']}: {where}:"
+        f" {row['cause']}{allowed}"
+    )

@@ -1,0 +1,87 @@
+"""What the Spark jobs of the command line share: runs, a session, errors in one line.
+
+Owns: the course of a job over run directories, how its errors are shown.  Never: a job's work,
+imports pyspark before a session is needed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from kcluster.cli.click_tools import fail
+from kcluster.cli.control.protocol import ControlError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kcluster.pipeline.tables import RunDirectory, Tables
+
+
+class SparkJob(NamedTuple):
+    """A job at work.  `problems`: what could not be read of the runs."""
+
+    spark: SparkSession
+    runs: list[RunDirectory]
+    tables: Tables
+    problems: list[str]
+
+
+@contextmanager
+def spark_job(paths: tuple[str, ...], master: str, verbose: bool) -> Iterator[SparkJob]:
+    """Find the runs and open a session for the body.  Errors of any of them end the process with
+    one line and exit code 2."""
+    from kcluster.pipeline.tables import find_runs
+    from kcluster.runs.directory import RunError
+
+    try:
+        runs, problems = find_runs(paths)
+    except RunError as error:
+        refuse(str(error))
+    spark = _open_session(master, verbose, runs)
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from kcluster.pipeline.session import why
+    from kcluster.pipeline.tables import Tables
+
+    tables = Tables(spark, runs)
+    try:
+        yield SparkJob(spark, runs, tables, problems)
+    except (PySparkException, Py4JError) as error:
+        refuse(why(error))
+    except OSError as error:
+        if error.filename is None:
+            raise  # not about a file: a pipe that its reader has closed
+        refuse(f"{error.filename}: {error.strerror}")
+    finally:
+        tables.close()
+
+
+def report_problems(job: SparkJob) -> None:
+    """Show on stderr what could not be read."""
+    report((*job.problems, *job.tables.problems))
+
+
+def report(problems: Iterable[str]) -> None:
+    """Show problems on stderr."""
+    for problem in problems:
+        print(f"kcluster: {problem}; the rest is used", file=sys.stderr)
+
+
+def refuse(text: str) -> NoReturn:
+    """Show one line on stderr and exit with code 2."""
+    fail(ControlError(text, 2))
+
+
+def _open_session(master: str, verbose: bool, runs: Iterable[RunDirectory]) -> SparkSession:
+    """A session that fits the size of the runs."""
+    from kcluster.pipeline.session import SMALL, SMALL_BYTES, SessionError, open_session
+
+    size_bytes = sum(file.stat().st_size for run in runs for file in run.path.glob("*.jsonl"))
+    try:
+        return open_session(master, SMALL if size_bytes <= SMALL_BYTES else None, verbose)
+    except SessionError as error:
+        refuse(str(error))

@@ -1,0 +1,67 @@
+"""`kcluster elect TOPIC-PARTITION`: elect the preferred leader or, with `--to`, another replica.
+
+Owns: the verb: its options, its request, when it is refused.  Never: elects (the controller does).
+Kafka: kafka-leader-election.sh.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kcluster.cli.click_tools import Section, control_options, print_change, section
+from kcluster.cli.control.arguments import find_broker, find_partition
+from kcluster.cli.control.client import ask
+from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, handles
+
+if TYPE_CHECKING:
+    from kcluster.cli.control.session import ControlSession
+
+
+class ElectRequest(ControlRequest, verb="elect"):
+    """`partition`, `to`: as typed.  `to` None: the preferred leader."""
+
+    partition: str
+    to: str | int | None = None
+
+
+@section(Section.FAULTS)
+@click.command("elect")
+@click.argument("partition", metavar="TOPIC-PARTITION")
+@click.option("--to", metavar="ID", help="The broker to elect; it must be in the ISR.")
+@control_options
+def command(partition: str, to: str | None, name: str | None, as_json: bool) -> None:
+    """Elect the preferred leader of a partition, or another replica.
+
+    The partition is written like orders-0.
+    """
+    print_change(ask(ElectRequest(partition, to), name), as_json)
+
+
+@handles(ElectRequest)
+def handle(session: ControlSession, request: ElectRequest) -> Change:
+    """Elect the leader, if the broker can lead."""
+    cluster = session.cluster
+    status = cluster.status()
+    found = find_partition(status, request.partition)
+    name = f"{found.topic}-{found.partition}"
+    to = request.to
+    broker_id = found.replicas[0] if to is None else find_broker(status, to).id
+    if broker_id not in found.replicas:
+        replicas = ", ".join(map(str, found.replicas))
+        raise ControlError(
+            f"broker {broker_id} has no replica of {name}; its replicas are on {replicas}", 2
+        )
+    if broker_id == found.leader:
+        role = "leader, and preferred" if to is None else "leader"
+        line = f"{name}: broker {broker_id} is already the {role}"
+        return Change(changed=False, lines=[line], events=[])
+    if broker_id not in found.isr:
+        isr = ", ".join(map(str, found.isr)) or "empty"
+        raise ControlError(
+            f"broker {broker_id} is not in the ISR of {name} ({isr}), so it cannot be elected"
+        )
+    if to is None:
+        return session.change(lambda: cluster.elect(found.topic, found.partition))
+    return session.change(lambda: cluster.move(found.topic, found.partition, broker_id))

@@ -1,0 +1,26 @@
+"""`kcluster pipeline`: Spark jobs over what runs have left behind.
+
+Owns: the group; its verbs are the modules of `cli/pipeline/`.  Never: imports pyspark,
+which a job does when it starts.  Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+import click
+
+from kcluster.cli.click_tools import LazyGroup, Section, section
+
+
+class PipelineGroup(LazyGroup):
+    """The verbs of the pipeline."""
+
+    package = "kcluster.cli.pipeline"
+
+
+@section(Section.SCENARIOS)
+@click.group("pipeline", cls=PipelineGroup)
+def command() -> None:
+    """Run Spark jobs: ingest, audit, timeline, sweep.
+
+    They need pip install 'kcluster[spark]', and Java 17 or newer.
+    """
