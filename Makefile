@@ -1,7 +1,7 @@
 # Every target sets up .venv by itself; later runs start at once.
 #
-#   make demo          kill a leader under load from real clients, and count: nothing is lost;
-#                      with Java, Spark ingests the topic meanwhile and audits it
+#   make demo          kill a leader under load from real clients; no acked record is lost
+#                      (with Java, Spark ingests the topic meanwhile and audits it)
 #   make test          ruff, mypy and pytest, pure Python and compiled: what .ci/run runs
 #   make test-pure     the same without the compiled build: a minute less
 #   make lint          ruff and mypy alone
