@@ -1,18 +1,18 @@
 # kcluster in a container:
 #   docker build -t kcluster .
 #   docker run --rm -p 9092-9094:9092-9094 kcluster
-# A topology of one's own:
+# With your own topology:
 #   docker run --rm -p 19092:19092 -v "$PWD/topology.yaml:/etc/kcluster/topology.yaml:ro" kcluster
-# With Spark and Java, for `kcluster pipeline` (docs/pipeline.md); what /work has outlives it:
+# With Spark and Java, for `kcluster pipeline` (docs/pipeline.md); files in /work outlive the container:
 #   docker build -t kcluster-spark --target spark .
 #   docker run --rm -v "$PWD:/work" kcluster-spark sweep grid.yaml --out sweep
-# Clients outside connect to what a broker advertises, so publish each port under its own number;
-# `host` in the topology must be 0.0.0.0 in here, with `advertised` naming the machine as they see it.
+# Outside clients connect to the address that a broker advertises, so publish each port under its own
+# number. In the topology, `host` must be 0.0.0.0, and `advertised` the address that the clients reach.
 
 FROM python:3.11-slim AS build
 WORKDIR /src
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
-# The compiled build (docs/decisions/003): its compiler stays behind in this stage.
+# The compiled build (docs/decisions/003). The compiler is needed only in this stage.
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev \
  && rm -rf /var/lib/apt/lists/*
 RUN python -m venv /opt/kcluster
@@ -31,17 +31,17 @@ RUN apt-get update && apt-get install --yes --no-install-recommends default-jre-
 COPY --from=build-spark /opt/kcluster /opt/kcluster
 ENV PATH=/opt/kcluster/bin:$PATH \
     PYTHONUNBUFFERED=1
-# As root: it writes into a directory of yours, and Spark does not start for a user without a name.
+# Runs as root, because it writes to a mounted directory, and Spark does not start for a user without a name.
 WORKDIR /work
 ENTRYPOINT ["kcluster", "pipeline"]
 CMD ["--help"]
 
-# The last stage is what a build without --target makes.
+# A build without --target makes this last stage.
 FROM python:3.11-slim
 RUN useradd --system --uid 10001 --user-group --create-home --home-dir /var/lib/kcluster kcluster \
  && mkdir -p /etc/kcluster
 COPY --from=build /opt/kcluster /opt/kcluster
-# The teaching topology, bound to all addresses of the container and advertised as localhost.
+# The teaching topology, listening on all addresses of the container and advertised as localhost.
 COPY topology.yaml /src/topology.yaml
 RUN sed -e 's/^host: 127\.0\.0\.1.*/host: 0.0.0.0/' \
         -e 's/{id: \([0-9]*\), port: \([0-9]*\)/&, advertised: "localhost:\2"/' \

@@ -1,22 +1,22 @@
-# Every target sets up .venv by itself; from the second time on it starts at once.
+# Every target sets up .venv by itself; later runs start at once.
 #
-#   make demo          a cluster of three brokers, real clients, a leader that dies; nothing lost,
-#                      and Spark, which read along, finds the same
-#   make test          ruff, mypy, pytest, pure and compiled: what .ci/run runs
-#   make test-pure     the same without the compiled half: a minute less
+#   make demo          kill a leader under load from real clients; no acked record is lost
+#                      (with Java, Spark ingests the topic meanwhile and audits it)
+#   make test          ruff, mypy and pytest, pure Python and compiled: what .ci/run runs
+#   make test-pure     the same without the compiled build: a minute less
 #   make lint          ruff and mypy alone
-#   make compat        kafka-python's own integration tests against a cluster of ours
-#   make compare       this beside Apache Kafka, answer by answer, to docs/differences.md
-#   make compiled      the hot modules as a C extension, in build/compiled; PYTHONPATH=there runs it
-#   make tools         Kafka's command line tools against it; needs Java and Maven
-#   make bench         this, compiled, and the peers in one sitting, to docs/benchmarks.md
-#   make bench-micro   the hot paths alone, in seconds
-#   make renew         newest versions of everything, to constraints.txt
-#   make clean         remove .venv, all caches, and what was compiled
+#   make compat        kafka-python's own integration tests against kcluster
+#   make compare       compare with Apache Kafka, response by response; writes docs/differences.md
+#   make compiled      compile the hot modules to build/compiled; PYTHONPATH=build/compiled uses it
+#   make tools         Kafka's command line tools against kcluster; needs Java and Maven
+#   make bench         benchmark the compiled build and its peers; writes docs/benchmarks.md
+#   make bench-micro   benchmark the hot paths alone, in seconds
+#   make renew         update all pins in constraints.txt to the newest versions
+#   make clean         remove .venv, all caches, and everything compiled
 #
-# ARGS goes to the program:  make demo ARGS="--help"    make test ARGS="-k fetch"
-# BUILD=pure measures the pure one:  make bench BUILD=pure
-# PYTHON names another interpreter:  make test PYTHON=python3.13
+# ARGS is passed to the program:       make demo ARGS="--help"    make test ARGS="-k fetch"
+# BUILD=pure measures pure Python:     make bench BUILD=pure
+# PYTHON chooses the interpreter:      make test PYTHON=python3.13
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
@@ -42,19 +42,19 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -
 help:
 	@sed -n 's/^#   \(make .*\)/\1/p' Makefile
 
-# ------------------------------------------------------------------------------ what is run
+# --------------------------------------------------------------------------------- targets
 
-# Its end is on Spark, which is large: it is fetched where there is a Java to run it.
+# The demo ends with an audit on Spark. Spark is large, so it is installed only where there is Java.
 demo: $(if $(shell command -v java),$(VENV)/.spark,$(VENV)/.clients)
 	@$(BIN)/kcluster demo --spark $(ARGS)
 
-# What is left out is said before pytest, whose closing line is the last.
+# What is skipped is reported before pytest runs, so that pytest's summary comes last.
 test: jars can-compile test-pure test-compiled
 
 test-pure: lint
 	@KCLUSTER_BUILD="pure Python" $(BIN)/python -m pytest $(ARGS)
 
-# Why there can be no C extension, or nothing; pip names the same compiler.
+# Prints why the C extension cannot be built, or nothing. pip uses the same compiler, from CC.
 export CC
 CANNOT_COMPILE = if ! command -v $(firstword $(CC)) >/dev/null 2>&1; then echo "no C compiler ($(CC))"; \
   elif ! [ -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ]; \
@@ -63,7 +63,7 @@ CANNOT_COMPILE = if ! command -v $(firstword $(CC)) >/dev/null 2>&1; then echo "
 can-compile: $(VENV)/.dev
 	@why=$$($(CANNOT_COMPILE)); [ -z "$$why" ] || echo "make: $$why here: the compiled half is not tested"
 
-# The semantics once more, on the C extension. ARGS may choose nothing of it (5).
+# The core's tests again, on the C extension. ARGS may select none of them: pytest's exit code 5.
 test-compiled: can-compile
 	@if [ -z "$$($(CANNOT_COMPILE))" ]; then \
 	  $(MAKE) --no-print-directory compiled && { \
@@ -87,8 +87,8 @@ compare: $(VENV)/.dev
 tools: $(VENV)/.dev $(KAFKA_LIBS)
 	@$(BIN)/python -m pytest $(TOOLS_TESTS) $(ARGS)
 
-# Where Java is at hand pytest tries Kafka's tools and Spark's connector; where it is not, or the jars
-# do not come, that is said, and is no failure.
+# With Java, pytest also tests Kafka's tools and Spark's connector. Without Java, or without the jars,
+# these tests are skipped with a message, and that is no failure.
 jars:
 	@if ! command -v java >/dev/null 2>&1 || ! command -v mvn >/dev/null 2>&1; then \
 	  echo "make: no Java or no Maven here: Kafka's own tools and connector are not tried"; \
@@ -118,7 +118,7 @@ bench-micro: $(VENV)/.dev $(if $(filter pure,$(BUILD)),,$(COMPILED)/.done)
 
 # ---------------------------------------------------------------------------------- set-up
 
-# The first interpreter that answers and is new enough; a name given as PYTHON is the only one tried.
+# The first interpreter that runs and is new enough. If PYTHON is set, only that one is tried.
 FIND_PYTHON = for python in $(or $(PYTHON),python3.11 python3 python3.12 python3.13 python3.14 python); do \
 	  if "$$python" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
 	  then found=$$python; break; fi; \
@@ -137,7 +137,7 @@ $(BIN)/python:
 	"$$found" -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "make: $$found -m venv failed; on Debian or Ubuntu install python3-venv" >&2; exit 1; }
 
-# What .dev installs has all of the others, so it stamps them too.
+# .dev includes the packages of .clients and .spark, so it marks these as done too.
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP_INSTALL) -e '.[dev]'
 	@touch $(VENV)/.clients $(VENV)/.spark $@
@@ -153,7 +153,7 @@ $(VENV)/.clients: pyproject.toml constraints.txt | $(BIN)/python
 
 SOURCES := pyproject.toml constraints.txt $(shell find cluster -name '*.py' -o -name '*.pyi' -o -name '*.txt')
 
-# From a copy: the hook leaves what it makes beside the sources, where it would hide later changes.
+# Built from a copy: the hook leaves its output beside the sources, where it would hide later changes.
 $(COMPILED)/.done: $(SOURCES) | $(VENV)/.dev
 	@echo "Compiling the hot modules; a minute, once for each change of the code." >&2
 	@rm -rf $(COMPILED) build/source build/wheel

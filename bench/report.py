@@ -14,9 +14,9 @@ from bench.results import Found, Sitting
 PREFACE: Final = """\
 # Benchmarks
 
-`make bench` runs this cluster and its peers in one sitting, each alone and in turn, and writes the
-part between the marks; `make bench-micro` times the hot paths alone. Ratios within one sitting
-count, absolute figures do not: another machine has others.
+`make bench` runs kcluster and its peers on one machine in one session, one system at a time, and
+writes the part between the marks. `make bench-micro` times the hot paths alone. Compare ratios
+within one session, not absolute figures: those depend on the machine.
 """
 
 
@@ -53,16 +53,16 @@ def render(sitting: Sitting) -> str:
 
 NOTHING: Final = "Nothing of it in this sitting."
 LEGEND: Final = """\
-How many times better than the peer this cluster is, for times and memory too: 2 is twice as fast,
-or half the memory. Behind it the ratio to reach. kfake and the mock append once and replicate
-nothing; here and in Kafka every record is in three logs before its ack. Three brokers, replication
-factor 3, acks=all, six partitions (the mock: four, it creates topics only by use).
+How many times better than the peer kcluster is, also for times and memory: 2 means twice as fast,
+or half the memory. The goal for the ratio is in brackets. kfake and the mock append once and do not
+replicate; in kcluster and in Kafka every record is in three logs before its ack. Setup: three
+brokers, replication factor 3, acks=all, six partitions (four in the mock, which creates topics only
+on first use).
 
 """
 GROWTH_LEGEND: Final = f"""\
-CPU of the cluster for one record of 100 B, in Produce requests of 100 records (acks=all,
-replication factor 3), in µs. No point shall cost more than {GROWTH_LIMIT:g} times the first
-of its series.
+CPU time of the cluster per record of 100 B, in µs, for Produce requests of 100 records (acks=all,
+replication factor 3). No point may cost more than {GROWTH_LIMIT:g} times the first of its series.
 
 """
 
@@ -74,9 +74,9 @@ def heading(sitting: Sitting) -> str:
     )
     sort = f"medians of {sitting.runs} runs"
     if sitting.quick:
-        sort = "a quick look, shorter and smaller than the titles say"
+        sort = "a quick run, shorter and smaller than the titles say"
     return (
-        f"Sitting of {sitting.date}: {sort}, {sitting.mb} MB of load.\n\n"
+        f"Measured on {sitting.date}: {sort}, {sitting.mb} MB of load.\n\n"
         f"Machine: {machine}.\n\nVersions: {versions}."
     )
 
@@ -170,7 +170,7 @@ def growth(sitting: Sitting) -> str:
         rows.append([series, costs, f"{worst:.2f} × ({verdict})"])
     if not rows:
         return NOTHING
-    return table(["by number of", "µs a record", "worst beside the first"], rows)
+    return table(["by number of", "µs per record", "worst relative to the first"], rows)
 
 
 def missing(sitting: Sitting) -> str:

@@ -102,7 +102,7 @@ def test_docs__a_console_session_prints_what_is_shown(
     for text in blocks(document, "yaml"):
         if (named := re.match(r"# (\S+\.yaml)\n", text)) is not None:
             (directory / named[1]).write_text(text, encoding="utf-8")
-    (directory / "incidents").symlink_to(ROOT / "scenarios" / "incidents")
+    (directory / "scenarios").symlink_to(ROOT / "scenarios")
     background: list[subprocess.Popen[str]] = []
     try:
         for command, output in session(block):
