@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kcluster.broker.quotas import QuotaRate, throttle_ms
+from kcluster.broker.quotas import throttle_ms
+from kcluster.broker.sampled_rate import SampledRate
 from kcluster.config.kafka.client_quotas import find_limit
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.protocol import messages as m
@@ -28,15 +29,15 @@ R = m.CreateTopicsRequest
 
 
 def test_rate__ten_windows_count_before_they_have_been() -> None:
-    rate = QuotaRate(11, 1_000)
+    rate = SampledRate(11, 1_000)
     rate.record(100, 5_000)
-    assert (rate.measure(5_000), rate.window_ms(5_000)) == (10, 10_000)
-    assert (rate.measure(5_500), rate.window_ms(5_500)) == (100 / 10.5, 10_500)
-    assert rate.window_ms(6_000) == 10_000
+    assert (rate.measure(5_000), rate.measured_ms(5_000)) == (10, 10_000)
+    assert (rate.measure(5_500), rate.measured_ms(5_500)) == (100 / 10.5, 10_500)
+    assert rate.measured_ms(6_000) == 10_000
 
 
 def test_rate__forgets_what_was_eleven_windows_ago() -> None:
-    rate = QuotaRate(11, 1_000)
+    rate = SampledRate(11, 1_000)
     for second in range(20):
         rate.record(1_000, second * 1_000)
     assert rate.measure(19_500) == pytest.approx(11_000 / 10.5)
@@ -44,7 +45,7 @@ def test_rate__forgets_what_was_eleven_windows_ago() -> None:
 
 
 def test_rate__what_is_taken_back_does_not_count() -> None:
-    rate = QuotaRate(11, 1_000)
+    rate = SampledRate(11, 1_000)
     rate.record(100, 0)
     rate.record(-100, 10)
     assert rate.measure(20) == 0

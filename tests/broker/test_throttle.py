@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcluster.broker.node import BrokerNode
-from kcluster.broker.throttle import ByteRate
+from kcluster.broker.sampled_rate import SimpleRate
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.broker.handlers.one_broker import (
@@ -30,7 +30,7 @@ LIMIT = 1_000_000
 
 
 def test_rate__the_first_window_counts_whole() -> None:
-    rate = ByteRate(11, 1_000)
+    rate = SimpleRate(11, 1_000)
     assert rate.measure(5_000) == 0
     rate.record(100, 5_000)
     assert rate.measure(5_001) == 100
@@ -39,7 +39,7 @@ def test_rate__the_first_window_counts_whole() -> None:
 
 
 def test_rate__forgets_what_was_eleven_windows_ago() -> None:
-    rate = ByteRate(11, 1_000)
+    rate = SimpleRate(11, 1_000)
     for second in range(20):
         rate.record(1_000, second * 1_000)
     assert rate.measure(19_500) == pytest.approx(11_000 / 10.5)

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kcluster.broker.quotas import MAX_KNOWN, QuotaRate, throttle_ms
+from kcluster.broker.quotas import MAX_KNOWN, throttle_ms
+from kcluster.broker.sampled_rate import SampledRate
 from kcluster.config.kafka.client_quotas import CONNECTION_RATE
 from kcluster.config.kafka.connection_limits import parse_overrides
 from kcluster.config.kafka.definitions import BROKER_CONFIGS, parse_value
@@ -52,7 +53,7 @@ class ConnectionQuotas:
         self._total = 0
         self._by_address: dict[str, int] = {}
         self._rate = self._new_rate()
-        self._rates: dict[str, QuotaRate] = {}
+        self._rates: dict[str, SampledRate] = {}
         """Of addresses that have a quota."""
         self._throttled: set[str] = set()
         """Addresses above their quota, of which that has been said."""
@@ -161,15 +162,15 @@ class ConnectionQuotas:
                 del self._rates[idle]
                 self._throttled.discard(idle)
 
-    def _new_rate(self) -> QuotaRate:
+    def _new_rate(self) -> SampledRate:
         config = self._broker.config
-        return QuotaRate(config.quota_window_num, config.quota_window_size_seconds * 1000)
+        return SampledRate(config.quota_window_num, config.quota_window_size_seconds * 1000)
 
-    def _wait_ms(self, rate: QuotaRate, limit: int, now_ms: int) -> int:
+    def _wait_ms(self, rate: SampledRate, limit: int, now_ms: int) -> int:
         """No longer than a window, whatever the excess.  Kafka: boundedThrottleTime."""
         if limit == UNLIMITED:
             return 0
         measured, longest_ms = rate.measure(now_ms), self._broker.config.quota_window_size_seconds
         if limit <= 0:
             return longest_ms * 1000 if measured > 0 else 0
-        return min(throttle_ms(measured, limit, rate.window_ms(now_ms)), longest_ms * 1000)
+        return min(throttle_ms(measured, limit, rate.measured_ms(now_ms)), longest_ms * 1000)

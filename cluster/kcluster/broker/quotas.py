@@ -3,8 +3,7 @@
 Owns: rates by client and quota, how long a client is throttled and why, whose connection is silent
 until when.  Never: stores a quota (the image has them), counts topics (the controller does) or
 connections (connection_quotas.py).
-Kafka: ClientQuotaManager, ClientRequestQuotaManager, QuotaUtils, Rate, SampledStat; KIP-13,
-KIP-124, KIP-219.
+Kafka: ClientQuotaManager, ClientRequestQuotaManager, QuotaUtils; KIP-13, KIP-124, KIP-219.
 
     producer_byte_rate    bytes a second of Produce requests
     consumer_byte_rate    bytes a second of Fetch answers; what is too much is not sent at all
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from kcluster.broker.sampled_rate import SampledRate
 from kcluster.config.kafka.client_quotas import (
     ANONYMOUS,
     CONNECTION_RATE,
@@ -60,66 +60,6 @@ MAX_KNOWN: Final = 4096
 """Clients whose quotas are remembered; beyond that, idle ones are forgotten."""
 
 
-class _Sample:
-    __slots__ = ("last_event_ms", "start_ms", "value")
-
-    def __init__(self, now_ms: int) -> None:
-        self.reset(now_ms)
-
-    def reset(self, now_ms: int) -> None:
-        self.start_ms = now_ms
-        self.last_event_ms = now_ms
-        self.value = 0.0
-
-
-class QuotaRate:
-    """How much a second over the last `samples` windows of `window_ms`.  Kafka: Rate.
-
-    All windows but the last count in full, also before they have been: so a client that comes
-    after a pause may use at once what it could have used meanwhile.
-    """
-
-    __slots__ = ("_current", "_samples", "_size", "_window_ms")
-
-    def __init__(self, samples: int, window_ms: int) -> None:
-        self._size = samples
-        self._window_ms = window_ms
-        self._samples: list[_Sample] = []
-        self._current = 0
-
-    def record(self, amount: float, now_ms: int) -> None:
-        """So much was used; less than nothing takes back what was recorded."""
-        if not self._samples:
-            self._samples.append(_Sample(now_ms))
-        sample = self._samples[self._current]
-        if now_ms - sample.start_ms >= self._window_ms:
-            # One more than counts: the oldest may lie half within what is looked at.
-            self._current = (self._current + 1) % (self._size + 1)
-            if self._current == len(self._samples):
-                self._samples.append(_Sample(now_ms))
-            else:
-                self._samples[self._current].reset(now_ms)
-            sample = self._samples[self._current]
-        sample.value += amount
-        sample.last_event_ms = now_ms
-
-    def window_ms(self, now_ms: int) -> int:
-        """Over how long `measure` measures."""
-        oldest_ms, keep_ms = now_ms, self._size * self._window_ms
-        for sample in self._samples:
-            if now_ms - sample.last_event_ms >= keep_ms:
-                sample.reset(now_ms)
-            oldest_ms = min(oldest_ms, sample.start_ms)
-        elapsed_ms = now_ms - oldest_ms
-        missing = self._size - 1 - elapsed_ms // self._window_ms
-        return max(elapsed_ms + max(missing, 0) * self._window_ms, 1)
-
-    def measure(self, now_ms: int) -> float:
-        """The rate as of now, a second."""
-        window_ms = self.window_ms(now_ms)
-        return sum(sample.value for sample in self._samples) * 1000 / window_ms
-
-
 class Violation(Struct, frozen=True):
     """Why somebody is throttled: `rate` and `limit` in the quota's own unit, a second."""
 
@@ -148,7 +88,7 @@ class ClientQuotas:
 
     def __init__(self, broker: BrokerNode) -> None:
         self._broker = broker
-        self._rates: dict[tuple[str, str, str], QuotaRate] = {}
+        self._rates: dict[tuple[str, str, str], SampledRate] = {}
         self._limits: dict[tuple[str, str], Limit | None] = {}
         """By quota and client id, as far as asked for."""
         self._silent_until_ms: dict[int, int] = {}
@@ -278,7 +218,7 @@ class ClientQuotas:
         rate = self._rate(limit.rate_key, now_ms)
         rate.record(amount, now_ms)
         measured = rate.measure(now_ms)
-        silent_ms = throttle_ms(measured, limit.value, rate.window_ms(now_ms))
+        silent_ms = throttle_ms(measured, limit.value, rate.measured_ms(now_ms))
         if measured <= limit.value:
             self._violated.discard(limit.rate_key)
         elif limit.rate_key not in self._violated:
@@ -287,7 +227,7 @@ class ClientQuotas:
             self._broker.note(kinds.CLIENT_THROTTLED, client_id, str(why), quota=quota)
         return silent_ms
 
-    def _rate(self, key: tuple[str, str, str], now_ms: int) -> QuotaRate:
+    def _rate(self, key: tuple[str, str, str], now_ms: int) -> SampledRate:
         rate = self._rates.get(key)
         if rate is None:
             if len(self._rates) >= MAX_KNOWN:
@@ -295,7 +235,7 @@ class ClientQuotas:
                     del self._rates[idle]
             config = self._broker.config
             window_ms = config.quota_window_size_seconds * 1000
-            rate = self._rates[key] = QuotaRate(config.quota_window_num, window_ms)
+            rate = self._rates[key] = SampledRate(config.quota_window_num, window_ms)
         return rate
 
     def _answer_bytes(self, request: Request, body: Any) -> int:

@@ -3,7 +3,7 @@
 Owns: which replicas are throttled here, how many bytes a second passed for them, and whether that
 is too much.  Never: fetches or answers (fetcher.py and handlers/fetch.py ask here first), reads
 configs of its own accord.
-Kafka: ReplicationQuotaManager, SimpleRate, TopicConfigHandler; KIP-73.
+Kafka: ReplicationQuotaManager, TopicConfigHandler; KIP-73.
 
     leader.replication.throttled.replicas     topic    `0:1,0:2`, partition:broker, or `*`
     follower.replication.throttled.replicas   topic
@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from kcluster.broker.sampled_rate import SimpleRate
 from kcluster.config.kafka.quotas import FOLLOWER_RATE, LEADER_RATE, UNLIMITED
 from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT
 
@@ -41,71 +42,6 @@ PARTITION_BYTES: Final = 42
 """What a FetchResponse has around records: Kafka counts the throttled part of it in full."""
 
 
-class _Sample:
-    __slots__ = ("last_event_ms", "start_ms", "value")
-
-    def __init__(self, now_ms: int) -> None:
-        self.reset(now_ms)
-
-    def reset(self, now_ms: int) -> None:
-        self.start_ms = now_ms
-        self.last_event_ms = now_ms
-        self.value = 0
-
-
-class ByteRate:
-    """Bytes a second over the last `samples` windows of `window_ms`.  Kafka: SimpleRate.
-
-    The first window counts as a whole from its beginning, so that the first bytes are no burst.
-    """
-
-    __slots__ = ("_count", "_current", "_samples", "_window_ms")
-
-    def __init__(self, samples: int, window_ms: int) -> None:
-        self._count = samples
-        self._window_ms = window_ms
-        self._samples: list[_Sample] = []
-        self._current = 0
-
-    def record(self, size_bytes: int, now_ms: int) -> None:
-        """So many bytes have passed."""
-        if not self._samples:
-            self._samples.append(_Sample(now_ms))
-        sample = self._samples[self._current]
-        if now_ms - sample.start_ms >= self._window_ms:
-            sample = self._advance(now_ms)
-        sample.value += size_bytes
-        sample.last_event_ms = now_ms
-
-    def _advance(self, now_ms: int) -> _Sample:
-        # One more than counts: the oldest may lie half within what is looked at.
-        self._current = (self._current + 1) % (self._count + 1)
-        if self._current == len(self._samples):
-            self._samples.append(_Sample(now_ms))
-        else:
-            self._samples[self._current].reset(now_ms)
-        return self._samples[self._current]
-
-    def begin_idle(self, now_ms: int) -> None:
-        """Count as if next to nothing had passed for as long as is looked at."""
-        for ago in range(self._count, 0, -1):
-            self._samples.append(_Sample(now_ms - ago * self._window_ms))
-            self._samples[-1].last_event_ms += self._window_ms - 1
-        self._current = len(self._samples) - 1
-
-    def measure(self, now_ms: int) -> float:
-        """The rate as of now, in bytes a second."""
-        if not self._samples:
-            self._samples.append(_Sample(now_ms))
-        total, oldest_ms, keep_ms = 0, now_ms, self._count * self._window_ms
-        for sample in self._samples:
-            if now_ms - sample.last_event_ms >= keep_ms:
-                sample.reset(now_ms)
-            total += sample.value
-            oldest_ms = min(oldest_ms, sample.start_ms)
-        return total * 1000 / max(now_ms - oldest_ms, self._window_ms)
-
-
 class Throttle:
     """One side's throttle, of leaders or of followers.  `limit`: bytes a second."""
 
@@ -114,7 +50,7 @@ class Throttle:
     def __init__(self, config: BrokerConfig) -> None:
         self._topics: dict[str, frozenset[int] | None] = {}
         """Throttled partitions by topic; None: all."""
-        self._rate = ByteRate(
+        self._rate = SimpleRate(
             config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000
         )
         self._lagging: dict[Replica, bool] = {}
@@ -138,7 +74,7 @@ class Throttle:
         """Kafka's leaders count what surrounds the records of every answer to a follower, whether
         anything is throttled or not: so a throttle finds eleven seconds in which more could have
         passed, and lets that through at once."""
-        self._rate.begin_idle(now_ms)
+        self._rate.start_idle(now_ms)
 
     def is_throttled(self, topic: str, partition: int) -> bool:
         """Whether this broker's replica is named in its topic's config."""
