@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_LINE_CHARS = 400, 70, 100
+MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_LINE_CHARS = 600, 70, 100
 
 _ALL_BUT_PROGRAMS = (
     "contract timers protocol trace config partition controller broker network runtime"
@@ -308,7 +308,7 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
     (sets_are_not_iterated, "broker/x.py", "for x in {1, 2}: pass", "no order"),
     (sets_are_not_iterated, "broker/x.py", "[x for x in set(y)]", "no order"),
     (sets_are_not_iterated, "broker/x.py", "list({x for x in y})", "no order"),
-    (files_functions_and_lines_are_short, "x.py", "x = 1\n" * 401, "split it"),
+    (files_functions_and_lines_are_short, "x.py", "x = 1\n" * (MAX_FILE_LINES + 1), "split it"),
     (files_functions_and_lines_are_short, "x.py", "x = " + "1" * 97, "101 characters"),
     (files_functions_and_lines_are_short, "x.py", LONG_FUNCTION, "71 lines"),
     (modules_say_what_they_own, "x.py", "x = 1", "no docstring"),

@@ -22,7 +22,7 @@ class Broker:
     def __init__(self) -> None:
         self.image = MetadataImage()
         self.release = latest()
-        self.quotas: object | None = None
+        self.has_quotas = False
 
 
 def frame_of(api_key: int, version: int, correlation_id: int, body: Any) -> memoryview:

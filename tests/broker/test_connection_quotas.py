@@ -17,17 +17,17 @@ def limited(**configs: str) -> tuple[OneBroker, ConnectionQuotas]:
     one = OneBroker(broker_records(1))
     if configs:
         set_configs(one, **configs)
-    return one, ConnectionQuotas(one.broker)
+    return one, ConnectionQuotas(one.broker.view, one.broker.quotas)
 
 
 def set_configs(one: OneBroker, **configs: str) -> None:
     records = [broker_config("1", n.replace("_", "."), text) for n, text in configs.items()]
-    one.broker.replicas.apply(records, NOW)
+    one.broker.publisher.apply(records, NOW)
 
 
 def set_quota(one: OneBroker, address: str | None, rate: float | None) -> None:
     record = ClientQuotaRecord((("ip", address),), "connection_creation_rate", rate)
-    one.broker.replicas.apply([record], NOW)
+    one.broker.publisher.apply([record], NOW)
 
 
 def come(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> Refusal | None:

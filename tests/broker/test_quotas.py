@@ -254,10 +254,10 @@ def test_quotas__cost_nothing_again_once_they_are_gone() -> None:
     set_quota(t, "producer_byte_rate", LIMIT, user="ANONYMOUS")
     assert t.replica(1).log is not None
     node: Any = t.dispatcher.processes[1].node
-    assert node.quotas is not None
+    assert node.quotas.is_active
     set_quota(t, "producer_byte_rate", None, user="ANONYMOUS")
     t.ask(1, ApiKey.LIST_GROUPS, 4, m.ListGroupsRequest())
-    assert node.quotas is None
+    assert not node.quotas.is_active
 
 
 def test_connection__that_closes_while_it_is_silent_is_forgotten() -> None:

@@ -27,7 +27,7 @@ class Broker:
     def __init__(self, version: str) -> None:
         self.image = MetadataImage()
         self.release = releases()[version]
-        self.quotas: object | None = None
+        self.has_quotas = False
 
 
 def frame_of(api_key: int, version: int, body: Any) -> memoryview:

@@ -7,14 +7,11 @@ is committed (partition/replica.py).  Kafka: ReplicaManager.appendRecords, Delay
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from kcluster.broker.purgatory import DelayedOperation
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import NONE, ErrorCode
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 ACKS_ALL: Final = -1
 
@@ -108,22 +105,3 @@ class InternalAppend(DelayedAppend):
 
     def on_done(self, now_ms: int) -> None:
         self._on_committed(self._error, now_ms)
-
-
-def append_internal(
-    broker: BrokerNode, topic: str, partition: int, records: bytearray,
-    on_committed: Callable[[ErrorCode, int], None], now_ms: int,
-) -> None:  # fmt: skip
-    """Append as the broker itself, with acks=all and offsets.commit.timeout.ms."""
-    replica = broker.leader_replica(topic, partition)
-    if isinstance(replica, ErrorCode):
-        on_committed(replica, now_ms)
-        return
-    appended = replica.append_as_leader(memoryview(records), ACKS_ALL, now_ms)
-    if appended.error:
-        on_committed(appended.error, now_ms)
-        return
-    broker.replicas.moved[replica] = None
-    delayed = InternalAppend(on_committed)
-    delayed.wait_for(replica, appended.last_offset + 1, None)
-    broker.purgatory.park(delayed, broker.config.offsets_commit_timeout_ms, now_ms)

@@ -62,8 +62,8 @@ class Broker(Protocol):
     release: Release
 
     @property
-    def quotas(self) -> object | None:
-        """What throttles clients, who then must not be answered here."""
+    def has_quotas(self) -> bool:
+        """Whether clients may be throttled, and must not be answered here."""
 
 
 @final
@@ -114,7 +114,7 @@ class Channel:
                 return self._speak_older(correlation_id)
         if (
             served.cacheable
-            and self._broker.quotas is None
+            and not self._broker.has_quotas
             and self._keeps_answers()
             and len(frame) <= MAX_CACHED_QUESTION_BYTES
         ):

@@ -15,19 +15,17 @@ Simulated clients of the virtual driver have no sockets, and none of these limit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
-from kcluster.broker.quotas import MAX_KNOWN, throttle_ms
+from kcluster.broker.ports import BrokerView
+from kcluster.broker.quotas import MAX_KNOWN, ClientQuotas, throttle_ms
 from kcluster.broker.sampled_rate import SampledRate
 from kcluster.config.kafka.client_quotas import CONNECTION_RATE
 from kcluster.config.kafka.connection_limits import parse_overrides
 from kcluster.config.kafka.definitions import BROKER_CONFIGS, parse_value
 from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 UNLIMITED: Final = 2**31 - 1
 LISTENER_PREFIX: Final = "listener.name.plaintext."
@@ -46,10 +44,11 @@ class Refusal(Struct, frozen=True):
 class ConnectionQuotas:
     """The connections of one broker in one life."""
 
-    __slots__ = ("_broker", "_by_address", "_rate", "_rates", "_throttled", "_total")
+    __slots__ = ("_by_address", "_quotas", "_rate", "_rates", "_throttled", "_total", "_view")
 
-    def __init__(self, broker: BrokerNode) -> None:
-        self._broker = broker
+    def __init__(self, view: BrokerView, quotas: ClientQuotas) -> None:
+        self._view = view
+        self._quotas = quotas
         self._total = 0
         self._by_address: dict[str, int] = {}
         self._rate = self._new_rate()
@@ -62,8 +61,8 @@ class ConnectionQuotas:
 
     def _limit(self, name: str, for_broker: int) -> int:
         """The lower of the broker's limit and its listener's."""
-        configs = self._broker.image.configs
-        for level in (str(self._broker.node_id), CLUSTER_DEFAULT):
+        configs = self._view.image.configs
+        for level in (str(self._view.node_id), CLUSTER_DEFAULT):
             text = configs.get((BROKER_RESOURCE, level), {}).get(LISTENER_PREFIX + name)
             value = None if text is None else parse_value(BROKER_CONFIGS[name], text)
             if isinstance(value, int):
@@ -73,17 +72,17 @@ class ConnectionQuotas:
     @property
     def max_connections(self) -> int:
         """As of now, as all of these may change."""
-        return self._limit("max.connections", self._broker.config.max_connections)
+        return self._limit("max.connections", self._view.config.max_connections)
 
     @property
     def max_rate(self) -> int:
         """Connections a second."""
         name = "max.connection.creation.rate"
-        return self._limit(name, self._broker.config.max_connection_creation_rate)
+        return self._limit(name, self._view.config.max_connection_creation_rate)
 
     def max_of(self, address: str) -> int:
         """How many connections an address may have."""
-        config = self._broker.config
+        config = self._view.config
         if config.max_connections_per_ip_overrides:
             limits = parse_overrides(config.max_connections_per_ip_overrides)
             if not isinstance(limits, str) and address in limits:
@@ -92,8 +91,8 @@ class ConnectionQuotas:
 
     def max_rate_of(self, address: str) -> int:
         """How many connections a second may come from an address."""
-        quotas = self._broker.quotas
-        return UNLIMITED if quotas is None else quotas.connection_rate(address)
+        quotas = self._quotas
+        return quotas.connection_rate(address) if quotas.is_active else UNLIMITED
 
     # -------------------------------------------------------------------------- the decisions
 
@@ -111,7 +110,7 @@ class ConnectionQuotas:
     def excess(self) -> int:
         """How many connections there are too many for the broker; Kafka does not look at the
         listener's own limit here."""
-        return max(0, self._total - self._broker.config.max_connections)
+        return max(0, self._total - self._view.config.max_connections)
 
     def admit(self, address: str, now_ms: int) -> Refusal | None:
         """A connection that has waited enough is served, and counts until it is `closed`; or it is
@@ -163,14 +162,14 @@ class ConnectionQuotas:
                 self._throttled.discard(idle)
 
     def _new_rate(self) -> SampledRate:
-        config = self._broker.config
+        config = self._view.config
         return SampledRate(config.quota_window_num, config.quota_window_size_seconds * 1000)
 
     def _wait_ms(self, rate: SampledRate, limit: int, now_ms: int) -> int:
         """No longer than a window, whatever the excess.  Kafka: boundedThrottleTime."""
         if limit == UNLIMITED:
             return 0
-        measured, longest_ms = rate.measure(now_ms), self._broker.config.quota_window_size_seconds
+        measured, longest_ms = rate.measure(now_ms), self._view.config.quota_window_size_seconds
         if limit <= 0:
             return longest_ms * 1000 if measured > 0 else 0
         return min(throttle_ms(measured, limit, rate.measured_ms(now_ms)), longest_ms * 1000)

@@ -9,23 +9,24 @@ Kafka: ReplicaFetcherThread, AbstractFetcherThread; KIP-101, KIP-227, KIP-279, K
     diverging epoch   -> truncated to where the logs agree, named again
     out of range      -> the leader is asked where its log begins and ends
     other errors      -> left out for replica.fetch.backoff.ms
-    no answer         -> the session begins anew after replica.fetch.backoff.ms
+    no answer         -> a full fetch, in a new session, after replica.fetch.backoff.ms
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from kcluster.broker.fetching import NO_DIVERGENCE
-from kcluster.broker.peers import PeerCall
+from kcluster.broker.peers import PeerCall, PeerCalls
+from kcluster.broker.ports import BrokerView, Outbox
+from kcluster.broker.replicas import Replicas
+from kcluster.broker.throttle import Throttles
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import Batch
+from kcluster.timers import Timers
 from kcluster.trace import kinds
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 EARLIEST_TIMESTAMP: Final = -2
 LATEST_TIMESTAMP: Final = -1
@@ -56,17 +57,31 @@ class FetchCall(PeerCall):
 class ReplicaFetcher:
     """Fetches from one leader, one request at a time, as one incremental session."""
 
-    def __init__(self, broker: BrokerNode, leader: int) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        leader: int,
+        view: BrokerView,
+        timers: Timers,
+        peers: PeerCalls,
+        outbox: Outbox,
+        all_replicas: Replicas,
+        throttles: Throttles,
+    ) -> None:
         self._leader = leader
+        self._view = view
+        self._timers = timers
+        self._peers = peers
+        self._outbox = outbox
+        self._all_replicas = all_replicas
+        self._throttles = throttles
         self._replicas: dict[tuple[bytes, int], Replica] = {}
         self._named: dict[Replica, None] = {}
         """To be named in the next request: new, or their position has changed."""
         self._forgotten: dict[Replica, None] = {}
         self._in_session: dict[Replica, None] = {}
         """What the leader's session has, as far as this side knows."""
-        self._state = ReplicaState(broker.node_id, broker.epoch)
-        self._state_epoch = broker.epoch
+        self._state = ReplicaState(view.node_id, view.epoch)
+        self._state_epoch = view.epoch
         self._configure()
         self._session_id = 0
         self._session_epoch = 0
@@ -78,7 +93,7 @@ class ReplicaFetcher:
 
     def _configure(self) -> None:
         """Read the configs that every fetch needs: once, as objects that it is made of."""
-        config = self._config = self._broker.config
+        config = self._config = self._view.config
         self._wait_max_ms: Any = config.replica_fetch_wait_max_ms
         self._min_bytes: Any = config.replica_fetch_min_bytes
         self._response_max_bytes: Any = config.replica_fetch_response_max_bytes
@@ -99,7 +114,7 @@ class ReplicaFetcher:
         key = replica.key
         self._replicas.pop(key, None)
         self._leave_out(replica)
-        self._broker.timers.cancel(("fetcher", self._leader, key))
+        self._timers.cancel(("fetcher", self._leader, key))
 
     def _leave_out(self, replica: Replica) -> None:
         self._named.pop(replica, None)
@@ -109,11 +124,11 @@ class ReplicaFetcher:
     def stop(self) -> None:
         """Nothing is followed there any more."""
         if self._under_way is not None:
-            self._broker.peers.forget(self._under_way)
+            self._peers.forget(self._under_way)
             self._under_way = None
         self._backs_off = False
-        self._broker.timers.cancel(("fetcher", self._leader))
-        self._broker.timers.cancel(("fetcher", self._leader, "throttle"))
+        self._timers.cancel(("fetcher", self._leader))
+        self._timers.cancel(("fetcher", self._leader, "throttle"))
 
     # ------------------------------------------------------------------------------- asking
 
@@ -121,16 +136,16 @@ class ReplicaFetcher:
         """Send the next fetch, unless one is under way or the leader is left alone for a while."""
         if self._under_way is not None or self._backs_off:
             return
-        broker = self._broker
-        epoch = broker.epoch
-        if self._held or broker.throttles.follower is not None:
+        view = self._view
+        epoch = view.epoch
+        if self._held or self._throttles.follower is not None:
             self._hold_back(now_ms)
         if not self._wants_any():
             return
-        if broker.config is not self._config:
+        if view.config is not self._config:
             self._configure()
         if epoch != self._state_epoch:
-            self._state = ReplicaState(broker.node_id, epoch)
+            self._state = ReplicaState(view.node_id, epoch)
             self._state_epoch = epoch
         request = FetchRequest(
             None,  # cluster id
@@ -146,7 +161,7 @@ class ReplicaFetcher:
             self._forgotten_topics() if self._forgotten else [],
         )
         call = self._under_way = FetchCall(self, self._leader)
-        broker.peers.put(call, request, self._timeout_ms, now_ms)
+        self._peers.put(call, request, self._timeout_ms, now_ms)
 
     def _wants_any(self) -> bool:
         """False while all there is to follow is left out: an empty fetch is answered at once."""
@@ -154,7 +169,7 @@ class ReplicaFetcher:
 
     def _hold_back(self, now_ms: int) -> None:
         """Leave out what is throttled and behind while the rate is exceeded; else name it again."""
-        timers, throttle = self._broker.timers, self._broker.throttles.follower
+        timers, throttle = self._timers, self._throttles.follower
         held: dict[Replica, None] = {}
         for key, replica in self._replicas.items():
             if throttle is not None and throttle.holds_back(replica, now_ms):
@@ -165,7 +180,7 @@ class ReplicaFetcher:
                 self._forgotten.pop(replica, None)
         self._held = held
         if held and not self._wants_any():
-            until_ms = now_ms + self._broker.config.replica_fetch_backoff_ms
+            until_ms = now_ms + self._view.config.replica_fetch_backoff_ms
             timers.set(("fetcher", self._leader, "throttle"), until_ms, self.send)
 
     def _topics(self, max_bytes: Any) -> list[m.FetchRequest.FetchTopic]:
@@ -210,12 +225,12 @@ class ReplicaFetcher:
     def on_answer(self, response: m.FetchResponse | None, now_ms: int) -> None:
         self._under_way = None
         if response is None:
-            self._begin_anew()
+            self._restart_session()
             self._back_off(now_ms)
             return
         if response.error_code:
             # The leader does not know the session (it restarted, or made room): a full fetch.
-            self._begin_anew()
+            self._restart_session()
             self.send(now_ms)
             return
         session_id = self._session_id = response.session_id
@@ -224,27 +239,27 @@ class ReplicaFetcher:
             topic_id = topic.topic_id
             for data in topic.partitions:
                 replica = self._replicas.get((topic_id, data.partition_index))
-                if replica is not None and self._is_about_now(replica):
+                if replica is not None and self._is_current(replica):
                     self._take(replica, data, now_ms)
         if not session_id:
-            self._begin_anew()
+            self._restart_session()
         self.send(now_ms)
 
-    def _is_about_now(self, replica: Replica) -> bool:
-        """Is the answer to what would be asked now?  Others may have led since, and been followed:
-        then what this leader said is of the past.  Kafka: processFetchRequest's check."""
+    def _is_current(self, replica: Replica) -> bool:
+        """Whether the answer is to what would be asked now.  If not, the replica has followed
+        another leader or was truncated since.  Kafka: processFetchRequest's check."""
         return (
             replica.asked_in_epoch == replica.leader_epoch
             and replica.asked_end_offset == replica.log.log_end_offset
         )
 
-    def _begin_anew(self) -> None:
+    def _restart_session(self) -> None:
         """The next fetch is a full one, naming everything but what is left out for a while."""
         self._session_id = 0
         self._session_epoch = 0
         self._in_session = {}
         self._forgotten = {}
-        timers = self._broker.timers
+        timers = self._timers
         self._named = {}
         for key, replica in self._replicas.items():
             replica.asked_in_epoch = -1
@@ -252,9 +267,9 @@ class ReplicaFetcher:
                 self._named[replica] = None
 
     def _back_off(self, now_ms: int) -> None:
-        until_ms = now_ms + self._broker.config.replica_fetch_backoff_ms
+        until_ms = now_ms + self._view.config.replica_fetch_backoff_ms
         self._backs_off = True
-        self._broker.timers.set(("fetcher", self._leader), until_ms, self._send_again)
+        self._timers.set(("fetcher", self._leader), until_ms, self._send_again)
 
     def _send_again(self, now_ms: int) -> None:
         self._backs_off = False
@@ -294,12 +309,12 @@ class ReplicaFetcher:
         if log_start_offset > replica.log.log_start_offset:
             moved |= replica.advance_log_start(min(log_start_offset, replica.high_watermark))
             self._named[replica] = None
-        throttle = self._broker.throttles.follower
+        throttle = self._throttles.follower
         if throttle is not None:
             size_bytes = sum(batch.size_bytes for batch in batches or ())
             throttle.record_fetched(replica, size_bytes, high_watermark, now_ms)
         if moved and (replica.sessions or replica.fetches_waiting):
-            self._broker.replicas.moved[replica] = None
+            self._all_replicas.touch(replica)
 
     def _truncate(self, replica: Replica, diverging: m.FetchResponse.EpochEndOffset) -> None:
         """Drop what the leader does not have, as far as this answer tells; the next fetch tells
@@ -320,19 +335,19 @@ class ReplicaFetcher:
         )  # fmt: skip
 
     def _truncate_to(self, replica: Replica, to_offset: int, reason: str) -> None:
-        broker = self._broker
+        broker_id = self._view.node_id
         from_offset, high_watermark = replica.log.log_end_offset, replica.high_watermark
         replica.truncate_to(to_offset)
         self._named[replica] = None
-        broker.replicas.moved[replica] = None
+        self._all_replicas.touch(replica)
         if from_offset > to_offset:
             below = ", below its high watermark" if to_offset < high_watermark else ""
-            broker.note(
+            self._outbox.note(
                 kinds.LOG_TRUNCATED, replica.name,
-                f"broker {broker.node_id} drops offsets {to_offset} to {from_offset - 1} of"
+                f"broker {broker_id} drops offsets {to_offset} to {from_offset - 1} of"
                 f" {replica.name}{below}: {reason}",
                 replica.cause, topic=replica.topic, partition=replica.partition,
-                broker=broker.node_id, from_offset=from_offset, to_offset=to_offset,
+                broker=broker_id, from_offset=from_offset, to_offset=to_offset,
                 high_watermark=high_watermark,
             )  # fmt: skip
 
@@ -345,8 +360,8 @@ class ReplicaFetcher:
                 self.put(self._replicas[key])
                 self.send(now_ms)
 
-        until_ms = now_ms + self._broker.config.replica_fetch_backoff_ms
-        self._broker.timers.set(("fetcher", self._leader, key), until_ms, name_again)
+        until_ms = now_ms + self._view.config.replica_fetch_backoff_ms
+        self._timers.set(("fetcher", self._leader, key), until_ms, name_again)
 
     # ----------------------------------------------------------------------- out of range
 
@@ -360,7 +375,7 @@ class ReplicaFetcher:
             timestamp=timestamp,
         )
         request = m.ListOffsetsRequest(
-            replica_id=self._broker.node_id,
+            replica_id=self._view.node_id,
             topics=[
                 m.ListOffsetsRequest.ListOffsetsTopic(name=replica.topic, partitions=[partition])
             ],
@@ -378,8 +393,8 @@ class ReplicaFetcher:
                 self._begin_at(replica, answer.offset)
             self.send(now_ms)
 
-        timeout_ms = self._broker.config.replica_socket_timeout_ms
-        self._broker.peers.ask(self._leader, request, on_answer, timeout_ms, now_ms)
+        timeout_ms = self._view.config.replica_socket_timeout_ms
+        self._peers.ask(self._leader, request, on_answer, timeout_ms, now_ms)
 
     def _compare_with_end(self, replica: Replica, leader_end: int, now_ms: int) -> None:
         if leader_end < replica.log.log_end_offset:
@@ -393,5 +408,5 @@ class ReplicaFetcher:
         """What this replica lacks is gone from the leader too: begin where its log begins."""
         if leader_start > replica.log.log_end_offset:
             replica.truncate_fully_and_start_at(leader_start)
-            self._broker.replicas.moved[replica] = None
+            self._all_replicas.touch(replica)
         self._named[replica] = None

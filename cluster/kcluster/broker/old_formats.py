@@ -12,17 +12,16 @@ DIFFERS: they could be told to keep the older formats; here the log is always v2
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kcluster.broker.fetching import PartitionRead
+from kcluster.broker.replicas import Replicas
 from kcluster.broker.versions import said_by
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import NONE, ErrorCode
 from kcluster.protocol.records.batches import InvalidRecords
 from kcluster.protocol.records.message_sets import down_convert, is_batch, up_convert
-
-if TYPE_CHECKING:
-    from kcluster.broker.fetching import PartitionRead
-    from kcluster.broker.node import BrokerNode
+from kcluster.protocol.releases import Release
 
 FIRST_PRODUCE_OF_BATCHES: Final = 3
 FIRST_FETCH_OF_BATCHES: Final = 4
@@ -37,7 +36,7 @@ FIRST_TO_TAKE_ONE_WRAPPER: Final = (2, 4)
 # ------------------------------------------------------------------------------------ Produce
 
 
-def take_message_set(broker: BrokerNode, data: Any) -> ErrorCode:
+def take_message_set(release: Release, data: Any) -> ErrorCode:
     """Make a v2 batch of what a ProduceRequest before v3 has for a partition; or say what is wrong.
 
     A batch of format v2 is let through, as by Kafka.  A set without a whole message becomes empty:
@@ -46,40 +45,42 @@ def take_message_set(broker: BrokerNode, data: Any) -> ErrorCode:
     if is_batch(data.records):
         return NONE
     try:
-        takes_many = broker.release.number < FIRST_TO_TAKE_ONE_WRAPPER
+        takes_many = release.number < FIRST_TO_TAKE_ONE_WRAPPER
         data.records = up_convert(data.records, takes_many)
     except InvalidRecords as problem:
         return problem.error
     return NONE
 
 
-def as_of_its_time(broker: BrokerNode, response: Any) -> None:
+def as_of_its_time(release: Release, response: Any) -> None:
     """Replace errors in a ProduceResponse that came after the broker's release."""
     for topic in response.responses:
         for answer in topic.partition_responses:
-            if answer.error_code > broker.release.highest_error:
-                answer.error_code = said_by(broker.release, answer.error_code)
+            if answer.error_code > release.highest_error:
+                answer.error_code = said_by(release, answer.error_code)
 
 
 # -------------------------------------------------------------------------------------- Fetch
 
 
-def convert_fetched(broker: BrokerNode, data: Any, read: PartitionRead, version: int) -> None:
+def convert_fetched(
+    release: Release, replicas: Replicas, data: Any, read: PartitionRead, version: int
+) -> None:
     """Turn `data`, a partition of a FetchResponse before v10, into what its version can hold."""
     if read.error:
-        data.error_code = said_by(broker.release, read.error)
+        data.error_code = said_by(release, read.error)
         return
-    replica = broker.replicas.find(read.wanted.topic, read.wanted.partition)
+    replica = replicas.find(read.wanted.topic, read.wanted.partition)
     if not isinstance(replica, Replica):
         return
     if replica.config.compression_type == "zstd":
-        _refuse(broker, data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        _refuse(release, data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     elif version < FIRST_FETCH_OF_BATCHES:
-        _down_convert(broker, data, read, replica, version)
+        _down_convert(release, data, read, replica, version)
 
 
 def _down_convert(
-    broker: BrokerNode, data: Any, read: PartitionRead, replica: Replica, version: int
+    release: Release, data: Any, read: PartitionRead, replica: Replica, version: int
 ) -> None:
     wanted, batches = read.wanted, read.batches or []
     is_hard = version < FIRST_FETCH_WITH_A_SOFT_LIMIT
@@ -93,11 +94,11 @@ def _down_convert(
     try:
         data.records = down_convert(batches, magic, wanted.fetch_offset)
     except InvalidRecords as problem:
-        _refuse(broker, data, problem.error)
+        _refuse(release, data, problem.error)
 
 
-def _refuse(broker: BrokerNode, data: Any, error: ErrorCode) -> None:
-    data.error_code = said_by(broker.release, error)
+def _refuse(release: Release, data: Any, error: ErrorCode) -> None:
+    data.error_code = said_by(release, error)
     data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
     data.aborted_transactions = []
     data.records = b""

@@ -10,19 +10,22 @@ Kafka: ClientQuotaManager, ClientRequestQuotaManager, QuotaUtils; KIP-13, KIP-12
     request_percentage    of a thread's time, for any request
 
 A client over its quota gets its answer at once, with throttle_time_ms; then its next request waits
-for so long.  Everybody is the user ANONYMOUS here.  While there are no quotas `BrokerNode.quotas`
-is None, and that comparison is all they cost.
+for that long.  Every client is the user ANONYMOUS here.  While there are no quotas `is_active` is
+False, and looking at it is all they cost.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final, final
 
 from msgspec import Struct
 
+from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.broker.sampled_rate import SampledRate
+from kcluster.broker.sessions import FetchSessions
 from kcluster.config.kafka.client_quotas import (
     ANONYMOUS,
     CONNECTION_RATE,
@@ -39,10 +42,8 @@ from kcluster.contract import Request
 from kcluster.metadata.image import QuotaEntity
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey, codec
+from kcluster.timers import Timers
 from kcluster.trace import kinds
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 REQUEST_TIME_PERCENT: Final = 0.01
 """What a request counts for request_percentage, in percent of a second of a thread: 0.1 ms.
@@ -83,11 +84,35 @@ def throttle_ms(rate: float, limit: float, window_ms: int) -> int:
     return int((rate - limit) / limit * window_ms + 0.5) if rate > limit else 0
 
 
+@final
 class ClientQuotas:
-    """All quotas as one broker enforces them."""
+    """All quotas as one broker enforces them.
 
-    def __init__(self, broker: BrokerNode) -> None:
-        self._broker = broker
+    `is_active`: there are quotas, or clients are still silent because of quotas that there were.
+    """
+
+    __slots__ = (
+        "_connection_rates", "_held", "_limits", "_outbox", "_produced_bytes", "_rates", "_serve",
+        "_sessions", "_silent_until_ms", "_timers", "_view", "_violated", "is_active",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        view: BrokerView,
+        timers: Timers,
+        outbox: Outbox,
+        sessions: FetchSessions,
+        serve: Callable[[Request, int], None],
+    ) -> None:
+        self._view = view
+        self._timers = timers
+        self._outbox = outbox
+        self._sessions = sessions
+        self._serve = serve
+        self.is_active = False
+        self._forget_usage()
+
+    def _forget_usage(self) -> None:
         self._rates: dict[tuple[str, str, str], SampledRate] = {}
         self._limits: dict[tuple[str, str], Limit | None] = {}
         """By quota and client id, as far as asked for."""
@@ -101,8 +126,11 @@ class ClientQuotas:
         self._connection_rates: dict[str | None, int] | None = None
         """By address, None for all others; None while nobody has asked."""
 
-    def changed(self) -> None:
+    def on_changed(self) -> None:
         """The quotas of the image have changed."""
+        if not self.is_active:
+            self.is_active = True
+            self._forget_usage()
         self._limits.clear()
         self._connection_rates = None
 
@@ -111,7 +139,7 @@ class ClientQuotas:
         rates = self._connection_rates
         if rates is None:
             rates = self._connection_rates = {None: IP_QUOTAS[CONNECTION_RATE] or 0}
-            for ((kind, name), *_), values in self._broker.image.client_quotas.items():
+            for ((kind, name), *_), values in self._view.image.client_quotas.items():
                 if kind == IP and CONNECTION_RATE in values:
                     value = values[CONNECTION_RATE]
                     # NaN is none, as where Kafka makes an int of it.
@@ -128,30 +156,25 @@ class ClientQuotas:
             self._produced_bytes[request.connection_id] = _request_bytes(request)
         until_ms = self._silent_until_ms.pop(request.connection_id, 0)
         if until_ms <= now_ms:
-            if (
-                not self._broker.image.client_quotas
-                and not self._silent_until_ms
-                and not self._held
-            ):
-                self._broker.quotas = None
+            if not self._view.image.client_quotas and not self._silent_until_ms and not self._held:
+                self.is_active = False
             return False
-        broker = self._broker
 
         def serve(now_ms: int) -> None:
             self._held -= 1
-            broker.serve(request, now_ms)
+            self._serve(request, now_ms)
 
         self._held += 1
-        broker.timers.set(("throttled", request.connection_id), until_ms, serve)
+        self._timers.set(("throttled", request.connection_id), until_ms, serve)
         return True
 
     def connection_closed(self, connection_id: int) -> None:
         """Its request will find nobody to answer."""
         self._silent_until_ms.pop(connection_id, None)
         self._produced_bytes.pop(connection_id, None)
-        if ("throttled", connection_id) in self._broker.timers:
+        if ("throttled", connection_id) in self._timers:
             self._held -= 1
-            self._broker.timers.cancel(("throttled", connection_id))
+            self._timers.cancel(("throttled", connection_id))
 
     # ----------------------------------------------------------------------------- the rates
 
@@ -171,7 +194,7 @@ class ClientQuotas:
         if body is not None and api_key not in EXEMPT:
             busy_ms = self._use(REQUEST_PERCENTAGE, client_id, REQUEST_TIME_PERCENT, now_ms)
             # No more than a window, as the time of a thread is not as easily foreseen as bytes.
-            longest_ms = self._broker.config.quota_window_size_seconds * 1000
+            longest_ms = self._view.config.quota_window_size_seconds * 1000
             silent_ms = max(silent_ms, min(busy_ms, longest_ms))
         if not silent_ms:
             return body
@@ -185,7 +208,7 @@ class ClientQuotas:
     def _without_records(self, request: Request, body: Any, silent_ms: int) -> m.FetchResponse:
         """What a Fetch is told instead: an incremental session goes on as if it had not been, a
         full fetch makes none."""
-        sessions = self._broker.sessions
+        sessions = self._sessions
         if request.body.session_epoch > 0:
             sessions.forget_answer(body.session_id)
             return m.FetchResponse(throttle_time_ms=silent_ms, session_id=request.body.session_id)
@@ -197,7 +220,7 @@ class ClientQuotas:
         limit = self._limit(CONSUMER_RATE, client_id or "")
         if limit is None:
             return max_bytes
-        config = self._broker.config
+        config = self._view.config
         windows_s = (config.quota_window_num - 1) * config.quota_window_size_seconds
         return min(max_bytes, int(min(limit.value * windows_s, max_bytes)))
 
@@ -206,7 +229,7 @@ class ClientQuotas:
         if key not in self._limits:
             if len(self._limits) >= MAX_KNOWN:
                 self._limits.clear()
-            found = find_limit(self._broker.image.client_quotas, quota, ANONYMOUS, client_id)
+            found = find_limit(self._view.image.client_quotas, quota, ANONYMOUS, client_id)
             self._limits[key] = found
         return self._limits[key]
 
@@ -224,7 +247,7 @@ class ClientQuotas:
         elif limit.rate_key not in self._violated:
             self._violated.add(limit.rate_key)
             why = Violation(limit.entity, quota, measured, limit.value, silent_ms)
-            self._broker.note(kinds.CLIENT_THROTTLED, client_id, str(why), quota=quota)
+            self._outbox.note(kinds.CLIENT_THROTTLED, client_id, str(why), quota=quota)
         return silent_ms
 
     def _rate(self, key: tuple[str, str, str], now_ms: int) -> SampledRate:
@@ -233,7 +256,7 @@ class ClientQuotas:
             if len(self._rates) >= MAX_KNOWN:
                 for idle in [k for k, known in self._rates.items() if not known.measure(now_ms)]:
                     del self._rates[idle]
-            config = self._broker.config
+            config = self._view.config
             window_ms = config.quota_window_size_seconds * 1000
             rate = self._rates[key] = SampledRate(config.quota_window_num, window_ms)
         return rate
@@ -244,13 +267,6 @@ class ClientQuotas:
             return 0
         buffers = codec(request.api_key, request.api_version).encode_response(body)
         return LENGTH_BYTES + sum(map(len, buffers))
-
-
-def on_client_quotas(broker: BrokerNode) -> None:
-    """The quotas of the broker's image have changed: keep track as long as there are any."""
-    if broker.quotas is None:
-        broker.quotas = ClientQuotas(broker)
-    broker.quotas.changed()
 
 
 def _request_bytes(request: Request) -> int:

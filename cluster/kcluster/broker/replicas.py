@@ -1,59 +1,38 @@
-"""The replicas that this broker hosts, kept as the metadata image wants them.
+"""The replicas on this broker: found by name or id, and what happens when one has moved.
 
-Owns: which replicas exist here, their roles as metadata arrives, who is woken when one moves, and
-the periodic work: ISR checks, watermark checkpoints, retention.  Never: changes a replica's state
-itself (partition/replica.py does).  Kafka: ReplicaManager, LogManager, BrokerMetadataPublisher.
+Owns: which replicas are here; those that moved in this step, and waking those who wait for them.
+Never: creates or deletes a replica by itself (publisher.py decides), changes a replica's state.
+Kafka: ReplicaManager (getPartitionOrError, tryCompleteActions).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import final
 
 from kcluster.broker.appends import AckWait
-from kcluster.broker.fetchers import Fetchers
-from kcluster.broker.quotas import on_client_quotas
-from kcluster.config.kafka.definitions import TopicConfig
-from kcluster.contract import NoteId
-from kcluster.metadata.image import (
-    BROKER_RESOURCE,
-    CLUSTER_DEFAULT,
-    TOPIC_RESOURCE,
-    BrokerRegistrationChangeRecord,
-    ClientQuotaRecord,
-    ConfigRecord,
-    MetadataRecord,
-    PartitionRecord,
-    PartitionRegistration,
-    RegisterBrokerRecord,
-    RemoveTopicRecord,
-    UnregisterBrokerRecord,
-)
+from kcluster.broker.sessions import FetchSession, ParkedFetch, SessionPartition
+from kcluster.metadata.image import MetadataImage
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
-
-if TYPE_CHECKING:
-    from kcluster.broker.handlers.fetch import PendingFetch
-    from kcluster.broker.node import BrokerNode
-    from kcluster.broker.sessions import FetchSession, SessionPartition
-
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
+@final
 class Replicas:
-    """Replicas by (topic id, partition).  `moved`: those that changed in this step."""
+    """Replicas by (topic id, partition).
 
-    def __init__(self, broker: BrokerNode) -> None:
-        self._broker = broker
+    `moved`: those to look at when the step ends, as something that others wait for has changed.
+    """
+
+    __slots__ = ("_by_key", "_by_topic", "image", "last_fetches", "moved")
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.image = image
         self._by_key: dict[tuple[bytes, int], Replica] = {}
         self._by_topic: dict[str, dict[int, Replica]] = {}
         """By topic name, then by partition."""
         self.moved: dict[Replica, None] = {}
-        self.fetchers = Fetchers(broker)
         self.last_fetches: dict[int, int] = {}
         """Per follower broker, when it last fetched from this one."""
-        self._outsiders: dict[int, dict[Replica, None]] = {}
-        """Per follower broker, the replicas led here whose ISR it is not in."""
 
     # ------------------------------------------------------------------------------ look-up
 
@@ -70,7 +49,7 @@ class Replicas:
             found = partitions.get(partition)
             if found is not None:
                 return found
-        image = self._broker.image.topics.get(topic)
+        image = self.image.topics.get(topic)
         if image is None or not 0 <= partition < len(image.partitions):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         replica = self._by_key.get((image.topic_id, partition))
@@ -81,280 +60,76 @@ class Replicas:
         replica = self._by_key.get((topic_id, partition))
         if replica is not None:
             return replica
-        image = self._broker.image.topic_by_id(topic_id)
+        image = self.image.topic_by_id(topic_id)
         if image is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
         if not 0 <= partition < len(image.partitions):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
+    def find_leader(self, topic: str, partition: int) -> Replica | ErrorCode:
+        """The replica here that leads `topic`-`partition`, or why there is none."""
+        replica = self.find(topic, partition)
+        if isinstance(replica, ErrorCode) or replica.is_leader:
+            return replica
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
     def all(self) -> list[Replica]:
         return list(self._by_key.values())
 
-    # -------------------------------------------------------------------------- periodic work
+    # ---------------------------------------------------------------------- coming and going
 
-    def start(self, now_ms: int) -> None:
-        """Begin the periodic work."""
-        config = self._broker.config
-        # Kafka looks twice per lag time, so that a lagging follower leaves within 1.5 of it.
-        self._every(max(1, config.replica_lag_time_max_ms // 2), "isr", self._shrink_isrs, now_ms)
-        self._every(
-            config.replica_high_watermark_checkpoint_interval_ms, "checkpoint",
-            self._checkpoint, now_ms,
-        )  # fmt: skip
-        self._every(
-            config.log_retention_check_interval_ms, "retention", self._apply_retention, now_ms
-        )
+    def add(self, replica: Replica) -> None:
+        """Host a replica from now on."""
+        self._by_key[replica.key] = replica
+        self._by_topic.setdefault(replica.topic, {})[replica.partition] = replica
 
-        self._every(
-            config.producer_id_expiration_check_interval_ms, "producers",
-            self._expire_producers, now_ms,
-        )  # fmt: skip
-        self._every(config.log_flush_scheduler_interval_ms, "flush", self._flush_due, now_ms)
-
-    def _every(self, interval_ms: int, name: str, work: Any, now_ms: int) -> None:
-        def run(now_ms: int) -> None:
-            work(now_ms)
-            self._broker.timers.set(("replicas", name), now_ms + interval_ms, run)
-
-        self._broker.timers.set(("replicas", name), now_ms + interval_ms, run)
-
-    def _shrink_isrs(self, now_ms: int) -> None:
-        for replica in self._by_key.values():
-            if replica.followers and (proposal := replica.propose_shrink(now_ms)):
-                self._broker.isr_changes.submit(replica, proposal, now_ms)
-
-    def _checkpoint(self, _now_ms: int) -> None:
-        for replica in self._by_key.values():
-            replica.log.high_watermark_checkpoint = replica.high_watermark
-
-    def _apply_retention(self, now_ms: int) -> None:
-        for replica in self._by_key.values():
-            start = replica.log.log_start_offset
-            replica.log.expire(now_ms, replica.config, replica.high_watermark)
-            if replica.log.log_start_offset != start:
-                self.moved[replica] = None
-
-    def _expire_producers(self, now_ms: int) -> None:
-        expiration_ms = self._broker.config.producer_id_expiration_ms
-        for replica in self._by_key.values():
-            if replica.log.has_producers:
-                replica.log.producers.remove_expired(now_ms, expiration_ms)
-
-    def _flush_due(self, now_ms: int) -> None:
-        for replica in self._by_key.values():
-            replica.log.flush_if_due(now_ms, replica.config)
-
-    def checkpoint_all(self) -> None:
-        """A clean stop leaves exact watermarks and flushed logs."""
-        for replica in self._by_key.values():
-            replica.log.high_watermark_checkpoint = replica.high_watermark
-            replica.log.flush()
-
-    # -------------------------------------------------------------------------------- the ISR
-
-    def propose_expansions(self, follower_id: int, now_ms: int) -> None:
-        """A follower has fetched: ask for it to join wherever it has earned it."""
-        outsiders = self._outsiders.get(follower_id)
-        if not outsiders:
-            return
-        for replica in outsiders:
-            proposal = replica.propose_expansion(follower_id)
-            if proposal is not None:
-                self._broker.isr_changes.submit(replica, proposal, now_ms)
-
-    def track_isr(self, replica: Replica) -> None:
-        """The role or the ISR of `replica` has changed: who is to be let in by and by?"""
-        for outside in self._outsiders.values():
-            outside.pop(replica, None)
-        for follower_id in replica.followers:
-            if follower_id not in replica.registration.isr:
-                self._outsiders.setdefault(follower_id, {})[replica] = None
-
-    # ------------------------------------------------------------------------------- metadata
-
-    def apply(self, records: list[MetadataRecord], now_ms: int) -> None:
-        """Apply records to the image, then bring the replicas here in line with it."""
-        broker = self._broker
-        image = broker.image
-        partitions: dict[tuple[bytes, int], NoteId | None] = {}
-        removed: list[tuple[str, bytes]] = []
-        configured: dict[tuple[int, str], None] = {}
-        brokers_changed = quotas_changed = False
-        for record in records:
-            match record:
-                case PartitionRecord(registration=new):
-                    partitions[new.topic_id, new.partition] = record.cause
-                case RemoveTopicRecord(topic_id=topic_id):
-                    removed.append((image.topic_names[topic_id], topic_id))
-                case ClientQuotaRecord():
-                    quotas_changed = True
-                case ConfigRecord():
-                    configured[record.resource_type, record.resource_name] = None
-                case (
-                    RegisterBrokerRecord()
-                    | BrokerRegistrationChangeRecord()
-                    | UnregisterBrokerRecord()
-                ):
-                    brokers_changed = True
-            image.apply(record)
-        if quotas_changed:
-            on_client_quotas(broker)
-        for name, topic_id in removed:
-            self._remove_topic(name, topic_id, now_ms)
-        for resource in configured:
-            self._reconfigure(*resource, now_ms)
-        for (topic_id, partition), cause in partitions.items():
-            topic = image.topic_by_id(topic_id)
-            if topic is not None:
-                self._adopt(topic.name, topic.partitions[partition], cause, now_ms)
-        if brokers_changed:
-            self.fetchers.on_brokers_changed()
-        self.fetchers.send(now_ms)
-
-    def _adopt(
-        self, topic: str, new: PartitionRegistration, cause: NoteId | None, now_ms: int
-    ) -> None:
-        """Make the replica here what `new` says; create or delete it as needed."""
-        broker = self._broker
-        key = (new.topic_id, new.partition)
-        replica = self._by_key.get(key)
-        if broker.node_id not in new.replicas:
-            if replica is not None:
-                self._remove_replica(replica, now_ms)
-            return
-        if replica is None:
-            replica = self._by_key[key] = Replica(
-                topic, new, broker.node_id, broker.disk.create(*key), self._topic_config(topic),
-                broker.image.brokers, self.last_fetches, broker.config.replica_lag_time_max_ms,
-            )  # fmt: skip
-            self._by_topic.setdefault(topic, {})[new.partition] = replica
-        replica.cause = cause
-        self.moved[replica] = None
-        if new.leader == broker.node_id:
-            self._lead(replica, new, now_ms)
-        else:
-            self._follow(replica, new, now_ms)
-        self.track_isr(replica)
-
-    def _lead(self, replica: Replica, new: PartitionRegistration, now_ms: int) -> None:
-        broker = self._broker
-        was_leader = replica.is_leader
-        self.fetchers.remove(replica)
-        if not replica.lead(new, now_ms):
-            return
-        broker.note(
-            kinds.BECAME_LEADER, replica.name,
-            f"broker {broker.node_id} leads {replica.name} in epoch {new.leader_epoch}"
-            f" from offset {replica.leader_epoch_start_offset}",
-            replica.cause, topic=replica.topic, partition=replica.partition,
-            epoch=new.leader_epoch, offset=replica.leader_epoch_start_offset,
-        )  # fmt: skip
-        if not was_leader and replica.topic == OFFSETS_TOPIC:
-            broker.coordinator.on_elected(replica.partition, now_ms)
-
-    def _follow(self, replica: Replica, new: PartitionRegistration, now_ms: int) -> None:
-        broker = self._broker
-        was_leader = replica.is_leader
-        changed = replica.follow(new)
-        if changed:
-            self.fetchers.put(replica)
-        if was_leader:
-            broker.note(
-                kinds.BECAME_FOLLOWER, replica.name,
-                f"broker {broker.node_id} no longer leads {replica.name}:"
-                f" broker {new.leader} does in epoch {new.leader_epoch}",
-                replica.cause, topic=replica.topic, partition=replica.partition,
-                epoch=new.leader_epoch, leader=new.leader,
-            )  # fmt: skip
-            if replica.topic == OFFSETS_TOPIC:
-                broker.coordinator.on_resigned(replica.partition, now_ms)
-
-    def _remove_topic(self, name: str, topic_id: bytes, now_ms: int) -> None:
-        for replica in [r for r in self._by_key.values() if r.topic_id == topic_id]:
-            self._remove_replica(replica, now_ms)
-        self._broker.throttles.on_topic(name, now_ms)
-        self._broker.coordinator.on_topic_deleted(name, now_ms)
-
-    def _remove_replica(self, replica: Replica, now_ms: int) -> None:
+    def remove(self, replica: Replica) -> None:
+        """Host a replica no longer."""
         del self._by_key[replica.key]
         partitions = self._by_topic[replica.topic]
         del partitions[replica.partition]
         if not partitions:
             del self._by_topic[replica.topic]
-        self.fetchers.remove(replica)
-        self._broker.throttles.forget(replica)
-        was_leader = replica.is_leader
-        replica.retire()
-        self.track_isr(replica)
-        self._broker.disk.remove(*replica.key)
-        self.moved[replica] = None
-        if was_leader and replica.topic == OFFSETS_TOPIC:
-            self._broker.coordinator.on_resigned(replica.partition, now_ms)
-
-    def remove_strays(self) -> None:
-        """Delete logs of an earlier life whose partitions were deleted or moved away meanwhile.
-
-        Kafka: LogManager.isStrayReplica.
-        """
-        disk = self._broker.disk
-        for key in [key for key in disk.logs if key not in self._by_key]:
-            disk.remove(*key)
-
-    def _topic_config(self, topic: str) -> TopicConfig:
-        return TopicConfig.resolve(self._broker.config, self._broker.image.topic_configs(topic))
-
-    def _reconfigure(self, resource_type: int, resource_name: str, now_ms: int) -> None:
-        broker = self._broker
-        if resource_type == TOPIC_RESOURCE:
-            config = self._topic_config(resource_name)
-            for replica in self._by_key.values():
-                if replica.topic == resource_name:
-                    replica.configure(config)
-                    self.moved[replica] = None
-            broker.throttles.on_topic(resource_name, now_ms)
-        elif resource_type == BROKER_RESOURCE:
-            configs = broker.image.configs
-            broker.config = broker.static_config.override(
-                configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {}),
-                configs.get((BROKER_RESOURCE, str(broker.node_id)), {}),
-            )
-            for replica in self._by_key.values():
-                replica.configure(self._topic_config(replica.topic))
-            broker.throttles.on_rates()
 
     # --------------------------------------------------------------------------------- waking
 
+    def touch(self, replica: Replica) -> None:
+        """Something that others may wait for has changed: wake them when the step ends."""
+        self.moved[replica] = None
+
     def wake(self, now_ms: int) -> None:
-        """Tell those who wait for the replicas that moved in this step, until nothing moves."""
+        """Complete what waits for the replicas that moved in this step, until none moves."""
         while self.moved:
             moved, self.moved = self.moved, {}
-            told: list[PendingFetch] = []
+            parked_fetches: list[ParkedFetch] = []
             for replica in moved:
                 if replica.acks_waiting:
-                    self._answer_acks(replica, now_ms)
+                    _answer_acks(replica, now_ms)
                 sessions: dict[FetchSession, SessionPartition] = replica.sessions
                 for session, wanted in sessions.items():
                     session.moved[wanted] = None
                     parked = session.parked
-                    if parked is not None and parked.is_told_of(replica, wanted):
-                        told.append(parked)
-            for parked in told:
+                    if parked is not None and parked.is_news(replica, wanted):
+                        parked_fetches.append(parked)
+            for parked in parked_fetches:
                 parked.try_complete(now_ms)
             for replica in moved:
                 if replica.fetches_waiting:
                     for fetch in tuple(replica.fetches_waiting):
                         fetch.try_complete(now_ms)
 
-    def _answer_acks(self, replica: Replica, now_ms: int) -> None:
-        waiting: list[AckWait] = replica.acks_waiting
-        answered: list[tuple[AckWait, ErrorCode]] = []
-        for wait in waiting:
-            error = replica.acks_reached(wait.required_offset)
-            if error is None:
-                break
-            answered.append((wait, error))
-        if answered:
-            del waiting[: len(answered)]
-            for wait, error in answered:
-                wait.delayed.on_partition_done(wait, error, now_ms)
+
+def _answer_acks(replica: Replica, now_ms: int) -> None:
+    """Complete the appends that wait for an offset which is now committed, or never will be."""
+    waiting: list[AckWait] = replica.acks_waiting
+    answered: list[tuple[AckWait, ErrorCode]] = []
+    for wait in waiting:
+        error = replica.acks_reached(wait.required_offset)
+        if error is None:
+            break
+        answered.append((wait, error))
+    if answered:
+        del waiting[: len(answered)]
+        for wait, error in answered:
+            wait.delayed.on_partition_done(wait, error, now_ms)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from kcluster.broker.ports import BrokerView
 from kcluster.config.kafka.catalog import broker_catalog, listener_config
 from kcluster.config.kafka.definitions import (
     BROKER_CONFIGS,
@@ -28,8 +29,6 @@ from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataIm
 from kcluster.protocol import messages as m
 
 if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
     Synonym = m.DescribeConfigsResponse.DescribeConfigsSynonym
 
 DYNAMIC_TOPIC_CONFIG: Final = 1
@@ -126,24 +125,22 @@ def is_sensitive(definition: ConfigDef | None) -> bool:
     return definition is None or definition.type == "PASSWORD"
 
 
-def settings_of(broker: BrokerNode) -> BrokerSettings:
-    """The levels of `broker`, as of its image."""
-    listener = f"PLAINTEXT://{broker.host}:{broker.port}"
+def settings_of(view: BrokerView) -> BrokerSettings:
+    """The levels of the broker, as of its image."""
+    listener = f"PLAINTEXT://{view.host}:{view.port}"
     identity = {
         "advertised.listeners": listener,
-        "broker.id": str(broker.node_id),
+        "broker.id": str(view.node_id),
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "listeners": listener,
-        "node.id": str(broker.node_id),
+        "node.id": str(view.node_id),
         "process.roles": "broker",
     }
-    if broker.rack is not None:
-        identity["broker.rack"] = broker.rack
-    return broker_settings(
-        broker.node_id, broker.config, broker.static_config, identity, broker.image
-    )
+    if view.rack is not None:
+        identity["broker.rack"] = view.rack
+    return broker_settings(view.node_id, view.config, view.static_config, identity, view.image)
 
 
 def broker_settings(

@@ -21,17 +21,15 @@ per fetch is what this costs then.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kcluster.broker.fetching import PartitionRead
+from kcluster.broker.ports import BrokerView
 from kcluster.broker.sampled_rate import SimpleRate
+from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.config.kafka.quotas import FOLLOWER_RATE, LEADER_RATE, UNLIMITED
 from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT
-
-if TYPE_CHECKING:
-    from kcluster.broker.fetching import PartitionRead
-    from kcluster.broker.node import BrokerNode
-    from kcluster.config.kafka.definitions import BrokerConfig
-    from kcluster.partition.replica import Replica
+from kcluster.partition.replica import Replica
 
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
@@ -134,17 +132,18 @@ class Throttle:
 class Throttles:
     """Both sides of one broker; None where nothing is throttled."""
 
-    def __init__(self, broker: BrokerNode) -> None:
-        self._broker = broker
+    def __init__(self, view: BrokerView) -> None:
+        self._view = view
         self.leader: Throttle | None = None
         self.follower: Throttle | None = None
 
-    def on_topic(self, topic: str, now_ms: int) -> None:
-        """A topic's configs have changed, or it is gone."""
-        configs = self._broker.image.topic_configs(topic)
+    def on_topic(self, topic: str, has_followers: bool, now_ms: int) -> None:
+        """A topic's configs have changed, or it was deleted.  `has_followers`: some broker has
+        fetched from this one as a follower."""
+        configs = self._view.image.topic_configs(topic)
         before = self.leader
         self.leader = self._changed(before, topic, configs.get(LEADER_REPLICAS, ""))
-        if before is None and self.leader is not None and self._broker.replicas.last_fetches:
+        if before is None and self.leader is not None and has_followers:
             self.leader.begin_idle(now_ms)
         self.follower = self._changed(self.follower, topic, configs.get(FOLLOWER_REPLICAS, ""))
         self.on_rates()
@@ -159,13 +158,13 @@ class Throttles:
         if throttle is None:
             if not wanted:
                 return None
-            throttle = Throttle(self._broker.config)
-        return throttle if throttle.set_topic(topic, wanted, self._broker.node_id) else None
+            throttle = Throttle(self._view.config)
+        return throttle if throttle.set_topic(topic, wanted, self._view.node_id) else None
 
     def on_rates(self) -> None:
         """The broker's own configs, or those of all, have changed."""
-        configs = self._broker.image.configs
-        own = configs.get((BROKER_RESOURCE, str(self._broker.node_id)), {})
+        configs = self._view.image.configs
+        own = configs.get((BROKER_RESOURCE, str(self._view.node_id)), {})
         default = configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {})
         if self.leader is not None:
             self.leader.limit = _rate(LEADER_RATE, own, default)

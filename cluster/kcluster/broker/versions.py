@@ -10,7 +10,7 @@ client gets to see is the release's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -20,9 +20,6 @@ from kcluster.protocol.apis import APIS, TELEMETRY, ApiKey
 from kcluster.protocol.codec.schema import Versions
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import Release, latest
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 LATEST: Final = latest()
 
@@ -128,9 +125,9 @@ def zookeeper_controller(image: MetadataImage) -> int:
     return min(alive, default=-1)
 
 
-def is_not_controller(broker: BrokerNode) -> bool:
-    """Whether a broker must send who asks it for what only a controller does elsewhere."""
-    return not broker.release.is_kraft and zookeeper_controller(broker.image) != broker.node_id
+def is_not_controller(release: Release, image: MetadataImage, node_id: int) -> bool:
+    """Whether a broker answers NOT_CONTROLLER to what only the controller does."""
+    return not release.is_kraft and zookeeper_controller(image) != node_id
 
 
 def not_controller(answer: Any) -> Any:

@@ -370,7 +370,8 @@ class LiveDriver:
             self.listeners[node_id] = Listener(
                 node_id, port,
                 Channel(node, lambda: self.dispatcher.gate is None and self.outside is None),
-                lambda: Limits.of(node.config), ConnectionQuotas(node), self, gevent.get_hub(),
+                lambda: Limits.of(node.config), ConnectionQuotas(node.view, node.quotas), self,
+                gevent.get_hub(),
             )  # fmt: skip
 
 

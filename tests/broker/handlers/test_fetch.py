@@ -61,7 +61,7 @@ def test_fetch__errors_do_not_wait(error: str, fields: dict[str, Any], more: dic
 def test_fetch__an_epoch_that_ended_earlier_is_told_as_divergence():
     broker = leader()
     produce(broker, batch(b"v"))
-    broker.broker.replicas.apply(
+    broker.broker.publisher.apply(
         topic_records(TOPIC, (1,), leader_epoch=8, partition_epoch=9)[1:], 1_000
     )
     produce(broker, batch(b"v"))
@@ -108,7 +108,7 @@ def test_wait__ends_when_leadership_moves():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     assert fetch(broker, wanted(), max_wait_ms=500, version=10) is None
     moved = topic_records(TOPIC, (1, 2), isr=(2, 1), leader_epoch=6, partition_epoch=8)[1:]
-    broker.broker.replicas.apply(moved, broker.now_ms)
+    broker.broker.publisher.apply(moved, broker.now_ms)
     assert told(broker.pass_time(1)) == {0: ("NOT_LEADER_OR_FOLLOWER", 0)}
 
 
@@ -232,6 +232,6 @@ def test_session__a_partition_that_comes_to_be_is_found():
     broker = OneBroker(broker_records(1))
     unknown = fetch(broker, wanted(), session_epoch=0)
     assert told(unknown) == {0: ("UNKNOWN_TOPIC_OR_PARTITION", 0)}
-    broker.broker.replicas.apply(topic_records(TOPIC, (1,)), broker.now_ms)
+    broker.broker.publisher.apply(topic_records(TOPIC, (1,)), broker.now_ms)
     found = fetch(broker, session_id=unknown.session_id, session_epoch=1)
     assert told(found) == {0: ("NONE", 0)}

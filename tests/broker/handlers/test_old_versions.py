@@ -47,7 +47,7 @@ def three_segments() -> OneBroker:
             memoryview(build_batch([Record(0, one.now_ms, b"k", b"x" * 20)])), 1, one.now_ms
         )
         assert not appended.error
-    one.broker.replicas.moved[replica] = None
+    one.broker.replicas.touch(replica)
     one.pass_time(1)
     assert replica.high_watermark == 3
     return one

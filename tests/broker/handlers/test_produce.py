@@ -129,7 +129,7 @@ def test_produce__of_a_partition_named_twice_the_last_batch_counts():
     (replica,) = broker.broker.replicas.all()
     assert replica.log.log_end_offset == 2
     replica.record_fetch(2, 2, 2, 0, broker.now_ms)
-    broker.broker.replicas.moved[replica] = None
+    broker.broker.replicas.touch(replica)
     (topic,) = broker.pass_time(1).responses
     assert [(x.error_code, x.base_offset) for x in topic.partition_responses] == [(0, 0)]
 
@@ -143,7 +143,7 @@ def test_produce__who_loses_leadership_answers_those_who_wait():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     assert broker.ask(ApiKey.PRODUCE, 9, produce_body(batch(b"a"))) is None
     moved = topic_records(TOPIC, (1, 2), isr=(2, 1), leader_epoch=6, partition_epoch=8)[1:]
-    broker.broker.replicas.apply(moved, broker.now_ms)
+    broker.broker.publisher.apply(moved, broker.now_ms)
     answer = broker.pass_time(1).responses[0].partition_responses[0]
     assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 

@@ -108,7 +108,7 @@ def test_telemetry__one_push_may_follow_at_once_the_next_after_an_interval(one: 
 
 def test_telemetry__changed_subscriptions_are_to_be_asked_for(one: OneBroker) -> None:
     told = get(one)
-    one.broker.replicas.apply(subscription("other", metrics="c"), one.now_ms)
+    one.broker.publisher.apply(subscription("other", metrics="c"), one.now_ms)
     assert push(one, told) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
     anew = get(one)
     assert (anew.error_code, anew.requested_metrics) == (ErrorCode.NONE, ["a.b", "c"])

@@ -142,7 +142,7 @@ def _check_broker(broker: BrokerNode, resource: Any, incremental: bool) -> Verdi
     problem = other_broker(resource.resource_name, broker.node_id)
     if problem is not None:
         return _refused(problem)
-    settings = settings_of(broker)
+    settings = settings_of(broker.view)
     for_one = bool(resource.resource_name)
     level: dict[str, str] | Verdict = {config.name: config.value for config in resource.configs}
     if incremental:

@@ -77,7 +77,7 @@ class DelayedDeleteRecords(DelayedOperation):
                 answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
                 return
             replica.advance_log_start(target)
-            self._broker.replicas.moved[replica] = None
+            self._broker.replicas.touch(replica)
             answer.low_watermark = replica.low_watermark()  # told even if time runs out
             self._waiting[replica] = (target, answer)
 

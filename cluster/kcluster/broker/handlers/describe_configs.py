@@ -85,7 +85,7 @@ def describe_configs(
     Versions: v0 (to 3.9) tells only whether it is the default; v1 sources and synonyms (KIP-226);
     v3 types and documentation (KIP-569).
     """
-    describing = _Describing(broker, request.body, settings_of(broker))
+    describing = _Describing(broker, request.body, settings_of(broker.view))
     response = describing.answer()
     if request.api_version == 0 and broker.release.number < FIRST_WITHOUT_IS_DEFAULT:
         for result in response.results:

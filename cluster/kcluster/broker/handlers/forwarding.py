@@ -36,7 +36,9 @@ def forward(
     """Have the controller answer `request`; `timed_out(request.body)` is the answer if it has not
     in `timeout_ms`.  Without time to wait it is not even asked: nothing is done then, as in Kafka,
     where the controller drops what comes to its turn too late."""
-    if request.api_key in CONTROLLERS_OWN and is_not_controller(broker):
+    if request.api_key in CONTROLLERS_OWN and is_not_controller(
+        broker.release, broker.image, broker.node_id
+    ):
         return not_controller(timed_out(request.body))
     if timeout_ms <= 0:
         return timed_out(request.body)
@@ -45,7 +47,7 @@ def forward(
         broker.reply(request, timed_out(request.body) if body is None else body)
 
     body = request.body
-    if broker.quotas is not None and request.api_key in STRICT_SINCE:
+    if broker.quotas.is_active and request.api_key in STRICT_SINCE:
         is_strict = request.api_version >= STRICT_SINCE[request.api_key]
         body = Envelope(body, request.client_id or "", is_strict)
     broker.ask_controller(body, on_answer, timeout_ms, now_ms)

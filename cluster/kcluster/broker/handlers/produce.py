@@ -3,11 +3,18 @@
 Owns: the order of checks before an append, and the response.  Never: opens records (only
 partition/log/log.py does, where it must), waits (appends.py does).
 Kafka: KafkaApis.handleProduceRequest.
-Behaviour: acks=0 gets no answer, and a closed connection on an error; acks=1 is answered after the
-  append, acks=all when the high watermark has passed it.
-Versions: v0-2 (to 3.9) message sets (old_formats.py), v7 zstd (KIP-110), v8 record errors
-  (KIP-467), v10 leader hints (KIP-951), v13 topic ids (KIP-516).
-Not done: transactions (v12's implicit partitions), quotas.
+Behaviour:
+- acks=0 is not answered; after an error its connection is closed;
+- acks=1 is answered after the append;
+- acks=all is answered when the high watermark has passed the batch.
+Versions:
+- v0-2 (to 3.9): message sets (old_formats.py)
+- v7: zstd (KIP-110)
+- v8: record errors (KIP-467)
+- v10: leader hints (KIP-951)
+- v12: transactions without AddPartitionsToTxn (KIP-890), not done
+- v13: topic ids (KIP-516)
+Not done: transactions.
 """
 
 from __future__ import annotations
@@ -15,8 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, final
 
 from kcluster.broker.appends import ACKS_ALL, DelayedAppend
-from kcluster.broker.fetching import current_leader, node_endpoints
-from kcluster.broker.handlers.produce_once import once_each
+from kcluster.broker.leader_hints import current_leader, node_endpoints
 from kcluster.broker.old_formats import FIRST_PRODUCE_OF_BATCHES, as_of_its_time, take_message_set
 from kcluster.broker.registry import NO_RESPONSE, PARKED, handles
 from kcluster.broker.versions import LATEST
@@ -76,10 +82,10 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     topics: list[m.ProduceResponse.TopicProduceResponse] = []
     response = Answer(topics)
     delayed: DelayedProduce | None = None
-    moved = broker.replicas.moved
+    replicas = broker.replicas
     topic_data = body.topic_data
     if len(topic_data) != 1 or len(topic_data[0].partition_data) != 1:
-        topic_data = once_each(topic_data)
+        topic_data = _once_each(topic_data)
     for topic in topic_data:
         answers: list[m.ProduceResponse.PartitionProduceResponse] = []
         topics.append(TopicAnswer(topic.name, topic.topic_id, answers))
@@ -99,7 +105,7 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
                 appended.log_start_offset, [], None, _NO_HINT,
             )  # fmt: skip
             answers.append(answer)
-            moved[replica] = None
+            replicas.touch(replica)
             if acks == ACKS_ALL:
                 if delayed is None:
                     delayed = DelayedProduce(broker, request, response)
@@ -108,16 +114,42 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
         return _silent(broker, request, response)
     if delayed is None:
         return _with_hints(broker, request, response)
-    # What needs nobody else (RF 1, a lone ISR) is answered when the step wakes who waits.
+    # What needs no other replica (RF 1, an ISR of one) is answered at the end of this step.
     broker.purgatory.park(delayed, max(0, body.timeout_ms), now_ms)
     return PARKED
+
+
+def _once_each(
+    topic_data: list[m.ProduceRequest.TopicProduceData],
+) -> list[m.ProduceRequest.TopicProduceData]:
+    """The topics of a request, each once, with each of its partitions once.
+
+    Of a partition that is named twice the last batch counts, the others are dropped; a topic
+    without partitions is left out.  Kafka's maps by partition do the same.  The list itself, if it
+    has nothing of the kind.
+    """
+    topics: dict[tuple[str, bytes], dict[int, m.ProduceRequest.PartitionProduceData]] = {}
+    named = 0
+    for topic in topic_data:
+        partitions = topic.partition_data
+        named += len(partitions)
+        if partitions:
+            known = topics.setdefault((topic.name, topic.topic_id), {})
+            for data in partitions:
+                known[data.index] = data
+    if len(topics) == len(topic_data) and sum(map(len, topics.values())) == named:
+        return topic_data
+    return [
+        m.ProduceRequest.TopicProduceData(name, topic_id, list(partitions.values()))
+        for (name, topic_id), partitions in topics.items()
+    ]
 
 
 def _find_leader(
     broker: BrokerNode, request: Request, topic: Any, data: Any, index: int, acks: int
 ) -> Replica | ErrorCode:
-    """The replica to append to, or the first thing that speaks against it: NONE where a message
-    set has nothing in it."""
+    """The replica to append to, or the first reason to refuse; NONE for an empty message set, which
+    is neither appended nor refused."""
     if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         replica = broker.replicas.find_by_id(topic.topic_id, index)
     else:
@@ -143,7 +175,7 @@ def _find_leader(
     if not replica.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if request.api_version < FIRST_PRODUCE_OF_BATCHES:
-        error = take_message_set(broker, data)
+        error = take_message_set(broker.release, data)
         return error if error or not data.records else replica
     return replica
 
@@ -160,7 +192,7 @@ def _failed(index: int, error: ErrorCode) -> m.ProduceResponse.PartitionProduceR
 
 
 def _refused(index: int, appended: Appended) -> m.ProduceResponse.PartitionProduceResponse:
-    """The log did not take the batch.  As from Kafka, there are words only about single records."""
+    """The log refused the batch.  As from Kafka, only errors of single records have a text."""
     answer = _failed(index, appended.error)
     answer.log_start_offset = appended.log_start_offset
     if appended.record_errors:
@@ -175,25 +207,29 @@ def _refused(index: int, appended: Appended) -> m.ProduceResponse.PartitionProdu
 def _with_hints(
     broker: BrokerNode, request: Request, response: m.ProduceResponse
 ) -> m.ProduceResponse:
-    """Tell who leads where this broker does not (KIP-951)."""
+    """Name the leader of each partition that this broker does not lead (KIP-951)."""
     if request.api_version < FIRST_VERSION_WITH_HINTS:
         if broker.release is not LATEST:
-            as_of_its_time(broker, response)
+            as_of_its_time(broker.release, response)
         return response
     leaders: dict[int, None] = {}
     for topic in response.responses:
         for answer in topic.partition_responses:
             if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                leader, epoch = current_leader(broker, topic.name, topic.topic_id, answer.index)
+                leader, epoch = current_leader(
+                    broker.image, topic.name, topic.topic_id, answer.index
+                )
                 answer.current_leader = m.ProduceResponse.LeaderIdAndEpoch(leader, epoch)
                 leaders[leader] = None
     if leaders:
-        response.node_endpoints = node_endpoints(broker, leaders, m.ProduceResponse.NodeEndpoint)
+        response.node_endpoints = node_endpoints(
+            broker.image, leaders, m.ProduceResponse.NodeEndpoint
+        )
     return response
 
 
 def _silent(broker: BrokerNode, request: Request, response: m.ProduceResponse) -> Any:
-    """acks=0: a producer that hears nothing learns of an error by its connection closing."""
+    """acks=0: nothing is sent, and an error closes the connection."""
     failed = [
         f"{topic.name}-{answer.index}: {error_of(answer.error_code).name}"
         for topic in response.responses

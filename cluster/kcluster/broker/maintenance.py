@@ -1,0 +1,81 @@
+"""The periodic work on a broker's replicas, and the last of it before a clean stop.
+
+Owns: when ISRs are checked, watermarks checkpointed, logs cleaned, flushed and rid of producers
+that are gone.  Never: decides what is deleted or cleaned (partition/log/retention.py, compaction.py).
+Kafka: LogManager's and ReplicaManager's scheduled tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kcluster.broker.isr import IsrChanges
+from kcluster.broker.ports import BrokerView
+from kcluster.broker.replicas import Replicas
+from kcluster.timers import Timers
+
+
+class Maintenance:
+    """The scheduled tasks of one broker."""
+
+    def __init__(
+        self, view: BrokerView, timers: Timers, replicas: Replicas, isr: IsrChanges
+    ) -> None:
+        self._view = view
+        self._timers = timers
+        self._replicas = replicas
+        self._isr = isr
+
+    def start(self, now_ms: int) -> None:
+        """Schedule every task for the first time; intervals are those of the start."""
+        config = self._view.config
+        # Kafka looks twice per lag time, so that a lagging follower leaves within 1.5 of it.
+        isr_check_ms = max(1, config.replica_lag_time_max_ms // 2)
+        checkpoint_ms = config.replica_high_watermark_checkpoint_interval_ms
+        retention_check_ms = config.log_retention_check_interval_ms
+        producers_check_ms = config.producer_id_expiration_check_interval_ms
+        flush_check_ms = config.log_flush_scheduler_interval_ms
+        self._every(isr_check_ms, "isr", self._shrink_isrs, now_ms)
+        self._every(checkpoint_ms, "checkpoint", self._checkpoint, now_ms)
+        self._every(retention_check_ms, "retention", self._apply_retention, now_ms)
+        self._every(producers_check_ms, "producers", self._expire_producers, now_ms)
+        self._every(flush_check_ms, "flush", self._flush_due, now_ms)
+
+    def _every(self, interval_ms: int, name: str, task: Callable[[int], None], now_ms: int) -> None:
+        def run(now_ms: int) -> None:
+            task(now_ms)
+            self._timers.set(("replicas", name), now_ms + interval_ms, run)
+
+        self._timers.set(("replicas", name), now_ms + interval_ms, run)
+
+    def _shrink_isrs(self, now_ms: int) -> None:
+        for replica in self._replicas.all():
+            if replica.followers:
+                self._isr.propose_shrink(replica, now_ms)
+
+    def _checkpoint(self, _now_ms: int) -> None:
+        for replica in self._replicas.all():
+            replica.log.high_watermark_checkpoint = replica.high_watermark
+
+    def _apply_retention(self, now_ms: int) -> None:
+        for replica in self._replicas.all():
+            start = replica.log.log_start_offset
+            replica.log.expire(now_ms, replica.config, replica.high_watermark)
+            if replica.log.log_start_offset != start:
+                self._replicas.touch(replica)
+
+    def _expire_producers(self, now_ms: int) -> None:
+        expiration_ms = self._view.config.producer_id_expiration_ms
+        for replica in self._replicas.all():
+            if replica.log.has_producers:
+                replica.log.producers.remove_expired(now_ms, expiration_ms)
+
+    def _flush_due(self, now_ms: int) -> None:
+        for replica in self._replicas.all():
+            replica.log.flush_if_due(now_ms, replica.config)
+
+    def stop_cleanly(self) -> None:
+        """Leave exact watermarks and flushed logs on the disk."""
+        for replica in self._replicas.all():
+            replica.log.high_watermark_checkpoint = replica.high_watermark
+            replica.log.flush()
