@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ class Broker:
     def __init__(self, version: str) -> None:
         self.image = MetadataImage()
         self.release = releases()[version]
-        self.has_quotas = False
+        self.quotas = SimpleNamespace(is_active=False)
 
 
 def frame_of(api_key: int, version: int, body: Any) -> memoryview:

@@ -1,7 +1,7 @@
 """Appends that wait for acks=all: a producer's, and those of the broker itself.
 
-Owns: the parked append and when it is answered.  Never: appends but through `Replica`, decides what
-is committed (partition/replica.py).  Kafka: ReplicaManager.appendRecords, DelayedProduce.
+Owns: the parked append and when it is answered.  Never: appends (its creator has), decides what is
+committed (partition/replica.py).  Kafka: ReplicaManager.appendRecords, DelayedProduce.
 """
 
 from __future__ import annotations
@@ -10,26 +10,29 @@ from collections.abc import Callable
 from typing import Any, Final, final
 
 from kcluster.broker.purgatory import DelayedOperation
-from kcluster.partition.replica import Replica
+from kcluster.partition.replica import AckWait, Replica
 from kcluster.protocol.errors import NONE, ErrorCode
 
 ACKS_ALL: Final = -1
 
 
 @final
-class AckWait:
-    """One partition's part of a delayed append: until all before `required_offset` is committed.
+class PartitionAppend(AckWait):
+    """One partition's part of a delayed append.
 
-    `answer`: the part of the response that an error goes into; None where nobody gets one.
+    `answer`: the part of the response that an error goes into; None where there is none.
     """
 
-    __slots__ = ("answer", "delayed", "is_done", "required_offset")
+    __slots__ = ("answer", "delayed", "is_done")
 
     def __init__(self, delayed: DelayedAppend, required_offset: int, answer: Any) -> None:
+        super().__init__(required_offset)
         self.delayed = delayed
-        self.required_offset = required_offset
         self.answer = answer
         self.is_done = False
+
+    def answered(self, error: ErrorCode, now_ms: int) -> None:
+        self.delayed.on_partition_done(self, error, now_ms)
 
 
 class DelayedAppend(DelayedOperation):
@@ -39,34 +42,26 @@ class DelayedAppend(DelayedOperation):
 
     def __init__(self) -> None:
         super().__init__()
-        self._waits: list[AckWait] = []
+        self._waits: list[PartitionAppend] = []
         self._left = 0
 
     def on_failed(self, answer: Any, error: ErrorCode) -> None:
-        """One partition's append did not end in NONE."""
-        raise AssertionError("a subclass says whom it tells")
+        """One partition's append ended in an error."""
+        raise AssertionError("a subclass answers")
 
     def on_done(self, now_ms: int) -> None:
         """All partitions are committed or have failed."""
-        raise AssertionError("a subclass says what it answers")
+        raise AssertionError("a subclass answers")
 
     def wait_for(self, replica: Replica, required_offset: int, answer: Any) -> None:
         """Wait until all before `required_offset` is committed in `replica`."""
-        wait = AckWait(self, required_offset, answer)
+        wait = PartitionAppend(self, required_offset, answer)
         self._waits.append(wait)
         self._left += 1
-        waiting: list[AckWait] = replica.acks_waiting
-        if waiting and waiting[-1].required_offset > required_offset:
-            # Only a duplicate's first answer can be this: it asks for an offset of the past.
-            after = (
-                i for i, entry in enumerate(waiting) if entry.required_offset > required_offset
-            )
-            waiting.insert(next(after), wait)
-        else:
-            waiting.append(wait)
+        replica.wait_for_ack(wait)
 
-    def on_partition_done(self, wait: AckWait, error: ErrorCode, now_ms: int) -> None:
-        """What `wait` waits for is committed, or never will be."""
+    def on_partition_done(self, wait: PartitionAppend, error: ErrorCode, now_ms: int) -> None:
+        """One partition is committed, or never will be."""
         if self.done or wait.is_done:
             return
         wait.is_done = True
@@ -77,7 +72,7 @@ class DelayedAppend(DelayedOperation):
             self._finish(now_ms)
 
     def expire(self, now_ms: int) -> None:
-        """Time is up: appended, but not known to be committed."""
+        """The time is up: the records are appended, but not known to be committed."""
         for wait in self._waits:
             if not wait.is_done:
                 self.on_failed(wait.answer, ErrorCode.REQUEST_TIMED_OUT)
@@ -85,13 +80,13 @@ class DelayedAppend(DelayedOperation):
 
     def _finish(self, now_ms: int) -> None:
         self.done = True
-        self._waits = []  # they know this object: nothing is left for the garbage collector
+        self._waits = []  # they refer to this object: no cycle is left for the garbage collector
         self.on_done(now_ms)
 
 
 @final
 class InternalAppend(DelayedAppend):
-    """One append of the broker itself; `on_committed(error, now_ms)` is called once."""
+    """An append of the broker itself; `on_committed(error, now_ms)` is called once."""
 
     __slots__ = ("_error", "_on_committed")
 

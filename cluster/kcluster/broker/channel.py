@@ -55,6 +55,12 @@ _CORRELATION_ID: Final = Packing(">i")
 _unpack_start: Final = _START.unpack_from
 
 
+class Quotas(Protocol):
+    """`is_active`: clients may be throttled, so the broker must see all of their requests."""
+
+    is_active: bool
+
+
 class Broker(Protocol):
     """What a channel needs of `kcluster.broker.node.BrokerNode`."""
 
@@ -62,8 +68,7 @@ class Broker(Protocol):
     release: Release
 
     @property
-    def has_quotas(self) -> bool:
-        """Whether clients may be throttled, and must not be answered here."""
+    def quotas(self) -> Quotas: ...
 
 
 @final
@@ -88,6 +93,7 @@ class Channel:
 
     def __init__(self, broker: Broker, keeps_answers: Callable[[], bool] = lambda: True) -> None:
         self._broker = broker
+        self._quotas = broker.quotas
         self._keeps_answers = keeps_answers
         self._served: dict[int, _Served] = {}
         self._answers: dict[bytes, tuple[bytes, bytes]] = {}
@@ -114,7 +120,7 @@ class Channel:
                 return self._speak_older(correlation_id)
         if (
             served.cacheable
-            and not self._broker.has_quotas
+            and not self._quotas.is_active
             and self._keeps_answers()
             and len(frame) <= MAX_CACHED_QUESTION_BYTES
         ):

@@ -13,8 +13,7 @@ from mypy_extensions import mypyc_attr
 
 from kcluster.broker.replicas import Replicas
 from kcluster.broker.sessions import Reader, SessionPartition
-from kcluster.partition.followers import NO_ROLE
-from kcluster.partition.replica import Replica
+from kcluster.partition.replica import NO_ROLE, Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import Batch

@@ -13,8 +13,7 @@ from kcluster.broker.peers import PeerCalls
 from kcluster.broker.ports import BrokerView
 from kcluster.broker.replicas import Replicas
 from kcluster.metadata.image import PartitionRegistration
-from kcluster.partition.followers import IsrProposal
-from kcluster.partition.replica import Replica
+from kcluster.partition.replica import IsrProposal, Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import Timers

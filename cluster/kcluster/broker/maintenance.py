@@ -1,7 +1,7 @@
 """The periodic work on a broker's replicas, and the last of it before a clean stop.
 
 Owns: when ISRs are checked, watermarks checkpointed, logs cleaned, flushed and rid of producers
-that are gone.  Never: decides what is deleted or cleaned (partition/log/retention.py, compaction.py).
+that are gone.  Never: decides what is deleted or cleaned (partition/cleanup.py).
 Kafka: LogManager's and ReplicaManager's scheduled tasks.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from kcluster.broker.isr import IsrChanges
 from kcluster.broker.ports import BrokerView
 from kcluster.broker.replicas import Replicas
+from kcluster.partition.cleanup import clean
 from kcluster.timers import Timers
 
 
@@ -59,9 +60,7 @@ class Maintenance:
 
     def _apply_retention(self, now_ms: int) -> None:
         for replica in self._replicas.all():
-            start = replica.log.log_start_offset
-            replica.log.expire(now_ms, replica.config, replica.high_watermark)
-            if replica.log.log_start_offset != start:
+            if clean(replica.log, now_ms, replica.config, replica.high_watermark):
                 self._replicas.touch(replica)
 
     def _expire_producers(self, now_ms: int) -> None:

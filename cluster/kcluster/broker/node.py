@@ -212,11 +212,6 @@ class BrokerNode:
         """The broker epoch of this life; -1 before registration."""
         return self.view.epoch
 
-    @property
-    def has_quotas(self) -> bool:
-        """Whether clients may be throttled."""
-        return self.quotas.is_active
-
     def emit(self, effect: Effect) -> None:
         """Add an effect to the current step."""
         self._outbox.emit(effect)

@@ -117,10 +117,15 @@ class MetadataPublisher:
             return
         if replica is None:
             replica = Replica(
-                topic, new, view.node_id, self._disk.create(*key), self._topic_config(topic),
-                view.image.brokers, self._replicas.last_fetches,
-                view.config.replica_lag_time_max_ms,
-            )  # fmt: skip
+                topic,
+                new,
+                view.node_id,
+                log=self._disk.create(*key),
+                config=self._topic_config(topic),
+                brokers=view.image.brokers,
+                last_fetches=self._replicas.last_fetches,
+                lag_time_max_ms=view.config.replica_lag_time_max_ms,
+            )
             self._replicas.add(replica)
         replica.cause = cause
         self._replicas.touch(replica)

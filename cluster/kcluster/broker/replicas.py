@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import final
 
-from kcluster.broker.appends import AckWait
 from kcluster.broker.sessions import FetchSession, ParkedFetch, SessionPartition
 from kcluster.metadata.image import MetadataImage
 from kcluster.partition.replica import Replica
@@ -105,7 +104,7 @@ class Replicas:
             parked_fetches: list[ParkedFetch] = []
             for replica in moved:
                 if replica.acks_waiting:
-                    _answer_acks(replica, now_ms)
+                    replica.answer_acks(now_ms)
                 sessions: dict[FetchSession, SessionPartition] = replica.sessions
                 for session, wanted in sessions.items():
                     session.moved[wanted] = None
@@ -116,20 +115,5 @@ class Replicas:
                 parked.try_complete(now_ms)
             for replica in moved:
                 if replica.fetches_waiting:
-                    for fetch in tuple(replica.fetches_waiting):
-                        fetch.try_complete(now_ms)
-
-
-def _answer_acks(replica: Replica, now_ms: int) -> None:
-    """Complete the appends that wait for an offset which is now committed, or never will be."""
-    waiting: list[AckWait] = replica.acks_waiting
-    answered: list[tuple[AckWait, ErrorCode]] = []
-    for wait in waiting:
-        error = replica.acks_reached(wait.required_offset)
-        if error is None:
-            break
-        answered.append((wait, error))
-    if answered:
-        del waiting[: len(answered)]
-        for wait, error in answered:
-            wait.delayed.on_partition_done(wait, error, now_ms)
+                    for try_complete in tuple(replica.fetches_waiting.values()):
+                        try_complete(now_ms)

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcluster.config.kafka.definitions import TopicConfig
+from kcluster.partition.cleanup import clean
 from kcluster.partition.log.compaction import compact
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import check_crc
@@ -124,9 +125,9 @@ def test_compact__small_segments_are_joined():
     assert all(segment.size_bytes <= 400 for segment in log.segments)
 
 
-def test_compact__is_part_of_what_expire_does():
+def test_compact__is_part_of_the_cleanup():
     log = log_of([("a", "1")], [("a", "2")])
-    assert log.expire(NOW_MS, CONFIG, 2) == 0
+    assert clean(log, NOW_MS, CONFIG, 2) == 0
     assert contents(log) == [(1, "a", "2")]
 
 

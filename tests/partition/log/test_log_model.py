@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kcluster.config.kafka.definitions import TopicConfig
+from kcluster.partition.cleanup import clean
 from kcluster.partition.log.log import Log
 from kcluster.partition.producers import NO_STATE, ProducerState, advance
 from kcluster.protocol.records.records import Batch
@@ -99,7 +100,7 @@ def test_log__does_what_a_plain_list_does(steps):
             log.advance_log_start_offset(offset)
             model.start = max(model.start, offset)
         else:
-            log.expire(NOW_MS, SMALL, model.end)
+            clean(log, NOW_MS, SMALL, model.end)
             model.batches = (
                 [
                     batch

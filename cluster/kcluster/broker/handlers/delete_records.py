@@ -98,7 +98,7 @@ class DelayedDeleteRecords(DelayedOperation):
 
     def park(self, timeout_ms: int, now_ms: int) -> None:
         for replica in self._waiting:
-            replica.fetches_waiting[self] = None
+            replica.fetches_waiting[self] = self.try_complete
         self._broker.purgatory.park(self, timeout_ms, now_ms)
 
     def try_complete(self, _now_ms: int) -> None:

@@ -48,8 +48,7 @@ from kcluster.broker.sessions import (
 )
 from kcluster.contract import Request
 from kcluster.metadata.image import MetadataImage
-from kcluster.partition.followers import NO_ROLE
-from kcluster.partition.replica import Replica
+from kcluster.partition.replica import NO_ROLE, Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -243,7 +242,7 @@ class PendingFetch(ParkedFetch):
             for wanted in self.partitions.values():
                 replica = find_replica(broker.replicas, wanted, self._by_id)
                 if isinstance(replica, Replica):
-                    replica.fetches_waiting[self] = None
+                    replica.fetches_waiting[self] = self.try_complete
                     self._watched.append(replica)
         broker.parked_fetches[self.connection_id] = self
         broker.purgatory.park(self, self.request.body.max_wait_ms, now_ms)

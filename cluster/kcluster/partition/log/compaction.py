@@ -13,17 +13,15 @@ Not done: aborted transactions are cleaned as if they were committed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from kcluster.config.kafka.definitions import TopicConfig
+from kcluster.partition.log.log import Log
 from kcluster.partition.log.segment import Segment, segment_index
 from kcluster.protocol.records.batches import DELETE_HORIZON_BIT, Batch, parse_batches
 from kcluster.protocol.records.records import Record, build_batch, read_records
-
-if TYPE_CHECKING:
-    from kcluster.partition.log.log import Log
 
 NO_LAG_LIMIT: Final = 2**63 - 1
 """Default of max.compaction.lag.ms."""

@@ -21,14 +21,12 @@ from mypy_extensions import mypyc_attr
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.epochs import EpochCache
 from kcluster.partition.log.append_rules import AppendRules, rules_of
-from kcluster.partition.log.compaction import compact
 from kcluster.partition.log.lookup import (
     batches_from,
     first_not_older,
     newest_by_time,
     read_batches,
 )
-from kcluster.partition.log.retention import expire
 from kcluster.partition.log.segment import Segment, segment_index
 from kcluster.partition.log.validation import Refusal, admit, writable
 from kcluster.partition.producers import AppendedBatch, ProducerStates, SequenceRefusal
@@ -362,17 +360,6 @@ class Log:
         """Put `segments`, which compaction has cleaned, in place of the `count` oldest."""
         self.segments[:count] = segments
         self.size_bytes = sum(segment.size_bytes for segment in self.segments)
-
-    def expire(self, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
-        """Delete what retention.ms, retention.bytes and the log start let go (retention.py), and
-        compact if the topic is compacted (compaction.py); return how many offsets the log start
-        moved by.  The broker calls this now and then."""
-        if not self.segments:
-            return 0
-        moved = expire(self, now_ms, config, high_watermark)
-        if "compact" in config.cleanup_policy:
-            compact(self, now_ms, config, high_watermark)
-        return moved
 
     # --------------------------------------------------------------------------------- flushing
 

@@ -7,13 +7,10 @@ Kafka: UnifiedLog.deleteOldSegments; retention.ms, retention.bytes, cleanup.poli
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from kcluster.config.kafka.definitions import TopicConfig
+from kcluster.partition.log.log import Log
 from kcluster.partition.log.segment import Segment
-
-if TYPE_CHECKING:
-    from kcluster.partition.log.log import Log
 
 
 def expire(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
