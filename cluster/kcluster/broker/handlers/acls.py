@@ -1,11 +1,15 @@
-"""DescribeAcls, CreateAcls, DeleteAcls (APIs 29, 30, 31, v1-3): what a broker without an authorizer
-answers.
+"""DescribeAcls, CreateAcls, DeleteAcls (APIs 29, 30, 31, v1-3), as a broker without an authorizer
+answers them.
 
 Owns: the refusal of each.  Never: keeps an ACL: authorizer.class.name is not simulated.
 Kafka: AclApis, ControllerApis, {Describe,Create,Delete}AclsRequest; KIP-140, KIP-290.
-
-A request with an UNKNOWN type, operation or permission (code 0) is no request to Kafka: its
-connection is closed.
+Behaviour:
+- SECURITY_DISABLED for everything that is asked;
+- an UNKNOWN type, operation or permission (code 0) makes a request invalid for Kafka: the
+  connection is closed.
+Versions:
+- v1: pattern types (KIP-290)
+- v3: the resource type USER (KIP-373)
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ _ON_THE_CONTROLLER: Final = "No Authorizer is configured."
 def describe_acls(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.DescribeAclsResponse | NoResponse:
-    """SECURITY_DISABLED.  Versions: v1 pattern types (KIP-290), v3 the resource type USER."""
+    """SECURITY_DISABLED."""
     if _is_unknown_filter(request.body):
         return _close(broker, request)
     return m.DescribeAclsResponse(
@@ -44,7 +48,7 @@ def describe_acls(
 def create_acls(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.CreateAclsResponse | NoResponse:
-    """SECURITY_DISABLED for each; whether they are sound is not looked at.  Versions: as above."""
+    """SECURITY_DISABLED for each creation; the creations are not checked."""
     for wanted in request.body.creations:
         if UNKNOWN in (
             wanted.resource_type, wanted.resource_pattern_type, wanted.operation,
@@ -65,7 +69,7 @@ def create_acls(
 def delete_acls(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.DeleteAclsResponse | NoResponse:
-    """SECURITY_DISABLED for each filter.  Versions: as above."""
+    """SECURITY_DISABLED for each filter."""
     if any(map(_is_unknown_filter, request.body.filters)):
         return _close(broker, request)
     return m.DeleteAclsResponse(

@@ -41,11 +41,14 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 def api_versions(broker: BrokerNode, request: Request, now_ms: int) -> m.ApiVersionsResponse:
     """List APIs and features.
 
-    Behaviour: every served API, by key, with 4.3.1's versions of it; finalized features with the
-    offset of the image as their epoch.  A client whose software name or version is not made of
-    letters, digits, dots and dashes (none of the latter two at the ends) gets INVALID_REQUEST.
-    Versions: v3 features and the client's software (KIP-511, KIP-584); v4 lists features whose
-    lowest level is 0 (KIP-1022), which v3 leaves out.
+    Behaviour:
+    - every served API, by key, with 4.3.1's versions of it;
+    - finalized features, with the offset of the image as their epoch;
+    - INVALID_REQUEST for a client software name or version with other characters than letters,
+      digits, dots and dashes, or with a dot or dash at either end.
+    Versions:
+    - v3: features (KIP-584) and the client's software (KIP-511)
+    - v4: also features whose lowest level is 0 (KIP-1022)
     Not done: zk_migration_ready (always false since 4.0).
     """
     image, version = broker.image, request.api_version
@@ -99,8 +102,10 @@ def build_api_versions(
 
 
 def too_new(release: Release = LATEST) -> m.ApiVersionsResponse:
-    """What a client gets, in version 0's form, that asks with a version of ApiVersions above ours:
-    UNSUPPORTED_VERSION and (from 2.4 on) this one API's versions, so that it can ask again."""
+    """The answer, in version 0, to an ApiVersions request of a version above ours:
+    UNSUPPORTED_VERSION and (from 2.4 on) the versions of this API, so that the client can ask
+    again.
+    """
     response = m.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     versions = served(release, ApiKey.API_VERSIONS)
     if versions is not None and release.number >= FIRST_TO_TELL_OF_API_VERSIONS:

@@ -1,11 +1,13 @@
 """SaslHandshake 17, SaslAuthenticate 36 and delegation tokens 38-41, as a PLAINTEXT listener
 answers them.
 
-Owns: these refusals.  Never: authenticates: who connects is User:ANONYMOUS.
-Kafka: KafkaApis.handleSaslHandshakeRequest, handleSaslAuthenticateRequest, ControllerApis
-(tokens are forwarded there, but refused before: allowTokenRequests); KIP-43, KIP-48, KIP-152.
-Versions: SaslHandshake v0-1, SaslAuthenticate v0-2; Create and Describe v1-3, Renew and Expire
-v1-2; Create v3 tells who asked (KIP-373).
+Owns: these refusals.  Never: authenticates: every client is User:ANONYMOUS.
+Kafka: KafkaApis.handleSaslHandshakeRequest, handleSaslAuthenticateRequest, ControllerApis (tokens
+are forwarded there, but refused before: allowTokenRequests); KIP-43, KIP-48, KIP-152.
+Versions:
+- SaslHandshake v0-1, SaslAuthenticate v0-2
+- CreateDelegationToken and DescribeDelegationToken v1-3, Renew and Expire v1-2
+- CreateDelegationToken v3: names the requester (KIP-373)
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _NEVER_MS: Final = -1
 
 @handles(ApiKey.SASL_HANDSHAKE, versions=(0, 1))
 def sasl_handshake(broker: BrokerNode, request: Request, now_ms: int) -> m.SaslHandshakeResponse:
-    """ILLEGAL_SASL_STATE: there is nothing to shake hands about; no mechanism is named."""
+    """ILLEGAL_SASL_STATE: a PLAINTEXT listener has no SASL handshake; no mechanism is listed."""
     return m.SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
@@ -49,8 +51,9 @@ def sasl_authenticate(
 def create_token(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.CreateDelegationTokenResponse:
-    """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, before anything in the request is looked at but who
-    the token would be for; a name of no type (null) is Kafka's UNKNOWN_SERVER_ERROR."""
+    """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.  Only the token's owner is looked at before: an owner
+    name without a type (null) is Kafka's UNKNOWN_SERVER_ERROR.
+    """
     body: m.CreateDelegationTokenRequest = request.body
     owner, error = ANONYMOUS, _NOT_HERE
     principal_type, name = body.owner_principal_type, body.owner_principal_name

@@ -60,11 +60,15 @@ class _Filter(Struct, frozen=True):
 def describe_client_quotas(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.DescribeClientQuotasResponse:
-    """The quotas of all clients that match each component; `strict`: and no other.
+    """The quotas of all clients that match each component; with `strict`, of those that have no
+    other component.
 
-    Behaviour: INVALID_REQUEST for a filter that makes no sense, UNSUPPORTED_VERSION for a type of
-    client that is not known; entries in the order of Kafka's hash table.
-    Versions: v1 flexible.
+    Behaviour:
+    - INVALID_REQUEST for a filter that makes no sense;
+    - UNSUPPORTED_VERSION for an unknown type of client;
+    - entries in the order of Kafka's hash table.
+    Versions:
+    - v1: flexible
     """
     wanted = _filter(request.body)
     if isinstance(wanted, _Refused):
@@ -115,9 +119,10 @@ def _filter(request: m.DescribeClientQuotasRequest) -> _Filter | _Refused:
 def alter_client_quotas(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     """Set and remove quotas.
 
-    Behaviour: as the controller answers; REQUEST_TIMED_OUT for each entity if it does not within
-    request.timeout.ms.
-    Versions: v1 flexible.
+    Behaviour:
+    - as the controller answers; REQUEST_TIMED_OUT for each entity after request.timeout.ms.
+    Versions:
+    - v1: flexible
     """
     timeout_ms = broker.config.request_timeout_ms
     return forward(broker, request, timeout_ms, alter_quotas_timed_out, now_ms)

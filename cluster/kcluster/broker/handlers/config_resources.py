@@ -1,4 +1,4 @@
-"""ListConfigResources (API 74, v0-1): what there is that has configs.
+"""ListConfigResources (API 74, v0-1): which resources have configs.
 
 Owns: the answer, from the image.  Never: describes configs (describe_configs.py).
 Kafka: KafkaApis.handleListConfigResources; KIP-714 (v0, as ListClientMetricsResources), KIP-1142.
@@ -36,11 +36,15 @@ LISTABLE: Final = (
 def list_config_resources(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.ListConfigResourcesResponse:
-    """List resources by type: topics and brokers that are there, for each broker its loggers, and
-    what groups and client metrics have configs.
+    """List resources by type: all topics and brokers, each broker's loggers, and the groups and
+    client metrics that have configs.
 
-    Behaviour: no type named means all; UNSUPPORTED_VERSION for the whole if one is unknown.
-    Versions: v0 client metrics only; v1 all types (KIP-1142).
+    Behaviour:
+    - without types, resources of all types;
+    - UNSUPPORTED_VERSION for the whole request if one type is unknown.
+    Versions:
+    - v0: client metrics only
+    - v1: all types (KIP-1142)
     """
     wanted = set(request.body.resource_types) or set(LISTABLE)
     if request.api_version == 0:

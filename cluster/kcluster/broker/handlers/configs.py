@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs (44, v0-1) and AlterConfigs (33, v0-2): of topics, brokers and their
 loggers, groups and client metrics.
 
-Owns: what a broker checks of a change before the controller sees it, and putting both verdicts
-together.  Never: stores a config (the controller does), checks any but a broker's (likewise).
+Owns: what a broker checks of a change before the controller sees it, and the combined answer.
+Never: stores a config, or checks any but a broker's (the controller does both).
 Kafka: ConfigAdminManager (preprocess, reassemble), KIP-339, KIP-226, KIP-412.
 """
 
@@ -58,10 +58,15 @@ class Verdict(Struct, frozen=True):
 def incremental_alter_configs(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     """Set, delete, append to or subtract from single configs.
 
-    Behaviour: resources named twice, configs named twice, null values, unknown kinds of resources,
-    brokers other than this one and what a running broker cannot change are refused here; levels of
-    loggers are changed here; the controller decides on the rest.  Answers in the order asked.
-    Versions: v1 flexible (KIP-339).
+    Behaviour:
+    - refused here: a resource or a config named twice, null values, unknown types of resources,
+      other brokers, and what a running broker cannot change;
+    - done here: levels of loggers;
+    - everything else: as the controller decides;
+    - results in the order of the request.
+    Versions:
+    - v0: KIP-339
+    - v1: flexible
     """
     return _alter(
         broker, request, m.IncrementalAlterConfigsRequest, m.IncrementalAlterConfigsResponse, now_ms
@@ -70,10 +75,12 @@ def incremental_alter_configs(broker: BrokerNode, request: Request, now_ms: int)
 
 @handles(ApiKey.ALTER_CONFIGS, versions=(0, 2))
 def alter_configs(broker: BrokerNode, request: Request, now_ms: int) -> Any:
-    """Replace all configs of a resource: those not named go back to their defaults.
+    """Replace all configs of a resource: those not named return to their defaults.
 
-    Behaviour: checks as for IncrementalAlterConfigs; not for loggers.
-    Versions: v2 flexible.
+    Behaviour:
+    - checked like IncrementalAlterConfigs; loggers are refused.
+    Versions:
+    - v2: flexible
     """
     return _alter(broker, request, m.AlterConfigsRequest, m.AlterConfigsResponse, now_ms)
 

@@ -2,8 +2,9 @@
 
 Owns: the checks and the wait for the replicas to follow.  Never: deletes (partition/log/log.py does).
 Kafka: ReplicaManager.deleteRecords, DelayedDeleteRecords; KIP-107.
-Behaviour: answered when every live replica's log starts at the offset or after it; a compacted-only
-  topic is refused with POLICY_VIOLATION.
+Behaviour:
+- answered when every live replica's log starts at the offset or after it;
+- POLICY_VIOLATION for a topic that is only compacted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DescribeCluster (API 60, v0-2): the brokers, and whom admin requests may go to.
+"""DescribeCluster (API 60, v0-2): the brokers, and which of them takes admin requests.
 
 Owns: one answer, from the image.  Never: asks the controller.
 Kafka: KafkaApis.handleDescribeCluster, KIP-700, KIP-919, KIP-1073.
@@ -30,9 +30,12 @@ def describe_cluster(
 ) -> m.DescribeClusterResponse:
     """Describe the cluster.
 
-    Behaviour: brokers by id, from this broker's own image.  Asked for controllers: a broker is
-    not one, MISMATCHED_ENDPOINT_TYPE.
-    Versions: v1 endpoint types (KIP-919); v2 fenced brokers on request (KIP-1073).
+    Behaviour:
+    - brokers by id, from this broker's own image;
+    - MISMATCHED_ENDPOINT_TYPE for a request for controllers.
+    Versions:
+    - v1: endpoint types (KIP-919)
+    - v2: fenced brokers on request (KIP-1073)
     Not done: authorization: every operation is allowed.
     """
     response = build_describe_cluster(broker.image, request.body, broker.cluster_id)

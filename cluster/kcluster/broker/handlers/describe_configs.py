@@ -79,11 +79,16 @@ def describe_configs(
     """Describe configs of topics, of this broker, or (no name) those set for all brokers; levels of
     this broker's loggers; configs of groups and of client metrics, which need not exist.
 
-    Behaviour: from this broker's image; only this broker speaks for itself.  A config that no one
-    set is DEFAULT_CONFIG; `profile: fast` counts as set in the broker's file.  Unknown keys asked
-    for are left out; in alphabetical order (Kafka: any).  Documentation is in our own words.
-    Versions: v0 (to 3.9) tells only whether it is the default; v1 sources and synonyms (KIP-226);
-    v3 types and documentation (KIP-569).
+    Behaviour:
+    - from this broker's image; a broker describes no other broker;
+    - a config that nobody set is DEFAULT_CONFIG; `profile: fast` counts as set in the broker's
+      file;
+    - unknown names are left out; names in alphabetical order (in Kafka in no order);
+    - documentation is in our own words.
+    Versions:
+    - v0 (to 3.9): only whether a value is the default
+    - v1: sources and synonyms (KIP-226)
+    - v3: types and documentation (KIP-569)
     """
     describing = _Describing(broker, request.body, settings_of(broker.view))
     response = describing.answer()

@@ -1,6 +1,6 @@
 """DescribeTopicPartitions (API 75, v0): topics in pages, with eligible leaders outside of the ISR.
 
-Owns: the answer, from this broker's own image.  Never: creates topics by being asked.
+Owns: the answer, from this broker's own image.  Never: creates topics.
 Kafka: DescribeTopicPartitionsRequestHandler, KIP-966.
 """
 
@@ -31,11 +31,13 @@ def describe_topic_partitions(
 ) -> m.DescribeTopicPartitionsResponse:
     """Describe topics, all if none is named, from the cursor on.
 
-    Behaviour: in alphabetical order whatever the order asked, at most the smaller of
-    response_partition_limit and max.request.partition.size.limit partitions (never none), and a
-    cursor to go on from.  Topics before the cursor's are left out; where topics are named the
-    cursor's must be one of them.  Authorized operations are always told.
-    Versions: v0 (KIP-966).
+    Behaviour:
+    - topics in alphabetical order; the cursor's must be one of those named;
+    - at most the smaller of response_partition_limit and max.request.partition.size.limit
+      partitions, at least one, and the cursor to continue from;
+    - authorized operations are always included.
+    Versions:
+    - v0: KIP-966
     Not done: authorization.
     """
     limit = broker.config.max_request_partition_size_limit

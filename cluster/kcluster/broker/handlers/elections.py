@@ -28,9 +28,13 @@ UNCLEAN: Final = 1
 def elect_leaders(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     """Elect leaders of the partitions named, or (null) of all.
 
-    Behaviour: as the controller answers; REQUEST_TIMED_OUT for the whole and for every partition
-    named if it does not within timeout_ms, INVALID_REQUEST for a type of election that is none.
-    Versions: v0 preferred elections only, no error for the whole; v1 unclean ones (KIP-460).
+    Behaviour:
+    - as the controller answers; REQUEST_TIMED_OUT for the whole and for every partition named after
+      timeout_ms;
+    - INVALID_REQUEST for an unknown type of election.
+    Versions:
+    - v0: preferred elections only, no error for the whole
+    - v1: unclean elections (KIP-460)
     """
     if request.body.election_type not in (PREFERRED, UNCLEAN):
         message = f"type of election {request.body.election_type} is not known"

@@ -25,9 +25,12 @@ RESULTS_UNTIL: Final = 1
 def update_features(broker: BrokerNode, request: Request, now_ms: int) -> Parked:
     """Set levels of features.
 
-    Behaviour: as the controller answers; REQUEST_TIMED_OUT after request.timeout.ms, whatever the
-    request's own timeout, which 4.3.1 does not look at before it asks.
-    Versions: v1 upgrade types and validate_only (KIP-778), v2 no results by feature.
+    Behaviour:
+    - as the controller answers; REQUEST_TIMED_OUT after request.timeout.ms: 4.3.1 ignores the
+      request's own timeout.
+    Versions:
+    - v1: upgrade types and validate_only (KIP-778)
+    - v2: no results by feature
     """
     body: m.UpdateFeaturesRequest = request.body
 

@@ -1,12 +1,16 @@
-"""FindCoordinator (API 10, v0-6): which broker answers for a group.
+"""FindCoordinator (API 10, v0-6): which broker coordinates a group.
 
 Owns: that answer, and creating __consumer_offsets on first need.  Never: coordinates.
 Kafka: KafkaApis.getCoordinator, FindCoordinatorRequest.CoordinatorType.
-Behaviour: the leader of the group's partition of __consumer_offsets, if that broker is unfenced;
-COORDINATOR_NOT_AVAILABLE until then, and the client asks again.
-Versions: v1 key type (KIP-98), v4 many keys (KIP-699), v6 share groups (KIP-932).
-Not done: transactional ids and share groups, which have no coordinator here yet: they are told
-COORDINATOR_NOT_AVAILABLE.
+Behaviour:
+- the leader of the group's partition of __consumer_offsets, if that broker is unfenced;
+- COORDINATOR_NOT_AVAILABLE until then: the client asks again.
+Versions:
+- v1: key type (KIP-98)
+- v4: many keys (KIP-699)
+- v6: share groups (KIP-932)
+Not done: transactional ids and share groups: COORDINATOR_NOT_AVAILABLE, as they have no coordinator
+here.
 """
 
 from __future__ import annotations

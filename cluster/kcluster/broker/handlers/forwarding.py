@@ -1,6 +1,6 @@
-"""Requests that only the controller can answer: pass them on, give its answer back as it is.
+"""Requests that only the controller can answer: pass them on, return its answer as it is.
 
-Owns: the wait for that answer.  Never: looks into a request (its handler does, before).
+Owns: the wait for that answer.  Never: reads a request (its handler does, before).
 Kafka: ForwardingManager, KIP-590.
 """
 
@@ -33,9 +33,12 @@ def forward(
     timed_out: Callable[[Any], Any],
     now_ms: int,
 ) -> Parked | Any:
-    """Have the controller answer `request`; `timed_out(request.body)` is the answer if it has not
-    in `timeout_ms`.  Without time to wait it is not even asked: nothing is done then, as in Kafka,
-    where the controller drops what comes to its turn too late."""
+    """Have the controller answer `request`.  `timed_out(request.body)` is the answer after
+    `timeout_ms`.
+
+    Without a timeout the controller is not asked, and nothing is done.  That is Kafka's outcome
+    too: its controller drops what is overdue when its turn comes.
+    """
     if request.api_key in CONTROLLERS_OWN and is_not_controller(
         broker.release, broker.image, broker.node_id
     ):

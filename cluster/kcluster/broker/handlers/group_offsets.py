@@ -3,9 +3,16 @@
 Owns: checking topics against the metadata image, and the shape of the answers.  Never: stores an
 offset (coordinator/ does), reads one for a client (offset_fetch.py does).
 Kafka: KafkaApis.handleOffsetCommitRequest, OffsetMetadataManager.commitOffset, deleteOffsets.
-Behaviour: a commit is answered when it is on all in-sync replicas; it counts as a heartbeat.
-Versions: Commit v0 and v1 (to 3.9; old_offsets.py), v6 leader epoch (KIP-320), v7 static members
-(KIP-345), v9 member epoch (KIP-848), v10 topic ids; Delete v0 (KIP-496).
+Behaviour:
+- a commit is answered when it is on all in-sync replicas;
+- a commit counts as a heartbeat.
+Versions:
+- OffsetCommit v0-1 (to 3.9): old_offsets.py
+- OffsetCommit v6: leader epoch (KIP-320)
+- OffsetCommit v7: static members (KIP-345)
+- OffsetCommit v9: member epoch (KIP-848)
+- OffsetCommit v10: topic ids (KIP-848)
+- OffsetDelete v0: KIP-496
 Not done: commits in transactions (TxnOffsetCommit), members of KIP-848 groups.
 """
 
@@ -219,7 +226,7 @@ def _add_result(
 def offset_delete(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.OffsetDeleteResponse | Parked:
-    """KIP-496: forget offsets of topics that no member of the group reads any more."""
+    """KIP-496: delete offsets of topics that no member of the group consumes any more."""
     body: m.OffsetDeleteRequest = request.body
     shard = shard_of(broker, body.group_id)
     if isinstance(shard, ErrorCode):

@@ -1,14 +1,23 @@
 """Consumer groups: JoinGroup 11 (v0-9), Heartbeat 12 (v0-4), LeaveGroup 13 (v0-5), SyncGroup 14
 (v0-5), DescribeGroups 15 (v0-6), ListGroups 16 (v0-5), DeleteGroups 42 (v0-2).
 
-Owns: what is checked before a group is looked at, and the shape of the answers.  Never: changes a
-group (coordinator/ does).
+Owns: the checks that need no group, and the shape of the answers.  Never: changes a group
+(coordinator/ does).
 Kafka: KafkaApis and GroupCoordinatorService, one method per API.
-Behaviour: an empty group id is INVALID_GROUP_ID, a broker that does not lead the group's partition
-answers NOT_COORDINATOR.  Join and Sync wait for the other members.
-Versions: Join v4 member id required (KIP-394), v5 static members (KIP-345), v7 protocol type in
-answers (KIP-559), v8 reason (KIP-800), v9 skip assignment (KIP-814); Leave v3 many members; List v4
-states (KIP-518), v5 types (KIP-848); Describe v6 GROUP_ID_NOT_FOUND (KIP-1043).
+Behaviour:
+- INVALID_GROUP_ID for an empty group id;
+- NOT_COORDINATOR if this broker does not lead the group's partition;
+- JoinGroup and SyncGroup wait for the other members.
+Versions:
+- JoinGroup v4: member id required (KIP-394)
+- JoinGroup v5: static members (KIP-345)
+- JoinGroup v7: protocol type in answers (KIP-559)
+- JoinGroup v8: reason (KIP-800)
+- JoinGroup v9: skip assignment (KIP-814)
+- LeaveGroup v3: many members (KIP-345)
+- ListGroups v4: states (KIP-518)
+- ListGroups v5: types (KIP-848)
+- DescribeGroups v6: GROUP_ID_NOT_FOUND (KIP-1043)
 Not done: consumer (KIP-848), share and streams groups.
 """
 
@@ -215,7 +224,7 @@ def list_groups(broker: BrokerNode, request: Request, now_ms: int) -> m.ListGrou
 def delete_groups(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.DeleteGroupsResponse | Parked:
-    """Each group of its own; the answer goes out when the last tombstone is committed."""
+    """Each group by itself; the answer is sent when the last tombstone is committed."""
     results = {
         group_id: m.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id)
         for group_id in request.body.groups_names

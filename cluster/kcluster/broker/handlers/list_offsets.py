@@ -2,10 +2,16 @@
 
 Owns: which offset a timestamp stands for.  Never: searches records itself (partition/log/log.py does).
 Kafka: KafkaApis.handleListOffsetRequest, Partition.fetchOffsetForTimestamp.
-Versions: v0 (to 3.9; old_offsets.py), v2 isolation level, v4 leader epochs (KIP-320), v7 max
-  timestamp (KIP-734), v8 earliest local, v9 last tiered (KIP-1005), v10 timeout, v11 earliest
-  pending upload (KIP-1023).
-Not done: tiered storage: what asks for it gets -1, as from a broker without it.
+Versions:
+- v0 (to 3.9): old_offsets.py
+- v2: isolation level (KIP-98)
+- v4: leader epochs (KIP-320)
+- v7: max timestamp (KIP-734)
+- v8: earliest local (KIP-405)
+- v9: last tiered (KIP-1005)
+- v10: timeout (KIP-1075)
+- v11: earliest pending upload (KIP-1023)
+Not done: tiered storage: its offsets are -1, as from a broker without it.
 """
 
 from __future__ import annotations

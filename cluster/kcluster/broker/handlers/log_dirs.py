@@ -3,9 +3,9 @@
 Owns: both answers.  Never: moves a byte (partition/disk.py knows which directory has which log).
 Kafka: ReplicaManager.describeLogDirs, alterReplicaLogDirs; KIP-113, KIP-827.
 
-DIFFERS: a log that is told to move is in its new directory at once.  Kafka copies it first, and
-meanwhile lists the copy with is_future_key and its lag.
-DIFFERS: entries come in the order asked for, or by name; Kafka's come in the order of a hash map.
+DIFFERS: a log that is moved is in its new directory at once.  Kafka copies it first, and meanwhile
+lists the copy with is_future_key and its lag.
+DIFFERS: entries are in the order of the request, or by name; Kafka's are in that of a hash map.
 """
 
 from __future__ import annotations
@@ -32,9 +32,13 @@ def describe_log_dirs(
 ) -> m.DescribeLogDirsResponse:
     """Every log directory with the sizes of the logs in it.
 
-    Behaviour: null topics: all that are here; what is not here is not listed.  The lag is what the
-    log still lacks of the committed records.
-    Versions: v3 error code, v4 bytes of the volume (KIP-827), v5 is_cordoned.
+    Behaviour:
+    - null topics: all logs here; partitions that are not here are not listed;
+    - the lag is the number of committed records that the log lacks.
+    Versions:
+    - v3: error code
+    - v4: bytes of the volume (KIP-827)
+    - v5: is_cordoned (KIP-1066)
     Not done: cordoned.log.dirs.
     """
     replicas = _asked_for(broker, request.body)
@@ -84,11 +88,13 @@ def _topics(replicas: list[Replica]) -> list[LogDirsTopic]:
 def alter_replica_log_dirs(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.AlterReplicaLogDirsResponse:
-    """Have replicas in other directories of this broker.
+    """Move replicas to other directories of this broker.
 
-    Behaviour: a directory that is none of log.dirs (compared as text) is LOG_DIR_NOT_FOUND,
-    whatever the partition.  A partition that is not here is created there once it comes, and
-    REPLICA_NOT_AVAILABLE until then.  Of two directories for one partition the last counts.
+    Behaviour:
+    - LOG_DIR_NOT_FOUND for a directory that is not in log.dirs (compared as text), for any
+      partition;
+    - REPLICA_NOT_AVAILABLE for a partition that is not here; when it comes it is created there;
+    - of two directories for one partition the last counts.
     """
     wanted = {
         (topic.name, partition): wanted_dir.path

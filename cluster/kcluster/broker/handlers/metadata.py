@@ -1,9 +1,9 @@
 """Metadata (API 3, v0-13): topics, their partitions' leaders and replicas, and the brokers.
 
-Owns: the answer, from this broker's own image, and asking for topics that are to be created by
-being asked for.  Never: looks at replicas here, or at another node's image: it may be stale, as
-Kafka's is.  Kafka: KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache,
-AutoTopicCreationManager; KIP-4, KIP-112, KIP-320, KIP-516.
+Owns: the answer, from this broker's own image, and asking the controller to create missing topics.
+Never: looks at replicas here, or at another node's image: the answer may be stale, as Kafka's.
+Kafka: KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache, AutoTopicCreationManager; KIP-4,
+KIP-112, KIP-320, KIP-516.
 """
 
 from __future__ import annotations
@@ -38,16 +38,23 @@ _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 @handles(ApiKey.METADATA, versions=(0, 13))
 def metadata(broker: BrokerNode, request: Request, now_ms: int) -> m.MetadataResponse:
-    """Tell of topics, by name or id, and of brokers.
+    """Describe topics, by name or id, and brokers.
 
-    Behaviour: asked for no topics (null; in v0 the empty list) all are told of, else each once,
-    the unknown ones after the known; ids that name no topic come before, and where an id is given
-    names are not looked at.  A topic that may be created by asking is unknown until the controller
-    has created it.  The controller id is that of a broker: in KRaft clients never see controllers.
-    Versions: v0 leaves replicas out that are down, with REPLICA_NOT_AVAILABLE; v1 null for all;
-    v4 allow_auto_topic_creation (KIP-204); v5 offline replicas (KIP-112); v7 leader epochs
-    (KIP-320); v8-10 cluster operations (KIP-430); v10 topic ids in answers, v12 in requests
-    (KIP-516); v13 an error for the whole (KIP-1102).
+    Behaviour:
+    - without topics (null; in v0 the empty list) all topics;
+    - otherwise each topic once: unknown ids first, then known topics, then unknown names; where an
+      id is given the name is ignored;
+    - a topic that may be created automatically is unknown until the controller has created it;
+    - the controller id is a broker's: KRaft hides its controllers from clients.
+    Versions:
+    - v0: leaves out replicas that are down, with REPLICA_NOT_AVAILABLE
+    - v1: null for all topics
+    - v4: allow_auto_topic_creation (KIP-204)
+    - v5: offline replicas (KIP-112)
+    - v7: leader epochs (KIP-320)
+    - v8-10: cluster operations (KIP-430)
+    - v10: topic ids in answers, v12 in requests (KIP-516)
+    - v13: an error for the whole (KIP-1102)
     Not done: authorization; listeners by name; REBOOTSTRAP_REQUIRED.
     """
     response = build_metadata(broker.image, request.body, request.api_version, broker.cluster_id)

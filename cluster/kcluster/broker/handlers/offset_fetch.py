@@ -2,12 +2,18 @@
 
 Owns: the shape of the answers.  Never: changes an offset.
 Kafka: KafkaApis.handleOffsetFetchRequest, OffsetMetadataManager.fetchOffsets, fetchAllOffsets.
-Behaviour: only offsets that are on all in-sync replicas are seen; with require_stable the answer
-waits for what was written before the question.  A group that does not exist has no offsets, which
-is no error.
-Versions: v0 (to 3.9; old_offsets.py), v2 null topics for all, and an error for the whole, v5 leader
-epoch (KIP-320), v7 require stable (KIP-447), v8 many groups (KIP-709), v9 member epoch (KIP-848),
-v10 topic ids.
+Behaviour:
+- only offsets that are on all in-sync replicas are returned;
+- with require_stable the answer waits for commits that came before the request;
+- a group that does not exist has no offsets, without an error.
+Versions:
+- v0 (to 3.9): old_offsets.py
+- v2: null topics for all; an error for the whole
+- v5: leader epoch (KIP-320)
+- v7: require_stable (KIP-447)
+- v8: many groups (KIP-709)
+- v9: member epoch (KIP-848)
+- v10: topic ids (KIP-848)
 Not done: offsets pending in transactions, which UNSTABLE_OFFSET_COMMIT would hide.
 """
 

@@ -2,7 +2,9 @@
 
 Owns: the answer for one partition.  Never: truncates anything; the asker does.
 Kafka: Partition.lastOffsetForLeaderEpoch; KIP-101, KIP-320.
-Versions: v3 replica id, v4 flexible.
+Versions:
+- v3: replica id (KIP-392)
+- v4: flexible
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""ListOffsets v0, OffsetCommit v0 and v1, OffsetFetch v0: what is asked otherwise than later on.
+"""The oldest versions of offsets: ListOffsets v0, OffsetCommit v0 and v1, OffsetFetch v0.
 
 Owns: segments' offsets in place of a timestamp's one; offsets of groups that ZooKeeper kept.
-Never: serves an API by itself: the handlers of the later versions come by here.
+Never: registers a handler: those of the later versions call it.
 Kafka: KafkaApis.handleListOffsetRequestV0, commitOffsetsToZookeeper,
 handleOffsetFetchRequestFromZookeeper, UnifiedLog.legacyFetchOffsetsBefore.
+Versions:
+- to 3.2: all of them
+- 3.3 to 3.9, without ZooKeeper: UNSUPPORTED_VERSION for the two that need it
+- from 4.0 on: none (KIP-896)
 
-Versions: 4.0 removed all of these (KIP-896); brokers without ZooKeeper (3.3 on) have said
-UNSUPPORTED_VERSION to the two that need it.
 DIFFERS: there is no ZooKeeper: offsets of v0 are the group's, seen in all versions and known to its
 coordinator alone, where any broker would have answered.
 """

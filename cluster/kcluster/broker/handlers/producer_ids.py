@@ -29,10 +29,12 @@ def init_producer_id(
 ) -> m.InitProducerIdResponse | Parked:
     """Give the producer a new id, with epoch 0.
 
-    Behaviour: an idempotent producer that names its old id and epoch gets a new id all the same;
-    naming one without the other is INVALID_REQUEST.
-    Versions: v3 the old id and epoch (KIP-360); v6 is marked unstable in 4.3.1: not served there
-    nor here.
+    Behaviour:
+    - a producer that names its old id and epoch gets a new id as well;
+    - INVALID_REQUEST for an id without an epoch, or an epoch without an id.
+    Versions:
+    - v3: the old id and epoch (KIP-360)
+    - v6: unstable in 4.3.1, not served
     Not done: transactions.
     """
     error = refuse(request.body, broker.config)

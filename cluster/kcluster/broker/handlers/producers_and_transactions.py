@@ -1,7 +1,7 @@
 """DescribeProducers 61 (v0), DescribeTransactions 65 (v0), ListTransactions 66 (v0-2).
 
-Owns: who is producing to a partition, from its log; what a broker that coordinates no transaction
-answers about them.  Never: coordinates any.
+Owns: the producers of a partition, from its log; the answers about transactions of a broker that
+coordinates none.  Never: coordinates one.
 Kafka: ReplicaManager.activeProducerState, TransactionCoordinator.handleDescribeTransactions,
 handleListTransactions; KIP-664, KIP-994, KIP-1152.
 """
@@ -47,7 +47,10 @@ def describe_producers(
 ) -> m.DescribeProducersResponse:
     """The idempotent producers that a partition remembers, by id.
 
-    Behaviour: any replica answers, leader or not.  Versions: v0 (KIP-664).
+    Behaviour:
+    - any replica answers, leader or not.
+    Versions:
+    - v0: KIP-664
     """
     body: m.DescribeProducersRequest = request.body
     return m.DescribeProducersResponse(
@@ -99,9 +102,12 @@ def _described(producer_id: int, state: ProducerState) -> m.DescribeProducersRes
 def describe_transactions(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.DescribeTransactionsResponse:
-    """NOT_COORDINATOR for each id, or TRANSACTIONAL_ID_NOT_FOUND by who leads its partition.
+    """NOT_COORDINATOR for each id; TRANSACTIONAL_ID_NOT_FOUND from the leader of its partition.
 
-    Behaviour: an empty id is INVALID_REQUEST.  Versions: v0 (KIP-664).
+    Behaviour:
+    - INVALID_REQUEST for an empty id.
+    Versions:
+    - v0: KIP-664
     """
     return m.DescribeTransactionsResponse(
         transaction_states=[
@@ -131,11 +137,14 @@ def _no_transaction(broker: BrokerNode, transactional_id: str) -> ErrorCode:
 def list_transactions(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.ListTransactionsResponse:
-    """No transaction is coordinated here.
+    """No transaction: none is coordinated here.
 
-    Behaviour: names of states that are none are given back; what is no regular expression is
-    INVALID_REGULAR_EXPRESSION.
-    Versions: v1 the duration filter (KIP-994), v2 the pattern (KIP-1152).
+    Behaviour:
+    - unknown names of states are returned as such;
+    - INVALID_REGULAR_EXPRESSION for a pattern that is no regular expression.
+    Versions:
+    - v1: the duration filter (KIP-994)
+    - v2: the pattern (KIP-1152)
     """
     body: m.ListTransactionsRequest = request.body
     if body.transactional_id_pattern:

@@ -3,6 +3,11 @@ controller.
 
 Owns: the answer when the controller does not answer in time.  Never: knows the quorum.
 Kafka: KafkaApis.forwardToController; KIP-595, KIP-853.
+Versions:
+- DescribeQuorum v1: times of fetches (KIP-836)
+- DescribeQuorum v2: directories, endpoints and messages (KIP-853)
+- AddRaftVoter v1: ack_when_committed
+- RemoveRaftVoter v0: KIP-853
 """
 
 from __future__ import annotations
@@ -22,22 +27,19 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.DESCRIBE_QUORUM, versions=(0, 2))
 def describe_quorum(broker: BrokerNode, request: Request, now_ms: int) -> Any:
-    """Leader, epoch and replicas of the metadata log.
-
-    Versions: v1 time stamps of fetches (KIP-836), v2 directories, endpoints and messages (KIP-853).
-    """
+    """Leader, epoch and replicas of the metadata log."""
     return forward(broker, request, broker.config.request_timeout_ms, _quorum_timed_out, now_ms)
 
 
 @handles(ApiKey.ADD_RAFT_VOTER, versions=(0, 1))
 def add_voter(broker: BrokerNode, request: Request, now_ms: int) -> Any:
-    """Versions: v1 ack_when_committed."""
+    """Add a controller to the voters."""
     return forward(broker, request, broker.config.request_timeout_ms, _add_timed_out, now_ms)
 
 
 @handles(ApiKey.REMOVE_RAFT_VOTER, versions=(0, 0))
 def remove_voter(broker: BrokerNode, request: Request, now_ms: int) -> Any:
-    """Versions: v0 (KIP-853)."""
+    """Remove a controller from the voters."""
     return forward(broker, request, broker.config.request_timeout_ms, _remove_timed_out, now_ms)
 
 

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions=(0, 1))
 def alter_partition_reassignments(broker: BrokerNode, request: Request, now_ms: int) -> Any:
-    """Move partitions to other brokers, or give up doing so.
+    """Move partitions to other brokers, or cancel such moves.
 
-    Behaviour: as the controller answers, REQUEST_TIMED_OUT for the whole and for each partition if
-    it does not within timeout_ms; without topics there is nothing to wait for.  The answer does not
-    wait for the move.
-    Versions: v1 allow_replication_factor_change (KIP-860).
+    Behaviour:
+    - as the controller answers; REQUEST_TIMED_OUT for the whole and for each partition after
+      timeout_ms;
+    - the answer does not wait for the move;
+    - a request without topics is answered at once.
+    Versions:
+    - v1: allow_replication_factor_change (KIP-860)
     """
     body: m.AlterPartitionReassignmentsRequest = request.body
     if not body.topics:
@@ -37,11 +40,13 @@ def alter_partition_reassignments(broker: BrokerNode, request: Request, now_ms: 
 
 @handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions=(0, 0))
 def list_partition_reassignments(broker: BrokerNode, request: Request, now_ms: int) -> Any:
-    """List the partitions on the move.
+    """List the partitions that are being moved.
 
-    Behaviour: as the controller answers.  timeout_ms says nothing: Kafka's controller reads at
-    once, and the broker that passes the question on has request.timeout.ms of its own.
-    Versions: v0 (KIP-455).
+    Behaviour:
+    - as the controller answers.  timeout_ms is ignored, as by Kafka: its controller reads at once,
+      and the broker waits for request.timeout.ms.
+    Versions:
+    - v0: KIP-455
     """
     return forward(broker, request, broker.config.request_timeout_ms, list_timed_out, now_ms)
 

@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials (API 50, v0) and AlterUserScramCredentials (API 51, v0).
 
 Owns: the description of credentials, from the image.  Never: checks or stores one (the controller
-does), tells what a password is checked against.
+does), shows a salt or key.
 Kafka: ScramImage.describe, KafkaApis (forwarded); KIP-554.
 """
 
@@ -31,9 +31,11 @@ def describe_user_scram_credentials(
 ) -> m.DescribeUserScramCredentialsResponse:
     """Mechanisms and iterations of the users named, or (null or none named) of all.
 
-    Behaviour: DUPLICATE_RESOURCE for a user named twice, RESOURCE_NOT_FOUND for one without
-    credentials; users in the order of Kafka's hash table.
-    Versions: v0.
+    Behaviour:
+    - DUPLICATE_RESOURCE for a user named twice, RESOURCE_NOT_FOUND for one without credentials;
+    - users in the order of Kafka's hash table.
+    Versions:
+    - v0: KIP-554
     """
     image = broker.image
     users: list[str] = [user.name for user in request.body.users or ()]
@@ -63,9 +65,10 @@ def _described(image: MetadataImage, user: str, times: int) -> Any:
 def alter_user_scram_credentials(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     """Set and remove credentials.
 
-    Behaviour: as the controller answers; REQUEST_TIMED_OUT for each user if it does not within
-    request.timeout.ms.
-    Versions: v0.
+    Behaviour:
+    - as the controller answers; REQUEST_TIMED_OUT for each user after request.timeout.ms.
+    Versions:
+    - v0: KIP-554
     """
     timeout_ms = broker.config.request_timeout_ms
     return forward(broker, request, timeout_ms, alter_scram_timed_out, now_ms)

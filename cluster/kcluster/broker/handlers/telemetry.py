@@ -1,9 +1,10 @@
 """GetTelemetrySubscriptions (71, v0) and PushTelemetry (72, v0): clients' own metrics.
 
-Owns: both answers.  Never: knows whose turn it is (broker/telemetry.py), keeps what is pushed.
+Owns: both answers.  Never: knows which client may ask or push now (broker/telemetry.py), keeps what
+is pushed.
 Kafka: ClientMetricsManager.process…Request, KafkaApis; KIP-714.
 
-ApiVersions lists both only while somebody subscribes.
+ApiVersions lists both only while there are subscriptions.
 """
 
 from __future__ import annotations
@@ -38,11 +39,16 @@ _RESERVED: Final = (bytes(16), bytes(15) + b"\x01")
 def get_telemetry_subscriptions(
     broker: BrokerNode, request: Request, now_ms: int
 ) -> m.GetTelemetrySubscriptionsResponse:
-    """Tell a client what to push, and how often.
+    """The metrics that a client is to push, and how often.
 
-    Behaviour: all subscriptions whose patterns match the client, together: every metric asked for,
-    the shortest interval.  A client without an id is given one.  THROTTLING_QUOTA_EXCEEDED if it
-    asks again, or has pushed, less than an interval ago, unless subscriptions have changed.
+    Behaviour:
+    - all subscriptions whose patterns match the client together: every metric, the shortest
+      interval;
+    - a client without an id gets one;
+    - THROTTLING_QUOTA_EXCEEDED less than an interval after the last request or push, unless
+      subscriptions have changed.
+    Versions:
+    - v0: KIP-714
     """
     instance_id = request.body.client_instance_id
     if instance_id == _RESERVED[0]:
@@ -64,12 +70,17 @@ def get_telemetry_subscriptions(
 
 @handles(ApiKey.PUSH_TELEMETRY, versions=(0, 0))
 def push_telemetry(broker: BrokerNode, request: Request, now_ms: int) -> m.PushTelemetryResponse:
-    """Take what a client has measured.
+    """Take a client's metrics: they are counted, and reported in a note.
 
-    Behaviour: counted and told in a note.  In this order: INVALID_REQUEST without an id and after a
-    push that said it was the last; THROTTLING_QUOTA_EXCEEDED when too early, but for the last one;
-    UNKNOWN_SUBSCRIPTION_ID when subscriptions have changed; UNSUPPORTED_COMPRESSION_TYPE;
-    TELEMETRY_TOO_LARGE; INVALID_RECORD if it does not decompress.
+    Behaviour, in this order:
+    - INVALID_REQUEST without an id, and after a push that announced to be the last;
+    - THROTTLING_QUOTA_EXCEEDED before the interval has passed, except for the last push;
+    - UNKNOWN_SUBSCRIPTION_ID when subscriptions have changed;
+    - UNSUPPORTED_COMPRESSION_TYPE;
+    - TELEMETRY_TOO_LARGE;
+    - INVALID_RECORD if it does not decompress.
+    Versions:
+    - v0: KIP-714
     """
     body: m.PushTelemetryRequest = request.body
     if body.client_instance_id in _RESERVED:

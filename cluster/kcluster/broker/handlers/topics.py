@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 def create_topics(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     """Create topics.
 
-    Behaviour: as the controller answers; REQUEST_TIMED_OUT for every topic if it does not within
-    timeout_ms.  The answer does not wait for brokers to learn of the topics.
-    Versions: v4 default partitions and replication factor (KIP-464); v5 the topics' configs in the
-    answer (KIP-525); v6 is told of quotas by errors (KIP-599); v7 topic ids
-    (KIP-516).
+    Behaviour:
+    - as the controller answers; REQUEST_TIMED_OUT for every topic after timeout_ms;
+    - the answer does not wait for brokers to learn of the topics.
+    Versions:
+    - v4: default partitions and replication factor (KIP-464)
+    - v5: the topics' configs in the answer (KIP-525)
+    - v6: a quota is an error (KIP-599)
+    - v7: topic ids (KIP-516)
     Not done: policies.
     """
     if broker.release.number < FIRST_WITH_PARTITION_DEFAULTS:
@@ -49,9 +52,11 @@ def _take_no_defaults(request: m.CreateTopicsRequest) -> None:
 def delete_topics(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     """Delete topics.
 
-    Behaviour: as the controller answers; REQUEST_TIMED_OUT for every topic if it does not within
-    timeout_ms.
-    Versions: v5 error messages, and quotas by errors (KIP-599); v6 by topic id (KIP-516).
+    Behaviour:
+    - as the controller answers; REQUEST_TIMED_OUT for every topic after timeout_ms.
+    Versions:
+    - v5: error messages; a quota is an error (KIP-599)
+    - v6: by topic id (KIP-516)
     """
     return forward(broker, request, request.body.timeout_ms, delete_topics_timed_out, now_ms)
 
@@ -60,19 +65,23 @@ def delete_topics(broker: BrokerNode, request: Request, now_ms: int) -> Any:
 def create_partitions(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     """Add partitions to topics.
 
-    Behaviour: as the controller answers; REQUEST_TIMED_OUT for every topic if it does not within
-    timeout_ms.
-    Versions: v2 flexible; v3 is told of quotas by errors (KIP-599).
+    Behaviour:
+    - as the controller answers; REQUEST_TIMED_OUT for every topic after timeout_ms.
+    Versions:
+    - v2: flexible
+    - v3: a quota is an error (KIP-599)
     """
     return forward(broker, request, request.body.timeout_ms, create_partitions_timed_out, now_ms)
 
 
 @handles(ApiKey.UNREGISTER_BROKER, versions=(0, 0))
 def unregister_broker(broker: BrokerNode, request: Request, now_ms: int) -> Any:
-    """Forget a broker that will not come back.
+    """Forget a broker that will not return.
 
-    Behaviour: as the controller answers; REQUEST_TIMED_OUT after request.timeout.ms.
-    Versions: v0 (KIP-631).
+    Behaviour:
+    - as the controller answers; REQUEST_TIMED_OUT after request.timeout.ms.
+    Versions:
+    - v0: KIP-631
     """
     timeout_ms = broker.config.request_timeout_ms
     return forward(broker, request, timeout_ms, unregister_broker_timed_out, now_ms)
