@@ -1,15 +1,16 @@
-"""Limits on connections: which of those that come in are served, when, and which are turned away.
+"""Limits on connections: which new connections are served, which are delayed, which are refused.
 
-Owns: how many connections a broker has, from which address, and how fast they came; the decisions.
-Never: sees a socket (drivers/sockets/listener.py asks, and obeys), waits.
+Owns: how many connections a broker has, from which address, and how fast they arrive; the
+decisions.  Never: sees a socket (drivers/sockets/listener.py asks, and obeys), waits.
 Kafka: SocketServer's ConnectionQuotas, ClientQuotaMetadataManager.handleIpQuota; KIP-402, KIP-612.
 
-    max.connection.creation.rate      a second; beyond it, accepting pauses: `arrived`
-    max.connections                   beyond it, too; if it is lowered, the idlest go: `excess`
-    connection_creation_rate          quota of an address: beyond it, closed after a while: `admit`
-    max.connections.per.ip            and .overrides: beyond it, closed at once: `admit`
+    max.connection.creation.rate      per second; above it, accepting pauses: `arrived`
+    max.connections                   above it, accepting pauses; if it is lowered, the longest idle
+                                      connections are closed: `excess`
+    connection_creation_rate          quota of an address: above it, closed after a delay: `admit`
+    max.connections.per.ip            and .overrides: above it, closed at once: `admit`
 
-The first two may also be set for the listener (`listener.name.plaintext.…`); the lower counts.
+The first two may also be set for the listener (`listener.name.plaintext.…`); the lower one counts.
 Simulated clients of the virtual driver have no sockets, and none of these limits.
 """
 
@@ -29,16 +30,16 @@ from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT
 
 UNLIMITED: Final = 2**31 - 1
 LISTENER_PREFIX: Final = "listener.name.plaintext."
-"""Every broker has this one listener."""
+"""The one listener of every broker."""
 
 
 class Refusal(Struct, frozen=True):
-    """A connection that is not served."""
+    """A connection that is refused."""
 
     keep_ms: int
-    """How long it stays open unserved, so that its client does not come again at once."""
+    """How long it stays open unserved, so that its client does not reconnect at once."""
     reason: str
-    """For the log; empty where that would only say again what was said."""
+    """For the log; empty where it was already reported."""
 
 
 class ConnectionQuotas:
@@ -53,9 +54,9 @@ class ConnectionQuotas:
         self._by_address: dict[str, int] = {}
         self._rate = self._new_rate()
         self._rates: dict[str, SampledRate] = {}
-        """Of addresses that have a quota."""
+        """By address, for those with a quota."""
         self._throttled: set[str] = set()
-        """Addresses above their quota, of which that has been said."""
+        """Addresses above their quota, for which that was reported."""
 
     # ---------------------------------------------------------------------------- the limits
 
@@ -71,12 +72,12 @@ class ConnectionQuotas:
 
     @property
     def max_connections(self) -> int:
-        """As of now, as all of these may change."""
+        """The current limit."""
         return self._limit("max.connections", self._view.config.max_connections)
 
     @property
     def max_rate(self) -> int:
-        """Connections a second."""
+        """New connections per second, as currently limited."""
         name = "max.connection.creation.rate"
         return self._limit(name, self._view.config.max_connection_creation_rate)
 
@@ -90,31 +91,31 @@ class ConnectionQuotas:
         return config.max_connections_per_ip
 
     def max_rate_of(self, address: str) -> int:
-        """How many connections a second may come from an address."""
+        """How many new connections per second an address may open."""
         quotas = self._quotas
         return quotas.connection_rate(address) if quotas.is_active else UNLIMITED
 
     # -------------------------------------------------------------------------- the decisions
 
     def arrived(self, now_ms: int) -> int:
-        """A connection has come: how many ms it, and all that come after it, have to wait."""
+        """A connection has arrived: for how many ms it, and all that follow, must wait."""
         self._rate.record(1, now_ms)
         return self._wait_ms(self._rate, self.max_rate, now_ms)
 
     @property
     def has_room(self) -> bool:
-        """Whether one more may be served; else those who have come wait until one goes."""
+        """Whether one more may be served; otherwise new ones wait until one is closed."""
         return self._total < self.max_connections
 
     @property
     def excess(self) -> int:
-        """How many connections there are too many for the broker; Kafka does not look at the
-        listener's own limit here."""
+        """By how many connections the broker is above its limit; as in Kafka the listener's own
+        limit does not count here."""
         return max(0, self._total - self._view.config.max_connections)
 
     def admit(self, address: str, now_ms: int) -> Refusal | None:
-        """A connection that has waited enough is served, and counts until it is `closed`; or it is
-        refused, and does not count."""
+        """Serve a connection that has waited long enough: it counts until it is `closed`.  Or
+        refuse it: it does not count."""
         limit = self.max_rate_of(address)
         if limit != UNLIMITED:
             refusal = self._throttle(address, limit, now_ms)
@@ -146,7 +147,7 @@ class ConnectionQuotas:
         if not keep_ms:
             self._throttled.discard(address)
             return None
-        # As if it had not come: neither the address nor the broker has one more.
+        # A refused connection counts neither for the address nor for the broker.
         rate.record(-1, now_ms)
         self._rate.record(-1, now_ms)
         if address in self._throttled:
@@ -166,7 +167,7 @@ class ConnectionQuotas:
         return SampledRate(config.quota_window_num, config.quota_window_size_seconds * 1000)
 
     def _wait_ms(self, rate: SampledRate, limit: int, now_ms: int) -> int:
-        """No longer than a window, whatever the excess.  Kafka: boundedThrottleTime."""
+        """At most one window.  Kafka: boundedThrottleTime."""
         if limit == UNLIMITED:
             return 0
         measured, longest_ms = rate.measure(now_ms), self._view.config.quota_window_size_seconds

@@ -1,12 +1,12 @@
-"""What a running broker lets itself be told: whether new dynamic configs may be, and why not.
+"""Which dynamic configs a running broker accepts, and why it refuses others.
 
 Owns: the checks that Kafka's broker makes of a change for itself, or for all brokers, before the
 controller sees it.  Never: changes anything; knows a request.
 Kafka: DynamicBrokerConfig.validate, DynamicThreadPool, DynamicListenerConfig, DynamicLogConfig,
 SocketServer and LogCleaner.validateReconfiguration; KIP-226.
 
-What is checked is the whole level as it would be, not the change: a read-only config may be
-deleted, as it cannot be there.
+The whole level after the change is checked, not the change itself: a read-only config may be
+deleted, as it cannot be set.
 """
 
 from __future__ import annotations
@@ -35,11 +35,15 @@ FOR_ALL_LISTENERS: Final = (
     "num.network.threads",
 )
 POOLS: Final = (
-    "num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir",
-    "background.threads", "num.network.threads", "log.cleaner.threads",
-)  # fmt: skip
+    "num.io.threads",
+    "num.replica.fetchers",
+    "num.recovery.threads.per.data.dir",
+    "background.threads",
+    "num.network.threads",
+    "log.cleaner.threads",
+)
 NOT_HERE: Final = ("listeners", "listener.security.protocol.map")
-"""Dynamic in Kafka.  DIFFERS: here the topology gives a broker its one listener."""
+"""Dynamic in Kafka.  DIFFERS: here the topology sets a broker's one listener."""
 
 _MIB: Final = 1 << 20
 
@@ -69,7 +73,7 @@ def change_problem(settings: BrokerSettings, level: Mapping[str, str], for_one: 
 def _value_problem(name: str, text: str) -> str | None:
     definition = definition_of(name)
     if definition is None:
-        return None  # a plugin's, for all that a broker knows
+        return None  # as far as a broker knows, a plugin's
     if definition.type == "CLASS" and text != definition.default:
         return f"{name}: there is no class {text}"
     value = parse_value(definition, text)
@@ -108,7 +112,7 @@ def after_change(
     return replace(after, config=config)
 
 
-# -------------------------------------------------------------------------- what goes together
+# ---------------------------------------------------------------- checks of the whole level
 
 
 def _check_pools(before: BrokerSettings, after: BrokerSettings) -> str | None:
@@ -187,6 +191,12 @@ def _check_assignment_intervals(_before: BrokerSettings, after: BrokerSettings) 
 
 
 _CHECKS: Final[tuple[_Check, ...]] = (
-    _check_connections, _check_cleaner, _check_assignment_intervals, _check_log_dirs,
-    _check_listeners, _check_pools, _check_plugins, _check_local_retention,
-)  # fmt: skip
+    _check_connections,
+    _check_cleaner,
+    _check_assignment_intervals,
+    _check_log_dirs,
+    _check_listeners,
+    _check_pools,
+    _check_plugins,
+    _check_local_retention,
+)

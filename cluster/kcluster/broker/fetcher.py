@@ -1,13 +1,13 @@
 """The follower's side of replication: one fetcher per leader, pulling for many partitions.
 
-Owns: what is asked of each leader and what is done with the answer: append, watermark, truncation.
+Owns: what is asked of each leader, and what its answer leads to: append, watermark, truncation.
 Never: changes a log but through `Replica`, decides who leads.
 Kafka: ReplicaFetcherThread, AbstractFetcherThread; KIP-101, KIP-227, KIP-279, KIP-595.
 
     put(replica)      -> named in the next fetch, with its log end and last epoch
     data              -> appended, watermark followed, named again at its new end
     diverging epoch   -> truncated to where the logs agree, named again
-    out of range      -> the leader is asked where its log begins and ends
+    out of range      -> the leader is asked where its log ends, then where it begins
     other errors      -> left out for replica.fetch.backoff.ms
     no answer         -> a full fetch, in a new session, after replica.fetch.backoff.ms
 """
@@ -86,13 +86,13 @@ class ReplicaFetcher:
         self._session_id = 0
         self._session_epoch = 0
         self._held: dict[Replica, None] = {}
-        """Left out for as long as a throttle says (throttle.py)."""
+        """Left out while a throttle holds them back (throttle.py)."""
         self._under_way: FetchCall | None = None
-        self._backs_off = False
-        """The leader did not answer, and is left alone for replica.fetch.backoff.ms."""
+        self._is_backing_off = False
+        """The leader did not answer: no fetch for replica.fetch.backoff.ms."""
 
     def _configure(self) -> None:
-        """Read the configs that every fetch needs: once, as objects that it is made of."""
+        """Read the configs that every fetch needs, once for all fetches."""
         config = self._config = self._view.config
         self._wait_max_ms: Any = config.replica_fetch_wait_max_ms
         self._min_bytes: Any = config.replica_fetch_min_bytes
@@ -122,25 +122,25 @@ class ReplicaFetcher:
             self._forgotten[replica] = None
 
     def stop(self) -> None:
-        """Nothing is followed there any more."""
+        """No replica here follows that leader any more."""
         if self._under_way is not None:
             self._peers.forget(self._under_way)
             self._under_way = None
-        self._backs_off = False
+        self._is_backing_off = False
         self._timers.cancel(("fetcher", self._leader))
         self._timers.cancel(("fetcher", self._leader, "throttle"))
 
     # ------------------------------------------------------------------------------- asking
 
     def send(self, now_ms: int) -> None:
-        """Send the next fetch, unless one is under way or the leader is left alone for a while."""
-        if self._under_way is not None or self._backs_off:
+        """Send the next fetch, unless one is under way or this fetcher is backing off."""
+        if self._under_way is not None or self._is_backing_off:
             return
         view = self._view
         epoch = view.epoch
         if self._held or self._throttles.follower is not None:
             self._hold_back(now_ms)
-        if not self._wants_any():
+        if not self._has_partitions():
             return
         if view.config is not self._config:
             self._configure()
@@ -163,12 +163,12 @@ class ReplicaFetcher:
         call = self._under_way = FetchCall(self, self._leader)
         self._peers.put(call, request, self._timeout_ms, now_ms)
 
-    def _wants_any(self) -> bool:
-        """False while all there is to follow is left out: an empty fetch is answered at once."""
+    def _has_partitions(self) -> bool:
+        """False while all partitions are left out: an empty fetch would be answered at once."""
         return bool(self._named) or len(self._forgotten) < len(self._in_session)
 
     def _hold_back(self, now_ms: int) -> None:
-        """Leave out what is throttled and behind while the rate is exceeded; else name it again."""
+        """Leave out replicas that a throttle holds back; name the others of them again."""
         timers, throttle = self._timers, self._throttles.follower
         held: dict[Replica, None] = {}
         for key, replica in self._replicas.items():
@@ -179,13 +179,13 @@ class ReplicaFetcher:
                 self._named[replica] = None
                 self._forgotten.pop(replica, None)
         self._held = held
-        if held and not self._wants_any():
+        if held and not self._has_partitions():
             until_ms = now_ms + self._view.config.replica_fetch_backoff_ms
             timers.set(("fetcher", self._leader, "throttle"), until_ms, self.send)
 
     def _topics(self, max_bytes: Any) -> list[m.FetchRequest.FetchTopic]:
-        """What is to be named, with the position that each has now.  As in Kafka's builder those
-        of a topic are together where they come one behind the other."""
+        """The partitions to name, each with its current position.  As in Kafka's builder adjacent
+        partitions of one topic share an entry."""
         topics: list[m.FetchRequest.FetchTopic] = []
         partitions: list[m.FetchRequest.FetchPartition] = []
         topic_id = b""
@@ -254,7 +254,7 @@ class ReplicaFetcher:
         )
 
     def _restart_session(self) -> None:
-        """The next fetch is a full one, naming everything but what is left out for a while."""
+        """Make the next fetch a full one; it names all partitions but those that are left out."""
         self._session_id = 0
         self._session_epoch = 0
         self._in_session = {}
@@ -268,15 +268,15 @@ class ReplicaFetcher:
 
     def _back_off(self, now_ms: int) -> None:
         until_ms = now_ms + self._view.config.replica_fetch_backoff_ms
-        self._backs_off = True
+        self._is_backing_off = True
         self._timers.set(("fetcher", self._leader), until_ms, self._send_again)
 
     def _send_again(self, now_ms: int) -> None:
-        self._backs_off = False
+        self._is_backing_off = False
         self.send(now_ms)
 
     def _take(self, replica: Replica, data: m.FetchResponse.PartitionData, now_ms: int) -> None:
-        """What the leader said of one partition."""
+        """Act on the answer for one partition."""
         error = data.error_code
         if not error:
             diverging = data.diverging_epoch
@@ -287,7 +287,7 @@ class ReplicaFetcher:
         elif error == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._ask_offset(replica, LATEST_TIMESTAMP, now_ms)
         else:
-            # Fenced, unknown, not (yet) the leader: metadata will tell, or it will pass.
+            # Fenced, unknown, not (yet) the leader: new metadata or a later try resolves it.
             self._leave_out_for_a_while(replica, now_ms)
 
     def _append(self, replica: Replica, data: m.FetchResponse.PartitionData, now_ms: int) -> None:
@@ -298,8 +298,8 @@ class ReplicaFetcher:
             end_offset = replica.log.log_end_offset
             first: Batch = batches[0]
             if first.base_offset < end_offset == log_start_offset:
-                # All that is here is deleted there, and its log begins inside a batch.
-                # DIFFERS: Kafka gives the partition up until a restart, unless this log is empty.
+                # The leader has deleted all that is here, and its log begins inside a batch.
+                # DIFFERS: Kafka stops replicating until a restart, unless this log is empty.
                 replica.truncate_fully_and_start_at(end_offset)
             replica.append_as_follower(batches, now_ms)
             self._named[replica] = None
@@ -317,14 +317,14 @@ class ReplicaFetcher:
             self._all_replicas.touch(replica)
 
     def _truncate(self, replica: Replica, diverging: m.FetchResponse.EpochEndOffset) -> None:
-        """Drop what the leader does not have, as far as this answer tells; the next fetch tells
-        more if need be.  Kafka: AbstractFetcherThread.getOffsetTruncationState (KIP-279)."""
+        """Drop what the leader does not have, as far as this answer shows; the next answer may
+        show more.  Kafka: AbstractFetcherThread.getOffsetTruncationState (KIP-279)."""
         log = replica.log
         epoch, end_offset = log.epochs.end_offset_for(diverging.epoch, log.log_end_offset)
         if epoch < 0 or end_offset < 0:
             to_offset = min(diverging.end_offset, log.log_end_offset)
         elif epoch != diverging.epoch:
-            # We have no such epoch: our last one before it may still be too long.
+            # This log has no such epoch: the last one before it may still be too long.
             to_offset = min(end_offset, log.log_end_offset)
         else:
             to_offset = min(end_offset, diverging.end_offset, log.log_end_offset)
@@ -366,7 +366,7 @@ class ReplicaFetcher:
     # ----------------------------------------------------------------------- out of range
 
     def _ask_offset(self, replica: Replica, timestamp: int, now_ms: int) -> None:
-        """Where does the leader's log end, or begin?  Kafka: fetchOffsetAndTruncate."""
+        """Ask where the leader's log ends or begins.  Kafka: fetchOffsetAndTruncate."""
         self._leave_out(replica)
         asked_in = replica.leader_epoch
         partition = m.ListOffsetsRequest.ListOffsetsPartition(
@@ -390,7 +390,7 @@ class ReplicaFetcher:
             elif timestamp == LATEST_TIMESTAMP:
                 self._compare_with_end(replica, answer.offset, now_ms)
             else:
-                self._begin_at(replica, answer.offset)
+                self._start_at(replica, answer.offset)
             self.send(now_ms)
 
         timeout_ms = self._view.config.replica_socket_timeout_ms
@@ -404,8 +404,8 @@ class ReplicaFetcher:
         else:
             self._ask_offset(replica, EARLIEST_TIMESTAMP, now_ms)
 
-    def _begin_at(self, replica: Replica, leader_start: int) -> None:
-        """What this replica lacks is gone from the leader too: begin where its log begins."""
+    def _start_at(self, replica: Replica, leader_start: int) -> None:
+        """The leader no longer has what this replica lacks: start where its log starts."""
         if leader_start > replica.log.log_end_offset:
             replica.truncate_fully_and_start_at(leader_start)
             self._all_replicas.touch(replica)

@@ -65,9 +65,14 @@ class Fetchers:
 
     def _new_fetcher(self, leader: int) -> ReplicaFetcher:
         return ReplicaFetcher(
-            leader, self._view, self._timers, self._peers, self._outbox, self._replicas,
+            leader,
+            self._view,
+            self._timers,
+            self._peers,
+            self._outbox,
+            self._replicas,
             self._throttles,
-        )  # fmt: skip
+        )
 
     def remove(self, replica: Replica) -> None:
         """Stop fetching for `replica`, if it was fetched for."""

@@ -39,10 +39,15 @@ class PartitionRead:
     )  # fmt: skip
 
     def __init__(
-        self, wanted: SessionPartition, error: ErrorCode, high_watermark: int = -1,
-        log_start_offset: int = -1, batches: list[Batch] | None = None, size_bytes: int = 0,
+        self,
+        wanted: SessionPartition,
+        error: ErrorCode,
+        high_watermark: int = -1,
+        log_start_offset: int = -1,
+        batches: list[Batch] | None = None,
+        size_bytes: int = 0,
         is_urgent: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.wanted = wanted
         self.error = error
         self.high_watermark = high_watermark

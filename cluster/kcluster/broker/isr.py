@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, final
 
+from msgspec.structs import replace
+
 from kcluster.broker.peers import PeerCalls
 from kcluster.broker.ports import BrokerView
 from kcluster.broker.replicas import Replicas
@@ -148,13 +150,12 @@ class IsrChanges:
             return
         if answer.partition_epoch < registration.partition_epoch:
             return
-        committed = PartitionRegistration(
-            registration.topic_id, registration.partition, registration.replicas,
-            tuple(answer.isr), registration.leader, registration.leader_epoch,
-            answer.partition_epoch, registration.elr, registration.last_known_elr,
-            adding_replicas=registration.adding_replicas,
-            removing_replicas=registration.removing_replicas,
-        )  # fmt: skip
+        committed = replace(
+            registration,
+            isr=tuple(answer.isr),
+            partition_epoch=answer.partition_epoch,
+            recovering=False,
+        )
         replica.commit_isr(committed, now_ms)
         self.track(replica)
         self._replicas.touch(replica)

@@ -160,8 +160,9 @@ class Lifecycle:
         if self.state is LifecycleState.STOPPED or response is None:
             return
         if response.error_code in (
-            ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED,
-        ):  # fmt: skip
+            ErrorCode.STALE_BROKER_EPOCH,
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+        ):
             # Another life of this broker id took over, or it was unregistered.
             return
         if response.error_code != ErrorCode.NONE:

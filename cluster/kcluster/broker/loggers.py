@@ -1,11 +1,11 @@
 """The levels of a broker's loggers, which IncrementalAlterConfigs may set.
 
-Owns: the loggers that there are, what a change of levels may be.  Never: logs.  They last as long
-as the broker's process does.
+Owns: the names of the loggers, the rules for changing levels.  Never: logs anything.  Levels last
+as long as the broker's process.
 Kafka: RuntimeLoggerManager, LoggingController; KIP-412.
 
-Kafka's are named after its classes; these are those of them that people turn up, so that a tool
-that does finds them.  They have no effect here: `kcluster up --trace-requests` and the trace tell
+Kafka's loggers are named after its classes; listed here are those whose levels people change, so
+that their tools work.  Levels have no effect: `kcluster up --trace-requests` and the trace show
 more than they would.
 """
 
@@ -43,7 +43,7 @@ _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
 class Refused(Struct, frozen=True):
-    """Why levels cannot be changed so."""
+    """Why a change of levels is refused."""
 
     error: ErrorCode
     message: str | None = None
@@ -58,8 +58,8 @@ def levels(own: Mapping[str, str]) -> dict[str, str]:
 def change_levels(
     own: dict[str, str], changes: Iterable[Any], validate_only: bool
 ) -> Refused | None:
-    """Change `own`, the levels that are set, all or none.  `changes`: name, value and operation as
-    in IncrementalAlterConfigs."""
+    """Change `own`, the levels that are set: all of `changes` or none.  Each change has a name, a
+    value and an operation, as in IncrementalAlterConfigs."""
     after = dict(own)
     for change in changes:
         name, level, operation = change.name, change.value, change.config_operation

@@ -67,9 +67,10 @@ PEER_API_OF: Final[dict[type, tuple[int, int]]] = {
     m.FetchRequest: (ApiKey.FETCH, VERSIONS[ApiKey.FETCH][1]),
     m.ListOffsetsRequest: (ApiKey.LIST_OFFSETS, VERSIONS[ApiKey.LIST_OFFSETS][1]),
     m.OffsetForLeaderEpochRequest: (
-        ApiKey.OFFSET_FOR_LEADER_EPOCH, VERSIONS[ApiKey.OFFSET_FOR_LEADER_EPOCH][1],
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        VERSIONS[ApiKey.OFFSET_FOR_LEADER_EPOCH][1],
     ),
-}  # fmt: skip
+}
 """What brokers ask of each other, in the latest version; clients' handlers serve it."""
 
 NOTES_OF_A_RUN: Final = 1 << 32
@@ -82,13 +83,26 @@ class BrokerNode:
     """One life of one broker: a restart makes a new one on the same disk."""
 
     def __init__(
-        self, broker_id: int, config: BrokerConfig, disk: Disk, host: str, port: int,
-        rack: str | None, rng: Rng, cluster_id: str, release: Release = LATEST,
-    ) -> None:  # fmt: skip
+        self,
+        broker_id: int,
+        config: BrokerConfig,
+        disk: Disk,
+        host: str,
+        port: int,
+        rack: str | None,
+        rng: Rng,
+        cluster_id: str,
+        release: Release = LATEST,
+    ) -> None:
         view = self.view = BrokerView(
-            node_id=broker_id, host=host, port=port, rack=rack, cluster_id=cluster_id,
-            release=release, static_config=config,
-        )  # fmt: skip
+            node_id=broker_id,
+            host=host,
+            port=port,
+            rack=rack,
+            cluster_id=cluster_id,
+            release=release,
+            static_config=config,
+        )
         self.node_id = broker_id
         self.host = host
         self.port = port
@@ -121,9 +135,16 @@ class BrokerNode:
         self.coordinator = GroupCoordinator(self)
 
         self.publisher = MetadataPublisher(
-            view, disk, outbox, self.replicas, fetchers, self.isr, self.throttles, self.quotas,
+            view,
+            disk,
+            outbox,
+            self.replicas,
+            fetchers,
+            self.isr,
+            self.throttles,
+            self.quotas,
             self.coordinator,
-        )  # fmt: skip
+        )
         self._maintenance = Maintenance(view, timers, self.replicas, self.isr)
         self.lifecycle = Lifecycle(
             view, disk, rng, timers, self.peers, outbox, self.publisher, self._maintenance
@@ -242,9 +263,13 @@ class BrokerNode:
         return self.replicas.find_leader(topic, partition)
 
     def append_internal(
-        self, topic: str, partition: int, records: bytearray,
-        on_committed: Callable[[ErrorCode, int], None], now_ms: int,
-    ) -> None:  # fmt: skip
+        self,
+        topic: str,
+        partition: int,
+        records: bytearray,
+        on_committed: Callable[[ErrorCode, int], None],
+        now_ms: int,
+    ) -> None:
         """Append as this broker itself, acks=all, for offsets.commit.timeout.ms at most;
         `on_committed(error, now_ms)` is called once."""
         replica = self.replicas.find_leader(topic, partition)

@@ -1,15 +1,15 @@
-"""Client quotas: what clients have used lately, and how long those who used too much are not heard.
+"""Client quotas: what clients have used lately, and how long a client over its quota is muted.
 
-Owns: rates by client and quota, how long a client is throttled and why, whose connection is silent
-until when.  Never: stores a quota (the image has them), counts topics (the controller does) or
+Owns: rates by client and quota, how long a client is throttled and why, which connections are muted
+and until when.  Never: stores a quota (the image has them), counts topics (the controller does) or
 connections (connection_quotas.py).
 Kafka: ClientQuotaManager, ClientRequestQuotaManager, QuotaUtils; KIP-13, KIP-124, KIP-219.
 
-    producer_byte_rate    bytes a second of Produce requests
-    consumer_byte_rate    bytes a second of Fetch answers; what is too much is not sent at all
+    producer_byte_rate    bytes per second of Produce requests
+    consumer_byte_rate    bytes per second of Fetch answers; an answer above it is not sent
     request_percentage    of a thread's time, for any request
 
-A client over its quota gets its answer at once, with throttle_time_ms; then its next request waits
+A client over its quota gets its answer at once, with throttle_time_ms; its next request then waits
 for that long.  Every client is the user ANONYMOUS here.  While there are no quotas `is_active` is
 False, and looking at it is all they cost.
 """
@@ -46,15 +46,15 @@ from kcluster.timers import Timers
 from kcluster.trace import kinds
 
 REQUEST_TIME_PERCENT: Final = 0.01
-"""What a request counts for request_percentage, in percent of a second of a thread: 0.1 ms.
+"""What one request adds to request_percentage, in percent of a thread's second: 0.1 ms.
 DIFFERS: Kafka measures the time of its threads; a simulated broker has no clock, and every request
 costs the same."""
 
 MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
-"""Their answers come from the controller with the throttle time of controller_mutation_rate."""
+"""The controller answers these, with the throttle time of controller_mutation_rate."""
 
 LENGTH_BYTES: Final = 4
-"""Before every answer: Kafka counts it in Fetch answers, not in Produce requests."""
+"""The length field: Kafka counts it in Fetch answers, not in Produce requests."""
 
 EXEMPT: Final = frozenset({ApiKey.WRITE_TXN_MARKERS})
 MAX_KNOWN: Final = 4096
@@ -62,7 +62,7 @@ MAX_KNOWN: Final = 4096
 
 
 class Violation(Struct, frozen=True):
-    """Why somebody is throttled: `rate` and `limit` in the quota's own unit, a second."""
+    """Why a client is throttled: `rate` and `limit` in the quota's unit, per second."""
 
     entity: QuotaEntity
     quota: str
@@ -79,7 +79,7 @@ class Violation(Struct, frozen=True):
 
 
 def throttle_ms(rate: float, limit: float, window_ms: int) -> int:
-    """How long nothing may be used for `rate`, measured over `window_ms`, to sink to `limit`.
+    """How long a client must use nothing until `rate`, measured over `window_ms`, is `limit`.
     Kafka: QuotaUtils.throttleTime."""
     return int((rate - limit) / limit * window_ms + 0.5) if rate > limit else 0
 
@@ -88,13 +88,8 @@ def throttle_ms(rate: float, limit: float, window_ms: int) -> int:
 class ClientQuotas:
     """All quotas as one broker enforces them.
 
-    `is_active`: there are quotas, or clients are still silent because of quotas that there were.
+    `is_active`: there are quotas, or clients are still muted because of earlier ones.
     """
-
-    __slots__ = (
-        "_connection_rates", "_held", "_limits", "_outbox", "_produced_bytes", "_rates", "_serve",
-        "_sessions", "_silent_until_ms", "_timers", "_view", "_violated", "is_active",
-    )  # fmt: skip
 
     def __init__(
         self,
@@ -115,16 +110,16 @@ class ClientQuotas:
     def _forget_usage(self) -> None:
         self._rates: dict[tuple[str, str, str], SampledRate] = {}
         self._limits: dict[tuple[str, str], Limit | None] = {}
-        """By quota and client id, as far as asked for."""
-        self._silent_until_ms: dict[int, int] = {}
-        """By connection: its next request waits until then."""
+        """By quota and client id, as far as looked up."""
+        self._muted_until_ms: dict[int, int] = {}
+        """By connection: its next request waits until this time."""
         self._produced_bytes: dict[int, int] = {}
-        """By connection: size of the Produce request that is being served."""
+        """By connection: the size of the Produce request that is being served."""
         self._held = 0
-        """Requests that wait."""
+        """How many requests wait."""
         self._violated: set[tuple[str, str, str]] = set()
         self._connection_rates: dict[str | None, int] | None = None
-        """By address, None for all others; None while nobody has asked."""
+        """By address, None for all others; None until it is looked up."""
 
     def on_changed(self) -> None:
         """The quotas of the image have changed."""
@@ -135,28 +130,28 @@ class ClientQuotas:
         self._connection_rates = None
 
     def connection_rate(self, address: str) -> int:
-        """How many connections a second may come from an address; 2**31 - 1: any number."""
+        """How many connections per second an address may open; 2**31 - 1: any number."""
         rates = self._connection_rates
         if rates is None:
             rates = self._connection_rates = {None: IP_QUOTAS[CONNECTION_RATE] or 0}
             for ((kind, name), *_), values in self._view.image.client_quotas.items():
                 if kind == IP and CONNECTION_RATE in values:
                     value = values[CONNECTION_RATE]
-                    # NaN is none, as where Kafka makes an int of it.
+                    # NaN means 0, as where Kafka converts it to an int.
                     rates[name and address_of(name)] = 0 if math.isnan(value) else int(value)
         return rates.get(address, rates[None])
 
-    # -------------------------------------------------------------------------- the silence
+    # ------------------------------------------------------------------------------ muting
 
     def holds(self, request: Request, now_ms: int) -> bool:
-        """Whether a request has to wait, as its connection is throttled; it is served later."""
+        """Whether a request has to wait, because its connection is muted; it is served later."""
         client_id = request.client_id or ""
         if request.api_key == ApiKey.PRODUCE and self._limit(PRODUCER_RATE, client_id):
-            # Now, as the records are let go once they are appended.
+            # Measured now, as the request drops its records once they are appended.
             self._produced_bytes[request.connection_id] = _request_bytes(request)
-        until_ms = self._silent_until_ms.pop(request.connection_id, 0)
+        until_ms = self._muted_until_ms.pop(request.connection_id, 0)
         if until_ms <= now_ms:
-            if not self._view.image.client_quotas and not self._silent_until_ms and not self._held:
+            if not self._view.image.client_quotas and not self._muted_until_ms and not self._held:
                 self.is_active = False
             return False
 
@@ -169,8 +164,8 @@ class ClientQuotas:
         return True
 
     def connection_closed(self, connection_id: int) -> None:
-        """Its request will find nobody to answer."""
-        self._silent_until_ms.pop(connection_id, None)
+        """Forget the connection; a request that waits is not served."""
+        self._muted_until_ms.pop(connection_id, None)
         self._produced_bytes.pop(connection_id, None)
         if ("throttled", connection_id) in self._timers:
             self._held -= 1
@@ -179,44 +174,44 @@ class ClientQuotas:
     # ----------------------------------------------------------------------------- the rates
 
     def throttle(self, request: Request, body: Any, now_ms: int) -> Any:
-        """The answer as it is given to a client, which is silent from now on if it used too much.
-        `body` None: no answer is due."""
+        """Count a request's use, mute its connection if that is too much; return the answer to
+        send.  `body` None: no answer is due."""
         api_key, client_id = request.api_key, request.client_id or ""
-        silent_ms = size_bytes = 0
+        mute_ms = size_bytes = 0
         if api_key == ApiKey.PRODUCE:
             size_bytes = self._produced_bytes.pop(request.connection_id, 0)
-            silent_ms = self._use(PRODUCER_RATE, client_id, size_bytes, now_ms)
+            mute_ms = self._use(PRODUCER_RATE, client_id, size_bytes, now_ms)
         elif api_key == ApiKey.FETCH:
             size_bytes = self._answer_bytes(request, body)
-            silent_ms = self._use(CONSUMER_RATE, client_id, size_bytes, now_ms)
+            mute_ms = self._use(CONSUMER_RATE, client_id, size_bytes, now_ms)
         elif api_key in MUTATIONS:
-            silent_ms = body.throttle_time_ms
+            mute_ms = body.throttle_time_ms
         if body is not None and api_key not in EXEMPT:
             busy_ms = self._use(REQUEST_PERCENTAGE, client_id, REQUEST_TIME_PERCENT, now_ms)
-            # No more than a window, as the time of a thread is not as easily foreseen as bytes.
+            # At most one window: the time of a thread is harder to foresee than bytes.
             longest_ms = self._view.config.quota_window_size_seconds * 1000
-            silent_ms = max(silent_ms, min(busy_ms, longest_ms))
-        if not silent_ms:
+            mute_ms = max(mute_ms, min(busy_ms, longest_ms))
+        if not mute_ms:
             return body
         if api_key == ApiKey.FETCH and size_bytes:
             self._use(CONSUMER_RATE, client_id, -size_bytes, now_ms)
-        self._silent_until_ms[request.connection_id] = now_ms + silent_ms
+        self._muted_until_ms[request.connection_id] = now_ms + mute_ms
         if api_key == ApiKey.FETCH:
-            return self._without_records(request, body, silent_ms)
-        return _told(body, silent_ms)
+            return self._without_records(request, body, mute_ms)
+        return _with_throttle_time(body, mute_ms)
 
-    def _without_records(self, request: Request, body: Any, silent_ms: int) -> m.FetchResponse:
-        """What a Fetch is told instead: an incremental session goes on as if it had not been, a
-        full fetch makes none."""
+    def _without_records(self, request: Request, body: Any, mute_ms: int) -> m.FetchResponse:
+        """The answer in place of one that is too large: an incremental session continues as if
+        the fetch had not been made, a full fetch creates no session."""
         sessions = self._sessions
         if request.body.session_epoch > 0:
             sessions.forget_answer(body.session_id)
-            return m.FetchResponse(throttle_time_ms=silent_ms, session_id=request.body.session_id)
+            return m.FetchResponse(throttle_time_ms=mute_ms, session_id=request.body.session_id)
         sessions.remove(body.session_id)
-        return m.FetchResponse(throttle_time_ms=silent_ms)
+        return m.FetchResponse(throttle_time_ms=mute_ms)
 
     def fetch_limit_bytes(self, client_id: str | None, max_bytes: int) -> int:
-        """No more than a client may fetch after a pause: larger answers would never be sent."""
+        """At most what a client may fetch after a pause: a larger answer would never be sent."""
         limit = self._limit(CONSUMER_RATE, client_id or "")
         if limit is None:
             return max_bytes
@@ -234,21 +229,21 @@ class ClientQuotas:
         return self._limits[key]
 
     def _use(self, quota: str, client_id: str, amount: float, now_ms: int) -> int:
-        """Record what a client used; for how long it is throttled, in ms."""
+        """Record what a client used; return for how many ms it is muted."""
         limit = self._limit(quota, client_id)
         if limit is None:
             return 0
         rate = self._rate(limit.rate_key, now_ms)
         rate.record(amount, now_ms)
         measured = rate.measure(now_ms)
-        silent_ms = throttle_ms(measured, limit.value, rate.measured_ms(now_ms))
+        mute_ms = throttle_ms(measured, limit.value, rate.measured_ms(now_ms))
         if measured <= limit.value:
             self._violated.discard(limit.rate_key)
         elif limit.rate_key not in self._violated:
             self._violated.add(limit.rate_key)
-            why = Violation(limit.entity, quota, measured, limit.value, silent_ms)
+            why = Violation(limit.entity, quota, measured, limit.value, mute_ms)
             self._outbox.note(kinds.CLIENT_THROTTLED, client_id, str(why), quota=quota)
-        return silent_ms
+        return mute_ms
 
     def _rate(self, key: tuple[str, str, str], now_ms: int) -> SampledRate:
         rate = self._rates.get(key)
@@ -262,7 +257,7 @@ class ClientQuotas:
         return rate
 
     def _answer_bytes(self, request: Request, body: Any) -> int:
-        """Size of a Fetch answer, where that matters."""
+        """The size of a Fetch answer; 0 where no quota asks for it."""
         if self._limit(CONSUMER_RATE, request.client_id or "") is None:
             return 0
         buffers = codec(request.api_key, request.api_version).encode_response(body)
@@ -270,17 +265,17 @@ class ClientQuotas:
 
 
 def _request_bytes(request: Request) -> int:
-    """Size of a request as it came, without the length before it."""
+    """The size of a request on the wire, without its length field."""
     spoken = codec(request.api_key, request.api_version)
     header_bytes = 10 + len((request.client_id or "").encode())
     buffers = spoken.encode_request(request.body)
     return header_bytes + (spoken.request_header_version >= 2) + sum(map(len, buffers))
 
 
-def _told(body: Any, silent_ms: int) -> Any:
-    """An answer with its throttle time, if it has one."""
+def _with_throttle_time(body: Any, mute_ms: int) -> Any:
+    """The answer with this throttle time, if it has such a field."""
     if body is None or not hasattr(body, "throttle_time_ms"):
         return body
-    told = copy.copy(body)
-    told.throttle_time_ms = silent_ms
-    return told
+    throttled = copy.copy(body)
+    throttled.throttle_time_ms = mute_ms
+    return throttled

@@ -1,4 +1,4 @@
-"""Where each of a broker's configs gets its value from: the levels, one over the other.
+"""Where each of a broker's configs gets its value: levels, each overriding the next.
 
 Owns: BrokerSettings: levels, values, synonyms.  Never: answers a request (handlers/), changes one.
 Kafka: DynamicBrokerConfig (currentDynamicBrokerConfigs, …, brokerConfigSynonyms); KIP-226.
@@ -50,24 +50,24 @@ BROKER_SYNONYMS: Final = {
     **dict.fromkeys(_ROLL_JITTER, _ROLL_JITTER),
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
 }
-"""Broker configs that stand for each other, the strongest first."""
+"""Broker configs for the same setting, the strongest first."""
 
 
 class BrokerSettings(Struct, frozen=True):
-    """What is known of one broker's configs, by Kafka's names, each level over the next."""
+    """One broker's configs by Kafka's names, in levels that override each other."""
 
     broker_id: int
     config: BrokerConfig
-    """What all levels come to."""
+    """The effective values."""
     static_config: BrokerConfig
     dynamic: Mapping[str, str]
     dynamic_default: Mapping[str, str]
     static: Mapping[str, str]
-    """What the topology sets, and what follows from its other keys (ids, listeners)."""
+    """Set by the topology, or derived from its other keys (ids, listeners)."""
     defaults: Mapping[str, str]
 
     def value(self, name: str) -> Value:
-        """What all levels come to, also for a config that nothing here obeys; None for null."""
+        """The effective value, also of a config that nothing here obeys; None for null."""
         if name in BROKER_CONFIGS:
             value: Value = getattr(self.config, BROKER_CONFIGS[name].field)
             return value
@@ -86,10 +86,10 @@ class BrokerSettings(Struct, frozen=True):
         return value
 
     def synonyms(self, name: str) -> list[Synonym]:
-        """Where broker config `name` gets its value from, the winner first.
+        """Where broker config `name` gets its value, the level in force first.
 
-        Kafka's list starts with the first that has this very name, so a retention that is only set
-        in hours does not show for log.retention.ms.
+        Kafka's list starts with the first entry of exactly this name: a retention that is only set
+        in hours does not appear for log.retention.ms.
         """
         base = listener_config(name)
         names = (name, base) if base is not None else BROKER_SYNONYMS.get(name, (name,))
@@ -115,13 +115,13 @@ def synonym_of(name: str, value: str | None, source: int) -> Synonym:
 
 
 def definition_of(name: str) -> ConfigDef | None:
-    """Of a broker config, a throttle's rate, or one for a listener; None: Kafka knows none."""
+    """Of a broker config, a throttle's rate, or a listener's config; None: unknown in Kafka."""
     catalog = broker_catalog()
     return catalog.get(name) or QUOTA_CONFIGS.get(name) or catalog.get(listener_config(name) or "")
 
 
 def is_sensitive(definition: ConfigDef | None) -> bool:
-    """Whether the value is never told: passwords, and what nobody knows."""
+    """Whether the value is never shown: passwords and unknown configs."""
     return definition is None or definition.type == "PASSWORD"
 
 
@@ -150,7 +150,7 @@ def broker_settings(
     identity: Mapping[str, str],
     image: MetadataImage,
 ) -> BrokerSettings:
-    """Tell the levels apart: what is not Kafka's default counts as set by the topology."""
+    """Split the configs into levels: what is not Kafka's default counts as set by the topology."""
     defaults = _defaults()
     static = dict(identity)
     for name, definition in BROKER_CONFIGS.items():
@@ -159,9 +159,7 @@ def broker_settings(
             static[name] = value
     own = image.configs.get((BROKER_RESOURCE, str(broker_id)), {})
     for_all = image.configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {})
-    return BrokerSettings(
-        broker_id, config, static_config, own, for_all, static, defaults
-    )  # fmt: skip
+    return BrokerSettings(broker_id, config, static_config, own, for_all, static, defaults)
 
 
 @cache

@@ -1,21 +1,21 @@
 """Replication throttles: how fast replicas that are behind may catch up.
 
-Owns: which replicas are throttled here, how many bytes a second passed for them, and whether that
-is too much.  Never: fetches or answers (fetcher.py and handlers/fetch.py ask here first), reads
-configs of its own accord.
+Owns: which replicas are throttled here, how many bytes per second passed for them, and whether that
+is too much.  Never: fetches or answers (fetcher.py and handlers/fetch.py ask here first), watches
+configs (publisher.py reports changes).
 Kafka: ReplicationQuotaManager, TopicConfigHandler; KIP-73.
 
     leader.replication.throttled.replicas     topic    `0:1,0:2`, partition:broker, or `*`
     follower.replication.throttled.replicas   topic
-    leader.replication.throttled.rate         broker   bytes a second; without one all may pass
+    leader.replication.throttled.rate         broker   bytes per second; unlimited without it
     follower.replication.throttled.rate       broker
 
-A leader keeps records back from throttled followers outside of the ISR; a follower does not ask for
-throttled partitions in which it is behind; both while the rate is above the limit.  What goes to
-and comes from replicas in the ISR counts as well, but is never held.
+While the rate is above the limit, a leader withholds records from throttled followers outside of
+the ISR, and a follower does not ask for throttled partitions in which it is behind.  Traffic of
+replicas in the ISR counts too, but is never withheld.
 
-Where no topic names a replica of this broker there is no Throttle at all: one comparison with None
-per fetch is what this costs then.
+Where no topic names a replica of this broker there is no Throttle, and the cost is one comparison
+with None per fetch.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 ANSWER_BYTES: Final = 16
 TOPIC_BYTES: Final = 18
 PARTITION_BYTES: Final = 42
-"""What a FetchResponse has around records: Kafka counts the throttled part of it in full."""
+"""What a FetchResponse has around records: Kafka counts that of throttled partitions too."""
 
 
 class Throttle:
-    """One side's throttle, of leaders or of followers.  `limit`: bytes a second."""
+    """One side's throttle, of leaders or of followers.  `limit`: bytes per second."""
 
     __slots__ = ("_lagging", "_rate", "_topics", "limit")
 
@@ -52,11 +52,12 @@ class Throttle:
             config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000
         )
         self._lagging: dict[Replica, bool] = {}
-        """As each follower here found out by its last fetch."""
+        """Whether each replica here was behind its leader at its last fetch."""
         self.limit = UNLIMITED
 
     def set_topic(self, topic: str, replicas: str, broker_id: int) -> bool:
-        """What a topic's config says (`0:1,0:2`, `*`, or empty).  True while any is throttled."""
+        """Set a topic's throttled replicas (`0:1,0:2`, `*`, or empty).  True while any topic has
+        some."""
         if replicas == "*":
             self._topics[topic] = None
         elif replicas:
@@ -68,10 +69,12 @@ class Throttle:
             self._topics.pop(topic, None)
         return bool(self._topics)
 
-    def begin_idle(self, now_ms: int) -> None:
-        """Kafka's leaders count what surrounds the records of every answer to a follower, whether
-        anything is throttled or not: so a throttle finds eleven seconds in which more could have
-        passed, and lets that through at once."""
+    def start_idle(self, now_ms: int) -> None:
+        """Begin with eleven seconds of next to no traffic.
+
+        Kafka's leaders always count the bytes around records in answers to followers.  So a new
+        throttle finds almost unused windows, and lets a burst through at once.
+        """
         self._rate.start_idle(now_ms)
 
     def is_throttled(self, topic: str, partition: int) -> bool:
@@ -82,13 +85,13 @@ class Throttle:
         return partitions is None or partition in partitions
 
     def is_exceeded(self, now_ms: int) -> bool:
-        """Whether more has passed lately than may."""
+        """Whether the current rate is above the limit."""
         return self._rate.measure(now_ms) > self.limit
 
     # ------------------------------------------------------------------------ a leader's side
 
-    def holds_from(self, replica: Replica, follower_id: int, now_ms: int) -> bool:
-        """Whether a follower has to wait for records.  Kafka: shouldLeaderThrottle."""
+    def withholds_from(self, replica: Replica, follower_id: int, now_ms: int) -> bool:
+        """Whether to withhold records from a follower.  Kafka: shouldLeaderThrottle."""
         return (
             follower_id not in replica.registration.isr
             and self.is_throttled(replica.topic, replica.partition)
@@ -96,7 +99,7 @@ class Throttle:
         )
 
     def record_answer(self, reads: list[PartitionRead], now_ms: int) -> None:
-        """The throttled part of an answer to a follower.  Kafka: sizeOfThrottledPartitions."""
+        """Count the throttled part of an answer.  Kafka: sizeOfThrottledPartitions."""
         size_bytes = ANSWER_BYTES
         topics: dict[str, None] = {}
         for read in reads:
@@ -109,7 +112,7 @@ class Throttle:
     # ---------------------------------------------------------------------- a follower's side
 
     def holds_back(self, replica: Replica, now_ms: int) -> bool:
-        """Whether a replica here must not ask for more.  Kafka: shouldFollowerThrottle."""
+        """Whether a replica here must not fetch now.  Kafka: shouldFollowerThrottle."""
         return (
             self.is_throttled(replica.topic, replica.partition)
             and self._lagging.get(replica, replica.broker_id not in replica.registration.isr)
@@ -119,13 +122,13 @@ class Throttle:
     def record_fetched(
         self, replica: Replica, size_bytes: int, leader_high_watermark: int, now_ms: int
     ) -> None:
-        """A replica here got records, or learnt that there are none."""
+        """Count what a replica here fetched, and note whether it is still behind."""
         if self.is_throttled(replica.topic, replica.partition):
             self._lagging[replica] = leader_high_watermark > replica.log.log_end_offset
             self._rate.record(size_bytes, now_ms)
 
     def forget(self, replica: Replica) -> None:
-        """It is here no more."""
+        """A replica is no longer here."""
         self._lagging.pop(replica, None)
 
 
@@ -144,12 +147,12 @@ class Throttles:
         before = self.leader
         self.leader = self._changed(before, topic, configs.get(LEADER_REPLICAS, ""))
         if before is None and self.leader is not None and has_followers:
-            self.leader.begin_idle(now_ms)
+            self.leader.start_idle(now_ms)
         self.follower = self._changed(self.follower, topic, configs.get(FOLLOWER_REPLICAS, ""))
         self.on_rates()
 
     def forget(self, replica: Replica) -> None:
-        """It is here no more."""
+        """A replica is no longer here."""
         if self.follower is not None:
             self.follower.forget(replica)
 
@@ -162,7 +165,7 @@ class Throttles:
         return throttle if throttle.set_topic(topic, wanted, self._view.node_id) else None
 
     def on_rates(self) -> None:
-        """The broker's own configs, or those of all, have changed."""
+        """The configs of this broker, or of all brokers, have changed."""
         configs = self._view.image.configs
         own = configs.get((BROKER_RESOURCE, str(self._view.node_id)), {})
         default = configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {})

@@ -36,7 +36,7 @@ NEVER_MS: Final = -(10**12)
 
 
 class Role(Enum):
-    """What a replica is to its partition; NONE until metadata has said."""
+    """A replica's role; NONE before metadata has assigned one, and after it was removed."""
 
     NONE = "none"
     LEADER = "leader"
@@ -58,7 +58,7 @@ class FollowerProgress:
     def __init__(self, broker_id: int, last_caught_up_ms: int) -> None:
         self.broker_id = broker_id
         self.last_caught_up_ms = last_caught_up_ms
-        """Last time at which it had everything that the leader had at its previous fetch."""
+        """When it last had everything that the leader had at its previous fetch."""
         self.log_end_offset = UNKNOWN_OFFSET
         """It has all before this offset: the one that it fetched from last."""
         self.log_start_offset = UNKNOWN_OFFSET
@@ -270,9 +270,13 @@ class Replica:
     # -------------------------------------------------------------------- followers' progress
 
     def record_fetch(
-        self, follower_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int,
+        self,
+        follower_id: int,
+        broker_epoch: int,
+        fetch_offset: int,
+        log_start_offset: int,
         now_ms: int,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """A follower asks for `fetch_offset`: it has all before it.  True if the high or the low
         watermark may have moved.
 
@@ -416,8 +420,8 @@ class Replica:
     # ---------------------------------------------------------------------- records, both roles
 
     def append_as_leader(self, records: Any, acks: int, now_ms: int) -> Appended:
-        """Append what a producer sent.  The watermark moves at once where nobody else must have
-        it.  Kafka: Partition.appendRecordsToLeader."""
+        """Append a producer's batch.  The watermark moves at once if no other replica must have it.
+        Kafka: Partition.appendRecordsToLeader."""
         if acks == -1 and len(self.isr) < self.min_isr:
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         end = self.log.log_end_offset
@@ -501,11 +505,11 @@ class Replica:
                 wait.answered(error, now_ms)
 
     def append_as_follower(self, batches: list[Batch], now_ms: int) -> None:
-        """Append what the leader sent, and take over the leader's epochs with it."""
+        """Append batches from the leader, and with them its epochs."""
         self.log.append_as_follower(batches, self.leader_epoch, now_ms, self.config)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop all from `offset` on; the watermark cannot stay above the end.
+        """Drop all from `offset` on; the watermark stays at or below the log end.
 
         Kafka: Partition.truncateTo, on the follower's way to agree with its leader.
         """
@@ -518,7 +522,7 @@ class Replica:
         self.high_watermark = offset
 
     def advance_log_start(self, offset: int) -> bool:
-        """Forget what is below `offset`: the leader has, or DeleteRecords.  True if it moved."""
+        """Delete what is below `offset`, as the leader or DeleteRecords did.  True if it moved."""
         log = self.log
         if offset <= log.log_start_offset:
             return False

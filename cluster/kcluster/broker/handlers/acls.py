@@ -51,9 +51,11 @@ def create_acls(
     """SECURITY_DISABLED for each creation; the creations are not checked."""
     for wanted in request.body.creations:
         if UNKNOWN in (
-            wanted.resource_type, wanted.resource_pattern_type, wanted.operation,
+            wanted.resource_type,
+            wanted.resource_pattern_type,
+            wanted.operation,
             wanted.permission_type,
-        ):  # fmt: skip
+        ):
             return _close(broker, request)
     return m.CreateAclsResponse(
         results=[

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.registry import SERVED_APIS, handles
 from kcluster.broker.versions import (
-    FIRST_TO_TELL_OF_API_VERSIONS,
+    FIRST_WITH_API_VERSIONS_IN_ERRORS,
     FIRST_WITH_EPOCHS_OF_FEATURES,
     LATEST,
     feature_range,
@@ -65,9 +65,13 @@ def api_versions(broker: BrokerNode, request: Request, now_ms: int) -> m.ApiVers
 
 
 def build_api_versions(
-    request: m.ApiVersionsRequest, version: int, metadata_offset: int,
-    finalized: Mapping[str, int], release: Release = LATEST, with_telemetry: bool = False,
-) -> m.ApiVersionsResponse:  # fmt: skip
+    request: m.ApiVersionsRequest,
+    version: int,
+    metadata_offset: int,
+    finalized: Mapping[str, int],
+    release: Release = LATEST,
+    with_telemetry: bool = False,
+) -> m.ApiVersionsResponse:
     """The answer to `request`; `finalized`: the levels in force, by feature."""
     if version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name)
@@ -108,7 +112,7 @@ def too_new(release: Release = LATEST) -> m.ApiVersionsResponse:
     """
     response = m.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     versions = served(release, ApiKey.API_VERSIONS)
-    if versions is not None and release.number >= FIRST_TO_TELL_OF_API_VERSIONS:
+    if versions is not None and release.number >= FIRST_WITH_API_VERSIONS_IN_ERRORS:
         response.api_keys = [m.ApiVersionsResponse.ApiVersion(ApiKey.API_VERSIONS, *versions)]
     return response
 

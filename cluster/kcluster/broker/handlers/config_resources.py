@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
 
 LISTABLE: Final = (
-    GROUP_RESOURCE, CLIENT_METRICS_RESOURCE, BROKER_LOGGER_RESOURCE, BROKER_RESOURCE,
+    GROUP_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
     TOPIC_RESOURCE,
-)  # fmt: skip
+)
 """In the order in which they come."""
 
 

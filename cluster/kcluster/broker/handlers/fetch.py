@@ -191,7 +191,7 @@ class PendingFetch(ParkedFetch):
                 if record_progress and not read.is_urgent:
                     self._record_progress(replica, wanted, now_ms)
                 if throttle is not None and read.size_bytes:
-                    held = throttle.holds_from(replica, reader.follower_id, now_ms)
+                    held = throttle.withholds_from(replica, reader.follower_id, now_ms)
                     if held:
                         read.batches = None
                         read.size_bytes = 0
@@ -225,9 +225,12 @@ class PendingFetch(ParkedFetch):
     def _record_progress(self, replica: Replica, wanted: SessionPartition, now_ms: int) -> None:
         reader = self.reader
         if replica.record_fetch(
-            reader.follower_id, reader.follower_epoch, wanted.fetch_offset,
-            wanted.log_start_offset, now_ms,
-        ):  # fmt: skip
+            reader.follower_id,
+            reader.follower_epoch,
+            wanted.fetch_offset,
+            wanted.log_start_offset,
+            now_ms,
+        ):
             self.broker.replicas.touch(replica)
 
     # ------------------------------------------------------------------------------- waiting

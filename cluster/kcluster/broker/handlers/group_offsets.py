@@ -137,16 +137,20 @@ def _check_commit(shard: GroupShard, request: Request, now_ms: int) -> ErrorCode
         return ErrorCode.GROUP_ID_NOT_FOUND if knows_of_groups else ErrorCode.ILLEGAL_GENERATION
     error = group.check_commit(body.member_id, body.group_instance_id, generation)
     if error is ErrorCode.NONE and group.state in (
-        GroupState.STABLE, GroupState.PREPARING_REBALANCE,
-    ):  # fmt: skip
+        GroupState.STABLE,
+        GroupState.PREPARING_REBALANCE,
+    ):
         rebalance.extend_session(shard, group, group.members[body.member_id], now_ms)
     return error
 
 
 def _commit_records(
-    broker: BrokerNode, body: m.OffsetCommitRequest, known: list[CommitTopic],
-    answer: m.OffsetCommitResponse, now_ms: int,
-) -> list[LogRecord]:  # fmt: skip
+    broker: BrokerNode,
+    body: m.OffsetCommitRequest,
+    known: list[CommitTopic],
+    answer: m.OffsetCommitResponse,
+    now_ms: int,
+) -> list[LogRecord]:
     retention_ms = body.retention_time_ms
     expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else now_ms + retention_ms
     metadata_max = broker.config.offset_metadata_max_bytes
@@ -251,9 +255,12 @@ def offset_delete(
 
 
 def _delete_in_topic(
-    broker: BrokerNode, shard: GroupShard, group: Group,
-    topic: m.OffsetDeleteRequest.OffsetDeleteRequestTopic, records: list[LogRecord],
-) -> m.OffsetDeleteResponse.OffsetDeleteResponseTopic:  # fmt: skip
+    broker: BrokerNode,
+    shard: GroupShard,
+    group: Group,
+    topic: m.OffsetDeleteRequest.OffsetDeleteRequestTopic,
+    records: list[LogRecord],
+) -> m.OffsetDeleteResponse.OffsetDeleteResponseTopic:
     missing, results = [], []
     for partition in topic.partitions:
         index = partition.partition_index

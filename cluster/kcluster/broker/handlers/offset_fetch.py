@@ -93,9 +93,12 @@ def _asked_groups(request: Request) -> list[AskedGroup]:
 
 
 def _fetch_group(
-    broker: BrokerNode, request: Request, asked: AskedGroup,
-    finish: Callable[[FetchGroup], None], now_ms: int,
-) -> None:  # fmt: skip
+    broker: BrokerNode,
+    request: Request,
+    asked: AskedGroup,
+    finish: Callable[[FetchGroup], None],
+    now_ms: int,
+) -> None:
     shard = broker.coordinator.shard_for(asked.group_id)
     unready = shard if isinstance(shard, ErrorCode) else shard.check_loaded()
     if isinstance(shard, ErrorCode) or unready is not ErrorCode.NONE:
@@ -118,9 +121,11 @@ def _fetch_group(
 
 
 def _read_group(
-    broker: BrokerNode, shard: GroupShard,
-    asked: AskedGroup, by_id: bool,
-) -> FetchGroup:  # fmt: skip
+    broker: BrokerNode,
+    shard: GroupShard,
+    asked: AskedGroup,
+    by_id: bool,
+) -> FetchGroup:
     stored = shard.offsets.topics_of(asked.group_id)
     topics = []
     if asked.topics is None:

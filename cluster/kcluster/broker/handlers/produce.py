@@ -23,7 +23,11 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from kcluster.broker.appends import ACKS_ALL, DelayedAppend
 from kcluster.broker.leader_hints import current_leader, node_endpoints
-from kcluster.broker.old_formats import FIRST_PRODUCE_OF_BATCHES, as_of_its_time, take_message_set
+from kcluster.broker.old_formats import (
+    FIRST_PRODUCE_OF_BATCHES,
+    replace_newer_errors,
+    take_message_set,
+)
 from kcluster.broker.registry import NO_RESPONSE, PARKED, handles
 from kcluster.broker.versions import LATEST
 from kcluster.contract import CloseConnection, Request
@@ -45,9 +49,7 @@ _ATTRIBUTES_LOW_BYTE: Final = 22
 """Where a v2 batch holds its compression type and flags: the low byte of its attributes."""
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 ADMIN_CLIENT_ID: Final = "__admin_client"
-_NO_SUCH_PARTITION: Final = (
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID,
-)  # fmt: skip
+_NO_SUCH_PARTITION: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 Answer: Final = m.ProduceResponse
 TopicAnswer: Final = m.ProduceResponse.TopicProduceResponse
@@ -210,7 +212,7 @@ def _with_hints(
     """Name the leader of each partition that this broker does not lead (KIP-951)."""
     if request.api_version < FIRST_VERSION_WITH_HINTS:
         if broker.release is not LATEST:
-            as_of_its_time(broker.release, response)
+            replace_newer_errors(broker.release, response)
         return response
     leaders: dict[int, None] = {}
     for topic in response.responses:

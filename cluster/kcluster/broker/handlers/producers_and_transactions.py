@@ -29,9 +29,15 @@ TRANSACTIONS_TOPIC: Final = "__transaction_state"
 """Kafka: Topic.TRANSACTION_STATE_TOPIC_NAME."""
 
 TRANSACTION_STATES: Final = (
-    "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead",
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
     "PrepareEpochFence",
-)  # fmt: skip
+)
 """Kafka: TransactionState."""
 
 NO_SEQUENCE: Final = -1

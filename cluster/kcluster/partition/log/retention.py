@@ -1,6 +1,6 @@
-"""What is deleted from a log by age, by size, and below its start.
+"""Deleting segments of a log by age, by size, and below its start.
 
-Owns: which segments go.  Never: appends or reads.
+Owns: which segments are deleted.  Never: appends or reads.
 Kafka: UnifiedLog.deleteOldSegments; retention.ms, retention.bytes, cleanup.policy.
 """
 
@@ -14,10 +14,10 @@ from kcluster.partition.log.segment import Segment
 
 
 def expire(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
-    """Delete the segments whose time has come; return by how much the log start moved.
+    """Delete the segments that are due; return how many offsets the log start moved by.
 
-    Whole segments only, oldest first, none with an offset at or above the high watermark.  A newest
-    segment that is due is rolled first, so that the log then is empty.
+    Whole segments only, oldest first, none with an offset at or above the high watermark.  If the
+    newest segment is due a new one is rolled first, and the log is then empty.
     """
     start = log.log_start_offset
     _delete_leading(log, now_ms, high_watermark, _below_start(log))
