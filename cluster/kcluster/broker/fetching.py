@@ -11,7 +11,6 @@ from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
-from kcluster.broker.replicas import Replicas
 from kcluster.broker.sessions import Reader, SessionPartition
 from kcluster.partition.replica import NO_ROLE, Replica
 from kcluster.protocol import messages as m
@@ -62,19 +61,6 @@ class PartitionRead:
 def refusal(wanted: SessionPartition, error: ErrorCode) -> PartitionRead:
     """A read that failed with `error`."""
     return PartitionRead(wanted, error, is_urgent=True)
-
-
-def find_replica(replicas: Replicas, wanted: SessionPartition, by_id: bool) -> Replica | ErrorCode:
-    """The replica that serves `wanted`, by the topic id (v13+) or name in the request."""
-    if by_id:
-        found = replicas.find_by_id(wanted.topic_id, wanted.partition)
-        if found is ErrorCode.UNKNOWN_TOPIC_ID and wanted.topic:
-            # The topic existed when its name was looked up, and was deleted since.
-            if wanted.topic in replicas.image.topics:
-                return ErrorCode.INCONSISTENT_TOPIC_ID
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return found
-    return replicas.find(wanted.topic, wanted.partition)
 
 
 def read_partition(

@@ -66,6 +66,18 @@ class Replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
+    def find_wanted(self, wanted: SessionPartition, by_id: bool) -> Replica | ErrorCode:
+        """The replica that a fetcher wants, by the topic id (Fetch v13+) or name in its request."""
+        if not by_id:
+            return self.find(wanted.topic, wanted.partition)
+        found = self.find_by_id(wanted.topic_id, wanted.partition)
+        if found is ErrorCode.UNKNOWN_TOPIC_ID and wanted.topic:
+            # The topic existed when its name was looked up, and was deleted since.
+            if wanted.topic in self.image.topics:
+                return ErrorCode.INCONSISTENT_TOPIC_ID
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return found
+
     def find_leader(self, topic: str, partition: int) -> Replica | ErrorCode:
         """The replica here that leads `topic`-`partition`, or why there is none."""
         replica = self.find(topic, partition)

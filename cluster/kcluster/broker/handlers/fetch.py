@@ -31,7 +31,6 @@ from mypy_extensions import mypyc_attr
 from kcluster.broker.fetching import (
     NO_DIVERGENCE,
     PartitionRead,
-    find_replica,
     read_partition,
     refusal,
 )
@@ -217,7 +216,7 @@ class PendingFetch(ParkedFetch):
         known = wanted.replica
         if known is not None and known.role is not NO_ROLE:
             return known
-        found = find_replica(self.broker.replicas, wanted, self._by_id)
+        found = self.broker.replicas.find_wanted(wanted, self._by_id)
         if self.session is not None and isinstance(found, Replica):
             self.session.watch(wanted, found)
         return found
@@ -243,7 +242,7 @@ class PendingFetch(ParkedFetch):
         else:
             self._watched = []
             for wanted in self.partitions.values():
-                replica = find_replica(broker.replicas, wanted, self._by_id)
+                replica = broker.replicas.find_wanted(wanted, self._by_id)
                 if isinstance(replica, Replica):
                     replica.fetches_waiting[self] = self.try_complete
                     self._watched.append(replica)
