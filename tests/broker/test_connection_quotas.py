@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from kcluster.broker.connection_quotas import ConnectionQuotas, Refusal
+from kcluster.broker.quotas.connection_quotas import ConnectionQuotas, Refusal
 from kcluster.metadata.image import ClientQuotaRecord
 from tests.broker.handlers.one_broker import OneBroker, broker_config, broker_records
 

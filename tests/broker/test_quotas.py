@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kcluster.broker.quotas import throttle_ms
-from kcluster.broker.sampled_rate import SampledRate
+from kcluster.broker.quotas.client_quotas import throttle_ms
+from kcluster.broker.quotas.sampled_rate import SampledRate
 from kcluster.config.kafka.client_quotas import find_limit
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.protocol import messages as m

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcluster.broker.node import BrokerNode
-from kcluster.broker.sampled_rate import SimpleRate
+from kcluster.broker.quotas.sampled_rate import SimpleRate
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.broker.handlers.one_broker import (

@@ -13,10 +13,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, final
 
-from kcluster.broker.maintenance import Maintenance
 from kcluster.broker.peers import PeerCalls
 from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.broker.publisher import MetadataPublisher
+from kcluster.broker.replication.maintenance import Maintenance
 from kcluster.contract import Rng, Stopped
 from kcluster.metadata.image import MetadataFetch, MetadataFetchResponse
 from kcluster.partition.disk import Disk

@@ -8,7 +8,8 @@ Kafka: BrokerServer, KafkaApis.handle.
     PeerRequest   -> the same handlers: a follower fetches as a consumer does, by Fetch
     PeerResponse  -> the part that asked                        peers.py
     Tick          -> timers and parked requests that are due    timers.py, purgatory.py
-    after each of them: requests that wait for replicas that moved are completed (replicas.py)
+    after each of them: requests that wait for replicas that moved are completed
+                                                                replication/replicas.py
 
 The constructor shows which part knows which: each takes the broker's view, its outbox (ports.py)
 and other parts, and none takes the broker.  Handlers do.
@@ -20,23 +21,23 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from kcluster.broker import handlers as _handlers  # registers every handler
-from kcluster.broker.appends import ACKS_ALL, InternalAppend
 from kcluster.broker.coordinator import GroupCoordinator
-from kcluster.broker.fetchers import Fetchers
-from kcluster.broker.isr import IsrChanges
 from kcluster.broker.lifecycle import Lifecycle
-from kcluster.broker.maintenance import Maintenance
 from kcluster.broker.peers import Answered, PeerCalls
 from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.broker.producer_ids import ProducerIds
 from kcluster.broker.publisher import MetadataPublisher
 from kcluster.broker.purgatory import Purgatory
-from kcluster.broker.quotas import ClientQuotas
+from kcluster.broker.quotas.client_quotas import ClientQuotas
+from kcluster.broker.quotas.replication_throttle import Throttles
 from kcluster.broker.registry import NO_RESPONSE, PARKED, SERVED_APIS
-from kcluster.broker.replicas import Replicas
-from kcluster.broker.sessions import FetchSessions, ParkedFetch
+from kcluster.broker.replication.fetchers import Fetchers
+from kcluster.broker.replication.isr import IsrChanges
+from kcluster.broker.replication.maintenance import Maintenance
+from kcluster.broker.replication.replicas import Replicas
+from kcluster.broker.serving.appends import ACKS_ALL, InternalAppend
+from kcluster.broker.serving.sessions import FetchSessions, ParkedFetch
 from kcluster.broker.telemetry import ClientTelemetry
-from kcluster.broker.throttle import Throttles
 from kcluster.broker.versions import LATEST
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import (

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kcluster.broker.fetching import PartitionRead
-from kcluster.broker.replicas import Replicas
+from kcluster.broker.replication.replicas import Replicas
+from kcluster.broker.serving.reading import PartitionRead
 from kcluster.broker.versions import said_by
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import NONE, ErrorCode

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from kcluster.broker.fetchers import Fetchers
-from kcluster.broker.isr import IsrChanges
 from kcluster.broker.ports import BrokerView, OffsetsTopicListener, Outbox
-from kcluster.broker.quotas import ClientQuotas
-from kcluster.broker.replicas import Replicas
-from kcluster.broker.throttle import Throttles
+from kcluster.broker.quotas.client_quotas import ClientQuotas
+from kcluster.broker.quotas.replication_throttle import Throttles
+from kcluster.broker.replication.fetchers import Fetchers
+from kcluster.broker.replication.isr import IsrChanges
+from kcluster.broker.replication.replicas import Replicas
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.contract import NoteId
 from kcluster.metadata.image import (

@@ -24,7 +24,7 @@ from gevent.event import Event as GeventEvent
 from gevent.hub import Hub
 
 from kcluster.broker.channel import Channel
-from kcluster.broker.connection_quotas import ConnectionQuotas
+from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
 from kcluster.contract import Event, Reply, Request
 from kcluster.drivers.outside import Outside
 from kcluster.drivers.sockets.connection import Connection

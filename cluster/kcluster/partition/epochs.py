@@ -1,7 +1,7 @@
 """Leader-epoch cache: at which offset each leader epoch started in a log.
 
-Owns: the (epoch, start offset) pairs of one log.  Never: truncates the log; broker/fetcher.py asks
-`end_offset_for` and decides.  Kafka: LeaderEpochFileCache; KIP-101, KIP-279, KIP-320.
+Owns: the (epoch, start offset) pairs of one log.  Never: truncates the log: the broker's fetcher
+asks `end_offset_for` and decides.  Kafka: LeaderEpochFileCache; KIP-101, KIP-279, KIP-320.
 
 Epochs and starts both strictly increase.  They change once per change of leader, and most logs have
 one epoch or none: they are tuples, so that an empty cache costs nothing.

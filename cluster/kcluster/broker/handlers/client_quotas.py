@@ -1,7 +1,7 @@
 """DescribeClientQuotas (API 48, v0-1) and AlterClientQuotas (API 49, v0-1).
 
 Owns: the filter of a description, its order.  Never: checks or stores a quota (the controller
-does), throttles (kcluster.broker.quotas does).
+does), throttles (kcluster.broker.quotas.client_quotas does).
 Kafka: ClientQuotasImage.describe, KafkaApis (forwarded); KIP-546.
 """
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from kcluster.broker.dynamic_configs import change_problem
-from kcluster.broker.loggers import change_levels
+from kcluster.broker.configs.dynamic_configs import change_problem
+from kcluster.broker.configs.loggers import change_levels
+from kcluster.broker.configs.settings import definition_of, settings_of
 from kcluster.broker.registry import PARKED, handles
-from kcluster.broker.settings import definition_of, settings_of
 from kcluster.config.kafka.definitions import format_value
 from kcluster.contract import Request
 from kcluster.metadata.image import (

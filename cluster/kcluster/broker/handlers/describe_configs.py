@@ -11,14 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kcluster.broker.handlers.configs import (
-    BROKER_LOGGER_RESOURCE,
-    other_broker,
-)
-from kcluster.broker.handlers.metadata import unknown_topic_error
-from kcluster.broker.loggers import levels
-from kcluster.broker.registry import handles
-from kcluster.broker.settings import (
+from kcluster.broker.configs.loggers import levels
+from kcluster.broker.configs.settings import (
     CLIENT_METRICS_CONFIG,
     DEFAULT_CONFIG,
     DYNAMIC_BROKER_LOGGER_CONFIG,
@@ -31,6 +25,12 @@ from kcluster.broker.settings import (
     settings_of,
     synonym_of,
 )
+from kcluster.broker.handlers.configs import (
+    BROKER_LOGGER_RESOURCE,
+    other_broker,
+)
+from kcluster.broker.handlers.metadata import unknown_topic_error
+from kcluster.broker.registry import handles
 from kcluster.config.kafka.catalog import Scope, broker_catalog, documentation, internal_configs
 from kcluster.config.kafka.definitions import (
     CLIENT_METRICS_CONFIGS,

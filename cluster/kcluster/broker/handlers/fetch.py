@@ -1,7 +1,8 @@
 """Fetch (API 1, v4-18): serve consumers up to the high watermark, followers up to the log end.
 
 Owns: when a fetch is answered, and with what; the parked fetch.  Never: remembers what a fetcher
-wants (sessions.py), reads a log (fetching.py), moves a watermark (partition/replica.py).
+wants (serving/sessions.py), reads a log (serving/reading.py), moves a watermark
+(partition/replica.py).
 Kafka: KafkaApis.handleFetchRequest, DelayedFetch.
 Behaviour:
 - answered at once if there are min_bytes, an error, a divergence or nothing to wait for; otherwise
@@ -28,16 +29,16 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from mypy_extensions import mypyc_attr
 
-from kcluster.broker.fetching import (
+from kcluster.broker.old_formats import FIRST_FETCH_OF_ZSTD, convert_fetched
+from kcluster.broker.registry import PARKED, handles
+from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
+from kcluster.broker.serving.reading import (
     NO_DIVERGENCE,
     PartitionRead,
     read_partition,
     refusal,
 )
-from kcluster.broker.leader_hints import current_leader, node_endpoints
-from kcluster.broker.old_formats import FIRST_FETCH_OF_ZSTD, convert_fetched
-from kcluster.broker.registry import PARKED, handles
-from kcluster.broker.sessions import (
+from kcluster.broker.serving.sessions import (
     FIRST_VERSION_WITH_TOPIC_IDS,
     FetchSession,
     ParkedFetch,

@@ -1,7 +1,7 @@
 """Produce (API 0, v3-13): append batches to the partitions that this broker leads.
 
 Owns: the order of checks before an append, and the response.  Never: opens records (only
-partition/log/log.py does, where it must), waits (appends.py does).
+partition/log/log.py does, where it must), waits (serving/appends.py does).
 Kafka: KafkaApis.handleProduceRequest.
 Behaviour:
 - acks=0 is not answered; after an error its connection is closed;
@@ -21,14 +21,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, final
 
-from kcluster.broker.appends import ACKS_ALL, DelayedAppend
-from kcluster.broker.leader_hints import current_leader, node_endpoints
 from kcluster.broker.old_formats import (
     FIRST_PRODUCE_OF_BATCHES,
     replace_newer_errors,
     take_message_set,
 )
 from kcluster.broker.registry import NO_RESPONSE, PARKED, handles
+from kcluster.broker.serving.appends import ACKS_ALL, DelayedAppend
+from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
 from kcluster.broker.versions import LATEST
 from kcluster.contract import CloseConnection, Request
 from kcluster.partition.log.log import Appended

@@ -1,7 +1,8 @@
 """max.connections.per.ip.overrides, read; and which address is meant by a name.
 
-Owns: how these are written.  Never: counts connections (kcluster.broker.connection_quotas), asks a
-name service.  Kafka: KafkaConfig.getMap, Csv.parseCsvMap, Utils.validHostPattern, InetAddress.
+Owns: how these are written.  Never: counts connections (kcluster.broker.quotas.connection_quotas),
+asks a name service.
+Kafka: KafkaConfig.getMap, Csv.parseCsvMap, Utils.validHostPattern, InetAddress.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Owns: the port (kept for the broker while it is down), which connections wait or are on their way
 out.  Never: looks into what they carry (connection.py, broker/channel.py), decides who is served
-(broker/connection_quotas.py).  Kafka: Acceptor.
+(broker/quotas/connection_quotas.py).  Kafka: Acceptor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gevent.server import StreamServer
 from msgspec import Struct
 
 from kcluster.broker.channel import Channel
-from kcluster.broker.connection_quotas import ConnectionQuotas
+from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import Event
 from kcluster.drivers.sockets.connection import Connection

@@ -16,8 +16,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kcluster.broker.connection_quotas import LISTENER_PREFIX
-from kcluster.broker.settings import BrokerSettings, definition_of
+from kcluster.broker.configs.settings import BrokerSettings, definition_of
+from kcluster.broker.quotas.connection_quotas import LISTENER_PREFIX
 from kcluster.config.kafka.catalog import broker_catalog, listener_config
 from kcluster.config.kafka.definitions import ConfigError, check_broker_config, parse_value
 

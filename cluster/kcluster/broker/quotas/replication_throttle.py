@@ -1,8 +1,8 @@
 """Replication throttles: how fast replicas that are behind may catch up.
 
 Owns: which replicas are throttled here, how many bytes per second passed for them, and whether that
-is too much.  Never: fetches or answers (fetcher.py and handlers/fetch.py ask here first), watches
-configs (publisher.py reports changes).
+is too much.  Never: fetches or answers (replication/fetcher.py and handlers/fetch.py ask here
+first), watches configs (publisher.py reports changes).
 Kafka: ReplicationQuotaManager, TopicConfigHandler; KIP-73.
 
     leader.replication.throttled.replicas     topic    `0:1,0:2`, partition:broker, or `*`
@@ -23,9 +23,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kcluster.broker.fetching import PartitionRead
 from kcluster.broker.ports import BrokerView
-from kcluster.broker.sampled_rate import SimpleRate
+from kcluster.broker.quotas.sampled_rate import SimpleRate
+from kcluster.broker.serving.reading import PartitionRead
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.config.kafka.quotas import FOLLOWER_RATE, LEADER_RATE, UNLIMITED
 from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT

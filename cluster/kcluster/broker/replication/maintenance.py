@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kcluster.broker.isr import IsrChanges
 from kcluster.broker.ports import BrokerView
-from kcluster.broker.replicas import Replicas
+from kcluster.broker.replication.isr import IsrChanges
+from kcluster.broker.replication.replicas import Replicas
 from kcluster.partition.cleanup import clean
 from kcluster.timers import Timers
 

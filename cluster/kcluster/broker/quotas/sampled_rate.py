@@ -1,7 +1,7 @@
 """Rates over a ring of sample windows, in Kafka's two ways of counting the time.
 
 Owns: the samples and the arithmetic.  Never: a limit, or what follows from exceeding one
-(quotas.py, connection_quotas.py, throttle.py).
+(client_quotas.py, connection_quotas.py, replication_throttle.py).
 Kafka: org.apache.kafka.common.metrics.stats.SampledStat, Rate, SimpleRate.
 """
 

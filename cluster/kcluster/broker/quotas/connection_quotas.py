@@ -21,8 +21,8 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.broker.ports import BrokerView
-from kcluster.broker.quotas import MAX_KNOWN, ClientQuotas, throttle_ms
-from kcluster.broker.sampled_rate import SampledRate
+from kcluster.broker.quotas.client_quotas import MAX_KNOWN, ClientQuotas, throttle_ms
+from kcluster.broker.quotas.sampled_rate import SampledRate
 from kcluster.config.kafka.client_quotas import CONNECTION_RATE
 from kcluster.config.kafka.connection_limits import parse_overrides
 from kcluster.config.kafka.definitions import BROKER_CONFIGS, parse_value

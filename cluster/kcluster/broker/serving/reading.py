@@ -11,7 +11,7 @@ from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
-from kcluster.broker.sessions import Reader, SessionPartition
+from kcluster.broker.serving.sessions import Reader, SessionPartition
 from kcluster.partition.replica import NO_ROLE, Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import final
 
-from kcluster.broker.sessions import FetchSession, ParkedFetch, SessionPartition
+from kcluster.broker.serving.sessions import FetchSession, ParkedFetch, SessionPartition
 from kcluster.metadata.image import MetadataImage
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import ErrorCode

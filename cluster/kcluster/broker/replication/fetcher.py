@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from kcluster.broker.fetching import NO_DIVERGENCE
 from kcluster.broker.peers import PeerCall, PeerCalls
 from kcluster.broker.ports import BrokerView, Outbox
-from kcluster.broker.replicas import Replicas
-from kcluster.broker.throttle import Throttles
+from kcluster.broker.quotas.replication_throttle import Throttles
+from kcluster.broker.replication.replicas import Replicas
+from kcluster.broker.serving.reading import NO_DIVERGENCE
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -86,7 +86,7 @@ class ReplicaFetcher:
         self._session_id = 0
         self._session_epoch = 0
         self._held: dict[Replica, None] = {}
-        """Left out while a throttle holds them back (throttle.py)."""
+        """Left out while a throttle holds them back (quotas/replication_throttle.py)."""
         self._under_way: FetchCall | None = None
         self._is_backing_off = False
         """The leader did not answer: no fetch for replica.fetch.backoff.ms."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import final
 
-from kcluster.broker.fetcher import ReplicaFetcher
 from kcluster.broker.peers import PeerCalls
 from kcluster.broker.ports import BrokerView, Outbox
-from kcluster.broker.replicas import Replicas
-from kcluster.broker.throttle import Throttles
+from kcluster.broker.quotas.replication_throttle import Throttles
+from kcluster.broker.replication.fetcher import ReplicaFetcher
+from kcluster.broker.replication.replicas import Replicas
 from kcluster.partition.replica import Replica
 from kcluster.timers import Timers
 

@@ -24,8 +24,8 @@ from typing import Any, Final, final
 from msgspec import Struct
 
 from kcluster.broker.ports import BrokerView, Outbox
-from kcluster.broker.sampled_rate import SampledRate
-from kcluster.broker.sessions import FetchSessions
+from kcluster.broker.quotas.sampled_rate import SampledRate
+from kcluster.broker.serving.sessions import FetchSessions
 from kcluster.config.kafka.client_quotas import (
     ANONYMOUS,
     CONNECTION_RATE,
