@@ -10,7 +10,7 @@ import pytest
 
 import kcluster.broker.handlers  # noqa: F401  # registers what is served
 from kcluster.broker.channel import Channel
-from kcluster.broker.handlers.api_versions import build_api_versions, too_new
+from kcluster.broker.handlers.metadata.api_versions import build_api_versions, too_new
 from kcluster.broker.registry import SERVED_APIS
 from kcluster.broker.versions import BETWEEN_BROKERS, LATEST, listed, said_by, served
 from kcluster.contract import Request

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcluster.broker.coordinator.coordinator import offsets_partition
-from kcluster.broker.handlers import fetch
+from kcluster.broker.handlers.data import fetch
 from kcluster.broker.node import BrokerNode
 from kcluster.broker.serving import reading
 from kcluster.checks.anomalies import find_anomalies

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from struct import Struct as Packing
 from typing import Any, Final, Protocol, final
 
-from kcluster.broker.handlers.api_versions import too_new
+from kcluster.broker.handlers.metadata.api_versions import too_new
 from kcluster.broker.telemetry import client_metrics
 from kcluster.broker.versions import served as served_versions
 from kcluster.contract import Reply, Request

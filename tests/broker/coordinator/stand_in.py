@@ -30,10 +30,10 @@ from kcluster.protocol.records.records import parse_batches
 from kcluster.protocol.releases import latest
 from kcluster.timers import Timers
 
-import kcluster.broker.handlers.find_coordinator  # isort: skip
-import kcluster.broker.handlers.group_offsets  # isort: skip
-import kcluster.broker.handlers.groups  # isort: skip
-import kcluster.broker.handlers.offset_fetch  # noqa: F401  # isort: skip
+import kcluster.broker.handlers.groups.find_coordinator  # isort: skip
+import kcluster.broker.handlers.groups.group_offsets  # isort: skip
+import kcluster.broker.handlers.groups.groups  # isort: skip
+import kcluster.broker.handlers.groups.offset_fetch  # noqa: F401  # isort: skip
 
 BROKER_ID = 1
 PARTITIONS = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.broker.handlers.api_versions import build_api_versions, too_new
+from kcluster.broker.handlers.metadata.api_versions import build_api_versions, too_new
 from kcluster.broker.registry import SERVED_APIS
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import VERSIONS, ApiKey

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.broker.handlers.describe_topic_partitions import build_describe_topic_partitions
+from kcluster.broker.handlers.metadata.describe_topic_partitions import (
+    build_describe_topic_partitions,
+)
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.broker.handlers.metadata import (
+from kcluster.broker.handlers.metadata.metadata import (
     ALL_CLUSTER_OPERATIONS,
     ALL_TOPIC_OPERATIONS,
     build_metadata,

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.coordinator.coordinator import java_string_hash
-from kcluster.broker.handlers.metadata import unknown_topic_error
+from kcluster.broker.handlers.metadata.metadata import unknown_topic_error
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
 from kcluster.partition.producers import ProducerState

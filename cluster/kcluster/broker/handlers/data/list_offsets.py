@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from kcluster.broker.handlers.old_offsets import list_offsets_v0
+from kcluster.broker.handlers.data.old_offsets import list_offsets_v0
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
 from kcluster.partition.replica import Replica

@@ -7,7 +7,7 @@ Behaviour:
 - a commit is answered when it is on all in-sync replicas;
 - a commit counts as a heartbeat.
 Versions:
-- OffsetCommit v0-1 (to 3.9): old_offsets.py
+- OffsetCommit v0-1 (to 3.9): data/old_offsets.py
 - OffsetCommit v6: leader epoch (KIP-320)
 - OffsetCommit v7: static members (KIP-345)
 - OffsetCommit v9: member epoch (KIP-848)
@@ -29,8 +29,8 @@ from kcluster.broker.coordinator.group_log import (
 )
 from kcluster.broker.coordinator.group_state import Group, GroupState
 from kcluster.broker.coordinator.shard import GroupShard
-from kcluster.broker.handlers.groups import shard_of
-from kcluster.broker.handlers.old_offsets import IN_ZOOKEEPER, commit_refused
+from kcluster.broker.handlers.data.old_offsets import IN_ZOOKEEPER, commit_refused
+from kcluster.broker.handlers.groups.groups import shard_of
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m

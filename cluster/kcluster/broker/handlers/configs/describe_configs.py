@@ -1,7 +1,7 @@
 """DescribeConfigs (API 32, v1-4): of topics, this broker and its loggers, groups, client metrics:
 each config, and where its value comes from.
 
-Owns: the answer, from this broker's config and image.  Never: changes a config (configs.py).
+Owns: the answer, from this broker's config and image.  Never: changes a config (alter_configs.py).
 Kafka: ConfigHelper, DynamicBrokerConfig.brokerConfigSynonyms; KIP-133, KIP-226, KIP-412, KIP-569,
 KIP-714, KIP-848.
 """
@@ -25,11 +25,11 @@ from kcluster.broker.configs.settings import (
     settings_of,
     synonym_of,
 )
-from kcluster.broker.handlers.configs import (
+from kcluster.broker.handlers.configs.alter_configs import (
     BROKER_LOGGER_RESOURCE,
     other_broker,
 )
-from kcluster.broker.handlers.metadata import unknown_topic_error
+from kcluster.broker.handlers.metadata.metadata import unknown_topic_error
 from kcluster.broker.registry import handles
 from kcluster.config.kafka.catalog import Scope, broker_catalog, documentation, internal_configs
 from kcluster.config.kafka.definitions import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kcluster.broker.handlers.configs import BROKER_LOGGER_RESOURCE
+from kcluster.broker.handlers.configs.alter_configs import BROKER_LOGGER_RESOURCE
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
 from kcluster.metadata.image import (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kcluster.broker.handlers.produce import INTERNAL_TOPICS
+from kcluster.broker.handlers.data.produce import INTERNAL_TOPICS
 from kcluster.broker.purgatory import DelayedOperation
 from kcluster.broker.registry import PARKED, handles
 from kcluster.contract import Request

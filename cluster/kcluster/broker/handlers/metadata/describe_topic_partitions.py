@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kcluster.broker.handlers.metadata import (
+from kcluster.broker.handlers.metadata.metadata import (
     ALL_TOPIC_OPERATIONS,
     INTERNAL_TOPICS,
     offline_replicas,

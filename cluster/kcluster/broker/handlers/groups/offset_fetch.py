@@ -7,7 +7,7 @@ Behaviour:
 - with require_stable the answer waits for commits that came before the request;
 - a group that does not exist has no offsets, without an error.
 Versions:
-- v0 (to 3.9): old_offsets.py
+- v0 (to 3.9): data/old_offsets.py
 - v2: null topics for all; an error for the whole
 - v5: leader epoch (KIP-320)
 - v7: require_stable (KIP-447)
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from kcluster.broker.coordinator.group_log import NO_TOPIC_ID, CommittedOffset
 from kcluster.broker.coordinator.shard import GroupShard
-from kcluster.broker.handlers.old_offsets import IN_ZOOKEEPER, fetched_from_zookeeper
+from kcluster.broker.handlers.data.old_offsets import IN_ZOOKEEPER, fetched_from_zookeeper
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m

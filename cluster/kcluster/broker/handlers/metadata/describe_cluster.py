@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kcluster.broker.handlers.metadata import ALL_CLUSTER_OPERATIONS, controller_of
+from kcluster.broker.handlers.metadata.metadata import ALL_CLUSTER_OPERATIONS, controller_of
 from kcluster.broker.registry import handles
 from kcluster.broker.versions import zookeeper_controller
 from kcluster.contract import Request
