@@ -1,7 +1,7 @@
 """Replication throttles: how fast replicas that are behind may catch up.
 
 Owns: which replicas are throttled here, how many bytes per second passed for them, and whether that
-is too much.  Never: fetches or answers (replication/fetcher.py and handlers/fetch.py ask here
+is too much.  Never: fetches or answers (replication/fetcher.py and handlers/data/fetch.py ask here
 first), watches configs (publisher.py reports changes).
 Kafka: ReplicationQuotaManager, TopicConfigHandler; KIP-73.
 

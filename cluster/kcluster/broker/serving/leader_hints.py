@@ -1,7 +1,7 @@
 """Which broker leads a partition, for clients that asked the wrong one (KIP-951).
 
 Owns: the leader and its address as this broker's image has them.  Never: decides which errors come
-with a hint (handlers/produce.py and handlers/fetch.py do).  Kafka: KafkaApis.getCurrentLeader.
+with a hint (the handlers of Produce and Fetch do).  Kafka: KafkaApis.getCurrentLeader.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reading partitions for one fetch: who may read, from where, how far.
 
-Owns: the order of checks, and what was read.  Never: waits or answers (handlers/fetch.py does),
-keeps anything between fetches (sessions.py does).
+Owns: the order of checks, and what was read.  Never: waits or answers (handlers/data/fetch.py
+does), keeps anything between fetches (sessions.py does).
 Kafka: ReplicaManager.readFromLog, Partition.fetchRecords; KIP-320, KIP-392, KIP-595.
 """
 

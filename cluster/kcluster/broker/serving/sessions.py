@@ -1,7 +1,7 @@
 """Who fetches and what it wants: readers, the partitions they name, incremental fetch sessions.
 
 Owns: what is remembered of a fetcher between its fetches; sessions, their epochs and eviction.
-Never: reads a log (reading.py), answers a fetch (handlers/fetch.py).
+Never: reads a log (reading.py), answers a fetch (handlers/data/fetch.py).
 Kafka: FetchParams, FetchManager.newContext, FetchSession, FetchSessionCache; KIP-227.
 
 A session hears from Replicas.wake when one of its replicas moves.  So a fetch looks only at the
@@ -113,7 +113,7 @@ class SessionPartition:
 
 
 class ParkedFetch(DelayedOperation):
-    """A fetch that waits for its partitions to move; handlers/fetch.py answers it."""
+    """A fetch that waits for its partitions to move; handlers/data/fetch.py answers it."""
 
     __slots__ = ()
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcluster.trace import kinds
-
-from .simulated import CONTROLLER, LAG_MS, SESSION_MS, Simulated
+from tests.broker.simulated import CONTROLLER, LAG_MS, SESSION_MS, Simulated
 
 
 def test_acks_all__is_answered_when_every_member_of_the_isr_has_it():

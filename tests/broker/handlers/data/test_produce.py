@@ -10,9 +10,16 @@ from kcluster.contract import CloseConnection, Reply, Request
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import read_records
-
-from .data_plane import TOPIC, batch, fetch, leader, produce, produce_body, wanted
-from .one_broker import OneBroker, broker_records, topic_config, topic_records
+from tests.broker.handlers.data_plane import (
+    TOPIC,
+    batch,
+    fetch,
+    leader,
+    produce,
+    produce_body,
+    wanted,
+)
+from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_config, topic_records
 
 
 def test_produce__tells_the_offset_of_the_first_record():

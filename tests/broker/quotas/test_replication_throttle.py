@@ -17,8 +17,8 @@ from tests.broker.handlers.one_broker import (
     topic_config,
     topic_records,
 )
+from tests.broker.replication.test_reassignments import reassign
 from tests.broker.simulated import TOPIC, Simulated
-from tests.broker.test_reassignments import reassign
 
 LEADER = "leader.replication.throttled."
 FOLLOWER = "follower.replication.throttled."

@@ -9,9 +9,18 @@ import pytest
 from kcluster.contract import ConnectionClosed
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-
-from .data_plane import TOPIC, batch, fetch, fetch_body, leader, produce, produce_body, told, wanted
-from .one_broker import OneBroker, broker_records, topic_id, topic_records
+from tests.broker.handlers.data_plane import (
+    TOPIC,
+    batch,
+    fetch,
+    fetch_body,
+    leader,
+    produce,
+    produce_body,
+    told,
+    wanted,
+)
+from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_id, topic_records
 
 ONE = len(batch(b"v"))
 
