@@ -441,6 +441,26 @@ def test_tidy__modules_do_not_import_each_other(graph: dict[str, set[str]]) -> N
     assert not found, "\n" + "\n".join(" <-> ".join(circle) for circle in found)
 
 
+def test_tidy__packages_within_the_broker_do_not_import_each_other(
+    graph: dict[str, set[str]],
+) -> None:
+    packages: dict[str, set[str]] = {}
+    for name, seen in graph.items():
+        if name.startswith("kcluster.broker."):
+            others = {other for other in seen if not matching(name, other)}
+            packages.setdefault(part_of_broker(name), set()).update(
+                part_of_broker(other) for other in others if other.startswith("kcluster.broker.")
+            )
+    forward = {name: seen - {name} for name, seen in packages.items()}
+    assert len(forward) > 12
+    assert circles(forward) == []
+
+
+def part_of_broker(name: str) -> str:
+    """`kcluster.broker.serving.reading` -> `kcluster.broker.serving`."""
+    return ".".join(name.split(".")[:3])
+
+
 def test_tidy__imports_that_lead_back_are_still_there(graph: dict[str, set[str]]) -> None:
     used = {
         entry for name, seen in graph.items() for other in seen for entry in matching(name, other)
