@@ -132,7 +132,7 @@ class Lifecycle:
             self._publisher.apply(response.records, now_ms)
         self._fetch_metadata(now_ms)
         if not self._caught_up and view.image.offset >= view.epoch:
-            # The registration itself has arrived: say so at once, to be unfenced.
+            # The registration itself has arrived: report it at once, to be unfenced.
             self._caught_up = True
             self._publisher.remove_strays()
             self._heartbeat(now_ms)

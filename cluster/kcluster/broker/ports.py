@@ -101,4 +101,4 @@ class OffsetsTopicListener(Protocol):
         """This broker no longer leads that partition."""
 
     def on_topic_deleted(self, name: str, now_ms: int) -> None:
-        """A topic, of whatever name, was deleted."""
+        """A topic, of any name, was deleted."""

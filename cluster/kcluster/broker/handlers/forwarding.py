@@ -23,7 +23,7 @@ STRICT_SINCE: Final[Mapping[int, int]] = {
     ApiKey.DELETE_TOPICS: 5,
     ApiKey.CREATE_PARTITIONS: 3,
 }
-"""What controller_mutation_rate counts, and from which version on it is refused (KIP-599)."""
+"""Requests that controller_mutation_rate limits, and the first version refused by it (KIP-599)."""
 
 
 def forward(

@@ -39,7 +39,7 @@ class Replicas:
         return self._by_key.get((topic_id, partition))
 
     def find(self, topic: str, partition: int) -> Replica | ErrorCode:
-        """The replica hosted here, in whatever role, or why there is none.
+        """The replica hosted here, in any role, or why there is none.
 
         Kafka: ReplicaManager.getPartitionOrError.
         """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
 
 RESULTS_UNTIL: Final = 1
-"""The last version whose answer names each feature when all went well."""
+"""The last version whose answer names each feature on success."""
 
 
 @handles(ApiKey.UPDATE_FEATURES, versions=(0, 2))

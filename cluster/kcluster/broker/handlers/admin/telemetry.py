@@ -30,9 +30,9 @@ ZSTD: Final = 4
 ACCEPTED: Final = (ZSTD, 3, 1, 2)
 """Codecs that are offered, the best first: zstd, lz4, gzip, snappy."""
 MAX_OPENED_BYTES: Final = 1 << 26
-"""DIFFERS: Kafka's plug-ins have no bound on what a push may open to."""
+"""DIFFERS: Kafka's plug-ins do not bound the decompressed size of a push."""
 _RESERVED: Final = (bytes(16), bytes(15) + b"\x01")
-"""Ids that stand for none and for the metadata topic."""
+"""Reserved ids: none, and the metadata topic."""
 
 
 @handles(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions=(0, 0))
@@ -140,7 +140,7 @@ def _attributes(broker: BrokerNode, request: Request, instance_id: bytes) -> Map
         "client_software_name": software,
         "client_software_version": version,
         "client_source_address": request.client_host,
-        # DIFFERS: no client_source_port, for no request says what port it came from.
+        # DIFFERS: no client_source_port: requests do not have their port.
     }
 
 

@@ -40,7 +40,7 @@ def create_topics(broker: BrokerNode, request: Request, now_ms: int) -> Any:
 
 
 def _take_no_defaults(request: m.CreateTopicsRequest) -> None:
-    """Make -1, the sign for a default, the 0 that the controller refuses; partitions come first."""
+    """Replace a -1 (the default) by 0, which the controller refuses; partitions first."""
     for topic in request.topics:
         if not topic.assignments and topic.num_partitions == -1:
             topic.num_partitions = 0
@@ -87,11 +87,11 @@ def unregister_broker(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     return forward(broker, request, timeout_ms, unregister_broker_timed_out, now_ms)
 
 
-# ----------------------------------------------------------------------- when no answer comes
+# --------------------------------------------------------------------------- after a time-out
 
 
 def create_topics_timed_out(request: m.CreateTopicsRequest) -> m.CreateTopicsResponse:
-    """REQUEST_TIMED_OUT for each topic asked for, once."""
+    """REQUEST_TIMED_OUT for each topic of the request, once."""
     return m.CreateTopicsResponse(
         topics=[
             m.CreateTopicsResponse.CreatableTopicResult(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
 
 BROKER_LOGGER_RESOURCE: Final = 8
-"""As the resource types of metadata/image.py, but never in the metadata."""
+"""A resource type like those of metadata/image.py, but never in the metadata."""
 
 SET: Final = 0
 DELETE: Final = 1
@@ -48,7 +48,7 @@ _INCREMENTAL_RESOURCE: Final = m.IncrementalAlterConfigsRequest.AlterConfigsReso
 
 
 class Verdict(Struct, frozen=True):
-    """What became of the change of one resource."""
+    """The result of changing one resource."""
 
     error: int
     message: str | None = None
@@ -95,10 +95,12 @@ def _alter(broker: BrokerNode, request: Request, ask: Any, answer: Any, now_ms: 
 
     def on_answer(answered: Any, now_ms: int) -> None:
         if answered is None:
-            told = {_name_of(r): Verdict(ErrorCode.REQUEST_TIMED_OUT) for r in rest}
+            results = {_name_of(r): Verdict(ErrorCode.REQUEST_TIMED_OUT) for r in rest}
         else:
-            told = {_name_of(r): Verdict(r.error_code, r.error_message) for r in answered.responses}
-        broker.reply(request, _answer(answer, resources, verdicts, told))
+            results = {
+                _name_of(r): Verdict(r.error_code, r.error_message) for r in answered.responses
+            }
+        broker.reply(request, _answer(answer, resources, verdicts, results))
 
     broker.ask_controller(body, on_answer, broker.config.request_timeout_ms, now_ms)
     return PARKED
@@ -107,7 +109,7 @@ def _alter(broker: BrokerNode, request: Request, ask: Any, answer: Any, now_ms: 
 def _verdicts(
     broker: BrokerNode, resources: Sequence[Any], validate_only: bool
 ) -> list[Verdict | None]:
-    """For each resource of an alter request: what became of it here; None: the controller's."""
+    """For each resource of an alter request: the result here; None: the controller decides."""
     times = Counter(_name_of(resource) for resource in resources)
     return [
         _refused("a resource may be named once in a request")
@@ -144,8 +146,8 @@ def _change_loggers(broker: BrokerNode, resource: Any, validate_only: bool) -> V
 
 
 def _check_broker(broker: BrokerNode, resource: Any, incremental: bool) -> Verdict | None:
-    """Of a broker, or (no name) of all: Kafka's brokers refuse what they cannot change while they
-    run, each for itself alone."""
+    """The change of a broker's configs, or (no name) of all brokers': like Kafka's, this broker
+    refuses what it cannot change while it runs, for itself alone."""
     problem = other_broker(resource.resource_name, broker.node_id)
     if problem is not None:
         return _refused(problem)
@@ -161,7 +163,7 @@ def _check_broker(broker: BrokerNode, resource: Any, incremental: bool) -> Verdi
 
 
 def _with_changes(current: Mapping[str, str], resource: Any) -> dict[str, str] | Verdict:
-    """A level of dynamic configs as it would be."""
+    """A level of dynamic configs after the change."""
     unknown = [c for c in resource.configs if not SET <= _operation(c) <= SUBTRACT]
     if unknown:
         return _refused(f"there is no operation {_operation(unknown[0])}")
@@ -188,7 +190,7 @@ def _with_changes(current: Mapping[str, str], resource: Any) -> dict[str, str] |
 
 
 def other_broker(resource_name: str, broker_id: int) -> str | None:
-    """Why this broker does not speak for broker `resource_name`; None: it does ("": for all)."""
+    """Why this broker may not change the configs of `resource_name`; None: it may ("": of all)."""
     if not resource_name:
         return None
     if not _INTEGER.fullmatch(resource_name):
@@ -215,12 +217,12 @@ def _answer(
     answer: Any,
     resources: Sequence[Any],
     verdicts: Sequence[Verdict | None],
-    told: dict[tuple[int, str], Verdict],
+    results: dict[tuple[int, str], Verdict],
 ) -> Any:
-    """The response: `verdicts` of ours, else what the controller `told`, in the order asked."""
+    """The response: our `verdicts`, else the controller's `results`, in the request's order."""
     responses = []
     for resource, ours in zip(resources, verdicts, strict=True):
-        verdict = ours or told.get(_name_of(resource), Verdict(ErrorCode.UNKNOWN_SERVER_ERROR))
+        verdict = ours or results.get(_name_of(resource), Verdict(ErrorCode.UNKNOWN_SERVER_ERROR))
         responses.append(
             answer.AlterConfigsResourceResponse(
                 error_code=verdict.error,

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 EXACT: Final = 0
 DEFAULT: Final = 1
 SPECIFIED: Final = 2
-"""Kafka's codes of how a component matches: this name, the default, any of the two."""
+"""Kafka's codes of how a component matches: this name, the default, either."""
 
 _MAP_SIZE: Final = 1
-"""Kafka makes the maps of an image no larger than they need be."""
+"""Kafka sizes the maps of an image as small as possible."""
 
 _Answer = m.DescribeClientQuotasResponse
 
@@ -41,7 +41,7 @@ class _Refused(Struct, frozen=True):
 
 
 class _Filter(Struct, frozen=True):
-    """`exact`: names by type, None for the default; `any_name`: types that must be there."""
+    """`exact`: names by type, None for the default; `any_name`: types with any name."""
 
     exact: dict[str, str | None]
     any_name: set[str]

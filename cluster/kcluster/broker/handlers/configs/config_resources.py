@@ -32,7 +32,7 @@ LISTABLE: Final = (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
 )
-"""In the order in which they come."""
+"""In the order of the answer."""
 
 
 @handles(ApiKey.LIST_CONFIG_RESOURCES, versions=(0, 1))

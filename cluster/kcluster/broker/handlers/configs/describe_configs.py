@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     Synonym = m.DescribeConfigsResponse.DescribeConfigsSynonym
 
 FIRST_WITHOUT_IS_DEFAULT: Final = (2, 6)
-"""Observed: in v0 2.3.1 tells what is default, 2.8.2 of nothing that it is (since KIP-569)."""
+"""Observed: in v0 2.3.1 marks defaults, 2.8.2 marks none (since KIP-569)."""
 
 CONFIG_TYPES: Final = {
     "BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7, "CLASS": 8,
@@ -118,7 +118,7 @@ class _Describing:
         }
 
     def answer(self) -> m.DescribeConfigsResponse:
-        """One resource of an unknown type spoils the whole, as in Kafka."""
+        """One resource of an unknown type fails the whole request, as in Kafka."""
         resources = self.request.resources
         spoilt = any(resource.resource_type not in self.by_type for resource in resources)
         results = []
@@ -174,7 +174,7 @@ class _Describing:
         return _described([self.broker_entry(one, bool(name)) for one in sorted(names)])
 
     def broker_entry(self, name: str, for_one: bool) -> Entry:
-        """One config of this broker, or of all.  What nobody knows is told by name only."""
+        """One config of this broker, or of all.  An unknown one has only its name."""
         settings, definition = self.settings, definition_of(name)
         synonyms = settings.synonyms(name)
         value: str | None = None
@@ -207,7 +207,7 @@ class _Describing:
         return _described(entries)
 
     def client_metrics(self, name: str) -> Described:
-        """A subscription to clients' metrics (KIP-714); one that nobody made has defaults."""
+        """A subscription to clients' metrics (KIP-714); an unknown one has the defaults."""
         if not name:
             return _failed(ErrorCode.INVALID_REQUEST, "a subscription has a name")
         own = self.image.configs.get((CLIENT_METRICS_RESOURCE, name), {})
@@ -218,7 +218,7 @@ class _Describing:
         ])  # fmt: skip
 
     def group(self, name: str) -> Described:
-        """What a group of this name has, or would have (KIP-848, KIP-932)."""
+        """The configs of a group, which need not exist (KIP-848, KIP-932)."""
         if not name:
             return _failed(ErrorCode.INVALID_REQUEST, "a group has a name")
         own = self.image.configs.get((GROUP_RESOURCE, name), {})
@@ -241,7 +241,7 @@ class _Describing:
     def entry(
         self, scope: Scope, definition: ConfigDef, value: str | None, synonyms: list[Synonym]
     ) -> Entry:
-        """One config of something that is no broker: always changeable, never secret."""
+        """One config of a resource other than a broker: always changeable, never secret."""
         entry = _entry(definition.name, value, synonyms)
         entry.config_type = CONFIG_TYPES[definition.type]
         entry.documentation = self.words(scope, definition)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
 
 HIGH_WATERMARK: Final = -1
-"""As an offset: up to what is committed."""
+"""As an offset: up to the high watermark."""
 
 PartitionAnswer = m.DeleteRecordsResponse.DeleteRecordsPartitionResult
 
@@ -79,11 +79,11 @@ class DelayedDeleteRecords(DelayedOperation):
                 return
             replica.advance_log_start(target)
             self._broker.replicas.touch(replica)
-            answer.low_watermark = replica.low_watermark()  # told even if time runs out
+            answer.low_watermark = replica.low_watermark()  # also answered after a time-out
             self._waiting[replica] = (target, answer)
 
     def is_complete(self) -> bool:
-        """Take over what has been reached; is nothing left to wait for?"""
+        """Answer the partitions that are done; True if none is left to wait for."""
         for replica, (target, answer) in list(self._waiting.items()):
             low_watermark = replica.low_watermark()
             if not replica.is_leader:
@@ -103,7 +103,7 @@ class DelayedDeleteRecords(DelayedOperation):
         self._broker.purgatory.park(self, timeout_ms, now_ms)
 
     def try_complete(self, _now_ms: int) -> None:
-        """A partition has moved."""
+        """A partition has moved: answer if it was the last."""
         if not self.done and self.is_complete():
             self.done = True
             self._broker.reply(self._request, self._response)

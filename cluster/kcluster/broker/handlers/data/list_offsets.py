@@ -54,7 +54,7 @@ PartitionAnswer = m.ListOffsetsResponse.ListOffsetsPartitionResponse
 
 @handles(ApiKey.LIST_OFFSETS, versions=(1, 11))
 def list_offsets(broker: BrokerNode, request: Request, now_ms: int) -> Any:
-    """Answer each partition by itself, once; a topic without partitions is left out."""
+    """Answer each partition independently, once; a topic without partitions is left out."""
     if request.api_version == 0:
         return list_offsets_v0(broker, request, now_ms)
     body: m.ListOffsetsRequest = request.body
@@ -94,7 +94,7 @@ def _answer(broker: BrokerNode, request: Request, topic: str, wanted: Any, named
     if error != ErrorCode.NONE:
         return PartitionAnswer(index, error)
     if request.body.replica_id == CONSUMER_ID and not _watermark_is_of_this_epoch(replica):
-        # A new leader cannot tell yet what was committed before it.
+        # A new leader does not know yet what was committed before it.
         is_known = request.api_version >= FIRST_VERSION_WITH_NOT_AVAILABLE
         return PartitionAnswer(
             index, ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE

@@ -25,7 +25,7 @@ Answer = m.OffsetForLeaderEpochResponse.EpochEndOffset
 
 @handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(2, 4))
 def offset_for_leader_epoch(broker: BrokerNode, request: Request, _now_ms: int) -> Any:
-    """Answer each partition by itself."""
+    """Answer each partition independently."""
     return m.OffsetForLeaderEpochResponse(
         topics=[
             m.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
 
 IN_ZOOKEEPER: Final = 0
-"""The version of OffsetCommit and OffsetFetch whose offsets were not the coordinator's."""
+"""The version of OffsetCommit and OffsetFetch whose offsets were in ZooKeeper."""
 
 FIRST_WITH_MAX_TIMESTAMP: Final = (3, 0)
-"""KIP-734: before it -3 and less are timestamps like any other."""
+"""KIP-734: before it -3 and below are ordinary timestamps."""
 
 _LATEST: Final = -1
 _EARLIEST: Final = -2
@@ -124,8 +124,8 @@ def commit_refused(broker: BrokerNode, request: Request) -> m.OffsetCommitRespon
 def fetched_from_zookeeper(
     broker: BrokerNode, response: m.OffsetFetchResponse
 ) -> m.OffsetFetchResponse:
-    """The coordinator's answer as ZooKeeper's: no metadata, and a partition without an offset is
-    an unknown one."""
+    """The coordinator's answer in ZooKeeper's form: no metadata, and a partition without an offset
+    is unknown."""
     for topic in response.topics:
         for partition in topic.partitions:
             if broker.release.is_kraft:

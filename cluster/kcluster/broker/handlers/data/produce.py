@@ -78,7 +78,7 @@ class DelayedProduce(DelayedAppend):
 
 @handles(ApiKey.PRODUCE, versions=(3, 13))
 def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
-    """Append each partition's batch; answer when the acks asked for are there."""
+    """Append each partition's batch; answer when the requested acks are there."""
     body: m.ProduceRequest = request.body
     acks = body.acks
     topics: list[m.ProduceResponse.TopicProduceResponse] = []
@@ -127,8 +127,8 @@ def _once_each(
     """The topics of a request, each once, with each of its partitions once.
 
     Of a partition that is named twice the last batch counts, the others are dropped; a topic
-    without partitions is left out.  Kafka's maps by partition do the same.  The list itself, if it
-    has nothing of the kind.
+    without partitions is left out.  Kafka's maps by partition do the same.  Returns the list
+    itself if it is so already.
     """
     topics: dict[tuple[str, bytes], dict[int, m.ProduceRequest.PartitionProduceData]] = {}
     named = 0
@@ -160,7 +160,7 @@ def _find_leader(
         return replica
     records = data.records
     if not records and (records is None or request.api_version >= FIRST_PRODUCE_OF_BATCHES):
-        # DIFFERS: null records get no answer from 4.3.1 at all; an error is what is meant.
+        # DIFFERS: 4.3.1 does not answer null records at all; it means to answer an error.
         return ErrorCode.INVALID_RECORD
     if len(records) > _ATTRIBUTES_LOW_BYTE and request.api_version >= FIRST_PRODUCE_OF_BATCHES:
         attributes = records[_ATTRIBUTES_LOW_BYTE]

@@ -49,8 +49,8 @@ def init_producer_id(
                 request, m.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
             )
 
-    # DIFFERS: the first producer waits for the broker's first block of ids; Kafka sends it away
-    # with COORDINATOR_LOAD_IN_PROGRESS, and it comes back after its retry.backoff.ms.
+    # DIFFERS: the first producer waits for the broker's first block of ids; Kafka answers
+    # COORDINATOR_LOAD_IN_PROGRESS, and the producer retries after its retry.backoff.ms.
     broker.producer_ids.generate(then, now_ms)
     return PARKED
 
@@ -67,8 +67,8 @@ def refuse(request: m.InitProducerIdRequest, config: BrokerConfig) -> ErrorCode:
         return ErrorCode.INVALID_REQUEST
     if not 0 < request.transaction_timeout_ms <= config.transaction_max_timeout_ms:
         return ErrorCode.INVALID_TRANSACTION_TIMEOUT
-    # DIFFERS: no transactions yet.  Of all codes this is the true one, and clients stay sane:
-    # they look for a coordinator until their time (max.block.ms) is up, and say so.
+    # DIFFERS: no transactions yet.  This code is true, and clients handle it: they look for a
+    # coordinator until max.block.ms has passed, and report that.
     return ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 

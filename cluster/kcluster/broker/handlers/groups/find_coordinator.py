@@ -100,5 +100,5 @@ def _find(broker: BrokerNode, key_type: int, key: str, version: int, now_ms: int
 
 
 def _message(error: ErrorCode) -> str:
-    """Kafka puts the error's text here; for no error that is its name."""
+    """The error's text, as from Kafka; without an error its name, NONE."""
     return "NONE" if error is ErrorCode.NONE else error.text

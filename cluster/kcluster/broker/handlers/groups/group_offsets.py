@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 CommittedPartition = m.OffsetCommitResponse.OffsetCommitResponsePartition
 
 GROUP_ERRORS_SINCE: Final = 9
-"""KIP-848: from here on clients know GROUP_ID_NOT_FOUND."""
+"""KIP-848: the first version whose clients know GROUP_ID_NOT_FOUND."""
 TOPIC_IDS_SINCE: Final = 10
 DEFAULT_RETENTION: Final = -1
 
@@ -123,14 +123,14 @@ def _known_topics(
 
 
 def _check_commit(shard: GroupShard, request: Request, now_ms: int) -> ErrorCode:
-    """May this member commit?  A commit also counts as a heartbeat."""
+    """Why this member may not commit; NONE if it may.  A commit counts as a heartbeat."""
     body: m.OffsetCommitRequest = request.body
     if request.api_version == IN_ZOOKEEPER:
-        return ErrorCode.NONE  # nobody asks who commits
+        return ErrorCode.NONE  # a commit without a member is not checked
     generation = body.generation_id_or_member_epoch
     group = shard.groups.get(body.group_id)
     if group is None:
-        # Without a generation the commit itself makes the group (when it is stored).
+        # Without a generation the commit creates the group when it is stored.
         if generation < 0:
             return ErrorCode.NONE
         knows_of_groups = request.api_version >= GROUP_ERRORS_SINCE
@@ -198,8 +198,8 @@ def _merge(
     answer: m.OffsetCommitResponse,
     results: list[m.OffsetCommitResponse.OffsetCommitResponseTopic],
 ) -> None:
-    """Put results behind the errors that are there.  Kafka: OffsetCommitResponse.Builder.merge,
-    which puts a topic that was named twice together only if there were errors before."""
+    """Append results to the errors found before.  Kafka: OffsetCommitResponse.Builder.merge,
+    which merges a topic that was named twice only if there were errors."""
     if not answer.topics:
         answer.topics = results
         return

@@ -45,13 +45,13 @@ DESCRIBE_OPERATIONS_SINCE: Final = 3
 
 GROUP_TYPE: Final = "classic"
 GROUP_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-"""Without an authorizer everybody may READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+"""Without an authorizer every client may READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 Kafka: AclEntry.supportedOperations(GROUP), as a bit field of AclOperation codes."""
 OPERATIONS_NOT_ASKED: Final = -(1 << 31)
 
 
 def shard_of(broker: BrokerNode, group_id: str) -> GroupShard | ErrorCode:
-    """The shard of a group of members, which must have a name."""
+    """The shard of a group; an error if this broker does not have it, or the id is empty."""
     if not group_id:
         return ErrorCode.INVALID_GROUP_ID
     found: GroupShard | ErrorCode = broker.coordinator.shard_for(group_id)
@@ -131,7 +131,7 @@ def leave_group(broker: BrokerNode, request: Request, now_ms: int) -> m.LeaveGro
         failed = error is not ErrorCode.NONE
         broker.reply(request, m.LeaveGroupResponse(error_code=error) if failed else answer)
 
-    # The last member's leaving writes the empty group: it has left when that is committed.
+    # When the last member leaves, the empty group is written: it has left once that is committed.
     shard.after_writes(settled, now_ms)
     return PARKED
 
@@ -183,7 +183,7 @@ def _describe(
 def _describe_member(
     group: Group, member: Member, stable: bool
 ) -> m.DescribeGroupsResponse.DescribedGroupMember:
-    """The metadata belongs to a protocol, which only a stable group has for sure."""
+    """Metadata is shown for a stable group only: it belongs to the chosen protocol."""
     return m.DescribeGroupsResponse.DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,

@@ -76,7 +76,7 @@ def _finisher(
 
 
 def _asked_groups(request: Request) -> list[AskedGroup]:
-    """One group, as before version 8, is a list of one."""
+    """The groups of a request; before version 8 it has one."""
     body: m.OffsetFetchRequest = request.body
     if request.api_version >= GROUPS_SINCE:
         return body.groups
@@ -164,7 +164,7 @@ def _read_group(
 
 
 def _same_topic(committed: CommittedOffset | None, topic_id: bytes) -> CommittedOffset | None:
-    """Not an offset of an earlier topic of the same name, where both sides know ids."""
+    """Whether an offset is not of an earlier topic of the same name, where both have ids."""
     if committed is None or NO_TOPIC_ID in (topic_id, committed.topic_id):
         return committed
     return committed if committed.topic_id == topic_id else None
@@ -192,7 +192,7 @@ def _no_offset(index: int, error: ErrorCode) -> FetchPartition:
 
 
 def _failed_group(request: Request, asked: AskedGroup, error: ErrorCode) -> FetchGroup:
-    """Before version 2 an answer has errors of partitions alone."""
+    """The answer for a group with an error; before version 2 only partitions have errors."""
     if request.api_version >= GROUP_ERROR_SINCE:
         return m.OffsetFetchResponse.OffsetFetchResponseGroup(
             group_id=asked.group_id, error_code=error

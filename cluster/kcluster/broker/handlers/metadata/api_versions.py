@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
 
 LISTED_FROM: Final = {ApiKey.PRODUCE: 0}
-"""Versions listed below those served: librdkafka looks for Produce v0 to tell what codecs there
-are (KAFKA-18659).  Kafka: ApiVersionsResponse.collectApis."""
+"""Versions listed below those served: librdkafka looks for Produce v0 to detect codecs
+(KAFKA-18659).  Kafka: ApiVersionsResponse.collectApis."""
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
@@ -94,7 +94,7 @@ def build_api_versions(
     response.finalized_features_epoch = metadata_offset
     response.finalized_features = [
         m.ApiVersionsResponse.FinalizedFeatureKey(
-            # A broker of an older release believes in no level above its own highest.
+            # A broker of an older release shows no level above its own highest.
             name=name,
             max_version_level=min(finalized[name], high),
             min_version_level=min(finalized[name], high),
@@ -119,8 +119,8 @@ def too_new(release: Release = LATEST) -> m.ApiVersionsResponse:
 
 def _api_keys(release: Release, with_telemetry: bool) -> list[m.ApiVersionsResponse.ApiVersion]:
     if release is LATEST:
-        # DIFFERS: Kafka lists telemetry if a plug-in takes it (KIP-714), here it is listed while
-        # somebody subscribes; it is answered all the same.
+        # DIFFERS: Kafka lists telemetry if a plug-in takes it (KIP-714); here it is listed while
+        # there are subscriptions, but always answered.
         return [
             _listed(api_key)
             for api_key in sorted(SERVED_APIS)

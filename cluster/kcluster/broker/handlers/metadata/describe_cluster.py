@@ -47,7 +47,7 @@ def describe_cluster(
 def build_describe_cluster(
     image: MetadataImage, request: m.DescribeClusterRequest, cluster_id: str
 ) -> m.DescribeClusterResponse:
-    """The answer to `request`; before v1 and v2 their fields have the defaults."""
+    """The answer to `request`; fields of v1 and v2 have their defaults in earlier versions."""
     if request.endpoint_type != BROKER_ENDPOINT:
         if request.endpoint_type == CONTROLLER_ENDPOINT:
             error, text = ErrorCode.MISMATCHED_ENDPOINT_TYPE, "this endpoint is a broker's"

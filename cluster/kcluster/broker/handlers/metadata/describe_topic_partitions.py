@@ -51,7 +51,7 @@ def build_describe_topic_partitions(
     response = m.DescribeTopicPartitionsResponse()
     cursor = request.cursor
     if any(not topic.name for topic in request.topics):
-        # A name that Kafka stumbles over, with all others of the request.
+        # A name that makes Kafka fail the whole request.
         response.topics = _each_refused(request, ErrorCode.UNKNOWN_SERVER_ERROR)
         return response
     start_topic = "" if cursor is None else cursor.topic_name
@@ -109,7 +109,7 @@ def _partition(
 def _each_refused(
     request: m.DescribeTopicPartitionsRequest, error: ErrorCode
 ) -> list[m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic]:
-    """The error for every topic, in the order asked."""
+    """The error for every topic, in the order of the request."""
     return [
         m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
             error_code=error, name=topic.name

@@ -127,18 +127,18 @@ def build_metadata(
 
 
 def controller_of(image: MetadataImage) -> int:
-    """The id of the broker that clients are told is the controller; NO_CONTROLLER if none is up.
+    """The id of the broker that clients take for the controller; NO_CONTROLLER if none is up.
 
     Kafka draws an alive broker at random for each answer.
     """
-    # DIFFERS: changes with the metadata, not with every answer, so that equal requests get equal
-    # bytes, and one seed one trace.
+    # DIFFERS: it changes with the metadata, not with every answer, so that equal requests get
+    # equal bytes, and one seed one trace.
     alive = [id_ for id_, broker in sorted(image.brokers.items()) if not broker.fenced]
     return alive[image.offset % len(alive)] if alive else NO_CONTROLLER
 
 
 def unknown_topic_error(name: str) -> ErrorCode:
-    """Why `name`, not being in an image, is not: there is none, or there can be none."""
+    """The error for a name that is not in the image: unknown, or not a valid name."""
     if _TOPIC_NAME.fullmatch(name) and name not in (".", ".."):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -166,7 +166,7 @@ def _malformed(asked: list[m.MetadataRequest.MetadataRequestTopic], version: int
 def _whole_request_failed(
     asked: list[m.MetadataRequest.MetadataRequestTopic], error: ErrorCode
 ) -> m.MetadataResponse:
-    """Nothing but the error, for each topic and from v13 for the whole."""
+    """The error alone: for each topic, and from v13 for the whole."""
     return m.MetadataResponse(
         cluster_id=None,
         controller_id=NO_CONTROLLER,
@@ -185,7 +185,7 @@ def _resolve(
     asked: list[m.MetadataRequest.MetadataRequestTopic] | None,
     version: int,
 ) -> tuple[list[bytes], Iterable[TopicImage], list[str]]:
-    """(ids that name no topic, the topics, names that name no topic), each once, as asked."""
+    """(unknown ids, known topics, unknown names), each once, in the order of the request."""
     if asked is None or (version == 0 and not asked):
         # DIFFERS: in order of creation; Kafka's order is that of a hash table.
         return [], image.topics.values(), []
@@ -204,13 +204,13 @@ def _partitions(
 ) -> list[m.MetadataResponse.MetadataResponsePartition]:
     new = m.MetadataResponse.MetadataResponsePartition
     brokers = image.brokers
-    told = []
+    answers = []
     for partition in topic.partitions:
         leader = partition.leader
-        # A fenced leader is still told of, as in Kafka: the controller replaces it in the
-        # same breath in which it fences it.
+        # A fenced leader is still shown, as in Kafka: the controller replaces it when it
+        # fences it.
         has_leader = leader in brokers
-        told.append(
+        answers.append(
             new(
                 ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
                 partition.partition,
@@ -221,15 +221,15 @@ def _partitions(
                 offline_replicas(image, partition, dead),
             )
         )
-    return told
+    return answers
 
 
 def _partitions_v0(
     image: MetadataImage, topic: TopicImage, dead: tuple[int, ...]
 ) -> list[m.MetadataResponse.MetadataResponsePartition]:
-    """Version 0 knows no offline replicas: it leaves them out, and says that it did."""
-    told = _partitions(image, topic, dead)
-    for answer in told:
+    """Partitions for version 0, which leaves out offline replicas and marks that with an error."""
+    answers = _partitions(image, topic, dead)
+    for answer in answers:
         offline = answer.offline_replicas
         alive = [id_ for id_ in answer.replica_nodes if id_ not in offline]
         in_sync = [id_ for id_ in answer.isr_nodes if id_ not in offline]
@@ -237,7 +237,7 @@ def _partitions_v0(
         if shortened and answer.error_code == ErrorCode.NONE:
             answer.error_code = ErrorCode.REPLICA_NOT_AVAILABLE
         answer.replica_nodes, answer.isr_nodes = alive, in_sync
-    return told
+    return answers
 
 
 # --------------------------------------------------------------------------- auto creation
@@ -246,7 +246,7 @@ def _partitions_v0(
 def topics_to_create(
     response: m.MetadataResponse, request: m.MetadataRequest, config: BrokerConfig
 ) -> list[str]:
-    """The names that `response` does not know and that asking creates."""
+    """The names that are unknown in `response` and may be created automatically."""
     if not (config.auto_create_topics_enable and request.allow_auto_topic_creation):
         return []
     return [
@@ -263,7 +263,7 @@ def _say_being_created(response: m.MetadataResponse, missing: list[str]) -> None
 
 
 def create_topics(broker: BrokerNode, names: Iterable[str], now_ms: int) -> None:
-    """Ask the controller to create these topics.  Nobody waits: clients ask for metadata again.
+    """Ask the controller to create these topics.  Nothing waits: clients ask for metadata again.
 
     While a creation is under way, asking again is harmless: TOPIC_ALREADY_EXISTS.
     """
@@ -276,7 +276,7 @@ def create_topics(broker: BrokerNode, names: Iterable[str], now_ms: int) -> None
 
 
 def creatable_topic(name: str, config: BrokerConfig) -> m.CreateTopicsRequest.CreatableTopic:
-    """How `name` is created by being asked for: internal topics have configs of their own."""
+    """A topic as it is created automatically: internal topics have their own configs."""
     if name == "__consumer_offsets":
         partitions = config.offsets_topic_num_partitions
         replication_factor = config.offsets_topic_replication_factor
@@ -311,4 +311,4 @@ def creatable_topic(name: str, config: BrokerConfig) -> m.CreateTopicsRequest.Cr
 
 
 def _ignore(answer: Any, now_ms: int) -> None:
-    """The next Metadata request shows whether the topic is there."""
+    """Ignore the answer: the next Metadata request shows whether the topic exists."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
 
 UNKNOWN: Final = 0
-"""Code of ResourceType, PatternType, AclOperation and AclPermissionType alike."""
+"""The same code in ResourceType, PatternType, AclOperation and AclPermissionType."""
 
 _ON_THE_BROKER: Final = "No Authorizer is configured on the broker"
 _ON_THE_CONTROLLER: Final = "No Authorizer is configured."

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
 
 ANONYMOUS: Final = ("User", "ANONYMOUS")
-"""Type and name of who connects without authentication.  Kafka: KafkaPrincipal.ANONYMOUS."""
+"""The principal of every client, as none authenticates.  Kafka: KafkaPrincipal.ANONYMOUS."""
 
 _TOO_LATE: Final = "SaslAuthenticate request received after successful authentication"
 _NOT_HERE: Final = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
