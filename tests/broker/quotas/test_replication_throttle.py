@@ -1,4 +1,4 @@
-"""Replication throttles: the rate itself, and that a move keeps to it in virtual time."""
+"""Replication throttles: what they hold, and that a move keeps to them in virtual time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kcluster.broker.node import BrokerNode
-from kcluster.broker.quotas.sampled_rate import SimpleRate
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.broker.handlers.one_broker import (
@@ -24,26 +23,6 @@ LEADER = "leader.replication.throttled."
 FOLLOWER = "follower.replication.throttled."
 MEGABYTES = 20
 LIMIT = 1_000_000
-
-
-# ------------------------------------------------------------------------------------ the rate
-
-
-def test_rate__the_first_window_counts_whole() -> None:
-    rate = SimpleRate(11, 1_000)
-    assert rate.measure(5_000) == 0
-    rate.record(100, 5_000)
-    assert rate.measure(5_001) == 100
-    assert rate.measure(6_000) == 100
-    assert rate.measure(10_000) == 20
-
-
-def test_rate__forgets_what_was_eleven_windows_ago() -> None:
-    rate = SimpleRate(11, 1_000)
-    for second in range(20):
-        rate.record(1_000, second * 1_000)
-    assert rate.measure(19_500) == pytest.approx(11_000 / 10.5)
-    assert rate.measure(40_000) == 0
 
 
 # ------------------------------------------------------------------------------- who, and when
