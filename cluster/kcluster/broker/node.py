@@ -178,7 +178,8 @@ class BrokerNode:
             _ON[type(event)](self, event, now_ms)
         if self.replicas.moved:
             self.replicas.wake(now_ms)
-        return outbox.take()
+        effects, outbox.effects = outbox.effects, []
+        return effects
 
     def serve(self, request: Request, now_ms: int) -> None:
         """Have a request's handler answer it, or park it."""
@@ -243,11 +244,11 @@ class BrokerNode:
         if request.connection_id < 0:
             peer = -1 - request.connection_id
             answer = PeerResponse(self.node_id, request.correlation_id, body)
-            self._outbox.emit(Send(peer, answer))
+            self._outbox.effects.append(Send(peer, answer))
         else:
             if self.quotas.is_active:
                 body = self.quotas.throttle(request, body, self._outbox.now_ms)
-            self._outbox.emit(Reply(request, body))
+            self._outbox.effects.append(Reply(request, body))
 
     def note(
         self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any

@@ -63,18 +63,19 @@ class BrokerView:
 class Outbox:
     """The effects of the current step, in the order in which the driver performs them."""
 
-    __slots__ = ("_effects", "_node_id", "_notes_written", "now_ms")
+    __slots__ = ("_node_id", "_notes_written", "effects", "now_ms")
 
     def __init__(self, node_id: int, first_note: int) -> None:
         self._node_id = node_id
         self._notes_written = first_note
-        self._effects: list[Effect] = []
+        self.effects: list[Effect] = []
+        """The node takes them when the step ends."""
         self.now_ms = 0
         """The time of the current step."""
 
     def emit(self, effect: Effect) -> None:
         """Add an effect to the current step."""
-        self._effects.append(effect)
+        self.effects.append(effect)
 
     def note(
         self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
@@ -82,13 +83,8 @@ class Outbox:
         """Record what happened and why; the id returned can be the cause of a later note."""
         self._notes_written += 1
         note_id = (self._node_id, self._notes_written)
-        self._effects.append(Note(note_id, self.now_ms, kind, subject, text, cause, data))
+        self.effects.append(Note(note_id, self.now_ms, kind, subject, text, cause, data))
         return note_id
-
-    def take(self) -> list[Effect]:
-        """The effects of this step; the next one starts with none."""
-        effects, self._effects = self._effects, []
-        return effects
 
 
 class OffsetsTopicListener(Protocol):
