@@ -1,4 +1,5 @@
-"""The rules of the code, as tests: layers, what the core must not touch, sizes, headers.
+"""The rules of the code, as tests: layers, import circles, what the core must not touch, sizes,
+headers.
 
 Owns: the table of layers (docs/architecture.md tells it in prose), the rules, and for each rule a
 snippet that must be caught.  Never: imports the code that it reads.
@@ -9,9 +10,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
+import networkx
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -91,6 +94,22 @@ ALLOWED = {
 }
 
 
+ALLOWED_BACK = {
+    ("kcluster.broker.handlers.*", "kcluster.broker.node"): "they name the broker that they serve",
+    ("kcluster.config.topology.model", "kcluster.config.topology.loader"): "Topology.load",
+    ("kcluster.scenario.language.model", "kcluster.scenario.language.loader"): "Scenario.load",
+    ("kcluster.scenario.play.live", "kcluster.scenario.play.running"): "a stage and its player",
+    (
+        "kcluster.drivers.sockets.connection",
+        "kcluster.drivers.sockets.listener",
+    ): "a thing and its part",
+    ("kcluster.runtime.gate", "kcluster.runtime.dispatch"): "a thing and its part",
+    ("kcluster.drivers.outside", "kcluster.drivers.live"): "a thing and its part",
+}
+"""Imports that lead back to where the module is imported from, and why.  Without them no module
+may reach itself by imports."""
+
+
 class Module(NamedTuple):
     path: str
     text: str
@@ -108,6 +127,11 @@ class Module(NamedTuple):
     @property
     def layer(self) -> str:
         return layer_of(self.path.removeprefix(SOURCE).removesuffix(".py").replace("/", "."))
+
+    @property
+    def dotted(self) -> str:
+        name = self.path.removeprefix("cluster/").removesuffix(".py").replace("/", ".")
+        return name.removesuffix(".__init__")
 
     def walk(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
         return (node for node in ast.walk(self.tree) if isinstance(node, kinds))
@@ -278,7 +302,6 @@ TWINS = {
     "Send",
     "Verdict",
     "Violation",
-    "_Sample",
 }
 """Class names that exist twice; the list shrinks to nothing, and nothing is added to it."""
 
@@ -291,6 +314,32 @@ def twins(modules: list[Module]) -> dict[str, list[str]]:
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(module.path)
     return {name: paths for name, paths in homes.items() if len(paths) > 1}
+
+
+# ---------------------------------------------------------------------------------- circles
+
+
+def import_graph(texts: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """Per module the others that it imports: at its top, in a function, or to name a type."""
+    graph: dict[str, set[str]] = {}
+    for name, tree in texts.items():
+        seen: set[str] = set()
+        for _, full in imports_of(tree):
+            found = full if full in texts else full.rpartition(".")[0]
+            seen |= {found} & texts.keys() - {name}
+        graph[name] = seen
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The sets of modules that reach each other."""
+    components = networkx.strongly_connected_components(networkx.DiGraph(graph))
+    return sorted(sorted(names) for names in components if len(names) > 1)
+
+
+def matching(name: str, other: str) -> list[tuple[str, str]]:
+    """The entries of ALLOWED_BACK for an import of `other` by `name`."""
+    return [(who, whom) for who, whom in ALLOWED_BACK if whom == other and fnmatchcase(name, who)]
 
 
 # ------------------------------------------------------------------------------------ tests
@@ -389,6 +438,58 @@ def test_tidy__what_is_fine_is_not_caught() -> None:
     )
     module = Module("cluster/kcluster/broker/x.py", text, ast.parse(text))
     assert [message for rule in RULES for _, message in rule(module)] == []
+
+
+@pytest.fixture(scope="module")
+def graph(all_modules: list[Module]) -> dict[str, set[str]]:
+    return import_graph({module.dotted: module.tree for module in all_modules if module.is_ours})
+
+
+def test_tidy__modules_do_not_import_each_other(graph: dict[str, set[str]]) -> None:
+    """Not even to name a type: knowledge has one direction, within a package too."""
+    forward = {
+        name: {other for other in seen if not matching(name, other)} for name, seen in graph.items()
+    }
+    found = circles(forward)
+    assert not found, "\n" + "\n".join(" <-> ".join(circle) for circle in found)
+
+
+def test_tidy__packages_within_the_broker_do_not_import_each_other(
+    graph: dict[str, set[str]],
+) -> None:
+    packages: dict[str, set[str]] = {}
+    for name, seen in graph.items():
+        if name.startswith("kcluster.broker."):
+            others = {other for other in seen if not matching(name, other)}
+            packages.setdefault(part_of_broker(name), set()).update(
+                part_of_broker(other) for other in others if other.startswith("kcluster.broker.")
+            )
+    forward = {name: seen - {name} for name, seen in packages.items()}
+    assert len(forward) > 12
+    assert circles(forward) == []
+
+
+def part_of_broker(name: str) -> str:
+    """`kcluster.broker.serving.reading` -> `kcluster.broker.serving`."""
+    return ".".join(name.split(".")[:3])
+
+
+def test_tidy__imports_that_lead_back_are_still_there(graph: dict[str, set[str]]) -> None:
+    used = {
+        entry for name, seen in graph.items() for other in seen for entry in matching(name, other)
+    }
+    assert used == set(ALLOWED_BACK), "take out what is no longer needed"
+
+
+def test_tidy__a_circle_of_imports_is_found() -> None:
+    texts = {
+        "kcluster.broker.a": "from kcluster.broker import b",
+        "kcluster.broker.b": "if TYPE_CHECKING:\n    from kcluster.broker.c import C",
+        "kcluster.broker.c": "def f():\n    import kcluster.broker.a",
+        "kcluster.broker.d": "from kcluster.broker.a import A",
+    }
+    found = circles(import_graph({name: ast.parse(text) for name, text in texts.items()}))
+    assert found == [["kcluster.broker.a", "kcluster.broker.b", "kcluster.broker.c"]]
 
 
 def test_tidy__layers_have_no_cycle() -> None:

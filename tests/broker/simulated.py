@@ -82,7 +82,7 @@ class Simulated(VirtualDriver):
             network={"default_latency_ms": latency_ms},
         )
         super().__init__(topology, seed)
-        self.start()
+        self.open()
         self.run_for(1_000)
 
     # ------------------------------------------------------------------------- asking

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ class Broker:
     def __init__(self) -> None:
         self.image = MetadataImage()
         self.release = latest()
-        self.quotas: object | None = None
+        self.quotas = SimpleNamespace(is_active=False)
 
 
 def frame_of(api_key: int, version: int, correlation_id: int, body: Any) -> memoryview:

@@ -189,7 +189,7 @@ def test_effect__unclean_leader_election(t: Simulated, by_cluster: bool) -> None
     produce(t, b"1 has it alone")
     t.kill(1)
     for broker in (2, 3):
-        t.boot(broker)
+        t.start(broker)
     t.run_for(60_000)
     assert t.state.leader is None
     if by_cluster:

@@ -36,7 +36,7 @@ def test_unregister__its_leaders_move_and_a_new_process_comes_back():
     assert unregister(t, 1) is ErrorCode.NONE
     t.until(lambda: t.leader == 2)
     t.kill(1)
-    t.boot(1)
+    t.start(1)
     t.until(lambda: t.isr == [1, 2, 3])
     assert known(t, 2) == [1, 2, 3]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import kcluster.broker.handlers  # noqa: F401  # registers what is served
 from kcluster.broker.channel import Channel
-from kcluster.broker.handlers.api_versions import build_api_versions, too_new
+from kcluster.broker.handlers.metadata.api_versions import build_api_versions, too_new
 from kcluster.broker.registry import SERVED_APIS
 from kcluster.broker.versions import BETWEEN_BROKERS, LATEST, listed, said_by, served
 from kcluster.contract import Request
@@ -27,7 +28,7 @@ class Broker:
     def __init__(self, version: str) -> None:
         self.image = MetadataImage()
         self.release = releases()[version]
-        self.quotas: object | None = None
+        self.quotas = SimpleNamespace(is_active=False)
 
 
 def frame_of(api_key: int, version: int, body: Any) -> memoryview:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from kcluster.broker.handlers.api_versions import build_api_versions
+from kcluster.broker.handlers.metadata.api_versions import build_api_versions
 from kcluster.clients.producer.producer import Producer
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey

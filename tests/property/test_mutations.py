@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kcluster.broker import fetching
 from kcluster.broker.coordinator.placement import coordinator_partition
-from kcluster.broker.handlers import fetch
+from kcluster.broker.handlers.data import fetch
 from kcluster.broker.node import BrokerNode
+from kcluster.broker.serving import reading
 from kcluster.checks.anomalies import find_anomalies
 from kcluster.controller.membership.membership import Membership
 from kcluster.controller.partitions import elections
@@ -62,7 +62,7 @@ def anybody_is_elected(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_truncates(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(fetching, "_divergence", lambda *_: None)
+    patch.setattr(reading, "_divergence", lambda *_: None)
 
 
 def acks_do_not_wait(patch: pytest.MonkeyPatch) -> None:

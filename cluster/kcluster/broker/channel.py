@@ -1,16 +1,16 @@
 """Frames to Requests and Replies to bytes, for one broker: the wire side of a broker, without I/O.
 
-Owns: which requests a broker reads at all, and the cache of answers by request bytes.  Never: reads
-or writes a socket (drivers/sockets/connection.py does), decides an answer (handlers do).
+Owns: which requests a broker accepts, and the cache of answers by request bytes.  Never: reads or
+writes a socket (drivers/sockets/connection.py does), decides an answer (handlers do).
 Kafka: SocketServer.Processor.processCompletedReceives, RequestContext.parseRequest.
 
-What is not a request that this broker serves closes the connection, by ProtocolError: an unknown
-API key, a version that is not served, a body that does not decode.  One exception: an ApiVersions
-request newer than ours is answered in version 0 with the version to speak (KIP-511).
-Which versions are served is a matter of the broker's release (versions.py).
+A request that this broker does not serve raises ProtocolError, which closes the connection: an
+unknown API key, a version that is not served, a body that does not decode.  One exception: an
+ApiVersions request newer than ours is answered in version 0 with the versions served (KIP-511).
+The broker's release decides which versions are served (versions.py).
 
-Equal requests get equal bytes: an answer that depends on nothing but the metadata image is kept, as
-it went to the wire, until the image moves on.
+Equal requests get equal bytes: an answer that depends on the metadata image alone is kept, as it
+was written to the wire, until the image changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from struct import Struct as Packing
 from typing import Any, Final, Protocol, final
 
-from kcluster.broker.handlers.api_versions import too_new
+from kcluster.broker.handlers.metadata.api_versions import too_new
 from kcluster.broker.telemetry import client_metrics
 from kcluster.broker.versions import served as served_versions
 from kcluster.contract import Reply, Request
@@ -44,7 +44,7 @@ IMAGE_ONLY_APIS: Final = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     }
 )
-"""Answered from the metadata image alone: equal questions have equal answers until it changes."""
+"""Answered from the metadata image alone: equal requests have equal answers until it changes."""
 
 MAX_CACHED_ANSWERS: Final = 256
 MAX_CACHED_SIZE_BYTES: Final = 8 << 20
@@ -55,6 +55,12 @@ _CORRELATION_ID: Final = Packing(">i")
 _unpack_start: Final = _START.unpack_from
 
 
+class Quotas(Protocol):
+    """`is_active`: clients may be throttled, so the broker must see all of their requests."""
+
+    is_active: bool
+
+
 class Broker(Protocol):
     """What a channel needs of `kcluster.broker.node.BrokerNode`."""
 
@@ -62,15 +68,14 @@ class Broker(Protocol):
     release: Release
 
     @property
-    def quotas(self) -> object | None:
-        """What throttles clients, who then must not be answered here."""
+    def quotas(self) -> Quotas: ...
 
 
 @final
 class _Served:
     """How to read and answer one API in one version.
 
-    `codec`: asked for its functions each time; what it has at first only compiles the real ones.
+    `codec`: its functions are looked up each time, as the first ones only compile the real ones.
     """
 
     __slots__ = ("cacheable", "codec")
@@ -83,25 +88,26 @@ class _Served:
 class Channel:
     """All connections of one life of one broker.
 
-    `keeps_answers`: whether the broker need not see a question that it has answered before.
+    `keeps_answers`: whether a repeated request may be answered without the broker.
     """
 
     def __init__(self, broker: Broker, keeps_answers: Callable[[], bool] = lambda: True) -> None:
         self._broker = broker
+        self._quotas = broker.quotas
         self._keeps_answers = keeps_answers
         self._served: dict[int, _Served] = {}
         self._answers: dict[bytes, tuple[bytes, bytes]] = {}
-        """By request bytes but the correlation id: the answer's before and after that id."""
+        """By request bytes without the correlation id: the answer before and after that id."""
         self._answers_size_bytes = 0
         self._answers_offset = -1
         self._questions: dict[int, bytes] = {}
-        """By connection: the key under which the answer that is due there may be kept."""
+        """By connection: the key under which its pending answer may be kept."""
 
     def receive(
         self, frame: memoryview, connection_id: int, client_host: str, now_ms: int
     ) -> Request | list[Buffer]:
-        """The request in a frame, or the bytes of the answer where that is known already.
-        Raises ProtocolError if the connection is to be closed."""
+        """The request in a frame, or the bytes of its answer if they are cached.  Raises
+        ProtocolError if the connection must be closed."""
         if len(frame) < _START.size:
             raise ProtocolError(f"a request of {len(frame)} bytes has no header", 0)
         api_key, api_version, correlation_id = _unpack_start(frame)
@@ -111,10 +117,10 @@ class Channel:
             if served is None:
                 # Its header must be whole all the same, as 4.3.1 has it.
                 decode_request_header(frame)
-                return self._speak_older(correlation_id)
+                return self._answer_in_version_0(correlation_id)
         if (
             served.cacheable
-            and self._broker.quotas is None
+            and not self._quotas.is_active
             and self._keeps_answers()
             and len(frame) <= MAX_CACHED_QUESTION_BYTES
         ):
@@ -133,12 +139,12 @@ class Channel:
         )  # fmt: skip
 
     def answer(self, reply: Reply) -> list[Buffer]:
-        """The bytes of an answer, length included; none where the client expects none."""
+        """The bytes of an answer with its length; empty where the client expects none."""
         request = reply.request
         key = self._questions.pop(request.connection_id, None) if self._questions else None
         if reply.body is None:
             return []
-        # What it was read by: only `receive` makes requests that are answered here.
+        # The codec that `receive` read it with: only such requests are answered here.
         spoken = self._served[request.api_key << 16 | request.api_version & 0xFFFF].codec
         body: list[Buffer] = spoken.encode_response(reply.body)
         buffers: list[Buffer] = frame_response(spoken, request.correlation_id, body)
@@ -147,7 +153,7 @@ class Channel:
         return buffers
 
     def connection_closed(self, connection_id: int) -> None:
-        """Forget what was due to a connection."""
+        """Forget a connection's pending answer."""
         self._questions.pop(connection_id, None)
 
     def _find(self, api_key: int, api_version: int) -> _Served | None:
@@ -167,13 +173,13 @@ class Channel:
         self._served[api_key << 16 | api_version] = served
         return served
 
-    def _speak_older(self, correlation_id: int) -> list[Buffer]:
-        told = too_new(self._broker.release)
-        return encode_response_frame(ApiKey.API_VERSIONS, 0, correlation_id, told)
+    def _answer_in_version_0(self, correlation_id: int) -> list[Buffer]:
+        answer = too_new(self._broker.release)
+        return encode_response_frame(ApiKey.API_VERSIONS, 0, correlation_id, answer)
 
     def _is_for_all(self, api_key: int) -> bool:
-        """Whether the handler need not be asked again: it notes each client's software while
-        somebody subscribes to clients' metrics."""
+        """Whether the answer may be reused.  ApiVersions must reach its handler while there are
+        subscriptions to clients' metrics: it notes each client's software then."""
         return api_key != ApiKey.API_VERSIONS or not client_metrics(self._broker.image)
 
     def _keep(self, key: bytes, buffers: list[Buffer]) -> None:
@@ -196,8 +202,8 @@ class Channel:
 
 
 def _has_errors(body: Any) -> bool:
-    """An answer with an error may come with an action (creating the topic asked for), so the next
-    such question must reach the broker."""
+    """Whether an answer has an error.  Its handler may also have acted (asked for a topic to be
+    created), so the next such request must reach the broker."""
     if getattr(body, "error_code", 0):
         return True
     return any(topic.error_code for topic in getattr(body, "topics", None) or ())

@@ -1,7 +1,7 @@
 """A broker's life with the controller: registration, heartbeats, metadata, controlled shutdown.
 
 Owns: this broker's epoch and whether it is running, fenced or going down.  Never: decides to fence
-(the controller does), touches replicas but through `Replicas.apply`.
+(the controller does), touches replicas (publisher.py does as metadata arrives).
 Kafka: BrokerLifecycleManager (KIP-631), BrokerMetadataPublisher.
 
     start -> register -> fetch metadata up to the registration -> heartbeat -> unfenced
@@ -11,16 +11,19 @@ Kafka: BrokerLifecycleManager (KIP-631), BrokerMetadataPublisher.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any, final
 
-from kcluster.contract import Stopped
+from kcluster.broker.peers import PeerCalls
+from kcluster.broker.ports import BrokerView, Outbox
+from kcluster.broker.publisher import MetadataPublisher
+from kcluster.broker.replication.maintenance import Maintenance
+from kcluster.contract import Rng, Stopped
 from kcluster.metadata.image import MetadataFetch, MetadataFetchResponse
+from kcluster.partition.disk import Disk
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
+from kcluster.timers import Timers
 from kcluster.trace import kinds
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 _HEARTBEAT = ("lifecycle", "heartbeat")
 _REGISTER = ("lifecycle", "register")
@@ -37,114 +40,129 @@ class LifecycleState(Enum):
     STOPPED = "stopped"
 
 
+@final
 class Lifecycle:
     """See the module's head."""
 
-    def __init__(self, broker: BrokerNode) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        view: BrokerView,
+        disk: Disk,
+        rng: Rng,
+        timers: Timers,
+        peers: PeerCalls,
+        outbox: Outbox,
+        publisher: MetadataPublisher,
+        maintenance: Maintenance,
+    ) -> None:
+        self._view = view
+        self._disk = disk
+        self._timers = timers
+        self._peers = peers
+        self._outbox = outbox
+        self._publisher = publisher
+        self._maintenance = maintenance
         self.state = LifecycleState.STARTING
         self._heartbeat_under_way = False
         self._fetching = False
         self._caught_up = False
-        self._incarnation_id = broker.rng.randbytes(16)
+        self._incarnation_id = rng.randbytes(16)
         """Tells a retry of this life's registration from another life's."""
-        broker.disk.mount(broker.config.log_dirs or broker.config.log_dir)
+        disk.mount(view.config.log_dirs or view.config.log_dir)
 
     # -------------------------------------------------------------------------- registration
 
     def start(self, now_ms: int) -> None:
         """Register with the controller, again and again until it answers."""
-        broker = self._broker
+        view = self._view
         listener = m.BrokerRegistrationRequest.Listener(
-            name="PLAINTEXT", host=broker.host, port=broker.port, security_protocol=0
+            name="PLAINTEXT", host=view.host, port=view.port, security_protocol=0
         )
         request = m.BrokerRegistrationRequest(
-            broker_id=broker.node_id,
-            cluster_id=broker.cluster_id,
+            broker_id=view.node_id,
+            cluster_id=view.cluster_id,
             incarnation_id=self._incarnation_id,
             listeners=[listener],
-            rack=broker.rack,
-            previous_broker_epoch=broker.disk.broker_epoch if broker.disk.clean_shutdown else -1,
+            rack=view.rack,
+            previous_broker_epoch=self._disk.broker_epoch if self._disk.clean_shutdown else -1,
         )
-        broker.ask_controller(
-            request, self._on_registered, broker.config.controller_quorum_request_timeout_ms, now_ms
+        self._peers.ask_controller(
+            request, self._on_registered, view.config.controller_quorum_request_timeout_ms, now_ms
         )
 
     def _on_registered(self, response: Any, now_ms: int) -> None:
-        broker = self._broker
+        view = self._view
         if response is None or response.error_code != ErrorCode.NONE:
             # An earlier life's session has to end first, even after a clean stop, as in Kafka.
-            retry_ms = now_ms + broker.config.broker_heartbeat_interval_ms
-            broker.timers.set(_REGISTER, retry_ms, self.start)
+            retry_ms = now_ms + view.config.broker_heartbeat_interval_ms
+            self._timers.set(_REGISTER, retry_ms, self.start)
             return
-        broker.epoch = response.broker_epoch
+        view.epoch = response.broker_epoch
         # Only a clean stop sets it again: a crash must not look like one (KIP-966).
-        broker.disk.clean_shutdown = False
+        self._disk.clean_shutdown = False
         self.state = LifecycleState.RECOVERY
-        interval_ms = broker.config.broker_heartbeat_interval_ms
-        broker.timers.set(_HEARTBEAT, now_ms + interval_ms, self._heartbeat)
+        interval_ms = view.config.broker_heartbeat_interval_ms
+        self._timers.set(_HEARTBEAT, now_ms + interval_ms, self._heartbeat)
         self._fetch_metadata(now_ms)
 
     # ------------------------------------------------------------------------------ metadata
 
     def _fetch_metadata(self, now_ms: int) -> None:
-        broker = self._broker
+        view = self._view
         if self._fetching or self.state is LifecycleState.STOPPED:
             return
         self._fetching = True
-        config = broker.config
-        broker.ask_controller(
-            MetadataFetch(
-                broker.node_id, broker.image.offset + 1, config.replica_fetch_wait_max_ms
-            ),
+        config = view.config
+        self._peers.ask_controller(
+            MetadataFetch(view.node_id, view.image.offset + 1, config.replica_fetch_wait_max_ms),
             self._on_metadata,
             config.replica_fetch_wait_max_ms + config.controller_quorum_request_timeout_ms,
             now_ms,
         )
 
     def _on_metadata(self, response: MetadataFetchResponse | None, now_ms: int) -> None:
-        broker = self._broker
+        view = self._view
         self._fetching = False
         if response is None:
-            retry_ms = now_ms + max(1, broker.config.broker_heartbeat_interval_ms // 100)
-            broker.timers.set(_METADATA, retry_ms, self._fetch_metadata)
+            retry_ms = now_ms + max(1, view.config.broker_heartbeat_interval_ms // 100)
+            self._timers.set(_METADATA, retry_ms, self._fetch_metadata)
             return
         if response.records:
-            assert response.first_offset == broker.image.offset + 1, (response, broker)
-            broker.replicas.apply(response.records, now_ms)
+            assert response.first_offset == view.image.offset + 1, (response, view.image.offset)
+            self._publisher.apply(response.records, now_ms)
         self._fetch_metadata(now_ms)
-        if not self._caught_up and broker.image.offset >= broker.epoch:
-            # The registration itself has arrived: say so at once, to be unfenced.
+        if not self._caught_up and view.image.offset >= view.epoch:
+            # The registration itself has arrived: report it at once, to be unfenced.
             self._caught_up = True
-            broker.replicas.remove_strays()
+            self._publisher.remove_strays()
             self._heartbeat(now_ms)
 
     # ---------------------------------------------------------------------------- heartbeats
 
     def _heartbeat(self, now_ms: int) -> None:
-        broker = self._broker
-        interval_ms = broker.config.broker_heartbeat_interval_ms
-        broker.timers.set(_HEARTBEAT, now_ms + interval_ms, self._heartbeat)
+        view = self._view
+        interval_ms = view.config.broker_heartbeat_interval_ms
+        self._timers.set(_HEARTBEAT, now_ms + interval_ms, self._heartbeat)
         if self._heartbeat_under_way:
             return
         self._heartbeat_under_way = True
         request = m.BrokerHeartbeatRequest(
-            broker_id=broker.node_id,
-            broker_epoch=broker.epoch,
-            current_metadata_offset=broker.image.offset,
+            broker_id=view.node_id,
+            broker_epoch=view.epoch,
+            current_metadata_offset=view.image.offset,
             want_fence=False,
             want_shut_down=self.state is LifecycleState.SHUTTING_DOWN,
         )
-        broker.ask_controller(request, self._on_heartbeat, interval_ms, now_ms)
+        self._peers.ask_controller(request, self._on_heartbeat, interval_ms, now_ms)
 
     def _on_heartbeat(self, response: Any, now_ms: int) -> None:
-        broker = self._broker
         self._heartbeat_under_way = False
         if self.state is LifecycleState.STOPPED or response is None:
             return
         if response.error_code in (
-            ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED,
-        ):  # fmt: skip
+            ErrorCode.STALE_BROKER_EPOCH,
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+        ):
             # Another life of this broker id took over, or it was unregistered.
             return
         if response.error_code != ErrorCode.NONE:
@@ -153,7 +171,7 @@ class Lifecycle:
             if response.should_shut_down:
                 self._stop(now_ms)
             else:
-                broker.timers.set(_HEARTBEAT, now_ms + 1, self._heartbeat)
+                self._timers.set(_HEARTBEAT, now_ms + 1, self._heartbeat)
         elif not response.is_fenced:
             self.state = LifecycleState.RUNNING
 
@@ -162,31 +180,31 @@ class Lifecycle:
     def shut_down(self, now_ms: int) -> None:
         """Ask the controller to move the leaders away; stop when it has.  Without
         controlled.shutdown.enable, stop at once: the session ends by itself."""
-        broker = self._broker
+        view = self._view
         if (
             self.state is LifecycleState.STARTING
             or self.state is LifecycleState.STOPPED
-            or not broker.config.controlled_shutdown_enable
+            or not view.config.controlled_shutdown_enable
         ):
             self._stop(now_ms)
             return
         if self.state is not LifecycleState.SHUTTING_DOWN:
             self.state = LifecycleState.SHUTTING_DOWN
-            broker.note(
-                kinds.CONTROLLED_SHUTDOWN, f"broker {broker.node_id}",
-                f"broker {broker.node_id} asks to shut down", broker=broker.node_id,
+            self._outbox.note(
+                kinds.CONTROLLED_SHUTDOWN, f"broker {view.node_id}",
+                f"broker {view.node_id} asks to shut down", broker=view.node_id,
             )  # fmt: skip
-            give_up_ms = now_ms + broker.config.broker_session_timeout_ms
-            broker.timers.set(("lifecycle", "give up"), give_up_ms, self._stop)
+            give_up_ms = now_ms + view.config.broker_session_timeout_ms
+            self._timers.set(("lifecycle", "give up"), give_up_ms, self._stop)
             self._heartbeat(now_ms)
 
     def _stop(self, _now_ms: int) -> None:
-        broker = self._broker
+        view = self._view
         if self.state is LifecycleState.STOPPED:
             return
         self.state = LifecycleState.STOPPED
-        broker.timers.cancel(_HEARTBEAT)
-        broker.replicas.checkpoint_all()
-        broker.disk.broker_epoch = broker.epoch
-        broker.disk.clean_shutdown = True
-        broker.emit(Stopped())
+        self._timers.cancel(_HEARTBEAT)
+        self._maintenance.stop_cleanly()
+        self._disk.broker_epoch = view.epoch
+        self._disk.clean_shutdown = True
+        self._outbox.emit(Stopped())

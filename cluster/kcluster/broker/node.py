@@ -1,14 +1,18 @@
-"""A broker: `step` takes one event and returns what is to be done.
+"""A broker: `step` takes one event and returns its effects.
 
-Owns: the dispatch of events to the parts of a broker, the outbox, the notes.  Never: decides about
-a partition (partition/replica.py), a topic (the controller), or bytes (channel.py).
+Owns: the parts of a broker, and the dispatch of events to them.  Never: decides about a partition
+(partition/replica.py), a topic (the controller), or bytes (channel.py).
 Kafka: BrokerServer, KafkaApis.handle.
 
     Request       -> the handler registered for its API        handlers/*.py
     PeerRequest   -> the same handlers: a follower fetches as a consumer does, by Fetch
-    PeerResponse  -> whoever asked                              peers.py
+    PeerResponse  -> the part that asked                        peers.py
     Tick          -> timers and parked requests that are due    timers.py, purgatory.py
-    after each of them: replicas that moved wake who waits for them (replicas.py)
+    after each of them: requests that wait for replicas that moved are completed
+                                                                replication/replicas.py
+
+The constructor shows which part knows which: each takes the broker's view, its outbox (ports.py)
+and other parts, and none takes the broker.  Handlers do.
 """
 
 from __future__ import annotations
@@ -17,28 +21,29 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from kcluster.broker import handlers as _handlers  # registers every handler
-from kcluster.broker.appends import append_internal
 from kcluster.broker.coordinator import GroupCoordinator
-from kcluster.broker.handlers.fetch import PendingFetch
-from kcluster.broker.isr import IsrChanges
 from kcluster.broker.lifecycle import Lifecycle
 from kcluster.broker.peers import Answered, PeerCalls
+from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.broker.producer_ids import ProducerIds
+from kcluster.broker.publisher import MetadataPublisher
 from kcluster.broker.purgatory import Purgatory
-from kcluster.broker.quotas import ClientQuotas
+from kcluster.broker.quotas.client_quotas import ClientQuotas
+from kcluster.broker.quotas.replication_throttle import Throttles
 from kcluster.broker.registry import NO_RESPONSE, PARKED, SERVED_APIS
-from kcluster.broker.replicas import Replicas
-from kcluster.broker.sessions import FetchSessions
+from kcluster.broker.replication.fetchers import Fetchers
+from kcluster.broker.replication.isr import IsrChanges
+from kcluster.broker.replication.maintenance import Maintenance
+from kcluster.broker.replication.replicas import Replicas
+from kcluster.broker.serving.appends import ACKS_ALL, InternalAppend
+from kcluster.broker.serving.sessions import FetchSessions, ParkedFetch
 from kcluster.broker.telemetry import ClientTelemetry
-from kcluster.broker.throttle import Throttles
 from kcluster.broker.versions import LATEST
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import (
-    CONTROLLER_ID,
     ConnectionClosed,
     Effect,
     Event,
-    Note,
     NoteId,
     PeerDisconnected,
     PeerRequest,
@@ -51,7 +56,6 @@ from kcluster.contract import (
     Start,
     Tick,
 )
-from kcluster.metadata.image import MetadataImage
 from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
@@ -64,14 +68,14 @@ PEER_API_OF: Final[dict[type, tuple[int, int]]] = {
     m.FetchRequest: (ApiKey.FETCH, VERSIONS[ApiKey.FETCH][1]),
     m.ListOffsetsRequest: (ApiKey.LIST_OFFSETS, VERSIONS[ApiKey.LIST_OFFSETS][1]),
     m.OffsetForLeaderEpochRequest: (
-        ApiKey.OFFSET_FOR_LEADER_EPOCH, VERSIONS[ApiKey.OFFSET_FOR_LEADER_EPOCH][1],
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        VERSIONS[ApiKey.OFFSET_FOR_LEADER_EPOCH][1],
     ),
-}  # fmt: skip
-"""What brokers ask of each other, in the latest version; served by the handlers that clients are
-served by."""
+}
+"""What brokers ask of each other, in the latest version; clients' handlers serve it."""
 
 NOTES_OF_A_RUN: Final = 1 << 32
-"""Note ids go on counting over the lives of a broker: a cause must not name another life's note."""
+"""Each life of a broker numbers its notes from another multiple of this: ids never repeat."""
 
 assert _handlers.__all__, "importing them registers them"
 
@@ -80,44 +84,72 @@ class BrokerNode:
     """One life of one broker: a restart makes a new one on the same disk."""
 
     def __init__(
-        self, broker_id: int, config: BrokerConfig, disk: Disk, host: str, port: int,
-        rack: str | None, rng: Rng, cluster_id: str, release: Release = LATEST,
-    ) -> None:  # fmt: skip
+        self,
+        broker_id: int,
+        config: BrokerConfig,
+        disk: Disk,
+        host: str,
+        port: int,
+        rack: str | None,
+        rng: Rng,
+        cluster_id: str,
+        release: Release = LATEST,
+    ) -> None:
+        view = self.view = BrokerView(
+            node_id=broker_id,
+            host=host,
+            port=port,
+            rack=rack,
+            cluster_id=cluster_id,
+            release=release,
+            static_config=config,
+        )
         self.node_id = broker_id
-        self.release = release
-        """Whose APIs, versions and ways it shows its clients."""
-        self.static_config = config
-        self.config = config
-        self.disk = disk
         self.host = host
         self.port = port
         self.rack = rack
-        self.rng = rng
         self.cluster_id = cluster_id
-        self.epoch = -1
-        """The broker epoch that the controller gave to this life; -1 before registration."""
-        self.image = MetadataImage()
-        self.timers = Timers()
+        self.release = release
+        self.image = view.image
+        self.disk = disk
+        self.rng = rng
+        self.timers = timers = Timers()
         self.purgatory = Purgatory()
-        self._outbox: list[Effect] = []
-        self._notes_written = disk.runs * NOTES_OF_A_RUN
+        self._outbox = outbox = Outbox(broker_id, disk.runs * NOTES_OF_A_RUN)
         disk.runs += 1
-        self._now_ms = 0
-        self.parked_fetches: dict[int, PendingFetch] = {}
+        self.peers = PeerCalls(view, self.purgatory, outbox)
+
+        self.sessions = FetchSessions(view, rng)
+        self.parked_fetches: dict[int, ParkedFetch] = {}
         """By connection, which has one at most."""
-        self.peers = PeerCalls(self)
-        self.sessions = FetchSessions(self)
-        self.replicas = Replicas(self)
-        self.throttles = Throttles(self)
-        self.isr_changes = IsrChanges(self)
-        self.lifecycle = Lifecycle(self)
-        self.producer_ids = ProducerIds(self)
-        self.coordinator = GroupCoordinator(self)
+        self.throttles = Throttles(view)
+        self.quotas = ClientQuotas(view, timers, outbox, self.sessions, self.serve)
+
+        self.replicas = Replicas(view.image)
+        self.isr = IsrChanges(view, timers, self.peers, self.replicas)
+        fetchers = Fetchers(view, timers, self.peers, outbox, self.replicas, self.throttles)
+
+        self.producer_ids = ProducerIds(view, self.peers)
+        self.telemetry = ClientTelemetry()
         self.loggers: dict[str, str] = {}
         """Levels of loggers that were set in this life."""
-        self.telemetry = ClientTelemetry()
-        self.quotas: ClientQuotas | None = None
-        """None while no client has a quota."""
+        self.coordinator = GroupCoordinator(self)
+
+        self.publisher = MetadataPublisher(
+            view,
+            disk,
+            outbox,
+            self.replicas,
+            fetchers,
+            self.isr,
+            self.throttles,
+            self.quotas,
+            self.coordinator,
+        )
+        self._maintenance = Maintenance(view, timers, self.replicas, self.isr)
+        self.lifecycle = Lifecycle(
+            view, disk, rng, timers, self.peers, outbox, self.publisher, self._maintenance
+        )
 
     def __repr__(self) -> str:
         return f"<broker {self.node_id} epoch={self.epoch} metadata={self.image.offset}>"
@@ -133,19 +165,20 @@ class BrokerNode:
 
     def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
         """Take one event; see contract.py for what drivers guarantee."""
-        self._now_ms = now_ms
+        outbox = self._outbox
+        outbox.now_ms = now_ms
         if isinstance(event, PeerRequest):
             self._on_peer_request(event, now_ms)
         elif isinstance(event, PeerResponse):
             self.peers.on_response(event, now_ms)
         elif isinstance(event, Request):
-            if self.quotas is None or not self.quotas.holds(event, now_ms):
+            if not self.quotas.is_active or not self.quotas.holds(event, now_ms):
                 self.serve(event, now_ms)
         else:
             _ON[type(event)](self, event, now_ms)
         if self.replicas.moved:
             self.replicas.wake(now_ms)
-        effects, self._outbox = self._outbox, []
+        effects, outbox.effects = outbox.effects, []
         return effects
 
     def serve(self, request: Request, now_ms: int) -> None:
@@ -170,7 +203,7 @@ class BrokerNode:
     def _on_connection_closed(self, event: ConnectionClosed, _now_ms: int) -> None:
         self._abandon_fetch(event.connection_id)
         self.telemetry.connection_closed(event.connection_id)
-        if self.quotas is not None:
+        if self.quotas.is_active:
             self.quotas.connection_closed(event.connection_id)
 
     def _abandon_fetch(self, connection_id: int) -> None:
@@ -184,56 +217,75 @@ class BrokerNode:
         self.purgatory.run_due(now_ms)
 
     def _on_start(self, _event: Start, now_ms: int) -> None:
-        self.replicas.start(now_ms)
+        self._maintenance.start(now_ms)
         self.lifecycle.start(now_ms)
 
     def _on_shutdown(self, _event: Shutdown, now_ms: int) -> None:
         self.lifecycle.shut_down(now_ms)
 
-    # --------------------------------------------------------- what handlers and parts use
+    # ------------------------------------------- what handlers and the coordinator use
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The configs in force now; they change while the broker runs."""
+        return self.view.config
+
+    @property
+    def epoch(self) -> int:
+        """The broker epoch of this life; -1 before registration."""
+        return self.view.epoch
 
     def emit(self, effect: Effect) -> None:
-        """Add an effect of this step."""
-        self._outbox.append(effect)
+        """Add an effect to the current step."""
+        self._outbox.emit(effect)
 
     def reply(self, request: Request, body: Any) -> None:
         """Answer a request, now or after it was parked; None: nothing is sent (acks=0)."""
         if request.connection_id < 0:
             peer = -1 - request.connection_id
             answer = PeerResponse(self.node_id, request.correlation_id, body)
-            self._outbox.append(Send(peer, answer))
+            self._outbox.effects.append(Send(peer, answer))
         else:
-            if self.quotas is not None:
-                body = self.quotas.throttle(request, body, self._now_ms)
-            self._outbox.append(Reply(request, body))
+            if self.quotas.is_active:
+                body = self.quotas.throttle(request, body, self._outbox.now_ms)
+            self._outbox.effects.append(Reply(request, body))
 
     def note(
         self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
     ) -> NoteId:
-        """Tell whoever watches what happened and why; the id can be given as a cause."""
-        self._notes_written += 1
-        note_id = (self.node_id, self._notes_written)
-        self._outbox.append(Note(note_id, self._now_ms, kind, subject, text, cause, data))
-        return note_id
+        """Record what happened and why; the id returned can be the cause of a later note."""
+        return self._outbox.note(kind, subject, text, cause, **data)
 
     def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
         """Ask the controller; `on_answer(None, now_ms)` when no answer came in time."""
-        timeout_ms = min(timeout_ms, self.config.controller_socket_timeout_ms)
-        self.peers.ask(CONTROLLER_ID, body, on_answer, timeout_ms, now_ms)
+        self.peers.ask_controller(body, on_answer, timeout_ms, now_ms)
 
     def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode:
         """The replica here that leads `topic`-`partition`, or why there is none."""
-        replica = self.replicas.find(topic, partition)
-        if isinstance(replica, ErrorCode) or replica.is_leader:
-            return replica
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return self.replicas.find_leader(topic, partition)
 
     def append_internal(
-        self, topic: str, partition: int, records: bytearray,
-        on_committed: Callable[[ErrorCode, int], None], now_ms: int,
-    ) -> None:  # fmt: skip
-        """Append as this broker itself, acks=all; `on_committed(error, now_ms)` once."""
-        append_internal(self, topic, partition, records, on_committed, now_ms)
+        self,
+        topic: str,
+        partition: int,
+        records: bytearray,
+        on_committed: Callable[[ErrorCode, int], None],
+        now_ms: int,
+    ) -> None:
+        """Append as this broker itself, acks=all, for offsets.commit.timeout.ms at most;
+        `on_committed(error, now_ms)` is called once."""
+        replica = self.replicas.find_leader(topic, partition)
+        if isinstance(replica, ErrorCode):
+            on_committed(replica, now_ms)
+            return
+        appended = replica.append_as_leader(memoryview(records), ACKS_ALL, now_ms)
+        if appended.error:
+            on_committed(appended.error, now_ms)
+            return
+        self.replicas.touch(replica)
+        delayed = InternalAppend(on_committed)
+        delayed.wait_for(replica, appended.last_offset + 1, None)
+        self.purgatory.park(delayed, self.config.offsets_commit_timeout_ms, now_ms)
 
 
 def _peer_connection(peer: int) -> int:

@@ -1,34 +1,33 @@
 """Produce and Fetch of before 0.11: message sets on the wire, v2 batches in the log.
 
-Owns: when one becomes the other, and what a client of that time is told instead of what it has no
-word for.  Never: the formats (protocol/records/message_sets.py), an append, a read of its own but
-where a hard limit asks for it.
+Owns: when one is converted to the other, and the errors that such a client understands.  Never:
+knows the formats (protocol/records/message_sets.py), appends; reads only where a hard limit
+requires it.
 Kafka: LogValidator (up-conversion), KafkaApis.maybeConvertFetchedData, LazyDownConversionRecords;
 KIP-31, KIP-32, KIP-110, KIP-283.
 
-Brokers of 0.11 to 3.x kept v2 batches by default (log.message.format.version), as is done here.
-DIFFERS: they could be told to keep the older formats; here the log is always v2.
+Brokers of 0.11 to 3.x stored v2 batches by default (log.message.format.version), as is done here.
+DIFFERS: they could be configured to store the older formats; here the log is always v2.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kcluster.broker.replication.replicas import Replicas
+from kcluster.broker.serving.reading import PartitionRead
 from kcluster.broker.versions import said_by
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import NONE, ErrorCode
 from kcluster.protocol.records.batches import InvalidRecords
 from kcluster.protocol.records.message_sets import down_convert, is_batch, up_convert
-
-if TYPE_CHECKING:
-    from kcluster.broker.fetching import PartitionRead
-    from kcluster.broker.node import BrokerNode
+from kcluster.protocol.releases import Release
 
 FIRST_PRODUCE_OF_BATCHES: Final = 3
 FIRST_FETCH_OF_BATCHES: Final = 4
 FIRST_FETCH_OF_FORMAT_1: Final = 2
 FIRST_FETCH_WITH_A_SOFT_LIMIT: Final = 3
-"""KIP-74.  Before, what does not fit into the limit is cut off, be it the first message."""
+"""KIP-74.  Earlier versions cut off what exceeds the limit, even the first message."""
 FIRST_FETCH_OF_ZSTD: Final = 10
 FIRST_TO_TAKE_ONE_WRAPPER: Final = (2, 4)
 """Observed: 2.3.1 takes a compressed message among others, 2.8.2 does not."""
@@ -37,54 +36,57 @@ FIRST_TO_TAKE_ONE_WRAPPER: Final = (2, 4)
 # ------------------------------------------------------------------------------------ Produce
 
 
-def take_message_set(broker: BrokerNode, data: Any) -> ErrorCode:
-    """Make a v2 batch of what a ProduceRequest before v3 has for a partition; or say what is wrong.
+def take_message_set(release: Release, data: Any) -> ErrorCode:
+    """Convert the records of a partition in a ProduceRequest before v3 to a v2 batch; an error, or
+    NONE.
 
-    A batch of format v2 is let through, as by Kafka.  A set without a whole message becomes empty:
-    there is nothing to append, and nothing wrong.
+    A batch of format v2 is accepted as it is, as by Kafka.  A set without a whole message becomes
+    empty, which is no error: nothing is appended.
     """
     if is_batch(data.records):
         return NONE
     try:
-        takes_many = broker.release.number < FIRST_TO_TAKE_ONE_WRAPPER
+        takes_many = release.number < FIRST_TO_TAKE_ONE_WRAPPER
         data.records = up_convert(data.records, takes_many)
     except InvalidRecords as problem:
         return problem.error
     return NONE
 
 
-def as_of_its_time(broker: BrokerNode, response: Any) -> None:
-    """Replace errors in a ProduceResponse that came after the broker's release."""
+def replace_newer_errors(release: Release, response: Any) -> None:
+    """Replace errors in a ProduceResponse that the broker's release does not have yet."""
     for topic in response.responses:
         for answer in topic.partition_responses:
-            if answer.error_code > broker.release.highest_error:
-                answer.error_code = said_by(broker.release, answer.error_code)
+            if answer.error_code > release.highest_error:
+                answer.error_code = said_by(release, answer.error_code)
 
 
 # -------------------------------------------------------------------------------------- Fetch
 
 
-def convert_fetched(broker: BrokerNode, data: Any, read: PartitionRead, version: int) -> None:
-    """Turn `data`, a partition of a FetchResponse before v10, into what its version can hold."""
+def convert_fetched(
+    release: Release, replicas: Replicas, data: Any, read: PartitionRead, version: int
+) -> None:
+    """Convert `data`, a partition of a FetchResponse before v10, to what its version can hold."""
     if read.error:
-        data.error_code = said_by(broker.release, read.error)
+        data.error_code = said_by(release, read.error)
         return
-    replica = broker.replicas.find(read.wanted.topic, read.wanted.partition)
+    replica = replicas.find(read.wanted.topic, read.wanted.partition)
     if not isinstance(replica, Replica):
         return
     if replica.config.compression_type == "zstd":
-        _refuse(broker, data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        _refuse(release, data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     elif version < FIRST_FETCH_OF_BATCHES:
-        _down_convert(broker, data, read, replica, version)
+        _down_convert(release, data, read, replica, version)
 
 
 def _down_convert(
-    broker: BrokerNode, data: Any, read: PartitionRead, replica: Replica, version: int
+    release: Release, data: Any, read: PartitionRead, replica: Replica, version: int
 ) -> None:
     wanted, batches = read.wanted, read.batches or []
     is_hard = version < FIRST_FETCH_WITH_A_SOFT_LIMIT
     if not batches and is_hard and wanted.fetch_offset < read.high_watermark:
-        # Kept back by a limit: a part of the first batch tells the client to ask for more.
+        # Withheld by a limit: a partial first batch makes the client ask for more.
         batches = replica.log.read(wanted.fetch_offset, wanted.max_bytes, read.high_watermark, True)
     if batches and is_hard and batches[0].size_bytes > wanted.max_bytes:
         data.records = bytes(memoryview(batches[0].buffer)[: max(0, wanted.max_bytes)])
@@ -93,11 +95,11 @@ def _down_convert(
     try:
         data.records = down_convert(batches, magic, wanted.fetch_offset)
     except InvalidRecords as problem:
-        _refuse(broker, data, problem.error)
+        _refuse(release, data, problem.error)
 
 
-def _refuse(broker: BrokerNode, data: Any, error: ErrorCode) -> None:
-    data.error_code = said_by(broker.release, error)
+def _refuse(release: Release, data: Any, error: ErrorCode) -> None:
+    data.error_code = said_by(release, error)
     data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
     data.aborted_transactions = []
     data.records = b""

@@ -1,4 +1,4 @@
-"""Questions to other nodes, and their answers or the lack of them.
+"""Questions to other nodes, and their answers or time-outs.
 
 Owns: which questions are under way and their time-outs.  Never: what is asked, or what follows
 from the answer (the asker's callback does).  Kafka: InterBrokerSendThread,
@@ -8,20 +8,18 @@ NodeToControllerChannelManager.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
-from kcluster.broker.purgatory import DelayedOperation
-from kcluster.contract import PeerRequest, PeerResponse, Send
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
+from kcluster.broker.ports import BrokerView, Outbox
+from kcluster.broker.purgatory import DelayedOperation, Purgatory
+from kcluster.contract import CONTROLLER_ID, PeerRequest, PeerResponse, Send
 
 Answered = Callable[[Any, int], None]
-"""(body of the answer, or None for: none came, or the peer is gone; now_ms)."""
+"""(body of the answer, or None: no answer came in time, or the peer is gone; now_ms)."""
 
 
 class PeerCall(DelayedOperation):
-    """One question under way.  Subclasses say what follows from the answer."""
+    """One question under way.  Subclasses handle the answer."""
 
     __slots__ = ("calls", "peer", "request_id")
 
@@ -32,8 +30,8 @@ class PeerCall(DelayedOperation):
         self.request_id = -1
 
     def answered(self, body: Any, now_ms: int) -> None:
-        """The answer is `body`; None: none came, or the peer is gone."""
-        raise AssertionError("a subclass says what it does with the answer")
+        """The answer is `body`; None: no answer came in time, or the peer is gone."""
+        raise AssertionError("a subclass handles the answer")
 
     def expire(self, now_ms: int) -> None:
         assert self.calls is not None
@@ -42,7 +40,7 @@ class PeerCall(DelayedOperation):
 
 @final
 class _Question(PeerCall):
-    """One whose answer is given to a function."""
+    """A question whose answer goes to a callback."""
 
     __slots__ = ("_on_answer",)
 
@@ -54,13 +52,16 @@ class _Question(PeerCall):
         self._on_answer(body, now_ms)
 
 
+@final
 class PeerCalls:
-    """All questions of one node that are under way."""
+    """All questions of one broker that are under way."""
 
-    __slots__ = ("_broker", "_next_id", "_under_way")
+    __slots__ = ("_next_id", "_outbox", "_purgatory", "_under_way", "_view")
 
-    def __init__(self, broker: BrokerNode) -> None:
-        self._broker = broker
+    def __init__(self, view: BrokerView, purgatory: Purgatory, outbox: Outbox) -> None:
+        self._view = view
+        self._purgatory = purgatory
+        self._outbox = outbox
         self._next_id = 0
         self._under_way: dict[int, PeerCall] = {}
 
@@ -70,19 +71,24 @@ class PeerCalls:
         """Send `body` to node `peer`; `on_answer` is called exactly once, unless forgotten."""
         return self.put(_Question(peer, on_answer), body, timeout_ms, now_ms)
 
+    def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
+        """Ask the controller; `on_answer(None, now_ms)` when no answer came in time, which is
+        controller.socket.timeout.ms at most."""
+        timeout_ms = min(timeout_ms, self._view.config.controller_socket_timeout_ms)
+        self.ask(CONTROLLER_ID, body, on_answer, timeout_ms, now_ms)
+
     def put(self, call: PeerCall, body: Any, timeout_ms: int, now_ms: int) -> PeerCall:
-        """Send `body` to the peer of `call`, a new one, whose `answered` is called likewise."""
-        broker = self._broker
+        """Send `body` to the peer of the new `call`, whose `answered` is called exactly once."""
         request_id = self._next_id = self._next_id + 1
         call.calls = self
         call.request_id = request_id
         self._under_way[request_id] = call
-        broker.purgatory.park(call, timeout_ms, now_ms)
-        broker.emit(Send(call.peer, PeerRequest(broker.node_id, request_id, body)))
+        self._purgatory.park(call, timeout_ms, now_ms)
+        self._outbox.emit(Send(call.peer, PeerRequest(self._view.node_id, request_id, body)))
         return call
 
     def on_response(self, response: PeerResponse, now_ms: int) -> None:
-        """An answer that comes after its time-out finds nobody, and is dropped."""
+        """Finish the call that this answers; an answer after its time-out is dropped."""
         call = self._under_way.get(response.request_id)
         if call is not None:
             self.finish(call, response.body, now_ms)
@@ -94,7 +100,7 @@ class PeerCalls:
             self.finish(call, None, now_ms)
 
     def forget(self, call: PeerCall) -> None:
-        """Whatever comes, the asker no longer wants to hear it."""
+        """Drop a call: its answer is no longer wanted."""
         if not call.done:
             call.done = True
             del self._under_way[call.request_id]

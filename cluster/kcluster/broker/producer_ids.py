@@ -1,45 +1,44 @@
 """Producer ids: a broker's share of them, in blocks that the controller hands out.
 
-Owns: the block in use, the next one, and who waits for one.  Never: which ids are in a block (the
-controller does, so that no two brokers have one in common).
+Owns: the block in use, the next one, and the requests that wait for one.  Never: chooses which ids
+are in a block (the controller does, so that no two brokers share an id).
 Kafka: RPCProducerIdManager, KIP-730.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from kcluster.broker.peers import PeerCalls
+from kcluster.broker.ports import BrokerView
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
-Then = Callable[[int | None], None]
+OnProducerId = Callable[[int | None], None]
 """Takes the producer id; None: there is none now, the producer may try again."""
 
 
 class ProducerIds:
     """The producer ids of one life of one broker."""
 
-    __slots__ = ("_asking", "_block_size", "_broker", "_ids", "_next_ids", "_waiting")
+    __slots__ = ("_asking", "_block_size", "_ids", "_next_ids", "_peers", "_view", "_waiting")
 
-    def __init__(self, broker: BrokerNode) -> None:
-        self._broker = broker
+    def __init__(self, view: BrokerView, peers: PeerCalls) -> None:
+        self._view = view
+        self._peers = peers
         self._ids = range(0)
         self._block_size = 0
         self._next_ids = range(0)
         self._asking = False
-        self._waiting: list[Then] = []
+        self._waiting: list[OnProducerId] = []
 
-    def generate(self, then: Then, now_ms: int) -> None:
-        """Call `then` with a new producer id: now if there is one, else when a block has come."""
+    def generate(self, on_producer_id: OnProducerId, now_ms: int) -> None:
+        """Call back with a new producer id: now if there is one, else when a block arrives."""
         producer_id = self._take(now_ms)
         if producer_id is not None:
-            then(producer_id)
+            on_producer_id(producer_id)
             return
-        self._waiting.append(then)
+        self._waiting.append(on_producer_id)
         self._ask(now_ms)
 
     def _take(self, now_ms: int) -> int | None:
@@ -58,12 +57,12 @@ class ProducerIds:
         if self._asking:
             return
         self._asking = True
-        broker = self._broker
-        body = m.AllocateProducerIdsRequest(broker_id=broker.node_id, broker_epoch=broker.epoch)
-        # A controller that is silent for as long as between two heartbeats will not answer soon;
+        view = self._view
+        body = m.AllocateProducerIdsRequest(broker_id=view.node_id, broker_epoch=view.epoch)
+        # A controller that is silent for a whole heartbeat interval will not answer soon;
         # producers are better off with an error that they can retry.
-        timeout_ms = broker.config.broker_heartbeat_interval_ms
-        broker.ask_controller(body, self._on_block, timeout_ms, now_ms)
+        timeout_ms = view.config.broker_heartbeat_interval_ms
+        self._peers.ask_controller(body, self._on_block, timeout_ms, now_ms)
 
     def _on_block(self, body: m.AllocateProducerIdsResponse | None, now_ms: int) -> None:
         self._asking = False
@@ -71,5 +70,5 @@ class ProducerIds:
             start = body.producer_id_start
             self._next_ids = range(start, start + body.producer_id_len)
         waiting, self._waiting = self._waiting, []
-        for then in waiting:
-            then(self._take(now_ms))
+        for on_producer_id in waiting:
+            on_producer_id(self._take(now_ms))

@@ -1,10 +1,10 @@
-"""Parked requests: each waits for a condition that others will tell it of, or for its deadline.
+"""Parked requests: each waits for a condition that others report to it, or for its deadline.
 
 Owns: the deadlines of parked requests and expiring them.  Never: knows what they wait for (an
-operation registers itself with the replicas it watches).  Kafka: DelayedOperationPurgatory.
+operation registers itself with the replicas that it watches).  Kafka: DelayedOperationPurgatory.
 
-Requests that wait equally long expire in the order of their coming, so one queue per length of wait
-keeps them sorted for nothing: parking, completing and expiring are O(1), without a timer each.
+Requests that wait equally long expire in the order of their arrival.  So one queue per length of
+wait is sorted at no cost: parking, completing and expiring are O(1), without a timer for each.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from kcluster.timers import NEVER_MS
 
 COMPACT_AT: Final = 1024
 QUEUES_BEFORE_SWEEP: Final = 64
-"""Clients choose how long they wait; most choose alike."""
+"""Clients choose how long they wait; most choose the same."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedOperation:
-    """A parked request.  Subclasses finish it by `complete`, once.
+    """A parked request.  A subclass answers it once, and then sets `done`.
 
-    `parked_behind`: the next one of its queue, while it is parked: a list of links costs compiled
-    code a tenth of what a deque does.
+    `parked_behind`: the next one of its queue.  Such a linked list costs compiled code a tenth of
+    what a deque does.
     """
 
     __slots__ = ("deadline_ms", "done", "parked_behind")
@@ -36,15 +36,15 @@ class DelayedOperation:
         self.parked_behind: DelayedOperation | None = None
 
     def expire(self, now_ms: int) -> None:
-        """The deadline has come: answer with what there is, and set `done`."""
-        raise AssertionError("a subclass says what it answers when time is up")
+        """The deadline has passed: answer with what there is, and set `done`."""
+        raise AssertionError("a subclass answers when its deadline has passed")
 
 
 class Purgatory:
     """The deadlines of all parked requests of one broker.
 
     `next_ms`: nothing is due before it; NEVER_MS when nothing is parked.  It may be too early, as
-    what is done is not looked for: then `run_due` finds nothing to do, and knows better.
+    it ignores that operations get done: `run_due` then expires nothing and corrects it.
     """
 
     __slots__ = ("_last", "_last_wait_ms", "_queues", "next_ms")
@@ -52,12 +52,12 @@ class Purgatory:
     def __init__(self) -> None:
         self._queues: dict[int, _Queue] = {}
         self._last: _Queue | None = None
-        """The queue of `_last_wait_ms`, by which parking went last: mostly the next one's too."""
+        """The queue of `_last_wait_ms`, used last: mostly the next operation's too."""
         self._last_wait_ms = 0
         self.next_ms = NEVER_MS
 
     def park(self, operation: DelayedOperation, wait_ms: int, now_ms: int) -> None:
-        """Expire `operation`, which is not parked yet, in `wait_ms`, unless it is done before."""
+        """Expire `operation` in `wait_ms`, unless it is done before."""
         deadline_ms = operation.deadline_ms = now_ms + wait_ms
         if deadline_ms < self.next_ms:
             self.next_ms = deadline_ms
@@ -76,7 +76,7 @@ class Purgatory:
         return queue
 
     def run_due(self, now_ms: int) -> None:
-        """Expire all whose deadline has come, the earliest first."""
+        """Expire all whose deadline has passed, the earliest first."""
         due: list[DelayedOperation] = []
         for queue in self._queues.values():
             due += queue.pop_due(now_ms)
@@ -87,7 +87,7 @@ class Purgatory:
                 operation.expire(now_ms)
 
     def _sweep(self) -> None:
-        """Forget queues in which nothing waits; find out when the next is due."""
+        """Drop queues in which nothing waits, and recompute `next_ms`."""
         self.next_ms = NEVER_MS
         self._last = None
         for wait_ms, queue in tuple(self._queues.items()):
@@ -104,8 +104,8 @@ class Purgatory:
 class _Queue:
     """Operations that wait equally long, in the order of their deadlines.
 
-    What is done goes when it comes to the front, or when there is more of it than of what waits:
-    one that waits long must not keep thousands that came and went behind it.
+    Operations that are done are dropped when they reach the front, or when they outnumber the
+    waiting ones: a long wait at the front must not keep thousands behind it.
     """
 
     __slots__ = ("_compact_at", "_first", "_last", "_length")
@@ -131,7 +131,7 @@ class _Queue:
             self._compact()
 
     def _pop(self, first: DelayedOperation) -> DelayedOperation | None:
-        """Take out the first; the one behind it."""
+        """Take out the first; return the one behind it."""
         behind = self._first = first.parked_behind
         first.parked_behind = None
         self._length -= 1
@@ -156,7 +156,7 @@ class _Queue:
         self._compact_at = max(COMPACT_AT, 2 * self._length)
 
     def pop_due(self, now_ms: int) -> list[DelayedOperation]:
-        """Take out all whose deadline has come and that are not done."""
+        """Take out all whose deadline has passed; return those that are not done."""
         due = []
         first = self._first
         while first is not None and (first.done or first.deadline_ms <= now_ms):

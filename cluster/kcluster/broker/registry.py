@@ -7,19 +7,17 @@ file alone.  Kafka: KafkaApis.handle, but as a table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from msgspec import Struct
 
 from kcluster.contract import Request
 from kcluster.protocol.apis import ApiKey
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
-Handler = Callable[["BrokerNode", Request, int], Any]
+Handler = Callable[[Any, Request, int], Any]
 """(broker, request, now_ms) -> the response body; PARKED when `broker.reply(request, body)` will be
-called later; NO_RESPONSE when the client expects none."""
+called later; NO_RESPONSE when the client expects none.  Each handler names the type of `broker`
+itself: this table would otherwise import the node, which imports the handlers."""
 
 
 class Parked(Struct):

@@ -1,11 +1,11 @@
-"""Clients' metrics: who subscribes to them, and what each client was told and has pushed.
+"""Clients' metrics: the subscriptions to them, and each client that pushes them.
 
 Owns: the instances of clients that ask for subscriptions, their clocks and counters.  Never: reads
-or keeps what is pushed: it is counted and told in a note, as by a plugin that throws it away.
+or keeps what is pushed: the handler counts it and leaves a note, like a plugin that discards it.
 Kafka: ClientMetricsManager, ClientMetricsInstance; KIP-714.
 
 An instance is forgotten with its connection, or when it has been silent for three push intervals
-and at least a minute.  As in Kafka at most 16384 are known; the one not heard of longest gives way.
+and at least a minute.  As in Kafka at most 16384 are known; the longest silent one is evicted.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ MAX_INSTANCES: Final = 16_384
 """Kafka: ClientMetricsManager.CACHE_MAX_SIZE."""
 MIN_KEPT_MS: Final = 60_000
 INTERVALS_KEPT: Final = 3
-ASK_AGAIN_AFTER: Final = (
-    ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-)  # fmt: skip
+ASK_AGAIN_AFTER: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
 
 class ClientInstance:
@@ -42,10 +40,10 @@ class ClientInstance:
     ) -> None:
         self.instance_id = instance_id
         self.attributes = attributes
-        """By the names that patterns may be about."""
+        """By the names that subscriptions match on."""
         self.connection_id = connection_id
         self.version = -1
-        """Of the subscriptions that it was matched with."""
+        """The version of the subscriptions that it was matched with."""
         self.metrics: tuple[str, ...] = ()
         self.push_interval_ms = DEFAULT_INTERVAL_MS
         self.subscription_id = 0
@@ -58,7 +56,7 @@ class ClientInstance:
         self.pushed_bytes = 0
 
     def subscribe(self, subscriptions: list[Subscription], version: int) -> None:
-        """Match with what there is now; what it was told before and its clocks are forgotten."""
+        """Match with the current subscriptions; earlier matches and the clocks are reset."""
         found = [s.config for s in subscriptions if s.matches(self.attributes)]
         names = {name for config in found for name in config.metrics}
         self.metrics = (ALL_METRICS,) if ALL_METRICS in names else tuple(sorted(names))
@@ -71,8 +69,8 @@ class ClientInstance:
         self.subscription_id = crc - (1 << 32) if crc >= 1 << 31 else crc
 
     def may_get(self, now_ms: int) -> bool:
-        """Whether it is time to ask for subscriptions; if so, the clock starts again.  A client
-        whose push failed for want of the right subscription may ask at any time."""
+        """Whether the client may ask for subscriptions now; if so, its interval restarts.  A client
+        whose push failed because of its subscription may ask at any time."""
         for last_ms in (self.last_get_ms, self.last_push_ms):
             if last_ms is not None and now_ms - last_ms < self.push_interval_ms:
                 return self.last_error in ASK_AGAIN_AFTER
@@ -80,7 +78,7 @@ class ClientInstance:
         return True
 
     def may_push(self, now_ms: int) -> bool:
-        """Whether it is time to push: right after asking, and then once an interval."""
+        """Whether the client may push now: right after asking, then once per interval."""
         got_ms, pushed_ms = self.last_get_ms, self.last_push_ms
         is_first = pushed_ms is None or (got_ms is not None and got_ms > pushed_ms)
         if not is_first and now_ms - (pushed_ms or 0) < self.push_interval_ms:
@@ -94,9 +92,9 @@ class ClientTelemetry:
 
     def __init__(self) -> None:
         self.instances: dict[bytes, ClientInstance] = {}
-        """By instance id, the one not heard of longest first."""
+        """By instance id, the longest silent first."""
         self.software: dict[int, tuple[str, str]] = {}
-        """By connection: name and version, noted while anybody subscribes."""
+        """By connection: name and version, noted while there are subscriptions."""
         self._by_connection: dict[int, bytes] = {}
         self._subscriptions: list[Subscription] = []
         self._configs: dict[str, dict[str, str]] = {}
@@ -104,7 +102,7 @@ class ClientTelemetry:
         self._offset = -1
 
     def subscriptions(self, image: MetadataImage) -> list[Subscription]:
-        """What operators subscribe to, as of `image`."""
+        """The subscriptions in `image`."""
         if image.offset != self._offset:
             self._offset = image.offset
             configs = client_metrics(image)
@@ -115,10 +113,14 @@ class ClientTelemetry:
         return self._subscriptions
 
     def instance(
-        self, instance_id: bytes, attributes: Mapping[str, str], connection_id: int,
-        image: MetadataImage, now_ms: int,
-    ) -> ClientInstance:  # fmt: skip
-        """The client of this id, made or matched anew where that is due."""
+        self,
+        instance_id: bytes,
+        attributes: Mapping[str, str],
+        connection_id: int,
+        image: MetadataImage,
+        now_ms: int,
+    ) -> ClientInstance:
+        """The client of this id; created, or matched with changed subscriptions, where needed."""
         found = self.instances.pop(instance_id, None)
         subscriptions = self.subscriptions(image)
         if found is None or found.expires_ms <= now_ms:
@@ -135,7 +137,7 @@ class ClientTelemetry:
         return found
 
     def note_software(self, connection_id: int, name: str, version: str) -> None:
-        """What ApiVersions tells of a client, from v3 on."""
+        """Note a client's software, which ApiVersions has from v3 on."""
         self.software[connection_id] = (name, version)
 
     def connection_closed(self, connection_id: int) -> None:

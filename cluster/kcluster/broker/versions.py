@@ -1,16 +1,16 @@
-"""What a broker of an older release serves and lists, and how it says what it has no word for.
+"""What a broker of an older release serves and lists, and its words for newer errors.
 
-Owns: the part of a release's APIs that has handlers here; the differences between releases that
-handlers ask for.  Never: the table itself (protocol/releases.py), answers a request.
+Owns: which of a release's APIs have handlers here; the differences between releases that handlers
+need.  Never: has the table of releases (protocol/releases.py), answers a request.
 Kafka: ApiVersionManager, ApiVersionsResponse; KIP-35, KIP-896.
 
-Handlers serve every version that the codec knows, be it older than those of 4.3.1: which of them a
-client gets to see is the release's.
+Handlers serve every version that the codec knows, even those older than 4.3.1's.  The release
+decides which of them a client sees.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -21,26 +21,27 @@ from kcluster.protocol.codec.schema import Versions
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import Release, latest
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 LATEST: Final = latest()
 
 FIRST_WITHOUT_FORMATS_0_AND_1: Final = (4, 0)
 """KIP-896: from here on Produce begins with v3; v0 to v2 are listed for librdkafka's sake alone."""
-FIRST_TO_TELL_OF_API_VERSIONS: Final = (2, 4)
+FIRST_WITH_API_VERSIONS_IN_ERRORS: Final = (2, 4)
 """KIP-511: before it, an answer to a too new ApiVersions has the error and no versions."""
 FIRST_WITH_PARTITION_DEFAULTS: Final = (2, 4)
 """KIP-464: CreateTopics with -1 partitions or replicas, which were errors before."""
 FIRST_WITH_EPOCHS_OF_FEATURES: Final = (2, 7)
-"""KIP-584: ZooKeeper brokers tell an epoch, 0 as long as no feature is finalized."""
+"""KIP-584: ZooKeeper brokers show an epoch, 0 while no feature is finalized."""
 
 BETWEEN_BROKERS: Final = (
-    ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.CONTROLLED_SHUTDOWN,
-    ApiKey.ALTER_PARTITION, ApiKey.ALLOCATE_PRODUCER_IDS,
-)  # fmt: skip
+    ApiKey.LEADER_AND_ISR,
+    ApiKey.STOP_REPLICA,
+    ApiKey.UPDATE_METADATA,
+    ApiKey.CONTROLLED_SHUTDOWN,
+    ApiKey.ALTER_PARTITION,
+    ApiKey.ALLOCATE_PRODUCER_IDS,
+)
 """Listed by ZooKeeper brokers, which ask each other; no client does."""
-# DIFFERS: listed as such a broker lists them, but who asks one has its connection closed.
+# DIFFERS: listed as by such a broker, but a request for one closes its connection.
 
 _FEATURE_SINCE: Final = {
     "metadata.version": (3, 3), "kraft.version": (3, 9), "transaction.version": (4, 0),
@@ -52,7 +53,7 @@ _SAID_BEFORE: Final = {
     ErrorCode.INVALID_RECORD: ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""What a broker said before it had the error's own code (INVALID_RECORD: KIP-467)."""
+"""The error of a broker that does not have the newer code yet (INVALID_RECORD: KIP-467)."""
 
 
 def served(release: Release, api_key: int) -> Versions | None:
@@ -100,7 +101,7 @@ def feature_range(release: Release, name: str, low: int, high: int) -> Versions 
 
 
 def said_by(release: Release, error: ErrorCode) -> ErrorCode:
-    """`error` as a broker of `release` would say it."""
+    """The error that a broker of `release` returns in place of `error`."""
     if error <= release.highest_error:
         return error
     return _SAID_BEFORE.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -110,31 +111,36 @@ def said_by(release: Release, error: ErrorCode) -> ErrorCode:
 
 CONTROLLERS_OWN: Final = frozenset(
     {
-        ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.ELECT_LEADERS,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS, ApiKey.UPDATE_FEATURES,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.UPDATE_FEATURES,
     }
-)  # fmt: skip
-"""What ZooKeeper brokers answer NOT_CONTROLLER to unless they are it; KRaft's forward it."""
+)
+"""KRaft brokers forward these; ZooKeeper brokers, unless they are it, answer NOT_CONTROLLER."""
 
 
 def zookeeper_controller(image: MetadataImage) -> int:
-    """The broker that is the controller where brokers elect one of themselves; -1 if none is up.
+    """The controller of ZooKeeper brokers, which is one of them; -1 if none is up.
 
-    DIFFERS: whoever created /controller first; here it is the live broker of the lowest id.  Beside
-    brokers of 3.3 on, which name any broker, clients may have to ask twice.
+    DIFFERS: with ZooKeeper it is the broker that created /controller first, here the live broker of
+    the lowest id.  Brokers of 3.3 on name any broker, so clients of both may have to ask twice.
     """
     alive = [broker_id for broker_id, broker in image.brokers.items() if not broker.fenced]
     return min(alive, default=-1)
 
 
-def is_not_controller(broker: BrokerNode) -> bool:
-    """Whether a broker must send who asks it for what only a controller does elsewhere."""
-    return not broker.release.is_kraft and zookeeper_controller(broker.image) != broker.node_id
+def is_not_controller(release: Release, image: MetadataImage, node_id: int) -> bool:
+    """Whether a broker answers NOT_CONTROLLER to what only the controller does."""
+    return not release.is_kraft and zookeeper_controller(image) != node_id
 
 
 def not_controller(answer: Any) -> Any:
-    """The answer of a request that timed out, made one of a broker that is not the controller."""
+    """The answer of a request that timed out, with NOT_CONTROLLER in place of that error."""
     for name in answer.__struct_fields__:
         value = getattr(answer, name)
         if name == "error_code" and value == ErrorCode.REQUEST_TIMED_OUT:

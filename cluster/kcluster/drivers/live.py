@@ -24,7 +24,7 @@ from gevent.event import Event as GeventEvent
 from gevent.hub import Hub
 
 from kcluster.broker.channel import Channel
-from kcluster.broker.connection_quotas import ConnectionQuotas
+from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
 from kcluster.contract import Event, Reply, Request
 from kcluster.drivers.outside import Outside
 from kcluster.drivers.sockets.connection import BrokerConnection
@@ -380,7 +380,8 @@ class LiveDriver:
             self.listeners[node_id] = Listener(
                 node_id, port,
                 Channel(node, lambda: self.dispatcher.gate is None and self.outside is None),
-                lambda: Limits.of(node.config), ConnectionQuotas(node), self, gevent.get_hub(),
+                lambda: Limits.of(node.config), ConnectionQuotas(node.view, node.quotas), self,
+                gevent.get_hub(),
             )  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from kcluster.contract import Request
 from kcluster.metadata.image import PartitionRegistration
-from kcluster.partition.followers import Role
 from kcluster.partition.log.log import Log
+from kcluster.partition.replica import Role
 from kcluster.protocol.records.batches import Batch
 
 PartitionKey = tuple[bytes, int]

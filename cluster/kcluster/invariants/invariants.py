@@ -38,8 +38,7 @@ from kcluster.invariants.rules import (
     truncated_committed,
 )
 from kcluster.metadata.image import BrokerRegistration, PartitionRegistration
-from kcluster.partition.followers import Role
-from kcluster.partition.replica import Replica
+from kcluster.partition.replica import Replica, Role
 from kcluster.trace import kinds
 
 VIOLATIONS: Final = {

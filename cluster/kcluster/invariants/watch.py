@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kcluster.broker.node import BrokerNode
-from kcluster.broker.replicas import Replicas
+from kcluster.broker.replication.replicas import Replicas
 from kcluster.contract import (
     ConnectionClosed,
     Event,

@@ -1,10 +1,10 @@
-"""What survives a broker's process: its logs, and what the last run left behind.
+"""What survives a broker's process: its logs, and what the last run left on the disk.
 
-Owns: the logs of one broker by topic id and partition.  Never: outlives `wipe`; decides which
-replicas there should be (broker/node.py).  Kafka: LogManager, log directory, BrokerState files.
+Owns: the logs of one broker by topic id and partition, and their directories.  Never: decides which
+replicas there are (broker/publisher.py).  Kafka: LogManager, log directories, BrokerState files.
 
-Process killed: nothing is lost, the page cache is the machine's.  Power lost: `lose_unflushed`.
-Disk replaced: `wipe`.
+A killed process loses nothing: the page cache is the machine's.  A power loss is `lose_unflushed`,
+a replaced disk is `wipe`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ LogKey = tuple[bytes, int]
 """(topic id, partition)."""
 
 CAPACITY_BYTES: Final = 1 << 40
-"""What a simulated volume says it holds; all log directories of a broker are on one."""
+"""The nominal size of a volume; all log directories of a broker are on one volume."""
 
 
 class Disk:
-    """See module.  `logs` keeps the order of creation."""
+    """The disk of one broker.  `logs` keeps the order of creation."""
 
     __slots__ = (
         "_dir_of", "_preferred", "broker_epoch", "clean_shutdown", "dirs", "is_full", "logs",
@@ -31,20 +31,20 @@ class Disk:
 
     def __init__(self) -> None:
         self.dirs: tuple[str, ...] = ("",)
-        """Its log directories, at least one; a broker names them when it starts."""
+        """Its log directories, at least one; set by `mount` when a broker starts."""
         self._dir_of: dict[LogKey, str] = {}
-        """Of logs that are not in the first."""
+        """The directory of each log that is not in the first one."""
         self._preferred: dict[LogKey, str] = {}
-        """Where a log is to be when it is created."""
+        """Where a log will be created."""
         self.logs: dict[LogKey, Log] = {}
         self.broker_epoch = -1
-        """Of the last run, -1 for none: sent in the next registration (KIP-966)."""
+        """Of the last run, -1 for none; the next registration sends it (KIP-966)."""
         self.clean_shutdown = False
         """Whether the last run ended by a controlled shutdown (.kafka_cleanshutdown)."""
         self.is_full = False
-        """No space is left: no broker can run on it."""
+        """No space is left, and no broker can run on this disk."""
         self.runs = 0
-        """How many processes have run on it; goes on counting when the disk is replaced."""
+        """How many processes have run on it; a replaced disk keeps the count."""
 
     def __iter__(self) -> Iterator[Log]:
         return iter(self.logs.values())
@@ -53,7 +53,7 @@ class Disk:
         return self.logs.get((topic_id, partition))
 
     def create(self, topic_id: bytes, partition: int) -> Log:
-        """Return the log of that replica, created if it is not there."""
+        """The log of that replica, created if it does not exist."""
         key = (topic_id, partition)
         log = self.logs.get(key)
         if log is None:
@@ -64,14 +64,14 @@ class Disk:
         return log
 
     def remove(self, topic_id: bytes, partition: int) -> bool:
-        """Delete a log; whether there was one."""
+        """Delete a log; True if there was one."""
         self._dir_of.pop((topic_id, partition), None)
         return self.logs.pop((topic_id, partition), None) is not None
 
     # ------------------------------------------------------------------- log directories
 
     def mount(self, dirs: tuple[str, ...]) -> None:
-        """Its log directories are `dirs` from now on; logs of others are in the first."""
+        """Set the log directories; logs of other directories are then in the first."""
         self.dirs = tuple(dict.fromkeys(dirs))
         self._dir_of = {key: at for key, at in self._dir_of.items() if at in self.dirs[1:]}
         self._preferred = {key: at for key, at in self._preferred.items() if at in self.dirs}
@@ -81,7 +81,7 @@ class Disk:
         return self._dir_of.get(key, self.dirs[0])
 
     def move(self, key: LogKey, log_dir: str) -> None:
-        """Have a log in `log_dir`, one of `dirs`."""
+        """Move a log to `log_dir`, one of `dirs`."""
         assert log_dir in self.dirs, log_dir
         if log_dir == self.dirs[0]:
             self._dir_of.pop(key, None)
@@ -89,11 +89,11 @@ class Disk:
             self._dir_of[key] = log_dir
 
     def prefer(self, key: LogKey, log_dir: str) -> None:
-        """A log that is not here is to be created in `log_dir`."""
+        """Create a log that does not exist yet in `log_dir` later."""
         self._preferred[key] = log_dir
 
     def _emptiest(self) -> str:
-        """With the fewest logs, the first of these.  Kafka: LogManager.nextLogDirs."""
+        """The directory with the fewest logs.  Kafka: LogManager.nextLogDirs."""
         counts = dict.fromkeys(self.dirs, 0)
         for key in self.logs:
             counts[self.dir_of(key)] += 1
@@ -101,7 +101,7 @@ class Disk:
 
     @property
     def usable_bytes(self) -> int:
-        """What is left of CAPACITY_BYTES; the logs never really run out of it."""
+        """The rest of CAPACITY_BYTES; logs may exceed it."""
         return max(0, CAPACITY_BYTES - self.size_bytes)
 
     @property
@@ -115,7 +115,7 @@ class Disk:
             log.flush()
 
     def lose_unflushed(self) -> int:
-        """Power was lost; return how many records are gone, over all logs."""
+        """Power was lost; return how many records of all logs are lost with it."""
         self.clean_shutdown = False
         return sum(log.lose_unflushed() for log in self.logs.values())
 

@@ -1,10 +1,10 @@
-"""Leader-epoch cache: at which offset did each leader epoch start in this log.
+"""Leader-epoch cache: at which offset each leader epoch started in a log.
 
-Owns: the (epoch, start offset) pairs of one log.  Never: truncates the log; partition/replica.py
+Owns: the (epoch, start offset) pairs of one log.  Never: truncates the log: the broker's fetcher
 asks `end_offset_for` and decides.  Kafka: LeaderEpochFileCache; KIP-101, KIP-279, KIP-320.
 
-Epochs and starts both strictly increase.  They change once per change of leader, and ten thousand
-logs have one or none: tuples, so that an empty cache costs nothing.
+Epochs and starts both strictly increase.  They change once per change of leader, and most logs have
+one epoch or none: they are tuples, so that an empty cache costs nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNDEFINED_EPOCH_OFFSET: Final = -1
 
 
 class EpochCache:
-    """See module.  `latest` is the newest epoch, UNDEFINED_EPOCH for none."""
+    """The epochs of one log.  `latest`: the newest, UNDEFINED_EPOCH for none."""
 
     __slots__ = ("_epochs", "_starts", "latest")
 
@@ -37,10 +37,10 @@ class EpochCache:
         return self._starts[-1] if self._starts else UNDEFINED_EPOCH_OFFSET
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """`epoch` starts at `start_offset`; True if that was news.
+        """`epoch` starts at `start_offset`; True if that was not known.
 
-        Entries that contradict it (as great an epoch, or as great a start) were of a past that has
-        been truncated, and go.
+        Entries that contradict it (the same or a later epoch, the same or a later start) are of
+        records that were truncated, and are dropped.
         """
         assert epoch >= 0, epoch
         assert start_offset >= 0, start_offset
@@ -53,9 +53,9 @@ class EpochCache:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return (greatest known epoch <= `epoch`, offset at which it ended, exclusive).
 
-        The newest epoch ends at `log_end_offset`.  Asked for an epoch older than all known, the
-        answer is that epoch itself and the start of the oldest known: what lay before is deleted.
-        Asked for one newer than all known, or for none: (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET).
+        The newest epoch ends at `log_end_offset`.  For an epoch older than all known ones: that
+        epoch and the start of the oldest known one, as what lay before is deleted.  For one newer
+        than all known ones, or none: (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET).
         """
         if epoch == self.latest:
             if epoch == UNDEFINED_EPOCH:
@@ -79,8 +79,8 @@ class EpochCache:
             self._set(self._epochs[:keep], self._starts[:keep])
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget what ended at `start_offset` or before; the epoch of `start_offset` starts there
-        from now on."""
+        """Forget epochs that ended at `start_offset` or before; the epoch of `start_offset` then
+        starts there."""
         index = bisect_right(self._starts, start_offset)
         if index > 1 or (index and self._starts[0] != start_offset):
             self._set(self._epochs[index - 1 :], (start_offset, *self._starts[index:]))

@@ -1,4 +1,4 @@
-"""Idempotent producers as one log sees them: last epoch, last five batches, open transaction.
+"""The idempotent producers of one log: last epoch, last five batches, open transaction.
 
 Owns: the table of producers of one log, and the check of a produced batch against it.  Never:
 appends, or changes anything in a check; `check` and `advance` are pure, on values.
@@ -27,11 +27,11 @@ BATCHES_KEPT: Final = 5
 """As many as a producer may have in flight (max.in.flight.requests.per.connection)."""
 
 SNAPSHOT_INTERVAL_BATCHES: Final = 1024
-"""A truncation replays at most twice as many headers, when its tail is not longer than this."""
+"""A truncation of at most this many batches replays at most twice as many headers."""
 
 
 class AppendedBatch(Struct, frozen=True, gc=False):
-    """What is remembered of a batch, to know it again when it is sent twice."""
+    """What is remembered of a batch, to recognize it when it is sent again."""
 
     first_sequence: int
     last_sequence: int
@@ -46,7 +46,7 @@ class ProducerState(Struct, frozen=True, gc=False):
     producer_epoch: int
     batches: tuple[AppendedBatch, ...]
     next_sequence: int
-    """Of this epoch; sequences wrap from 2^31-1 to 0."""
+    """The next one of this epoch; sequences wrap from 2^31-1 to 0."""
     last_timestamp: int
     transaction_first_offset: int | None = None
     """First offset of the open transaction."""
@@ -64,7 +64,7 @@ NO_STATE: Final = ProducerState(NO_PRODUCER_EPOCH, (), 0, NO_TIMESTAMP)
 
 
 def check(state: ProducerState, batch: Batch) -> AppendedBatch | SequenceRefusal | None:
-    """Judge a batch from a client against its producer's state.
+    """Check a batch from a client against its producer's state.
 
     None: append it.  AppendedBatch: it was appended before; answer with that one's offsets.
     A producer that this log does not know, or no longer, may begin with any sequence (KIP-360).
@@ -73,7 +73,7 @@ def check(state: ProducerState, batch: Batch) -> AppendedBatch | SequenceRefusal
         batch.producer_epoch, batch.base_sequence, state.producer_epoch,
     )  # fmt: skip
     if epoch == known_epoch:
-        # What comes next in sequence is the common case, and no duplicate.
+        # The common case is the next in sequence, which is no duplicate.
         if first_sequence != state.next_sequence:
             last_sequence = batch.last_sequence
             for known in state.batches:
@@ -156,7 +156,7 @@ class ProducerStates:
         return check(self.states.get(batch.producer_id, NO_STATE), batch)
 
     def update(self, batch: Batch) -> None:
-        """Note that `batch`, of an idempotent producer, has been appended."""
+        """Update the table: `batch`, of an idempotent producer, was appended."""
         states, producer_id = self.states, batch.producer_id
         state = states.get(producer_id, NO_STATE)
         if batch.attributes & CONTROL_BIT:
@@ -199,16 +199,16 @@ class ProducerStates:
             del self.states[producer_id]
 
     def take_snapshot(self, offset: int) -> None:
-        """Remember the table as that of a log that ends at `offset`."""
+        """Keep a copy of the table, as of a log that ends at `offset`."""
         self._since_snapshot = 0
         if not self._snapshots or self._snapshots[-1][0] < offset:
             self._snapshots.append((offset, dict(self.states)))
 
     def rewind(self, end_offset: int) -> int | None:
-        """Go back to the newest snapshot at or before `end_offset`, which the log now ends at.
+        """Restore the newest snapshot at or before `end_offset`, where the log now ends.
 
-        Return the offset from which on batches must be given to `update` again; None: from the
-        start of the log."""
+        Return the offset from which batches must be passed to `update` again; None: from the start
+        of the log."""
         while self._snapshots and self._snapshots[-1][0] > end_offset:
             self._snapshots.pop()
         self._since_snapshot = 0
@@ -229,6 +229,6 @@ class ProducerStates:
         self._since_snapshot = 0
 
     def _thin_out(self) -> None:
-        """Keep every other of the older half: truncations go back a little, or very far."""
+        """Drop every other snapshot of the older half: most truncations are short."""
         half = len(self._snapshots) // 2
         self._snapshots = self._snapshots[:half:2] + self._snapshots[half:]

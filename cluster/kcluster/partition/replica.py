@@ -1,12 +1,13 @@
 """One replica of one partition on one broker: its role, high watermark, followers and ISR.
 
 Owns: every transition of those: becoming leader or follower, a follower's progress, the high
-watermark, the ISR proposed and committed.  Never: stores records (log.py does), talks to anybody
+watermark, the ISR proposed and committed.  Never: stores records (log.py does), sends anything
 (the broker sends what `propose_*` return), decides who leads (the controller does).
-Kafka: kafka.cluster.Partition, Replica; KIP-101, KIP-497, KIP-841, KIP-903, KIP-966.
+Kafka: kafka.cluster.Partition, Replica, PendingPartitionChange; KIP-101, KIP-497, KIP-841, KIP-903,
+KIP-966.
 
-    metadata says leader is me      -> lead(): epoch starts at the log end, followers unknown
-    metadata says somebody else is  -> follow(): pending ISR forgotten, waits given up
+    metadata names this broker      -> lead(): epoch starts at the log end, followers unknown
+    metadata names another one      -> follow(): the ISR proposal is void, waiting acks fail
     a follower fetches at offset x  -> record_fetch(): it has all before x; watermark may move
     follower caught up              -> propose_expansion(): counts for the watermark at once
     follower behind for too long    -> propose_shrink(): counts for the watermark until committed
@@ -15,31 +16,95 @@ Kafka: kafka.cluster.Partition, Replica; KIP-101, KIP-497, KIP-841, KIP-903, KIP
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Final, final
 
+from msgspec import Struct
+
+from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.contract import NoteId
 from kcluster.metadata.image import BrokerRegistration, PartitionRegistration
-from kcluster.partition.followers import (
-    BEFORE_START_MS,
-    NO_ROLE,
-    FollowerProgress,
-    IsrProposal,
-    Role,
-)
-from kcluster.partition.log.log import Appended
+from kcluster.partition.log.log import Appended, Log
 from kcluster.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kcluster.config.kafka.definitions import TopicConfig
-    from kcluster.partition.log.log import Log
-    from kcluster.protocol.records.records import Batch
+from kcluster.protocol.records.batches import Batch
 
 NO_ERROR: Final = ErrorCode.NONE
+UNKNOWN_OFFSET: Final = -1
+BEFORE_START_MS: Final = -(10**12)
+"""The time of what has not happened yet: before any run began; virtual clocks start at 0."""
+
+
+class Role(Enum):
+    """A replica's role; NONE before metadata has assigned one, and after it was removed."""
+
+    NONE = "none"
+    LEADER = "leader"
+    FOLLOWER = "follower"
+
+
+NO_ROLE: Final = Role.NONE
+
+
+@final
+class FollowerProgress:
+    """What a leader knows of one follower.  Kafka: ReplicaState."""
+
+    __slots__ = (
+        "broker_epoch", "broker_id", "last_caught_up_ms", "last_fetch_ms",
+        "leader_end_at_last_fetch", "log_end_offset", "log_start_offset",
+    )  # fmt: skip
+
+    def __init__(self, broker_id: int, last_caught_up_ms: int) -> None:
+        self.broker_id = broker_id
+        self.last_caught_up_ms = last_caught_up_ms
+        """When it last had everything that the leader had at its previous fetch."""
+        self.log_end_offset = UNKNOWN_OFFSET
+        """It has all before this offset: the one that it fetched from last."""
+        self.log_start_offset = UNKNOWN_OFFSET
+        """Where its log begins, by its last fetch."""
+        self.last_fetch_ms = BEFORE_START_MS
+        """When it fetched last; BEFORE_START_MS: not yet from this leader, in this epoch."""
+        self.leader_end_at_last_fetch = 0
+        """Where this leader's log ended then."""
+        self.broker_epoch = -1
+        """Of the life that fetched last; -1 before the first fetch."""
+
+
+class IsrProposal(Struct, frozen=True):
+    """An ISR that this leader has asked the controller for.  Kafka: PendingPartitionChange."""
+
+    isr: tuple[int, ...]
+    maximal_isr: tuple[int, ...]
+    """Committed and proposed together: all of them hold the watermark back until it is decided."""
+    leader_epoch: int
+    partition_epoch: int
+    reason: str
+
+
+class AckWait:
+    """Somebody who waits until all before `required_offset` is committed; the broker subclasses it.
+
+    Its place is in `Replica.acks_waiting`, from `wait_for_ack` until it is answered.
+    """
+
+    __slots__ = ("required_offset",)
+
+    def __init__(self, required_offset: int) -> None:
+        self.required_offset = required_offset
+
+    def answered(self, error: ErrorCode, now_ms: int) -> None:
+        """It is committed (NONE), or never will be for the reason given."""
+        raise AssertionError("a subclass knows who waits")
 
 
 class Replica:
-    """See the module's head.  `log_end_offset` and friends live in `log`."""
+    """One replica of one partition.  Its records, log start and log end are in `log`.
+
+    Invariants: `log.log_start_offset <= high_watermark <= log.log_end_offset`, in every role;
+    `is_leader` is `role is Role.LEADER`; only a leader has followers, one for each other replica
+    of `registration`; `proposal`, if any, is of the registration's leader and partition epoch.
+    """
 
     __slots__ = (
         "acks_waiting", "asked_end_offset", "asked_in_epoch", "broker_id", "brokers", "cause",
@@ -50,42 +115,74 @@ class Replica:
     )  # fmt: skip
 
     def __init__(
-        self, topic: str, registration: PartitionRegistration, broker_id: int, log: Log,
-        config: TopicConfig, brokers: Mapping[int, BrokerRegistration],
-        last_fetches: dict[int, int], lag_time_max_ms: int,
-    ) -> None:  # fmt: skip
+        self,
+        topic: str,
+        registration: PartitionRegistration,
+        broker_id: int,
+        log: Log,
+        config: TopicConfig,
+        brokers: Mapping[int, BrokerRegistration],
+        last_fetches: dict[int, int],
+        lag_time_max_ms: int,
+    ) -> None:
         self.topic = topic
         self.topic_id = registration.topic_id
         self.partition = registration.partition
         self.key = (registration.topic_id, registration.partition)
         self.broker_id = broker_id
         self.log = log
-        self.brokers = brokers
-        self.last_fetches = last_fetches
-        self.lag_time_max_ms = lag_time_max_ms
+        """Outlives this object, and the process."""
         self.config = config
+        """The topic's configs in force."""
+        self.brokers = brokers
+        """All registered brokers, as in this broker's image: who is fenced, and their epochs."""
+
+        # What the controller has decided.
         self.registration = registration
+        """The partition as this broker knows it: replicas, leader, ISR and their epochs."""
         self.leader_epoch = registration.leader_epoch
         self.isr = registration.isr
+        """Both are the registration's, here for speed; this ISR is the committed one."""
+        self.min_isr = 1
+        """min.insync.replicas, but not above the number of replicas."""
         self.role = NO_ROLE
         self.is_leader = False
+        self.cause: NoteId | None = None
+        """The note of the controller's decision that made the role what it is."""
+
+        # What is committed.
         self.high_watermark = max(
             log.log_start_offset, min(log.high_watermark_checkpoint, log.log_end_offset)
         )
+        """All before it is on every in-sync replica; a follower knows it a fetch late."""
+
+        # Of a leader only.
         self.leader_epoch_start_offset = 0
+        """Where the log ended when this epoch began; who joins the ISR must have come this far."""
         self.followers: dict[int, FollowerProgress] = {}
+        """By broker id: every other replica of the registration."""
         self.proposal: IsrProposal | None = None
-        self.cause: NoteId | None = None
-        """The note of the controller's decision that made the role what it is."""
-        self.min_isr = 1
-        self.configure(config)
-        # Who waits for this replica to move; the broker fills and wakes them.
-        self.acks_waiting: list[Any] = []
-        self.fetches_waiting: dict[Any, None] = {}
-        self.sessions: dict[Any, Any] = {}
-        # With which epoch and log end the leader was asked last; the broker's fetcher writes it.
+        """The ISR that the controller has been asked for and has not yet answered."""
+        self.last_fetches = last_fetches
+        """By broker id, when it last fetched anything here: one dict for all replicas."""
+        self.lag_time_max_ms = lag_time_max_ms
+        """replica.lag.time.max.ms."""
+
+        # Of a follower only; the broker's fetcher writes it.
         self.asked_in_epoch = -1
+        """The leader epoch of the last fetch that named this replica."""
         self.asked_end_offset = -1
+        """The log end of that fetch."""
+
+        # Who waits for this replica to move; the broker completes them.
+        self.acks_waiting: list[AckWait] = []
+        """By required offset, ascending."""
+        self.fetches_waiting: dict[object, Callable[[int], None]] = {}
+        """What to call with now_ms, by whom it concerns: fetches without a session, and more."""
+        self.sessions: dict[Any, Any] = {}
+        """The broker's FetchSession -> its SessionPartition that this replica serves; types that
+        this layer does not see."""
+        self.configure(config)
 
     def __repr__(self) -> str:
         log = self.log
@@ -105,15 +202,15 @@ class Replica:
         return self.isr if proposal is None else proposal.maximal_isr
 
     def configure(self, config: TopicConfig) -> None:
-        """Take a changed topic config; effective at once."""
+        """Put a changed topic config into force."""
         self.config = config
-        # Kafka caps it: an RF 1 topic with min.insync.replicas=2 still takes acks=all.
+        # Capped, as by Kafka: an RF 1 topic with min.insync.replicas=2 still takes acks=all.
         self.min_isr = min(config.min_insync_replicas, len(self.registration.replicas))
 
     # ------------------------------------------------------------------------------- role
 
     def lead(self, registration: PartitionRegistration, now_ms: int) -> bool:
-        """Become, or go on as, the leader of `registration`.  True if a new epoch begins.
+        """Become, or stay, the leader of `registration`.  True if a new epoch begins.
 
         Kafka: Partition.makeLeader.  The epoch starts at the log end: what is there now was
         written under older epochs, and is what followers must agree with first.
@@ -124,20 +221,20 @@ class Replica:
         self.is_leader = True
         if not new_epoch:
             self._keep_followers(now_ms)
-            # Who has left the ISR (fenced by the controller) holds the watermark no longer.
+            # A follower that the controller removed from the ISR no longer holds the watermark.
             self.advance_high_watermark(now_ms)
             return False
         log = self.log
         self.leader_epoch_start_offset = log.log_end_offset
         log.epochs.assign(registration.leader_epoch, log.log_end_offset)
-        # Also where it led before: others may have since, whom its followers agreed with.
+        # Also if it led before: others may have led since, and its followers agree with them.
         self.followers = {}
         self._keep_followers(now_ms)
         self.advance_high_watermark(now_ms)
         return True
 
     def follow(self, registration: PartitionRegistration) -> bool:
-        """Become, or go on as, a follower.  True if the leader or its epoch changed.
+        """Become, or stay, a follower.  True if the leader or its epoch changed.
 
         Kafka: Partition.makeFollower.
         """
@@ -173,9 +270,13 @@ class Replica:
     # -------------------------------------------------------------------- followers' progress
 
     def record_fetch(
-        self, follower_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int,
+        self,
+        follower_id: int,
+        broker_epoch: int,
+        fetch_offset: int,
+        log_start_offset: int,
         now_ms: int,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """A follower asks for `fetch_offset`: it has all before it.  True if the high or the low
         watermark may have moved.
 
@@ -221,7 +322,7 @@ class Replica:
         return self._is_eligible(follower) and not self._is_lagging(follower, end, now_ms)
 
     def _is_eligible(self, follower: FollowerProgress) -> bool:
-        """Neither fenced nor going down (KIP-841), nor of an earlier life (KIP-903)."""
+        """Neither fenced nor shutting down (KIP-841), nor of an earlier life (KIP-903)."""
         broker = self.brokers.get(follower.broker_id)
         return (
             broker is not None and broker.is_active and follower.broker_epoch in (-1, broker.epoch)
@@ -253,9 +354,10 @@ class Replica:
     # -------------------------------------------------------------------------------- the ISR
 
     def propose_expansion(self, follower_id: int) -> IsrProposal | None:
-        """The ISR with `follower_id` added, if it has earned it; it holds the watermark at once.
+        """The ISR with `follower_id` added, if it qualifies; it holds the watermark at once.
 
-        Kafka: Partition.maybeExpandIsr: it has all that is committed and all of before this epoch.
+        Kafka: Partition.maybeExpandIsr: it must have all that is committed, and all of before this
+        epoch.
         """
         isr = self.registration.isr
         if self.proposal is not None or follower_id in isr:
@@ -318,8 +420,8 @@ class Replica:
     # ---------------------------------------------------------------------- records, both roles
 
     def append_as_leader(self, records: Any, acks: int, now_ms: int) -> Appended:
-        """Append what a producer sent.  The watermark moves at once where nobody else must have
-        it.  Kafka: Partition.appendRecordsToLeader."""
+        """Append a producer's batch.  The watermark moves at once if no other replica must have it.
+        Kafka: Partition.appendRecordsToLeader."""
         if acks == -1 and len(self.isr) < self.min_isr:
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         end = self.log.log_end_offset
@@ -336,14 +438,15 @@ class Replica:
         return appended
 
     def retire(self) -> None:
-        """This broker hosts the partition no longer: nobody may be served from it."""
+        """This broker no longer hosts the partition: the replica serves nobody from now on."""
         self.role = NO_ROLE
         self.is_leader = False
         self.followers = {}
         self.proposal = None
 
     def check_leader(self, current_leader_epoch: int) -> ErrorCode:
-        """May this replica answer a client that believes in `current_leader_epoch` (-1: none)?
+        """Why this replica may not answer a client that names this leader epoch (-1: names none);
+        NONE if it may.
 
         Kafka: Partition.checkCurrentLeaderEpoch, KIP-320.
         """
@@ -353,7 +456,8 @@ class Replica:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def check_epoch(self, current_leader_epoch: int) -> ErrorCode:
-        """Does the asker believe in the same leader epoch (-1: it does not say)?  KIP-320."""
+        """Why the client's leader epoch (-1: it names none) is not the current one; NONE if it is.
+        KIP-320."""
         if current_leader_epoch == self.leader_epoch or current_leader_epoch == -1:
             return NO_ERROR
         if current_leader_epoch < self.leader_epoch:
@@ -361,7 +465,8 @@ class Replica:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def acks_reached(self, required_offset: int) -> ErrorCode | None:
-        """Is all before `required_offset` committed?  None: not yet.
+        """NONE if all before `required_offset` is committed, None if not yet; an error if it never
+        will be, or too few replicas have it.
 
         Kafka: Partition.checkEnoughReplicasReachOffset.
         """
@@ -373,12 +478,38 @@ class Replica:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return NO_ERROR
 
+    def wait_for_ack(self, wait: AckWait) -> None:
+        """Answer `wait` once all before its offset is committed, or never will be."""
+        waiting, required_offset = self.acks_waiting, wait.required_offset
+        if waiting and waiting[-1].required_offset > required_offset:
+            # Only the answer to a duplicate waits for an offset before the newest.
+            after = (
+                i for i, entry in enumerate(waiting) if entry.required_offset > required_offset
+            )
+            waiting.insert(next(after), wait)
+        else:
+            waiting.append(wait)
+
+    def answer_acks(self, now_ms: int) -> None:
+        """Answer those whose offset is committed, or never will be."""
+        waiting = self.acks_waiting
+        answered: list[tuple[AckWait, ErrorCode]] = []
+        for wait in waiting:
+            error = self.acks_reached(wait.required_offset)
+            if error is None:
+                break
+            answered.append((wait, error))
+        if answered:
+            del waiting[: len(answered)]
+            for wait, error in answered:
+                wait.answered(error, now_ms)
+
     def append_as_follower(self, batches: list[Batch], now_ms: int) -> None:
-        """Append what the leader sent, and take over the leader's epochs with it."""
+        """Append batches from the leader, and with them its epochs."""
         self.log.append_as_follower(batches, self.leader_epoch, now_ms, self.config)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop all from `offset` on; the watermark cannot stay above the end.
+        """Drop all from `offset` on; the watermark stays at or below the log end.
 
         Kafka: Partition.truncateTo, on the follower's way to agree with its leader.
         """
@@ -386,12 +517,12 @@ class Replica:
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Begin anew at `offset`: the leader no longer has what comes before."""
+        """Drop everything and start at `offset`: the leader no longer has what comes before."""
         self.log.truncate_fully_and_start_at(offset)
         self.high_watermark = offset
 
     def advance_log_start(self, offset: int) -> bool:
-        """Forget what is below `offset`: the leader has, or DeleteRecords.  True if it moved."""
+        """Delete what is below `offset`, as the leader or DeleteRecords did.  True if it moved."""
         log = self.log
         if offset <= log.log_start_offset:
             return False

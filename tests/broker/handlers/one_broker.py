@@ -90,7 +90,9 @@ class OneBroker:
         """Questions to the controller that the test has not answered yet."""
         self._replies: list[Reply] = []
         if records:
-            self.broker.replicas.apply([record for some in records for record in some], self.now_ms)
+            self.broker.publisher.apply(
+                [record for some in records for record in some], self.now_ms
+            )
 
     def ask(self, api_key: ApiKey, version: int, body: Any) -> Any:
         """Also checks that both bodies are ones of this version on the wire."""

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.compaction import compact
 from kcluster.partition.log.log import Log
+from kcluster.partition.log.retention import expire
 from kcluster.protocol.records.batches import check_crc
 from tests.partition.records_for_tests import (
     EVERYTHING,
@@ -126,9 +127,9 @@ def test_compact__small_segments_are_joined():
 
 def test_compact__is_apart_from_what_expire_does():
     log = log_of([("a", "1")], [("a", "2")])
-    assert log.expire(NOW_MS, CONFIG, 2) == 0
+    assert expire(log, NOW_MS, CONFIG, 2) == 0
     assert contents(log) == [(0, "a", "1"), (1, "a", "2")]
-    assert log.compact(NOW_MS, CONFIG, 2) == 1
+    assert compact(log, NOW_MS, CONFIG, 2) == 1
     assert contents(log) == [(1, "a", "2")]
 
 

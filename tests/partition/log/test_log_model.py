@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.log import Log
+from kcluster.partition.log.retention import expire
 from kcluster.partition.producers import NO_STATE, ProducerState, advance
 from kcluster.protocol.records.records import Batch
 from tests.partition.records_for_tests import EVERYTHING, NOW_MS, append, new_log, sent
@@ -99,7 +100,7 @@ def test_log__does_what_a_plain_list_does(steps):
             log.advance_log_start_offset(offset)
             model.start = max(model.start, offset)
         else:
-            log.expire(NOW_MS, SMALL, model.end)
+            expire(log, NOW_MS, SMALL, model.end)
             model.batches = (
                 [
                     batch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.log.log import Log
+from kcluster.partition.log.retention import expire
 from tests.partition.records_for_tests import EVERYTHING, NOW_MS, append, new_log, ranges, sent
 
 BATCH_BYTES = len(sent())
@@ -23,8 +24,8 @@ def daily(config: TopicConfig, count: int = 4) -> Log:
 def test_expire__by_age():
     config = TopicConfig(retention_ms=5_000, **ONE_BATCH)
     log = daily(config)
-    assert log.expire(NOW_MS + 5_000, config, 4) == 0
-    assert log.expire(NOW_MS + 6_001, config, 4) == 2
+    assert expire(log, NOW_MS + 5_000, config, 4) == 0
+    assert expire(log, NOW_MS + 6_001, config, 4) == 2
     assert (log.log_start_offset, log.log_end_offset) == (2, 4)
     assert ranges(log.read(2, EVERYTHING, 4)) == [(2, 2), (3, 3)]
     assert log.size_bytes == 2 * BATCH_BYTES
@@ -33,9 +34,9 @@ def test_expire__by_age():
 def test_expire__the_newest_segment_goes_too_when_it_is_due():
     config = TopicConfig(retention_ms=5_000)
     log = daily(config)
-    assert log.expire(NOW_MS + 50_000, config, 4) == 4
+    assert expire(log, NOW_MS + 50_000, config, 4) == 4
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (4, 4, 0)
-    assert log.expire(NOW_MS + 50_000, config, 4) == 0
+    assert expire(log, NOW_MS + 50_000, config, 4) == 0
     append(log, sent(), config=config)
     assert ranges(log.read(4, EVERYTHING, 5)) == [(4, 4)]
 
@@ -43,24 +44,24 @@ def test_expire__the_newest_segment_goes_too_when_it_is_due():
 def test_expire__nothing_at_or_above_the_high_watermark_goes():
     config = TopicConfig(retention_ms=0, **ONE_BATCH)
     log = daily(config)
-    assert log.expire(NOW_MS + 50_000, config, 2) == 2
+    assert expire(log, NOW_MS + 50_000, config, 2) == 2
     assert log.log_start_offset == 2
 
 
 def test_expire__by_size():
     config = TopicConfig(retention_ms=-1, retention_bytes=2 * BATCH_BYTES, **ONE_BATCH)
     log = daily(config)
-    assert log.expire(NOW_MS, config, 4) == 2
-    assert log.expire(NOW_MS, config, 4) == 0
+    assert expire(log, NOW_MS, config, 4) == 2
+    assert expire(log, NOW_MS, config, 4) == 0
     less = TopicConfig(retention_ms=-1, retention_bytes=2 * BATCH_BYTES - 1, **ONE_BATCH)
-    assert log.expire(NOW_MS, less, 4) == 0  # whole segments only
+    assert expire(log, NOW_MS, less, 4) == 0  # whole segments only
 
 
 def test_expire__segments_below_the_start_go_under_any_policy():
     config = TopicConfig(cleanup_policy=("compact",), retention_ms=0, **ONE_BATCH)
     log = daily(config)
     log.advance_log_start_offset(2)
-    assert log.expire(NOW_MS + 50_000, config, 4) == 0
+    assert expire(log, NOW_MS + 50_000, config, 4) == 0
     assert log.size_bytes == 2 * BATCH_BYTES
     assert log.log_start_offset == 2
 
@@ -68,7 +69,7 @@ def test_expire__segments_below_the_start_go_under_any_policy():
 def test_expire__a_topic_without_a_policy_keeps_everything():
     config = TopicConfig(cleanup_policy=(), retention_ms=0, retention_bytes=0, **ONE_BATCH)
     log = daily(config)
-    assert log.expire(NOW_MS + 50_000, config, 4) == 0
+    assert expire(log, NOW_MS + 50_000, config, 4) == 0
     assert log.size_bytes == 4 * BATCH_BYTES
 
 
@@ -76,5 +77,5 @@ def test_expire__records_without_timestamps_age_from_their_append():
     config = TopicConfig(retention_ms=5_000)
     log = new_log()
     append(log, sent(timestamp=-1), config=config)
-    assert log.expire(NOW_MS + 5_000, config, 1) == 0
-    assert log.expire(NOW_MS + 5_001, config, 1) == 1
+    assert expire(log, NOW_MS + 5_000, config, 1) == 0
+    assert expire(log, NOW_MS + 5_001, config, 1) == 1

@@ -5,19 +5,19 @@ anything anywhere but in that topic's log.  Kafka: org.apache.kafka.coordinator.
 
 The walk of a JoinGroup:
 
-    handlers/groups.py      join_group            checks what needs no group
-    coordinator.py          joined_group          finds the shard and the group, or makes the group
-    classic_group.py        ClassicGroup.join     checks, parks the request, starts a rebalance
-                            _complete_join        the join phase ends: answers all who joined
-    shard.py                append                SyncGroup of the leader: the assignment is written
-    classic_group.py        stored                it is committed: answers all who sync
+    handlers/groups/groups.py  join_group         checks what needs no group
+    coordinator.py             joined_group       finds the shard and the group, or makes the group
+    classic_group.py           ClassicGroup.join  checks, parks the request, starts a rebalance
+                               _complete_join     the join phase ends: answers all who joined
+    shard.py                   append             SyncGroup of the leader: the assignment is written
+    classic_group.py           stored             it is committed: answers all who sync
 
 The walk of an OffsetCommit:
 
-    handlers/group_offsets.py  offset_commit      checks topics, shapes the answer
-    shard.py                   admit_commit       finds the group and asks it
-    classic_group.py           admit_commit       checks member and generation
-    shard.py                   append, then apply the offset and answer when it is committed
+    handlers/groups/group_offsets.py  offset_commit   checks topics, shapes the answer
+    shard.py                          admit_commit    finds the group and asks it
+    classic_group.py                  admit_commit    checks member and generation
+    shard.py                          append, then apply the offset and answer when it is committed
 
 placement.py: which partition coordinates a key.  interface.py: the ports to the broker and to the
 shard.  group.py: what a group of any kind must answer; group_kinds.py: the kinds there are.

@@ -1,49 +1,59 @@
-"""One module per API family; importing this package registers every handler.
+"""One module per API family, by subject; importing this package registers every handler.
 
 Owns: the list of handler modules.  Never: anything else (registry.py has the table).
 """
 
 from __future__ import annotations
 
-from kcluster.broker.handlers import (
-    acls,
-    api_versions,
-    authentication,
-    client_quotas,
-    config_resources,
-    configs,
-    delete_records,
-    describe_cluster,
-    describe_configs,
-    describe_topic_partitions,
+from kcluster.broker.handlers.admin import (
     elections,
     features,
-    fetch,
-    find_coordinator,
-    group_offsets,
-    groups,
-    list_offsets,
     log_dirs,
-    metadata,
-    offset_fetch,
+    quorum,
+    reassignments,
+    telemetry,
+    topics,
+)
+from kcluster.broker.handlers.configs import (
+    alter_configs,
+    client_quotas,
+    config_resources,
+    describe_configs,
+)
+from kcluster.broker.handlers.data import (
+    delete_records,
+    fetch,
+    list_offsets,
     offset_for_leader_epoch,
     produce,
     producer_ids,
     producers_and_transactions,
-    quorum,
-    reassignments,
+)
+from kcluster.broker.handlers.groups import (
+    find_coordinator,
+    group_offsets,
+    groups,
+    offset_fetch,
+)
+from kcluster.broker.handlers.metadata import (
+    api_versions,
+    describe_cluster,
+    describe_topic_partitions,
+    metadata,
+)
+from kcluster.broker.handlers.security import (
+    acls,
+    authentication,
     scram,
-    telemetry,
-    topics,
 )
 
 __all__ = [
     "acls",
+    "alter_configs",
     "api_versions",
     "authentication",
     "client_quotas",
     "config_resources",
-    "configs",
     "delete_records",
     "describe_cluster",
     "describe_configs",

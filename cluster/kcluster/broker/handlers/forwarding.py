@@ -1,6 +1,6 @@
-"""Requests that only the controller can answer: pass them on, give its answer back as it is.
+"""Requests that only the controller can answer: pass them on, return its answer as it is.
 
-Owns: the wait for that answer.  Never: looks into a request (its handler does, before).
+Owns: the wait for that answer.  Never: reads a request (its handler does, before).
 Kafka: ForwardingManager, KIP-590.
 """
 
@@ -23,7 +23,7 @@ STRICT_SINCE: Final[Mapping[int, int]] = {
     ApiKey.DELETE_TOPICS: 5,
     ApiKey.CREATE_PARTITIONS: 3,
 }
-"""What controller_mutation_rate counts, and from which version on it is refused (KIP-599)."""
+"""Requests that controller_mutation_rate limits, and the first version refused by it (KIP-599)."""
 
 
 def forward(
@@ -33,10 +33,15 @@ def forward(
     timed_out: Callable[[Any], Any],
     now_ms: int,
 ) -> Parked | Any:
-    """Have the controller answer `request`; `timed_out(request.body)` is the answer if it has not
-    in `timeout_ms`.  Without time to wait it is not even asked: nothing is done then, as in Kafka,
-    where the controller drops what comes to its turn too late."""
-    if request.api_key in CONTROLLERS_OWN and is_not_controller(broker):
+    """Have the controller answer `request`.  `timed_out(request.body)` is the answer after
+    `timeout_ms`.
+
+    Without a timeout the controller is not asked, and nothing is done.  That is Kafka's outcome
+    too: its controller drops what is overdue when its turn comes.
+    """
+    if request.api_key in CONTROLLERS_OWN and is_not_controller(
+        broker.release, broker.image, broker.node_id
+    ):
         return not_controller(timed_out(request.body))
     if timeout_ms <= 0:
         return timed_out(request.body)
@@ -45,7 +50,7 @@ def forward(
         broker.reply(request, timed_out(request.body) if body is None else body)
 
     body = request.body
-    if broker.quotas is not None and request.api_key in STRICT_SINCE:
+    if broker.quotas.is_active and request.api_key in STRICT_SINCE:
         is_strict = request.api_version >= STRICT_SINCE[request.api_key]
         body = Envelope(body, request.client_id or "", is_strict)
     broker.ask_controller(body, on_answer, timeout_ms, now_ms)

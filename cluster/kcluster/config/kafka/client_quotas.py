@@ -2,8 +2,8 @@
 
 Owns: the kinds of clients, the quotas that each may have and their ranges, which of them counts for
 a client.  Never: keeps or enforces a quota (kcluster.controller.configs.client_quotas,
-kcluster.broker.quotas).  Kafka: ClientQuotaEntity, QuotaConfig, DefaultQuotaCallback; KIP-13,
-KIP-124, KIP-546, KIP-599, KIP-612.
+kcluster.broker.quotas.client_quotas).  Kafka: ClientQuotaEntity, QuotaConfig, DefaultQuotaCallback;
+KIP-13, KIP-124, KIP-546, KIP-599, KIP-612.
 """
 
 from __future__ import annotations

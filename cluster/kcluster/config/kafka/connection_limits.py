@@ -1,6 +1,6 @@
 """Parses max.connections.per.ip.overrides, and finds the address that a name stands for.
 
-Owns: their syntax.  Never: counts connections (kcluster.broker.connection_quotas), asks a
+Owns: their syntax.  Never: counts connections (kcluster.broker.quotas.connection_quotas), asks a
 name service.  Kafka: KafkaConfig.getMap, Csv.parseCsvMap, Utils.validHostPattern, InetAddress.
 """
 

@@ -1,6 +1,6 @@
 """Broker configs that exist only while they are set: the rates of replication throttles.
 
-Owns: their definitions.  Never: obeys them (kcluster.broker.throttle does).
+Owns: their definitions.  Never: obeys them (kcluster.broker.quotas.replication_throttle does).
 Kafka: QuotaConfig.brokerQuotaConfigs, DynamicConfig.Broker: they are no part of a broker's file,
 and DescribeConfigs names them only where they are set.
 """

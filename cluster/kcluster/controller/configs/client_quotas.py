@@ -1,7 +1,7 @@
 """AlterClientQuotas (API 49, v0-1): what clients may use, by user, client id and IP address.
 
-Owns: which quotas are accepted, and the records for them.  Never: throttles (kcluster.broker.quotas
-does), describes quotas (brokers do, from their images).
+Owns: which quotas are accepted, and the records for them.  Never: throttles
+(kcluster.broker.quotas.client_quotas does), describes quotas (brokers do, from their images).
 Kafka: ClientQuotaControlManager, QuotaConfig; KIP-546, KIP-599, KIP-612.
 
 Each entity succeeds or fails as a whole, independently of the others.  An entity that is named

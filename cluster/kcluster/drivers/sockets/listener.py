@@ -2,7 +2,7 @@
 
 Owns: the port (reserved for the broker while it is down), which connections wait to be served or
 to be closed.  Never: reads from a connection (connection.py, broker/channel.py), decides which are
-served (broker/connection_quotas.py).  Kafka: Acceptor.
+served (broker/quotas/connection_quotas.py).  Kafka: Acceptor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gevent.server import StreamServer
 from msgspec import Struct
 
 from kcluster.broker.channel import Channel
-from kcluster.broker.connection_quotas import ConnectionQuotas
+from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import Event
 from kcluster.drivers.sockets.connection import BrokerConnection

@@ -1,9 +1,9 @@
-"""What an append needs of a topic's config, read once.
+"""The values of a topic's config that every append needs, read once.
 
-Owns: the few values that are asked for at every append.  Never: checks anything with them
-(validation.py, segment.py and log.py do).  Kafka: LogConfig, as UnifiedLog keeps one.
+Owns: these values.  Never: checks anything with them (validation.py, segment.py and log.py do).
+Kafka: LogConfig, as UnifiedLog keeps one.
 
-A field of a TopicConfig costs compiled code 25 ns, one of these 2: see docs/decisions/003.
+Reading a field of a TopicConfig costs compiled code 25 ns, one of these 2: docs/decisions/003.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ BEFORE_UNLIMITED: Final = 2**63 - 1
 """Default of message.timestamp.before.max.ms."""
 
 _NO_FLUSH: Final = 1 << 61
-"""As good as flush.messages' default, and a machine word."""
+"""As large as never, but still a machine word, unlike the default of flush.messages."""
 
 
 @mypyc_attr(acyclic=True)
 @final
 class AppendRules:
-    """`takes_as_sent`: the config asks neither to open records nor to rewrite batches."""
+    """`takes_as_sent`: the config requires neither opening records nor rewriting batches."""
 
     __slots__ = (
         "config", "flush_messages", "max_message_bytes", "max_segment_bytes", "segment_ms",
@@ -47,7 +47,7 @@ class AppendRules:
 
 
 def rules_of(config: TopicConfig, known: AppendRules | None) -> AppendRules:
-    """The rules of `config`: `known`, if they are."""
+    """The rules of `config`; `known` itself if it has them already."""
     if known is not None and known.config is config:
         return known
     return AppendRules(config)

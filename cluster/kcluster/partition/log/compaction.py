@@ -1,29 +1,27 @@
-"""Log compaction: of every key, only the newest record stays.
+"""Log compaction: only the newest record of each key is kept.
 
-Owns: what is cleaned and when, and the batches that are left.  Never: changes a batch (others share
+Owns: what is cleaned and when, and the batches that remain.  Never: changes a batch (replicas share
 it; a new one takes its place), moves the log's start or end, or renumbers a record.
 Kafka: LogCleaner, LogCleanerManager.cleanableOffsets, MemoryRecords.filterTo; KIP-58, KIP-354,
 KIP-534 (delete horizon).
 
-The newest segment is never cleaned, nor what is not committed, nor what is younger than
-min.compaction.lag.ms.  A tombstone (null value) stays for delete.retention.ms after it was first
-seen here; the time is kept in its batch, in the base timestamp field.
+Never cleaned: the newest segment, uncommitted records, records younger than min.compaction.lag.ms.
+A tombstone (null value) is kept for delete.retention.ms after compaction first saw it; that time is
+in its batch, in the base timestamp field.
 Not done: aborted transactions are cleaned as if they were committed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from kcluster.config.kafka.definitions import TopicConfig
+from kcluster.partition.log.log import Log
 from kcluster.partition.log.segment import Segment, segment_index
 from kcluster.protocol.records.batches import DELETE_HORIZON_BIT, Batch, parse_batches
 from kcluster.protocol.records.records import Record, build_batch, read_records
-
-if TYPE_CHECKING:
-    from kcluster.partition.log.log import Log
 
 NO_LAG_LIMIT: Final = 2**63 - 1
 """Default of max.compaction.lag.ms."""
@@ -33,10 +31,10 @@ class _Pass(Struct):
     """One cleaning of one log."""
 
     newest: dict[bytes, int]
-    """Offset of the newest record of each key, in the part that is cleaned now."""
+    """By key: the offset of its newest record among those that are not yet clean."""
     end_offset: int
     last_offsets: dict[int, int]
-    """By producer id: last offset it wrote.  That batch stays, be it empty, for its sequence."""
+    """By producer id: its last offset.  That batch is kept for its sequence, even if empty."""
     now_ms: int
     tombstone_ms: int
 
@@ -131,13 +129,13 @@ def _clean(segment: Segment, work: _Pass) -> Segment:
 
 
 def _clean_batch(batch: Batch, work: _Pass) -> Batch | None:
-    """What is left of `batch`: itself, a smaller one, or None."""
+    """What remains of `batch`: itself, a smaller one, or None."""
     if batch.is_control:
         return batch
     horizon_ms = batch.base_timestamp if batch.attributes & DELETE_HORIZON_BIT else None
     tombstones_go = horizon_ms is not None and horizon_ms <= work.now_ms
     opened = read_records(batch)
-    kept = [record for record in opened if _stays(record, work, tombstones_go)]
+    kept = [record for record in opened if _is_kept(record, work, tombstones_go)]
     if not kept:
         last_of_pass = batch.last_offset + 1 == work.end_offset
         last_of_producer = (
@@ -152,7 +150,7 @@ def _clean_batch(batch: Batch, work: _Pass) -> Batch | None:
     return _rebuild(batch, kept, horizon_ms)
 
 
-def _stays(record: Record, work: _Pass, tombstones_go: bool) -> bool:
+def _is_kept(record: Record, work: _Pass, tombstones_go: bool) -> bool:
     if record.key is None:
         return False
     if record.value is None and tombstones_go:
@@ -178,7 +176,7 @@ def _rebuild(batch: Batch, records: list[Record], horizon_ms: int | None) -> Bat
 
 
 def _merge(segments: list[Segment], segment_bytes: int) -> list[Segment]:
-    """Join neighbours as long as they fit into one segment; Kafka: groupSegmentsBySize."""
+    """Join adjacent segments while they fit into one.  Kafka: groupSegmentsBySize."""
     merged: list[Segment] = []
     for segment in segments:
         if merged and merged[-1].size_bytes + segment.size_bytes <= segment_bytes:

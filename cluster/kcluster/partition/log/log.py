@@ -1,4 +1,4 @@
-"""One replica's log: append, read, truncate, find by time, flush, lose what was not flushed.
+"""One replica's log: append, read, truncate, find by time, flush.
 
 Owns: offsets and batches of one replica, its leader-epoch cache and its producers.  Never: knows
 who leads, the high watermark (partition/replica.py), a clock, or another replica; deletes by age or
@@ -6,8 +6,8 @@ size (partition/log/retention.py does, through `drop_segments`).
 Kafka: UnifiedLog, LocalLog, LogSegments; KIP-98, KIP-101, KIP-107, KIP-734.
 
 Batches are shared: what `append_as_leader` returns in `batches` is what `read` returns on the
-leader and `append_as_follower` takes on the others.  A log nobody wrote to has no segment, no table
-of producers, no list: thousands of them are cheap.
+leader and `append_as_follower` takes on the others.  An empty log has no segment, no table of
+producers and no list: thousands of them are cheap.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from mypy_extensions import mypyc_attr
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.partition.epochs import EpochCache
 from kcluster.partition.log.append_rules import AppendRules, rules_of
-from kcluster.partition.log.compaction import compact
 from kcluster.partition.log.lookup import (
     batches_from,
     first_not_older,
     newest_by_time,
     read_batches,
 )
-from kcluster.partition.log.retention import expire
 from kcluster.partition.log.segment import Segment, segment_index
 from kcluster.partition.log.validation import Refusal, admit, writable
 from kcluster.partition.producers import AppendedBatch, ProducerStates, SequenceRefusal
@@ -48,11 +46,11 @@ NO_ERROR: Final = ErrorCode.NONE
 @mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class Appended:
-    """Outcome of `append_as_leader`; the fields a ProduceResponse needs.
+    """Outcome of `append_as_leader`: what a ProduceResponse needs.
 
     `log_append_time_ms`: -1 unless the topic has message.timestamp.type=LogAppendTime.
     `record_errors`: (index in the batch, why).
-    `duplicate`: the batch had been appended before; offsets are those of then, `batches` is empty,
+    `duplicate`: the batch was appended before.  The offsets are those of then, `batches` is empty,
     and the error is NONE, so that acks=all still waits for `last_offset` to be committed.
     """
 
@@ -62,11 +60,17 @@ class Appended:
     )  # fmt: skip
 
     def __init__(
-        self, error: ErrorCode, base_offset: int = NO_OFFSET, last_offset: int = NO_OFFSET,
-        log_append_time_ms: int = NO_TIMESTAMP, log_start_offset: int = NO_OFFSET,
-        batches: Sequence[Batch] = (), error_message: str | None = None,
-        record_errors: tuple[tuple[int, str], ...] = (), duplicate: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        error: ErrorCode,
+        base_offset: int = NO_OFFSET,
+        last_offset: int = NO_OFFSET,
+        log_append_time_ms: int = NO_TIMESTAMP,
+        log_start_offset: int = NO_OFFSET,
+        batches: Sequence[Batch] = (),
+        error_message: str | None = None,
+        record_errors: tuple[tuple[int, str], ...] = (),
+        duplicate: bool = False,
+    ) -> None:
         self.error = error
         self.base_offset = base_offset
         self.last_offset = last_offset
@@ -79,7 +83,11 @@ class Appended:
 
 
 class Log:
-    """See module.  Offsets: `log_start_offset <= flushed_offset <= log_end_offset`."""
+    """The log of one replica.
+
+    Invariants: `log_start_offset <= flushed_offset <= log_end_offset`; `first_dirty_offset` and
+    `high_watermark_checkpoint` are at most `log_end_offset`; segments are adjacent, oldest first.
+    """
 
     __slots__ = (
         "_producers", "_rules", "epochs", "first_dirty_offset", "flushed_ms", "flushed_offset",
@@ -94,12 +102,12 @@ class Log:
         self.log_end_offset = 0
         self.size_bytes = 0
         self.flushed_offset = 0
-        """Offsets below survive a power loss."""
+        """What is below it survives a power loss."""
         self.flushed_ms = 0
         self.first_dirty_offset = 0
-        """Compaction has cleaned what is below.  Kafka: cleaner-offset-checkpoint."""
+        """Compaction has cleaned what is below it.  Kafka: cleaner-offset-checkpoint."""
         self.high_watermark_checkpoint = 0
-        """Kept here by the replica, because it outlives the process."""
+        """Stored here by the broker, because the log outlives the process."""
         self.epochs = EpochCache()
         self.segments: list[Segment] = _NO_SEGMENTS
         self._producers: ProducerStates | None = None
@@ -118,7 +126,7 @@ class Log:
 
     @property
     def has_producers(self) -> bool:
-        """Whether an idempotent producer ever wrote here; asking costs no table."""
+        """Whether an idempotent producer ever wrote here; this creates no table."""
         return self._producers is not None
 
     # ------------------------------------------------------------------------------ appending
@@ -178,11 +186,11 @@ class Log:
     ) -> None:
         """Append batches fetched from the leader, which has checked and numbered them.
 
-        Nothing is copied or checked again.  `leader_epoch_hint`: the epoch the fetch was made in;
-        batches of a later one are left for the next fetch (KAFKA-17754), -1 takes all.  Offsets may
-        leap over what compaction removed, never back; but into an empty log a batch may start
-        before the log start (which DeleteRecords put inside it).  Without `config` no segment is
-        rolled and nothing is flushed.
+        Nothing is copied or checked again.  `leader_epoch_hint`: the epoch in which the fetch was
+        made; batches of a later one are left for the next fetch (KAFKA-17754), -1 takes all.
+        Offsets may skip what compaction removed, but never go back; only in an empty log a batch
+        may start before the log start (which DeleteRecords put inside it).  Without `config` no
+        segment is rolled and nothing is flushed.
         """
         rules = None
         if config is not None:
@@ -250,7 +258,7 @@ class Log:
         )
 
     def roll(self, base_offset: int, now_ms: int) -> Segment:
-        """Start a new segment at `base_offset`; what the old ones hold is flushed."""
+        """Start a new segment at `base_offset`, and flush the old ones."""
         segment = Segment(base_offset, now_ms)
         self.segments.append(segment)
         self.flushed_offset = max(self.flushed_offset, self.log_end_offset)
@@ -266,8 +274,8 @@ class Log:
     ) -> list[Batch]:
         """Return whole batches from the one that holds `offset` on, all below `end_offset`.
 
-        At most `max_bytes`, but with `at_least_one` the first batch whatever its size (KIP-74).
-        `offset` must lie within log start and log end: the caller answers OFFSET_OUT_OF_RANGE.
+        At most `max_bytes`, but with `at_least_one` the first batch of any size (KIP-74).
+        `offset` must lie within log start and log end: the caller checks that.
         """
         assert self.log_start_offset <= offset <= self.log_end_offset, (self, offset)
         if offset >= end_offset or offset >= self.log_end_offset:
@@ -297,12 +305,12 @@ class Log:
     # ------------------------------------------------------------------------------- shortening
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that holds `offset` or lies behind it, if there is any.
+        """Drop the batch that holds `offset`, and all after it.
 
         The log then ends at `offset`, or at the start of the batch that held it.
         """
         if offset >= self.log_end_offset:
-            # An epoch that this replica led without appending anything goes all the same.
+            # An epoch that this replica led without appending anything is dropped, too.
             self.epochs.truncate_from_end(self.log_end_offset)
             return
         if offset <= self.log_start_offset:
@@ -339,8 +347,8 @@ class Log:
             self._producers.clear()
 
     def advance_log_start_offset(self, offset: int) -> bool:
-        """Records below `offset` are gone from now on (DeleteRecords, or the leader's log start);
-        True if that was news.  The caller keeps it at or below the high watermark."""
+        """Delete records below `offset` (DeleteRecords, or the leader's log start); True if the
+        log start moved.  The caller keeps it at or below the high watermark."""
         assert offset <= self.log_end_offset, (offset, self.log_end_offset)
         if offset <= self.log_start_offset:
             return False
@@ -352,28 +360,16 @@ class Log:
         return True
 
     def drop_segments(self, count: int) -> None:
-        """Drop the `count` oldest segments, of which the newest of all is never one."""
+        """Drop the `count` oldest segments, but never the newest."""
         assert count < len(self.segments), (count, len(self.segments))
         self.size_bytes -= sum(segment.size_bytes for segment in self.segments[:count])
         del self.segments[:count]
         self.advance_log_start_offset(self.segments[0].base_offset)
 
     def replace_segments(self, count: int, segments: list[Segment]) -> None:
-        """Put `segments`, which compaction has cleaned, in place of the `count` oldest."""
+        """Replace the `count` oldest segments by `segments`, which compaction has cleaned."""
         self.segments[:count] = segments
         self.size_bytes = sum(segment.size_bytes for segment in self.segments)
-
-    def expire(self, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
-        """Delete what retention.ms, retention.bytes and the log start no longer protect
-        (retention.py); return how many offsets the log start moved by.  The broker calls this
-        every log.retention.check.interval.ms."""
-        return expire(self, now_ms, config, high_watermark) if self.segments else 0
-
-    def compact(self, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
-        """Drop records that newer ones of the same key replace, if enough of the log is dirty
-        (compaction.py); return how many.  The broker calls this for topics that are compacted,
-        every log.cleaner.backoff.ms."""
-        return compact(self, now_ms, config, high_watermark) if self.segments else 0
 
     # --------------------------------------------------------------------------------- flushing
 
@@ -384,15 +380,15 @@ class Log:
             self.flushed_ms = now_ms
 
     def flush_if_due(self, now_ms: int, config: TopicConfig) -> None:
-        """Flush if flush.ms has passed since the last flush; the broker calls this now and then,
-        as Kafka's scheduler does every log.flush.scheduler.interval.ms."""
+        """Flush if flush.ms has passed since the last flush; called every
+        log.flush.scheduler.interval.ms, as by Kafka's scheduler."""
         if self.flushed_offset < self.log_end_offset and now_ms - self.flushed_ms >= (
             config.flush_ms
         ):
             self.flush(now_ms)
 
     def lose_unflushed(self) -> int:
-        """Power was lost: what was not flushed is gone; return how many offsets that were."""
+        """Power was lost: drop what was not flushed; return the number of offsets lost."""
         before = self.log_end_offset
         self.truncate_to(self.flushed_offset)
         return before - self.log_end_offset

@@ -15,8 +15,7 @@ from kcluster.protocol.records.records import read_records
 def read_batches(
     segments: list[Segment], offset: int, max_bytes: int, end_offset: int, at_least_one: bool
 ) -> list[Batch]:
-    """Return whole batches from the one that holds `offset` on, all below `end_offset`; see
-    Log.read."""
+    """Whole batches from the one that holds `offset` on, all below `end_offset`; see Log.read."""
     found: list[Batch] = []
     at = segment_index(segments, offset)
     index = segments[at].index_of(offset)
@@ -36,7 +35,7 @@ def read_batches(
 
 
 def batches_from(segments: list[Segment], offset: int) -> list[Batch]:
-    """Every batch from the one that holds `offset` on."""
+    """All batches from the one that holds `offset` on."""
     if not segments:
         return []
     at = segment_index(segments, offset)
@@ -51,7 +50,7 @@ def first_not_older(
     segments: list[Segment], timestamp_ms: int, log_start_offset: int
 ) -> tuple[int, int, int] | None:
     """Return (timestamp, offset, leader epoch) of the first record with a timestamp of at least
-    `timestamp_ms`; None if there is none.  Opens one batch, as a rule."""
+    `timestamp_ms`; None if there is none.  It mostly opens one batch."""
     for segment in segments:
         if segment.max_timestamp < timestamp_ms:
             continue

@@ -1,27 +1,26 @@
-"""What is deleted from a log by age, by size, and below its start.
+"""Deleting segments of a log by age, by size, and below its start.
 
-Owns: which segments go.  Never: appends or reads.
+Owns: which segments are deleted.  Never: appends or reads.
 Kafka: UnifiedLog.deleteOldSegments; retention.ms, retention.bytes, cleanup.policy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from kcluster.config.kafka.definitions import TopicConfig
+from kcluster.partition.log.log import Log
 from kcluster.partition.log.segment import Segment
-
-if TYPE_CHECKING:
-    from kcluster.partition.log.log import Log
 
 
 def expire(log: Log, now_ms: int, config: TopicConfig, high_watermark: int) -> int:
-    """Delete the segments whose time has come; return by how much the log start moved.
+    """Delete the segments that are due; return how many offsets the log start moved by.
 
-    Whole segments only, oldest first, none with an offset at or above the high watermark.  A newest
-    segment that is due is rolled first, so that the log then is empty.
+    Whole segments only, oldest first, none with an offset at or above the high watermark.  If the
+    newest segment is due a new one is rolled first, and the log is then empty.
     """
+    if not log.segments:
+        return 0
     start = log.log_start_offset
     _delete_leading(log, now_ms, high_watermark, _below_start(log))
     if "delete" in config.cleanup_policy:

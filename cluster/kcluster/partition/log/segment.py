@@ -1,4 +1,4 @@
-"""A segment: consecutive batches of one log, the unit that retention deletes.
+"""A segment: consecutive batches of one log, the unit in which retention deletes.
 
 Owns: the batches of a segment, and finding one by offset or time.  Never: knows the log's start or
 end, or decides when to roll; log.py does.  Kafka: LogSegment, LocalLog.
@@ -47,7 +47,7 @@ class Segment:
         if index > NEAR_END and batches[index - NEAR_END].base_offset > offset:
             index = bisect_right(batches, offset, key=_BASE_OFFSET) - 1
         else:
-            # Who follows reads near the end: looked at one by one sooner found than by halves.
+            # Readers are mostly near the end, where a linear search is faster than bisection.
             while index >= 0 and batches[index].base_offset > offset:
                 index -= 1
         if index < 0:
@@ -71,7 +71,7 @@ class Segment:
         return now_ms - self.created_ms > rules.segment_ms
 
     def replace(self, batches: list[Batch]) -> None:
-        """Hold `batches` (truncated, or compacted) from now on."""
+        """Replace the batches by those left after truncation or compaction."""
         self.batches = batches
         self.size_bytes = sum(batch.size_bytes for batch in batches)
         self.max_timestamp = max((batch.max_timestamp for batch in batches), default=NO_TIMESTAMP)

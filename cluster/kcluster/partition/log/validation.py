@@ -1,13 +1,13 @@
-"""What a leader checks in a produced batch before it appends, and how it rewrites one.
+"""What a leader checks in a produced batch before it appends it, and how it rewrites one.
 
 Owns: pure functions on a batch and a topic's config, in Kafka's order of checks.  Never: touches a
-log; opens records unless the config makes it necessary.
+log; opens records unless the topic's config requires it.
 Kafka: UnifiedLog.analyzeAndValidateRecords, LogValidator; KIP-467 (record errors), KIP-937.
 
-DIFFERS: Kafka walks through the records of every batch.  Here they are opened only when something
-depends on them (a compacted topic, a timestamp out of bounds, a change of codec).  Otherwise the
-records' lengths are added up in small uncompressed batches, such as a home-made client sends, and a
-greater batch is trusted to contain what its header says.
+DIFFERS: Kafka reads the records of every batch.  Here they are opened only where something depends
+on them (a compacted topic, a timestamp out of bounds, a change of codec).  Otherwise the lengths of
+the records are added up in small uncompressed batches, such as a home-made client sends; the header
+of a larger batch is trusted.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Refusal(Struct, gc=False):
     text: str
     record_errors: tuple[tuple[int, str], ...] = ()
     shows_log_start: bool = True
-    """Whether the answer tells the log start offset; Kafka leaves it out of some refusals."""
+    """Whether the answer has the log start offset; Kafka leaves it out of some refusals."""
 
 
 def admit(
     buffer: bytes | bytearray | memoryview, rules: AppendRules, now_ms: int, from_client: bool
 ) -> Batch | Refusal:
-    """Return the one batch in `buffer` as it is to be appended, but for offset and leader epoch."""
+    """The one batch in `buffer`, ready to append but for its offset and leader epoch."""
     try:
         batches = parse_batches(buffer)
     except InvalidRecords as problem:
@@ -92,7 +92,7 @@ def admit(
 
 
 def check_header(batch: Batch, rules: AppendRules, from_client: bool) -> Refusal | None:
-    """Check what needs no look at the records, but for the crc."""
+    """Check the header and the crc."""
     if (
         batch.size_bytes <= rules.max_message_bytes
         and batch.attributes & CODEC_MASK <= ZSTD
@@ -113,7 +113,7 @@ def check_header(batch: Batch, rules: AppendRules, from_client: bool) -> Refusal
 
 
 def _first_fault(batch: Batch, config: TopicConfig, from_client: bool) -> Refusal | None:
-    """What Kafka would find first."""
+    """The reason that Kafka would find first."""
     if from_client and batch.base_offset != 0:
         return _invalid(f"base offset must be 0, but is {batch.base_offset}")
     if batch.size_bytes > config.max_message_bytes:
@@ -160,7 +160,7 @@ def target_codec(batch: Batch, config: TopicConfig) -> int:
     if wanted == "producer":
         return batch.codec
     if wanted == "uncompressed":
-        # Control batches of the broker itself stay as they are too: they never are compressed.
+        # This includes the broker's own control batches, which are never compressed.
         return compression.NONE
     return batch.codec if batch.is_control else compression.CODEC_IDS[wanted]
 
@@ -177,7 +177,7 @@ def compression_level(codec: int, config: TopicConfig) -> int | None:
 
 
 def check_contents(batch: Batch, config: TopicConfig, now_ms: int) -> tuple[Batch, Refusal | None]:
-    """Check records and timestamps; return the batch to append, rewritten if config asks for it.
+    """Check records and timestamps; return the batch to append, rewritten if the config says so.
 
     A rewritten batch has its own buffer or changed attributes and crc in the given one.
     """
@@ -211,7 +211,7 @@ def check_contents(batch: Batch, config: TopicConfig, now_ms: int) -> tuple[Batc
 
 
 def _check_frames(batch: Batch, codec: int) -> Refusal | None:
-    """What is looked at in a batch that is not opened."""
+    """Check a batch that is not opened."""
     if (
         codec == NO_CODEC
         and batch.record_count <= _RECORDS_ADDED_UP_MAX
@@ -241,13 +241,13 @@ def _check_opened(
                 shows_log_start=False,
             )
     if config.message_timestamp_type == "CreateTime":
-        # Kafka never takes the header's word for it.
+        # Kafka computes it itself, and ignores the header's value.
         _stamp(batch, CREATE_TIME, max(record.timestamp for record in records))
     return batch, None
 
 
 def _unreadable(problem: InvalidRecords) -> Refusal:
-    """A broker has no name for a payload that does not decompress."""
+    """A payload that does not decompress is Kafka's UNKNOWN_SERVER_ERROR."""
     if problem.error == ErrorCode.CORRUPT_MESSAGE:
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, problem.text)
     return Refusal(problem.error, problem.text)

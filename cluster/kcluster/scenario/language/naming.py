@@ -14,66 +14,43 @@ from typing import Any
 from msgspec import Struct
 
 from kcluster.clients.consumer.settings import Reading as Load
-from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Node, Scalar
 from kcluster.config.topology.model import Topology
-from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.actions.admin import AddBroker, AddPartitions, CreateTopic
 from kcluster.scenario.language.model import Checks, ConsumerSpec, ProducerSpec, Step, WorkloadSpec
+from kcluster.scenario.language.names import Names
 from kcluster.scenario.play.conditions import Condition
 from kcluster.scenario.play.targets import Target
 from kcluster.scenario.play.workload import consumer_settings, producer_settings, reading_of
 
 
-class Names:
-    """Everything that a scenario may name."""
-
-    def __init__(self, topology: Topology, workload: WorkloadSpec, steps: tuple[Step, ...]) -> None:
-        actions = [step.action for step in steps]
-        self.topics = {
-            name: len(topic.assignment or ()) or topic.partitions
-            for name, topic in topology.topics.items()
-        }
-        for action in actions:
-            if isinstance(action, CreateTopic):
-                self.topics.setdefault(action.name, action.partitions)
-        for action in actions:
-            if isinstance(action, AddPartitions) and action.topic in self.topics:
-                self.topics[action.topic] = max(self.topics[action.topic], action.to)
-        self.brokers = [spec.id for spec in topology.brokers]
-        self.brokers += [action.id for action in actions if isinstance(action, AddBroker)]
-        self.racks = [spec.rack for spec in topology.brokers if spec.rack]
-        self.racks += [x.rack for x in actions if isinstance(x, AddBroker) and x.rack]
-        self.clients = [spec.name for spec in workload.producers]
-        for spec in workload.consumers:
-            self.clients += [spec.name]
-            self.clients += [f"{spec.name}-{x}" for x in range(1, spec.members + 1)]
-        self.given = [step.options.as_ for step in steps if step.options.as_]
-        config = topology.config.get("auto.create.topics.enable", "true")
-        self.creates_topics = config == "true"
-
-    def topic_problem(self, topic: str) -> str:
-        """Why there can be no such topic; "" if there can."""
-        if topic in self.topics or has_internal_prefix(topic):
-            return ""
-        if self.creates_topics and nearest(topic, self.topics) is None:
-            return ""
-        return f"{show(topic)}: {unknown('topic', topic, self.topics)}"
-
-    def partition_problem(self, topic: str, partition: int) -> str:
-        """Why there can be no such partition; "" if there can."""
-        problem = self.topic_problem(topic)
-        count = self.topics.get(topic)
-        if problem or count is None or partition < count:
-            return problem
-        plural = "s" if count > 1 else ""
-        return f"{topic} has {count} partition{plural}, not one numbered {partition}"
-
-    def may_be_client(self, name: str) -> bool:
-        """Whether it is a client of the workload, or may be one from outside, whose id is not known
-        beforehand: then it must not look like a misspelt one of the workload's."""
-        return name in self.clients or "*" in name or nearest(name, self.clients) is None
+def names_of(topology: Topology, workload: WorkloadSpec, steps: tuple[Step, ...]) -> Names:
+    """Everything that a scenario may name.  What any step creates exists for all steps."""
+    actions = [step.action for step in steps]
+    topics = {
+        name: len(topic.assignment or ()) or topic.partitions
+        for name, topic in topology.topics.items()
+    }
+    for action in actions:
+        if isinstance(action, CreateTopic):
+            topics.setdefault(action.name, action.partitions)
+    for action in actions:
+        if isinstance(action, AddPartitions) and action.topic in topics:
+            topics[action.topic] = max(topics[action.topic], action.to)
+    added = [action for action in actions if isinstance(action, AddBroker)]
+    racks = [spec.rack for spec in topology.brokers] + [action.rack for action in added]
+    clients = [spec.name for spec in workload.producers]
+    for spec in workload.consumers:
+        clients += [spec.name, *(f"{spec.name}-{x}" for x in range(1, spec.members + 1))]
+    return Names(
+        topics=topics,
+        brokers=[*(spec.id for spec in topology.brokers), *(action.id for action in added)],
+        racks=[rack for rack in racks if rack],
+        clients=clients,
+        given=[step.options.as_ for step in steps if step.options.as_],
+        creates_topics=topology.config.get("auto.create.topics.enable", "true") == "true",
+    )
 
 
 def check_names(
@@ -81,7 +58,7 @@ def check_names(
     steps: tuple[Step, ...], checks: Checks,
 ) -> None:  # fmt: skip
     """Report every problem with a name, at the place of its step or section."""
-    names = Names(topology, workload, steps)
+    names = names_of(topology, workload, steps)
     for at, step in enumerate(steps):
         place = Scalar(None, False, step.place.line, step.place.column)
         for value in (*_values(step.action), *_values(step.trigger)):

@@ -26,7 +26,7 @@ from kcluster.scenario.language.words import PartitionName, compare, partition_n
 from kcluster.trace import kinds
 
 if TYPE_CHECKING:
-    from kcluster.scenario.language.naming import Names
+    from kcluster.scenario.language.names import Names
 
 EVENTS: Final = tuple(
     value for name, value in vars(kinds).items() if name.isupper() and isinstance(value, str)

@@ -30,7 +30,7 @@ from kcluster.scenario.language.fields import Words
 from kcluster.scenario.language.words import PartitionName, partition_name
 
 if TYPE_CHECKING:
-    from kcluster.scenario.language.naming import Names
+    from kcluster.scenario.language.names import Names
 
 
 _SEPARATOR: Final = re.compile(r",(?![^(]*\))")

@@ -1,0 +1,202 @@
+"""Which dynamic configs a running broker accepts, and why it refuses others.
+
+Owns: the checks that Kafka's broker makes of a change for itself, or for all brokers, before the
+controller sees it.  Never: changes anything; knows a request.
+Kafka: DynamicBrokerConfig.validate, DynamicThreadPool, DynamicListenerConfig, DynamicLogConfig,
+SocketServer and LogCleaner.validateReconfiguration; KIP-226.
+
+The whole level after the change is checked, not the change itself: a read-only config may be
+deleted, as it cannot be set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from kcluster.broker.configs.settings import BrokerSettings, definition_of
+from kcluster.broker.quotas.connection_quotas import LISTENER_PREFIX
+from kcluster.config.kafka.catalog import broker_catalog, listener_config
+from kcluster.config.kafka.definitions import ConfigError, check_broker_config, parse_value
+
+SECURITY: Final = frozenset(
+    f"ssl.{rest}" for rest in (
+        "key.password", "keystore.certificate.chain", "keystore.key", "keystore.location",
+        "keystore.password", "keystore.type", "truststore.certificates", "truststore.location",
+        "truststore.password", "truststore.type",
+    )
+)  # fmt: skip
+"""Of a listener only: `listener.name.<listener>.ssl.…`."""
+FOR_ALL_LISTENERS: Final = (
+    "max.connections",
+    "max.connection.creation.rate",
+    "num.network.threads",
+)
+POOLS: Final = (
+    "num.io.threads",
+    "num.replica.fetchers",
+    "num.recovery.threads.per.data.dir",
+    "background.threads",
+    "num.network.threads",
+    "log.cleaner.threads",
+)
+NOT_HERE: Final = ("listeners", "listener.security.protocol.map")
+"""Dynamic in Kafka.  DIFFERS: here the topology sets a broker's one listener."""
+
+_MIB: Final = 1 << 20
+
+_Check = Callable[[BrokerSettings, BrokerSettings], str | None]
+
+
+def change_problem(settings: BrokerSettings, level: Mapping[str, str], for_one: bool) -> str | None:
+    """Why the dynamic configs of this broker (or of all: not `for_one`) cannot become `level`, by
+    Kafka's names; None: they can."""
+    catalog = broker_catalog()
+    fixed = [n for n in level if n in catalog and catalog[n].dynamic == "read-only"]
+    if fixed:
+        return f"a running broker cannot change {', '.join(fixed)}"
+    bare = [name for name in level if name in SECURITY]
+    if bare:
+        return f"of a listener only (listener.name.<listener>.…): {', '.join(bare)}"
+    for name, text in level.items():
+        problem = _value_problem(name, text)
+        if problem is not None:
+            return problem
+    own = [name for name in level if _is_one_brokers_own(name)]
+    if own and not for_one:
+        return f"set for one broker at a time: {', '.join(own)}"
+    return _whole_problem(settings, level, for_one)
+
+
+def _value_problem(name: str, text: str) -> str | None:
+    definition = definition_of(name)
+    if definition is None:
+        return None  # as far as a broker knows, a plugin's
+    if definition.type == "CLASS" and text != definition.default:
+        return f"{name}: there is no class {text}"
+    value = parse_value(definition, text)
+    return str(value) if isinstance(value, ConfigError) else None
+
+
+def _is_one_brokers_own(name: str) -> bool:
+    base = listener_config(name)
+    if base is not None:
+        return base not in FOR_ALL_LISTENERS
+    definition = broker_catalog().get(name)
+    return definition is not None and definition.dynamic == "per-broker"
+
+
+def _whole_problem(settings: BrokerSettings, level: Mapping[str, str], for_one: bool) -> str | None:
+    after = after_change(settings, level, for_one)
+    if after.config is not settings.config:
+        for name, why in check_broker_config(after.config):
+            return f"{name}: {why}"
+    for check in _CHECKS:
+        problem = check(settings, after)
+        if problem is not None:
+            return problem
+    return None
+
+
+def after_change(
+    settings: BrokerSettings, level: Mapping[str, str], for_one: bool
+) -> BrokerSettings:
+    """All levels with one of them changed."""
+    if for_one:
+        after = replace(settings, dynamic=level)
+    else:
+        after = replace(settings, dynamic_default=level)
+    config = settings.static_config.override(after.dynamic_default, after.dynamic)
+    return replace(after, config=config)
+
+
+# ---------------------------------------------------------------- checks of the whole level
+
+
+def _check_pools(before: BrokerSettings, after: BrokerSettings) -> str | None:
+    for name in POOLS:
+        old, new = before.number(name), after.number(name)
+        if new != old and not (max(1, old // 2) <= new <= old * 2):
+            return f"{name}: {new}; from {old} it may become {max(1, old // 2)} to {old * 2}"
+    return None
+
+
+def _check_cleaner(_before: BrokerSettings, after: BrokerSettings) -> str | None:
+    threads = max(1, after.number("log.cleaner.threads"))
+    buffer_bytes = after.number("log.cleaner.dedupe.buffer.size")
+    if buffer_bytes // threads <= _MIB:
+        return f"log.cleaner.dedupe.buffer.size: {buffer_bytes} is not above 1 MiB a thread"
+    return None
+
+
+def _check_connections(before: BrokerSettings, after: BrokerSettings) -> str | None:
+    for name in ("max.connections", "max.connection.creation.rate"):
+        for prefix in ("", LISTENER_PREFIX):
+            number = after.number(prefix + name)
+            if number <= 0 and number != before.number(prefix + name):
+                return f"{prefix}{name}: {number} lets nobody in"
+    config = after.config
+    if not config.max_connections_per_ip_overrides and config.max_connections_per_ip == 0:
+        return "max.connections.per.ip: 0 needs max.connections.per.ip.overrides"
+    return None
+
+
+def _check_listeners(before: BrokerSettings, after: BrokerSettings) -> str | None:
+    for name in NOT_HERE:
+        if after.value(name) != before.value(name):
+            return f"{name}: the topology says where a broker listens"
+    return None
+
+
+def _check_plugins(before: BrokerSettings, after: BrokerSettings) -> str | None:
+    reporters = after.value("metric.reporters")
+    if reporters and reporters != before.value("metric.reporters"):
+        return f"metric.reporters: there is no class {reporters}"
+    return None
+
+
+def _check_log_dirs(_before: BrokerSettings, after: BrokerSettings) -> str | None:
+    cordoned = after.value("cordoned.log.dirs")
+    dirs = after.config.log_dirs or after.config.log_dir
+    assert isinstance(cordoned, tuple)
+    if cordoned != ("*",) and not set(cordoned) <= set(dirs):
+        return f"cordoned.log.dirs: {', '.join(cordoned)} are not all directories of this broker"
+    return None
+
+
+def _check_local_retention(before: BrokerSettings, after: BrokerSettings) -> str | None:
+    if after.config == before.config:
+        return None
+    config = after.config
+    for what, whole, local in (
+        ("ms", config.effective_retention_ms, config.log_local_retention_ms),
+        ("bytes", config.log_retention_bytes, config.log_local_retention_bytes),
+    ):
+        if whole > -1 and local != -2 and not -1 < local <= whole:
+            return f"log.local.retention.{what}: {local} is beyond log.retention.{what}, {whole}"
+    return None
+
+
+def _check_assignment_intervals(_before: BrokerSettings, after: BrokerSettings) -> str | None:
+    for kind in ("consumer", "share", "streams"):
+        name = f"group.{kind}.assignment.interval.ms"
+        low, high = (
+            after.number(f"group.{kind}.{which}.assignment.interval.ms") for which in ("min", "max")
+        )
+        if not low <= after.number(name) <= high:
+            return f"{name}: {after.number(name)} is not between {low} and {high}"
+    return None
+
+
+_CHECKS: Final[tuple[_Check, ...]] = (
+    _check_connections,
+    _check_cleaner,
+    _check_assignment_intervals,
+    _check_log_dirs,
+    _check_listeners,
+    _check_pools,
+    _check_plugins,
+    _check_local_retention,
+)

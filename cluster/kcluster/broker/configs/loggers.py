@@ -1,0 +1,86 @@
+"""The levels of a broker's loggers, which IncrementalAlterConfigs may set.
+
+Owns: the names of the loggers, the rules for changing levels.  Never: logs anything.  Levels last
+as long as the broker's process.
+Kafka: RuntimeLoggerManager, LoggingController; KIP-412.
+
+Kafka's loggers are named after its classes; listed here are those whose levels people change, so
+that their tools work.  Levels have no effect: `kcluster up --trace-requests` and the trace show
+more than they would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kcluster.protocol.errors import ErrorCode
+
+ROOT: Final = "root"
+LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+_AT_START: Final = {ROOT: "INFO"}
+LOGGERS: Final = (
+    "kafka.controller", "kafka.coordinator.group", "kafka.coordinator.transaction",
+    "kafka.log.LogManager", "kafka.network.RequestChannel$", "kafka.network.SocketServer",
+    "kafka.request.logger", "kafka.server.BrokerServer", "kafka.server.KafkaApis",
+    "kafka.server.ReplicaFetcherManager", "kafka.server.ReplicaFetcherThread",
+    "kafka.server.ReplicaManager", "org.apache.kafka",
+    "org.apache.kafka.clients.NetworkClient",
+    "org.apache.kafka.controller.QuorumController",
+    "org.apache.kafka.coordinator.group.GroupCoordinatorService",
+    "org.apache.kafka.coordinator.group.GroupMetadataManager",
+    "org.apache.kafka.image.loader.MetadataLoader",
+    "org.apache.kafka.raft.KafkaRaftClient",
+    "org.apache.kafka.server.ClientMetricsManager",
+    "org.apache.kafka.server.quota.ClientQuotaManager",
+    "org.apache.kafka.storage.internals.log.LogCleaner",
+    "org.apache.kafka.storage.internals.log.UnifiedLog", ROOT, "state.change.logger",
+)  # fmt: skip
+
+_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+
+
+class Refused(Struct, frozen=True):
+    """Why a change of levels is refused."""
+
+    error: ErrorCode
+    message: str | None = None
+
+
+def levels(own: Mapping[str, str]) -> dict[str, str]:
+    """Each logger's level; one without its own has the root's."""
+    known = {**_AT_START, **own}
+    return {logger: known.get(logger, known[ROOT]) for logger in LOGGERS}
+
+
+def change_levels(
+    own: dict[str, str], changes: Iterable[Any], validate_only: bool
+) -> Refused | None:
+    """Change `own`, the levels that are set: all of `changes` or none.  Each change has a name, a
+    value and an operation, as in IncrementalAlterConfigs."""
+    after = dict(own)
+    for change in changes:
+        name, level, operation = change.name, change.value, change.config_operation
+        if operation in (_APPEND, _SUBTRACT):
+            why = "a level is no list: it can be set or deleted"
+            return Refused(ErrorCode.INVALID_REQUEST, why)
+        if operation not in (_SET, _DELETE):
+            return Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # 4.3.1 has no better answer
+        if name not in LOGGERS:
+            return Refused(ErrorCode.INVALID_CONFIG, f"there is no logger {name}")
+        if operation == _DELETE:
+            if name == ROOT:
+                why = "the root logger's level cannot be taken from it"
+                return Refused(ErrorCode.INVALID_REQUEST, why)
+            after.pop(name, None)
+        elif level not in LEVELS:
+            why = f"{level} is no level; there are {', '.join(LEVELS)}"
+            return Refused(ErrorCode.INVALID_CONFIG, why)
+        else:
+            after[name] = level
+    if not validate_only:
+        own.clear()
+        own.update(after)
+    return None

@@ -1,0 +1,171 @@
+"""Where each of a broker's configs gets its value: levels, each overriding the next.
+
+Owns: BrokerSettings: levels, values, synonyms.  Never: answers a request (handlers/), changes one.
+Kafka: DynamicBrokerConfig (currentDynamicBrokerConfigs, …, brokerConfigSynonyms); KIP-226.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kcluster.broker.ports import BrokerView
+from kcluster.config.kafka.catalog import broker_catalog, listener_config
+from kcluster.config.kafka.definitions import (
+    BROKER_CONFIGS,
+    BrokerConfig,
+    ConfigDef,
+    ConfigError,
+    Value,
+    describe,
+    format_value,
+    parse_value,
+)
+from kcluster.config.kafka.quotas import QUOTA_CONFIGS
+from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage
+from kcluster.protocol import messages as m
+
+if TYPE_CHECKING:
+    Synonym = m.DescribeConfigsResponse.DescribeConfigsSynonym
+
+DYNAMIC_TOPIC_CONFIG: Final = 1
+DYNAMIC_BROKER_CONFIG: Final = 2
+DYNAMIC_DEFAULT_BROKER_CONFIG: Final = 3
+STATIC_BROKER_CONFIG: Final = 4
+DEFAULT_CONFIG: Final = 5
+DYNAMIC_BROKER_LOGGER_CONFIG: Final = 6
+CLIENT_METRICS_CONFIG: Final = 7
+GROUP_CONFIG: Final = 8
+"""Kafka's DescribeConfigsResponse.ConfigSource codes."""
+
+_RETENTION: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+_ROLL: Final = ("log.roll.ms", "log.roll.hours")
+_ROLL_JITTER: Final = ("log.roll.jitter.ms", "log.roll.jitter.hours")
+BROKER_SYNONYMS: Final = {
+    **dict.fromkeys(_RETENTION, _RETENTION),
+    **dict.fromkeys(_ROLL, _ROLL),
+    **dict.fromkeys(_ROLL_JITTER, _ROLL_JITTER),
+    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+}
+"""Broker configs for the same setting, the strongest first."""
+
+
+class BrokerSettings(Struct, frozen=True):
+    """One broker's configs by Kafka's names, in levels that override each other."""
+
+    broker_id: int
+    config: BrokerConfig
+    """The effective values."""
+    static_config: BrokerConfig
+    dynamic: Mapping[str, str]
+    dynamic_default: Mapping[str, str]
+    static: Mapping[str, str]
+    """Set by the topology, or derived from its other keys (ids, listeners)."""
+    defaults: Mapping[str, str]
+
+    def value(self, name: str) -> Value:
+        """The effective value, also of a config that nothing here obeys; None for null."""
+        if name in BROKER_CONFIGS:
+            value: Value = getattr(self.config, BROKER_CONFIGS[name].field)
+            return value
+        definition = definition_of(name)
+        for values in (self.dynamic, self.dynamic_default, self.static):
+            if definition is not None and name in values:
+                parsed = parse_value(definition, values[name])
+                if not isinstance(parsed, ConfigError):
+                    return parsed
+        return None if definition is None else definition.default
+
+    def number(self, name: str) -> int:
+        """The same of an INT or a LONG that is never null."""
+        value = self.value(name)
+        assert isinstance(value, int), (name, value)
+        return value
+
+    def synonyms(self, name: str) -> list[Synonym]:
+        """Where broker config `name` gets its value, the level in force first.
+
+        Kafka's list starts with the first entry of exactly this name: a retention that is only set
+        in hours does not appear for log.retention.ms.
+        """
+        base = listener_config(name)
+        names = (name, base) if base is not None else BROKER_SYNONYMS.get(name, (name,))
+        hidden = is_sensitive(definition_of(name))
+        found = [
+            synonym_of(synonym, None if hidden else values[synonym], source)
+            for values, source in (
+                (self.dynamic, DYNAMIC_BROKER_CONFIG),
+                (self.dynamic_default, DYNAMIC_DEFAULT_BROKER_CONFIG),
+                (self.static, STATIC_BROKER_CONFIG),
+                (self.defaults, DEFAULT_CONFIG),
+            )
+            for synonym in names
+            if synonym in values
+        ]
+        while found and found[0].name != name:
+            del found[0]
+        return found
+
+
+def synonym_of(name: str, value: str | None, source: int) -> Synonym:
+    return m.DescribeConfigsResponse.DescribeConfigsSynonym(name, value, source)
+
+
+def definition_of(name: str) -> ConfigDef | None:
+    """Of a broker config, a throttle's rate, or a listener's config; None: unknown in Kafka."""
+    catalog = broker_catalog()
+    return catalog.get(name) or QUOTA_CONFIGS.get(name) or catalog.get(listener_config(name) or "")
+
+
+def is_sensitive(definition: ConfigDef | None) -> bool:
+    """Whether the value is never shown: passwords and unknown configs."""
+    return definition is None or definition.type == "PASSWORD"
+
+
+def settings_of(view: BrokerView) -> BrokerSettings:
+    """The levels of the broker, as of its image."""
+    listener = f"PLAINTEXT://{view.host}:{view.port}"
+    identity = {
+        "advertised.listeners": listener,
+        "broker.id": str(view.node_id),
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "listeners": listener,
+        "node.id": str(view.node_id),
+        "process.roles": "broker",
+    }
+    if view.rack is not None:
+        identity["broker.rack"] = view.rack
+    return broker_settings(view.node_id, view.config, view.static_config, identity, view.image)
+
+
+def broker_settings(
+    broker_id: int,
+    config: BrokerConfig,
+    static_config: BrokerConfig,
+    identity: Mapping[str, str],
+    image: MetadataImage,
+) -> BrokerSettings:
+    """Split the configs into levels: what is not Kafka's default counts as set by the topology."""
+    defaults = _defaults()
+    static = dict(identity)
+    for name, definition in BROKER_CONFIGS.items():
+        value = describe(definition, static_config)
+        if value is not None and value != defaults.get(name):
+            static[name] = value
+    own = image.configs.get((BROKER_RESOURCE, str(broker_id)), {})
+    for_all = image.configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {})
+    return BrokerSettings(broker_id, config, static_config, own, for_all, static, defaults)
+
+
+@cache
+def _defaults() -> dict[str, str]:
+    texts = {
+        name: format_value(definition.default)
+        for name, definition in (BROKER_CONFIGS | broker_catalog()).items()
+    }
+    return {name: text for name, text in texts.items() if text is not None}

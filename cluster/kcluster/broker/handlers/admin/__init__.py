@@ -1,0 +1,1 @@
+"""Administration: topics, leaders, replicas, features, metrics."""

@@ -1,0 +1,52 @@
+"""UpdateFeatures (API 57, v0-2): raise or lower a feature of the cluster; the controller decides.
+
+Owns: the shape of the answer in each version.  Never: checks an update
+(controller/configs/features.py).
+Kafka: KafkaApis (forwarded), ControllerApis.handleUpdateFeatures; KIP-584, KIP-778, KIP-1022.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kcluster.broker.registry import PARKED, Parked, handles
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+RESULTS_UNTIL: Final = 1
+"""The last version whose answer names each feature on success."""
+
+
+@handles(ApiKey.UPDATE_FEATURES, versions=(0, 2))
+def update_features(broker: BrokerNode, request: Request, now_ms: int) -> Parked:
+    """Set levels of features.
+
+    Behaviour:
+    - as the controller answers; REQUEST_TIMED_OUT after request.timeout.ms: 4.3.1 ignores the
+      request's own timeout.
+    Versions:
+    - v1: upgrade types and validate_only (KIP-778)
+    - v2: no results by feature
+    """
+    body: m.UpdateFeaturesRequest = request.body
+
+    def on_answer(answer: Any, now_ms: int) -> None:
+        if answer is None:
+            error = ErrorCode.REQUEST_TIMED_OUT
+            answer = m.UpdateFeaturesResponse(error_code=error, error_message=error.text)
+        elif answer.error_code == ErrorCode.NONE and request.api_version <= RESULTS_UNTIL:
+            answer.results = [
+                m.UpdateFeaturesResponse.UpdatableFeatureResult(
+                    feature=update.feature, error_message=ErrorCode.NONE.name
+                )
+                for update in body.feature_updates
+            ]
+        broker.reply(request, answer)
+
+    broker.ask_controller(body, on_answer, broker.config.request_timeout_ms, now_ms)
+    return PARKED

@@ -1,0 +1,85 @@
+"""AlterPartitionReassignments (API 45, v0-1), ListPartitionReassignments (API 46, v0): the
+controller decides.
+
+Owns: the answers when the controller does not answer in time.  Never: checks or changes anything.
+Kafka: KafkaApis (forwarded), ControllerApis, QuorumController; KIP-455, KIP-860.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kcluster.broker.handlers.forwarding import forward
+from kcluster.broker.registry import handles
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+
+@handles(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions=(0, 1))
+def alter_partition_reassignments(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+    """Move partitions to other brokers, or cancel such moves.
+
+    Behaviour:
+    - as the controller answers; REQUEST_TIMED_OUT for the whole and for each partition after
+      timeout_ms;
+    - the answer does not wait for the move;
+    - a request without topics is answered at once.
+    Versions:
+    - v1: allow_replication_factor_change (KIP-860)
+    """
+    body: m.AlterPartitionReassignmentsRequest = request.body
+    if not body.topics:
+        return m.AlterPartitionReassignmentsResponse()
+    return forward(broker, request, body.timeout_ms, alter_timed_out, now_ms)
+
+
+@handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions=(0, 0))
+def list_partition_reassignments(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+    """List the partitions that are being moved.
+
+    Behaviour:
+    - as the controller answers.  timeout_ms is ignored, as by Kafka: its controller reads at once,
+      and the broker waits for request.timeout.ms.
+    Versions:
+    - v0: KIP-455
+    """
+    return forward(broker, request, broker.config.request_timeout_ms, list_timed_out, now_ms)
+
+
+def alter_timed_out(
+    request: m.AlterPartitionReassignmentsRequest,
+) -> m.AlterPartitionReassignmentsResponse:
+    """REQUEST_TIMED_OUT for the whole and for each partition."""
+    answer = m.AlterPartitionReassignmentsResponse
+    return answer(
+        error_code=ErrorCode.REQUEST_TIMED_OUT,
+        error_message=None,
+        responses=[
+            answer.ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    answer.ReassignablePartitionResponse(
+                        partition_index=partition.partition_index,
+                        error_code=ErrorCode.REQUEST_TIMED_OUT,
+                        error_message=None,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def list_timed_out(
+    _request: m.ListPartitionReassignmentsRequest,
+) -> m.ListPartitionReassignmentsResponse:
+    """REQUEST_TIMED_OUT."""
+    return m.ListPartitionReassignmentsResponse(
+        error_code=ErrorCode.REQUEST_TIMED_OUT, error_message=None
+    )

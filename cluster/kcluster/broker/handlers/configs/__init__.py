@@ -1,0 +1,1 @@
+"""Configs and client quotas: described here, changed by the controller."""

@@ -1,0 +1,234 @@
+"""IncrementalAlterConfigs (44, v0-1) and AlterConfigs (33, v0-2): of topics, brokers and their
+loggers, groups and client metrics.
+
+Owns: what a broker checks of a change before the controller sees it, and the combined answer.
+Never: stores a config, or checks any but a broker's (the controller does both).
+Kafka: ConfigAdminManager (preprocess, reassemble), KIP-339, KIP-226, KIP-412.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from kcluster.broker.configs.dynamic_configs import change_problem
+from kcluster.broker.configs.loggers import change_levels
+from kcluster.broker.configs.settings import definition_of, settings_of
+from kcluster.broker.registry import PARKED, handles
+from kcluster.config.kafka.definitions import format_value
+from kcluster.contract import Request
+from kcluster.metadata.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+BROKER_LOGGER_RESOURCE: Final = 8
+"""A resource type like those of metadata/image.py, but never in the metadata."""
+
+SET: Final = 0
+DELETE: Final = 1
+APPEND: Final = 2
+SUBTRACT: Final = 3
+"""Kafka's AlterConfigOp.OpType codes; the latter two are for lists."""
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
+_INCREMENTAL_RESOURCE: Final = m.IncrementalAlterConfigsRequest.AlterConfigsResource
+
+
+class Verdict(Struct, frozen=True):
+    """The result of changing one resource."""
+
+    error: int
+    message: str | None = None
+
+
+@handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=(0, 1))
+def incremental_alter_configs(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+    """Set, delete, append to or subtract from single configs.
+
+    Behaviour:
+    - refused here: a resource or a config named twice, null values, unknown types of resources,
+      other brokers, and what a running broker cannot change;
+    - done here: levels of loggers;
+    - everything else: as the controller decides;
+    - results in the order of the request.
+    Versions:
+    - v0: KIP-339
+    - v1: flexible
+    """
+    return _alter(
+        broker, request, m.IncrementalAlterConfigsRequest, m.IncrementalAlterConfigsResponse, now_ms
+    )
+
+
+@handles(ApiKey.ALTER_CONFIGS, versions=(0, 2))
+def alter_configs(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+    """Replace all configs of a resource: those not named return to their defaults.
+
+    Behaviour:
+    - checked like IncrementalAlterConfigs; loggers are refused.
+    Versions:
+    - v2: flexible
+    """
+    return _alter(broker, request, m.AlterConfigsRequest, m.AlterConfigsResponse, now_ms)
+
+
+def _alter(broker: BrokerNode, request: Request, ask: Any, answer: Any, now_ms: int) -> Any:
+    resources = request.body.resources
+    verdicts = _verdicts(broker, resources, request.body.validate_only)
+    rest = [r for r, verdict in zip(resources, verdicts, strict=True) if verdict is None]
+    if not rest:
+        return _answer(answer, resources, verdicts, {})
+    body = ask(resources=rest, validate_only=request.body.validate_only)
+
+    def on_answer(answered: Any, now_ms: int) -> None:
+        if answered is None:
+            results = {_name_of(r): Verdict(ErrorCode.REQUEST_TIMED_OUT) for r in rest}
+        else:
+            results = {
+                _name_of(r): Verdict(r.error_code, r.error_message) for r in answered.responses
+            }
+        broker.reply(request, _answer(answer, resources, verdicts, results))
+
+    broker.ask_controller(body, on_answer, broker.config.request_timeout_ms, now_ms)
+    return PARKED
+
+
+def _verdicts(
+    broker: BrokerNode, resources: Sequence[Any], validate_only: bool
+) -> list[Verdict | None]:
+    """For each resource of an alter request: the result here; None: the controller decides."""
+    times = Counter(_name_of(resource) for resource in resources)
+    return [
+        _refused("a resource may be named once in a request")
+        if times[_name_of(resource)] > 1
+        else _check(broker, resource, validate_only)
+        for resource in resources
+    ]
+
+
+def _check(broker: BrokerNode, resource: Any, validate_only: bool) -> Verdict | None:
+    names = [config.name for config in resource.configs]
+    if len(set(names)) != len(names):
+        return _refused("a config may be named once for a resource")
+    nulls = [c.name for c in resource.configs if c.value is None and _operation(c) != DELETE]
+    if nulls:
+        return _refused(f"null is not a value: {', '.join(nulls)}")
+    kind, incremental = resource.resource_type, isinstance(resource, _INCREMENTAL_RESOURCE)
+    if kind == BROKER_LOGGER_RESOURCE and incremental:
+        return _change_loggers(broker, resource, validate_only)
+    if kind == BROKER_RESOURCE:
+        return _check_broker(broker, resource, incremental)
+    if kind in (TOPIC_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE):
+        return None
+    return _refused(f"resources of type {kind} are not known")
+
+
+def _change_loggers(broker: BrokerNode, resource: Any, validate_only: bool) -> Verdict:
+    name = resource.resource_name
+    problem = other_broker(name, broker.node_id) if name else "a broker has an id"
+    if problem is not None:
+        return _refused(problem)
+    refused = change_levels(broker.loggers, resource.configs, validate_only)
+    return Verdict(ErrorCode.NONE) if refused is None else Verdict(refused.error, refused.message)
+
+
+def _check_broker(broker: BrokerNode, resource: Any, incremental: bool) -> Verdict | None:
+    """The change of a broker's configs, or (no name) of all brokers': like Kafka's, this broker
+    refuses what it cannot change while it runs, for itself alone."""
+    problem = other_broker(resource.resource_name, broker.node_id)
+    if problem is not None:
+        return _refused(problem)
+    settings = settings_of(broker.view)
+    for_one = bool(resource.resource_name)
+    level: dict[str, str] | Verdict = {config.name: config.value for config in resource.configs}
+    if incremental:
+        level = _with_changes(settings.dynamic if for_one else settings.dynamic_default, resource)
+    if isinstance(level, Verdict):
+        return level
+    problem = change_problem(settings, level, for_one)
+    return None if problem is None else _refused(problem)
+
+
+def _with_changes(current: Mapping[str, str], resource: Any) -> dict[str, str] | Verdict:
+    """A level of dynamic configs after the change."""
+    unknown = [c for c in resource.configs if not SET <= _operation(c) <= SUBTRACT]
+    if unknown:
+        return _refused(f"there is no operation {_operation(unknown[0])}")
+    level = dict(current)
+    for config in resource.configs:
+        name, operation = config.name, _operation(config)
+        if operation == SET:
+            level[name] = config.value
+        elif operation == DELETE:
+            level.pop(name, None)
+        else:
+            definition = definition_of(name)
+            if definition is None or definition.type != "LIST":
+                return Verdict(ErrorCode.INVALID_CONFIG, f"{name} is no list that is known")
+            text = level.get(name, format_value(definition.default)) or ""
+            items = [item for item in text.split(",") if item]
+            given = config.value.split(",")
+            if operation == APPEND:
+                items += [item for item in given if item not in items]
+            else:
+                items = [item for item in items if item not in given]
+            level[name] = ",".join(items)
+    return level
+
+
+def other_broker(resource_name: str, broker_id: int) -> str | None:
+    """Why this broker may not change the configs of `resource_name`; None: it may ("": of all)."""
+    if not resource_name:
+        return None
+    if not _INTEGER.fullmatch(resource_name):
+        return f"a broker id is an integer, not {resource_name}"
+    if int(resource_name) != broker_id:
+        return f"this is broker {broker_id}, which does not speak for broker {resource_name}"
+    return None
+
+
+def _operation(config: Any) -> int:
+    operation: int = getattr(config, "config_operation", SET)
+    return operation
+
+
+def _name_of(resource: Any) -> tuple[int, str]:
+    return resource.resource_type, resource.resource_name
+
+
+def _refused(message: str) -> Verdict:
+    return Verdict(ErrorCode.INVALID_REQUEST, message)
+
+
+def _answer(
+    answer: Any,
+    resources: Sequence[Any],
+    verdicts: Sequence[Verdict | None],
+    results: dict[tuple[int, str], Verdict],
+) -> Any:
+    """The response: our `verdicts`, else the controller's `results`, in the request's order."""
+    responses = []
+    for resource, ours in zip(resources, verdicts, strict=True):
+        verdict = ours or results.get(_name_of(resource), Verdict(ErrorCode.UNKNOWN_SERVER_ERROR))
+        responses.append(
+            answer.AlterConfigsResourceResponse(
+                error_code=verdict.error,
+                error_message=verdict.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return answer(responses=responses)

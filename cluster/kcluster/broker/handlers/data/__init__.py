@@ -1,0 +1,1 @@
+"""Records and their offsets: Produce, Fetch, ListOffsets and their kin."""

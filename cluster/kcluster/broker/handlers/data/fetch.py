@@ -1,0 +1,359 @@
+"""Fetch (API 1, v4-18): serve consumers up to the high watermark, followers up to the log end.
+
+Owns: when a fetch is answered, and with what; the parked fetch.  Never: remembers what a fetcher
+wants (serving/sessions.py), reads a log (serving/reading.py), moves a watermark
+(partition/replica.py).
+Kafka: KafkaApis.handleFetchRequest, DelayedFetch.
+Behaviour:
+- answered at once if there are min_bytes, an error, a divergence or nothing to wait for; otherwise
+  when there are, or after max_wait_ms;
+- the first batch is returned however large (KIP-74);
+- a follower's position is recorded after reading, so it learns of a watermark with its next fetch.
+Versions:
+- v0-3 (to 3.9): message sets (old_formats.py)
+- v7: incremental sessions (KIP-227)
+- v9: leader epochs (KIP-320)
+- v11: consumers read from any replica (KIP-392)
+- v12: divergence (KIP-595)
+- v13: topic ids (KIP-516)
+- v15: replica epochs (KIP-903)
+- v16: leader hints (KIP-951)
+- v17: directory ids (KIP-853), ignored
+- v18: the follower's high watermark (KIP-1166), ignored
+Not done: tiered storage, replica selectors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, final
+
+from mypy_extensions import mypyc_attr
+
+from kcluster.broker.old_formats import FIRST_FETCH_OF_ZSTD, convert_fetched
+from kcluster.broker.registry import PARKED, handles
+from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
+from kcluster.broker.serving.reading import (
+    NO_DIVERGENCE,
+    PartitionRead,
+    read_partition,
+    refusal,
+)
+from kcluster.broker.serving.sessions import (
+    FIRST_VERSION_WITH_TOPIC_IDS,
+    FetchSession,
+    ParkedFetch,
+    Reader,
+    SessionPartition,
+    named_partitions,
+)
+from kcluster.contract import Request
+from kcluster.metadata.image import MetadataImage
+from kcluster.partition.replica import NO_ROLE, Replica
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+
+NO_ERROR: Final = ErrorCode.NONE
+_HINTED: Final = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
+"""Errors that come with a hint of who leads (KIP-951)."""
+_UNKNOWN: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
+"""Errors found before anything is read: their answers have an empty list where others have null."""
+_NONE_WATCHED: Final[list[Replica]] = []
+
+FetchAnswer: Final = m.FetchResponse
+TopicAnswer: Final = m.FetchResponse.FetchableTopicResponse
+PartitionData: Final = m.FetchResponse.PartitionData
+# Defaults, shared by all answers: they are replaced, never changed.
+_NO_HINT: Final = m.FetchResponse.LeaderIdAndEpoch()
+_NO_SNAPSHOT: Final = m.FetchResponse.SnapshotId()
+
+
+@handles(ApiKey.FETCH, versions=(4, 18))
+def fetch(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+    """Answer, or park, one fetch."""
+    body: m.FetchRequest = request.body
+    if not READ_UNCOMMITTED <= body.isolation_level <= READ_COMMITTED:
+        return _unknown_isolation_level(body, request.api_version)
+    session = broker.sessions.session_of(body, request.api_version, now_ms)
+    if session is not None and not isinstance(session, FetchSession):
+        return m.FetchResponse(error_code=session)
+    pending = PendingFetch(broker, request, session)
+    reader = pending.reader
+    if reader.is_follower:
+        broker.replicas.last_fetches[reader.follower_id] = now_ms
+    found = pending.collect(now_ms, record_progress=reader.is_follower)
+    if reader.is_follower:
+        broker.isr.propose_expansions(reader.follower_id, now_ms)
+    if body.max_wait_ms <= 0 or not pending.partitions or found.enough(pending.min_bytes):
+        return pending.response(found, now_ms)
+    pending.park(now_ms)
+    return PARKED
+
+
+def _unknown_isolation_level(body: m.FetchRequest, version: int) -> m.FetchResponse:
+    """An error for the whole request and, before topic ids, for each partition, as from Kafka."""
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    topics = [
+        TopicAnswer(
+            topic.topic,
+            topic.topic_id,
+            [
+                m.FetchResponse.PartitionData(
+                    asked.partition, error, high_watermark=-1, records=b""
+                )
+                for asked in topic.partitions
+            ],
+        )
+        for topic in body.topics
+        if version < FIRST_VERSION_WITH_TOPIC_IDS
+    ]
+    return m.FetchResponse(error_code=error, responses=topics)
+
+
+@mypyc_attr(acyclic=True, free_list_len=1)
+@final
+class Found:
+    """What was read of all partitions of one fetch."""
+
+    __slots__ = ("is_urgent", "reads", "size_bytes")
+
+    def __init__(self) -> None:
+        self.reads: list[PartitionRead] = []
+        self.size_bytes = 0
+        self.is_urgent = False
+
+    def enough(self, min_bytes: int) -> bool:
+        """Whether it is enough to answer with."""
+        return self.is_urgent or self.size_bytes >= min_bytes
+
+
+@final
+class PendingFetch(ParkedFetch):
+    """One fetch, from its arrival to its answer.  Kafka: DelayedFetch."""
+
+    __slots__ = (
+        "_by_id", "_watched", "broker", "connection_id", "max_bytes", "min_bytes", "partitions",
+        "reader", "request", "session",
+    )  # fmt: skip
+
+    def __init__(self, broker: BrokerNode, request: Request, session: FetchSession | None) -> None:
+        super().__init__()
+        body: m.FetchRequest = request.body
+        version = request.api_version
+        self.broker = broker
+        self.request = request
+        self.connection_id = request.connection_id
+        self.session = session
+        self._by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
+        reader = None if session is None else session.reader
+        if reader is None or not reader.sent(body, version):
+            reader = Reader(body, version)
+            if session is not None:
+                session.reader = reader
+        self.reader = reader
+        max_bytes = body.max_bytes
+        if not reader.is_follower:
+            max_bytes = min(max_bytes, broker.view.config.fetch_max_bytes)
+            if broker.quotas.is_active:
+                max_bytes = broker.quotas.fetch_limit_bytes(request.client_id, max_bytes)
+        self.max_bytes = max_bytes
+        self.min_bytes = min(body.min_bytes, max_bytes)
+        self.partitions = (
+            named_partitions(broker.image, body, self._by_id)
+            if session is None
+            else session.partitions
+        )
+        self._watched = _NONE_WATCHED
+
+    # ------------------------------------------------------------------------------- reading
+
+    def collect(self, now_ms: int, record_progress: bool = False) -> Found:
+        """Read what there is.  As in Kafka a follower's progress is recorded after reading: the
+        answer has the watermark of before its fetch."""
+        found = Found()
+        session, reader = self.session, self.reader
+        throttle = self.broker.throttles.leader if reader.is_follower else None
+        all_wanted = list(self.partitions.values() if session is None else session.moved)
+        budget = self.max_bytes
+        for wanted in all_wanted:
+            replica = self._replica_of(wanted)
+            held = False
+            if not isinstance(replica, Replica):
+                read = refusal(wanted, replica)
+            else:
+                read = read_partition(replica, wanted, reader, budget, not found.size_bytes)
+                if record_progress and not read.is_urgent:
+                    self._record_progress(replica, wanted, now_ms)
+                if throttle is not None and read.size_bytes:
+                    held = throttle.withholds_from(replica, reader.follower_id, now_ms)
+                    if held:
+                        read.batches = None
+                        read.size_bytes = 0
+            if read.is_urgent:
+                found.is_urgent = True
+            elif read.size_bytes:
+                found.size_bytes += read.size_bytes
+                budget = max(0, budget - read.size_bytes)
+            elif (
+                session is not None
+                and read.high_watermark == wanted.sent_high_watermark
+                and read.log_start_offset == wanted.sent_log_start_offset
+            ):
+                # No news until it moves; unless the budget or a throttle kept its records back.
+                if budget > 0 and not held:
+                    del session.moved[wanted]
+                continue
+            found.reads.append(read)
+        return found
+
+    def _replica_of(self, wanted: SessionPartition) -> Replica | ErrorCode:
+        """The replica that serves `wanted`; a session watches it from then on."""
+        known = wanted.replica
+        if known is not None and known.role is not NO_ROLE:
+            return known
+        found = self.broker.replicas.find_wanted(wanted, self._by_id)
+        if self.session is not None and isinstance(found, Replica):
+            self.session.watch(wanted, found)
+        return found
+
+    def _record_progress(self, replica: Replica, wanted: SessionPartition, now_ms: int) -> None:
+        reader = self.reader
+        if replica.record_fetch(
+            reader.follower_id,
+            reader.follower_epoch,
+            wanted.fetch_offset,
+            wanted.log_start_offset,
+            now_ms,
+        ):
+            self.broker.replicas.touch(replica)
+
+    # ------------------------------------------------------------------------------- waiting
+
+    def park(self, now_ms: int) -> None:
+        """Wait for partitions to move, or for max_wait_ms."""
+        broker = self.broker
+        if self.session is not None:
+            self.session.parked = self
+        else:
+            self._watched = []
+            for wanted in self.partitions.values():
+                replica = broker.replicas.find_wanted(wanted, self._by_id)
+                if isinstance(replica, Replica):
+                    replica.fetches_waiting[self] = self.try_complete
+                    self._watched.append(replica)
+        broker.parked_fetches[self.connection_id] = self
+        broker.purgatory.park(self, self.request.body.max_wait_ms, now_ms)
+
+    def is_news(self, replica: Replica, wanted: SessionPartition) -> bool:
+        """All but a mere move of the watermark, of which a follower learns with the next
+        records."""
+        return not (
+            self.reader.is_follower
+            and replica.is_leader
+            and wanted.fetch_offset == replica.log.log_end_offset
+        )
+
+    def try_complete(self, now_ms: int) -> None:
+        if self.done:
+            return
+        found = self.collect(now_ms)
+        if found.enough(self.min_bytes):
+            self._finish(self.response(found, now_ms))
+
+    def expire(self, now_ms: int) -> None:
+        self._finish(self.response(self.collect(now_ms), now_ms))
+
+    def supersede(self) -> None:
+        self._finish(m.FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH))
+
+    def abandon(self) -> None:
+        """Unregister it wherever it waits; also when it is answered."""
+        self.done = True
+        parked = self.broker.parked_fetches
+        if parked.get(self.connection_id) is self:
+            del parked[self.connection_id]
+        if self.session is not None:
+            self.session.parked = None
+        for replica in self._watched:
+            replica.fetches_waiting.pop(self, None)
+        self._watched = _NONE_WATCHED
+
+    def _finish(self, response: m.FetchResponse) -> None:
+        self.abandon()
+        self.broker.reply(self.request, response)
+
+    # ------------------------------------------------------------------------------ answering
+
+    def response(self, found: Found, now_ms: int) -> m.FetchResponse:
+        """The answer with all that was found; in a session that is only what is new (KIP-227)."""
+        if self.reader.is_follower and self.broker.throttles.leader is not None:
+            self.broker.throttles.leader.record_answer(found.reads, now_ms)
+        session, version = self.session, self.request.api_version
+        topics: list[m.FetchResponse.FetchableTopicResponse] = []
+        partitions: list[m.FetchResponse.PartitionData] = []
+        id_or_name: Any = None
+        leaders: dict[int, None] = {}
+        for read in found.reads:
+            wanted = read.wanted
+            data = _partition_data(self.broker.image, read, self.reader)
+            if version < FIRST_FETCH_OF_ZSTD:
+                convert_fetched(self.broker.release, self.broker.replicas, data, read, version)
+            if session is not None:
+                # A fetcher ignores the watermark beside an error or a divergence.
+                wanted.sent_high_watermark = -1 if read.is_urgent else read.high_watermark
+                wanted.sent_log_start_offset = read.log_start_offset
+                if read.size_bytes and len(session.moved) > 1:
+                    # Partitions that were served go to the end of the queue.
+                    del session.moved[wanted]
+                    session.moved[wanted] = None
+            if read.is_urgent and data.current_leader.leader_id >= 0:
+                leaders[data.current_leader.leader_id] = None
+            if wanted.key[0] != id_or_name:
+                # As from Kafka, adjacent partitions of one topic share an entry.
+                id_or_name, partitions = wanted.key[0], []
+                topics.append(TopicAnswer(wanted.topic, wanted.topic_id, partitions))
+            partitions.append(data)
+        response = FetchAnswer(0, NO_ERROR, 0 if session is None else session.session_id, topics)
+        if leaders and not self.reader.is_follower:
+            response.node_endpoints = node_endpoints(
+                self.broker.image, leaders, m.FetchResponse.NodeEndpoint
+            )
+        return response
+
+
+def _partition_data(
+    image: MetadataImage, read: PartitionRead, reader: Reader
+) -> m.FetchResponse.PartitionData:
+    """The part of a FetchResponse for one partition."""
+    wanted = read.wanted
+    batches = read.batches
+    data = PartitionData(
+        wanted.partition,
+        read.error,
+        read.high_watermark,
+        read.high_watermark,  # the last stable offset
+        read.log_start_offset,
+        NO_DIVERGENCE,
+        _NO_HINT,
+        _NO_SNAPSHOT,
+        []
+        if reader.isolation_level == READ_COMMITTED or (read.is_urgent and read.error in _UNKNOWN)
+        else None,
+        -1,
+        b"" if batches is None else batches,
+    )
+    if read.diverging_end_offset >= 0:
+        data.diverging_epoch = m.FetchResponse.EpochEndOffset(
+            epoch=read.diverging_epoch, end_offset=read.diverging_end_offset
+        )
+    if read.is_urgent and reader.wants_hints and read.error in _HINTED:
+        data.current_leader = m.FetchResponse.LeaderIdAndEpoch(
+            *current_leader(image, wanted.topic, wanted.topic_id, wanted.partition)
+        )
+    return data

@@ -1,0 +1,53 @@
+"""OffsetForLeaderEpoch (API 23, v2-4): where an epoch ended in the leader's log.
+
+Owns: the answer for one partition.  Never: truncates anything; the asker does.
+Kafka: Partition.lastOffsetForLeaderEpoch; KIP-101, KIP-320.
+Versions:
+- v3: replica id (KIP-392)
+- v4: flexible
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kcluster.broker.registry import handles
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+Answer = m.OffsetForLeaderEpochResponse.EpochEndOffset
+
+
+@handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(2, 4))
+def offset_for_leader_epoch(broker: BrokerNode, request: Request, _now_ms: int) -> Any:
+    """Answer each partition independently."""
+    return m.OffsetForLeaderEpochResponse(
+        topics=[
+            m.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_answer(broker, topic.topic, p) for p in topic.partitions],
+            )
+            for topic in request.body.topics
+        ]
+    )
+
+
+def _answer(broker: BrokerNode, topic: str, wanted: Any) -> Any:
+    replica = broker.replicas.find(topic, wanted.partition)
+    if isinstance(replica, ErrorCode):
+        return Answer(error_code=replica, partition=wanted.partition)
+    error = replica.check_leader(wanted.current_leader_epoch)
+    if error != ErrorCode.NONE:
+        return Answer(error_code=error, partition=wanted.partition)
+    epoch, end_offset = replica.log.epochs.end_offset_for(
+        wanted.leader_epoch, replica.log.log_end_offset
+    )
+    return Answer(
+        error_code=ErrorCode.NONE, partition=wanted.partition,
+        leader_epoch=epoch, end_offset=end_offset,
+    )  # fmt: skip

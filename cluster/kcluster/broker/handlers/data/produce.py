@@ -1,0 +1,244 @@
+"""Produce (API 0, v3-13): append batches to the partitions that this broker leads.
+
+Owns: the order of checks before an append, and the response.  Never: opens records (only
+partition/log/log.py does, where it must), waits (serving/appends.py does).
+Kafka: KafkaApis.handleProduceRequest.
+Behaviour:
+- acks=0 is not answered; after an error its connection is closed;
+- acks=1 is answered after the append;
+- acks=all is answered when the high watermark has passed the batch.
+Versions:
+- v0-2 (to 3.9): message sets (old_formats.py)
+- v7: zstd (KIP-110)
+- v8: record errors (KIP-467)
+- v10: leader hints (KIP-951)
+- v12: transactions without AddPartitionsToTxn (KIP-890), not done
+- v13: topic ids (KIP-516)
+Not done: transactions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, final
+
+from kcluster.broker.old_formats import (
+    FIRST_PRODUCE_OF_BATCHES,
+    replace_newer_errors,
+    take_message_set,
+)
+from kcluster.broker.registry import NO_RESPONSE, PARKED, handles
+from kcluster.broker.serving.appends import ACKS_ALL, DelayedAppend
+from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
+from kcluster.broker.versions import LATEST
+from kcluster.contract import CloseConnection, Request
+from kcluster.partition.log.log import Appended
+from kcluster.partition.replica import Replica
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.names import INTERNAL_TOPICS
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+FIRST_VERSION_WITH_ZSTD: Final = 7
+FIRST_VERSION_WITH_HINTS: Final = 10
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+ZSTD: Final = 4
+TRANSACTIONAL: Final = 0x10
+_ATTRIBUTES_LOW_BYTE: Final = 22
+"""Where a v2 batch holds its compression type and flags: the low byte of its attributes."""
+ADMIN_CLIENT_ID: Final = "__admin_client"
+_NO_SUCH_PARTITION: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+Answer: Final = m.ProduceResponse
+TopicAnswer: Final = m.ProduceResponse.TopicProduceResponse
+PartitionAnswer: Final = m.ProduceResponse.PartitionProduceResponse
+_NO_HINT: Final = m.ProduceResponse.LeaderIdAndEpoch()
+
+
+@final
+class DelayedProduce(DelayedAppend):
+    """A producer's request, until it can be answered.  Kafka: DelayedProduce."""
+
+    __slots__ = ("_broker", "_request", "_response")
+
+    def __init__(self, broker: BrokerNode, request: Request, response: m.ProduceResponse) -> None:
+        super().__init__()
+        self._broker = broker
+        self._request = request
+        self._response = response
+
+    def on_failed(self, answer: Any, error: ErrorCode) -> None:
+        _fail(answer, error)
+
+    def on_done(self, now_ms: int) -> None:
+        self._broker.reply(self._request, _with_hints(self._broker, self._request, self._response))
+
+
+@handles(ApiKey.PRODUCE, versions=(3, 13))
+def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+    """Append each partition's batch; answer when the requested acks are there."""
+    body: m.ProduceRequest = request.body
+    acks = body.acks
+    topics: list[m.ProduceResponse.TopicProduceResponse] = []
+    response = Answer(topics)
+    delayed: DelayedProduce | None = None
+    replicas = broker.replicas
+    topic_data = body.topic_data
+    if len(topic_data) != 1 or len(topic_data[0].partition_data) != 1:
+        topic_data = _once_each(topic_data)
+    for topic in topic_data:
+        answers: list[m.ProduceResponse.PartitionProduceResponse] = []
+        topics.append(TopicAnswer(topic.name, topic.topic_id, answers))
+        for data in topic.partition_data:
+            index = data.index
+            replica = _find_leader(broker, request, topic, data, index, acks)
+            if not isinstance(replica, Replica):
+                answers.append(_failed(index, replica))
+                continue
+            appended = replica.append_as_leader(data.records, acks, now_ms)
+            data.records = None
+            if appended.error:
+                answers.append(_refused(index, appended))
+                continue
+            answer = PartitionAnswer(
+                index, appended.error, appended.base_offset, appended.log_append_time_ms,
+                appended.log_start_offset, [], None, _NO_HINT,
+            )  # fmt: skip
+            answers.append(answer)
+            replicas.touch(replica)
+            if acks == ACKS_ALL:
+                if delayed is None:
+                    delayed = DelayedProduce(broker, request, response)
+                delayed.wait_for(replica, appended.last_offset + 1, answer)
+    if acks == 0:
+        return _silent(broker, request, response)
+    if delayed is None:
+        return _with_hints(broker, request, response)
+    # What needs no other replica (RF 1, an ISR of one) is answered at the end of this step.
+    broker.purgatory.park(delayed, max(0, body.timeout_ms), now_ms)
+    return PARKED
+
+
+def _once_each(
+    topic_data: list[m.ProduceRequest.TopicProduceData],
+) -> list[m.ProduceRequest.TopicProduceData]:
+    """The topics of a request, each once, with each of its partitions once.
+
+    Of a partition that is named twice the last batch counts, the others are dropped; a topic
+    without partitions is left out.  Kafka's maps by partition do the same.  Returns the list
+    itself if it is so already.
+    """
+    topics: dict[tuple[str, bytes], dict[int, m.ProduceRequest.PartitionProduceData]] = {}
+    named = 0
+    for topic in topic_data:
+        partitions = topic.partition_data
+        named += len(partitions)
+        if partitions:
+            known = topics.setdefault((topic.name, topic.topic_id), {})
+            for data in partitions:
+                known[data.index] = data
+    if len(topics) == len(topic_data) and sum(map(len, topics.values())) == named:
+        return topic_data
+    return [
+        m.ProduceRequest.TopicProduceData(name, topic_id, list(partitions.values()))
+        for (name, topic_id), partitions in topics.items()
+    ]
+
+
+def _find_leader(
+    broker: BrokerNode, request: Request, topic: Any, data: Any, index: int, acks: int
+) -> Replica | ErrorCode:
+    """The replica to append to, or the first reason to refuse; NONE for an empty message set, which
+    is neither appended nor refused."""
+    if request.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        replica = broker.replicas.find_by_id(topic.topic_id, index)
+    else:
+        replica = broker.replicas.find(topic.name, index)
+    if not isinstance(replica, Replica) and replica in _NO_SUCH_PARTITION:
+        return replica
+    records = data.records
+    if not records and (records is None or request.api_version >= FIRST_PRODUCE_OF_BATCHES):
+        # DIFFERS: 4.3.1 does not answer null records at all; it means to answer an error.
+        return ErrorCode.INVALID_RECORD
+    if len(records) > _ATTRIBUTES_LOW_BYTE and request.api_version >= FIRST_PRODUCE_OF_BATCHES:
+        attributes = records[_ATTRIBUTES_LOW_BYTE]
+        if attributes & TRANSACTIONAL and request.body.transactional_id is None:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if attributes & 7 == ZSTD and request.api_version < FIRST_VERSION_WITH_ZSTD:
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    if acks not in (-1, 0, 1):
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    if not isinstance(replica, Replica):
+        return replica
+    if replica.topic in INTERNAL_TOPICS and request.client_id != ADMIN_CLIENT_ID:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if not replica.is_leader:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if request.api_version < FIRST_PRODUCE_OF_BATCHES:
+        error = take_message_set(broker.release, data)
+        return error if error or not data.records else replica
+    return replica
+
+
+def _fail(answer: Any, error: ErrorCode) -> None:
+    answer.error_code = error
+    answer.base_offset = -1
+    answer.log_append_time_ms = -1
+    answer.log_start_offset = -1
+
+
+def _failed(index: int, error: ErrorCode) -> m.ProduceResponse.PartitionProduceResponse:
+    return PartitionAnswer(index, error, -1, -1, -1, [], None, _NO_HINT)
+
+
+def _refused(index: int, appended: Appended) -> m.ProduceResponse.PartitionProduceResponse:
+    """The log refused the batch.  As from Kafka, only errors of single records have a text."""
+    answer = _failed(index, appended.error)
+    answer.log_start_offset = appended.log_start_offset
+    if appended.record_errors:
+        answer.error_message = appended.error_message
+        answer.record_errors = [
+            m.ProduceResponse.BatchIndexAndErrorMessage(index, text)
+            for index, text in appended.record_errors
+        ]
+    return answer
+
+
+def _with_hints(
+    broker: BrokerNode, request: Request, response: m.ProduceResponse
+) -> m.ProduceResponse:
+    """Name the leader of each partition that this broker does not lead (KIP-951)."""
+    if request.api_version < FIRST_VERSION_WITH_HINTS:
+        if broker.release is not LATEST:
+            replace_newer_errors(broker.release, response)
+        return response
+    leaders: dict[int, None] = {}
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                leader, epoch = current_leader(
+                    broker.image, topic.name, topic.topic_id, answer.index
+                )
+                answer.current_leader = m.ProduceResponse.LeaderIdAndEpoch(leader, epoch)
+                leaders[leader] = None
+    if leaders:
+        response.node_endpoints = node_endpoints(
+            broker.image, leaders, m.ProduceResponse.NodeEndpoint
+        )
+    return response
+
+
+def _silent(broker: BrokerNode, request: Request, response: m.ProduceResponse) -> Any:
+    """acks=0: nothing is sent, and an error closes the connection."""
+    failed = [
+        f"{topic.name}-{answer.index}: {error_of(answer.error_code).name}"
+        for topic in response.responses
+        for answer in topic.partition_responses
+        if answer.error_code
+    ]
+    if failed:
+        reason = f"Produce with acks=0 failed: {', '.join(failed)}"
+        broker.emit(CloseConnection(request.connection_id, reason))
+    return NO_RESPONSE

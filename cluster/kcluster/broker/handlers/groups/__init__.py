@@ -1,0 +1,1 @@
+"""Consumer groups: their coordinator, members and committed offsets."""

@@ -1,0 +1,104 @@
+"""FindCoordinator (API 10, v0-6): which broker coordinates a group.
+
+Owns: that answer, and creating __consumer_offsets on first need.  Never: coordinates.
+Kafka: KafkaApis.getCoordinator, FindCoordinatorRequest.CoordinatorType.
+Behaviour:
+- the leader of the group's partition of __consumer_offsets, if that broker is unfenced;
+- COORDINATOR_NOT_AVAILABLE until then: the client asks again.
+Versions:
+- v1: key type (KIP-98)
+- v4: many keys (KIP-699)
+- v6: share groups (KIP-932)
+Not done: transactional ids and share groups: COORDINATOR_NOT_AVAILABLE, as they have no coordinator
+here.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kcluster.broker.registry import handles
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+BATCHED_SINCE: Final = 4
+SHARE_SINCE: Final = 6
+
+
+class CoordinatorType(IntEnum):
+    """Key types of the protocol."""
+
+    GROUP = 0
+    TRANSACTION = 1
+    SHARE = 2
+
+
+class _Found(Struct, frozen=True):
+    error: ErrorCode
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+
+
+@handles(ApiKey.FIND_COORDINATOR, versions=(0, 6))
+def find_coordinator(
+    broker: BrokerNode, request: Request, now_ms: int
+) -> m.FindCoordinatorResponse:
+    body: m.FindCoordinatorRequest = request.body
+    version = request.api_version
+    if version < BATCHED_SINCE:
+        found = _find(broker, body.key_type, body.key, version, now_ms)
+        return m.FindCoordinatorResponse(
+            error_code=found.error,
+            error_message=_message(found.error),
+            node_id=found.node_id,
+            host=found.host,
+            port=found.port,
+        )
+    is_known = body.key_type in CoordinatorType.__members__.values()
+    answers = []
+    for key in body.coordinator_keys:
+        found = _find(broker, body.key_type, key, version, now_ms)
+        answers.append(
+            m.FindCoordinatorResponse.Coordinator(
+                key=key,
+                node_id=found.node_id,
+                host=found.host,
+                port=found.port,
+                error_code=found.error,
+                error_message="" if is_known else found.error.text,
+            )
+        )
+    return m.FindCoordinatorResponse(coordinators=answers)
+
+
+def _find(broker: BrokerNode, key_type: int, key: str, version: int, now_ms: int) -> _Found:
+    if key_type == CoordinatorType.SHARE and (version < SHARE_SINCE or key.count(":") != 2):
+        return _Found(ErrorCode.INVALID_REQUEST)  # the key is group:topic id:partition
+    if key_type not in CoordinatorType.__members__.values():
+        return _Found(ErrorCode.INVALID_REQUEST)
+    if key_type != CoordinatorType.GROUP:
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    coordinator = broker.coordinator
+    if GROUP_METADATA_TOPIC not in broker.image.topics:
+        coordinator.create_topic(now_ms)
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    partition = broker.image.partition(GROUP_METADATA_TOPIC, coordinator.partition_for(key))
+    leader = None if partition is None else broker.image.brokers.get(partition.leader)
+    if leader is None or leader.fenced:
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return _Found(ErrorCode.NONE, leader.broker_id, leader.host, leader.port)
+
+
+def _message(error: ErrorCode) -> str:
+    """The error's text, as from Kafka; without an error its name, NONE."""
+    return "NONE" if error is ErrorCode.NONE else error.text

@@ -1,0 +1,250 @@
+"""Committing and deleting offsets: OffsetCommit 8 (v2-10), OffsetDelete 47 (v0).
+
+Owns: checking topics against the metadata image, and the shape of the answers.  Never: decides who
+may commit or stores an offset (coordinator/ does), reads one for a client (offset_fetch.py does).
+Kafka: KafkaApis.handleOffsetCommitRequest, OffsetMetadataManager.commitOffset, deleteOffsets.
+Behaviour:
+- a commit is answered when it is on all in-sync replicas;
+- a commit counts as a heartbeat.
+Versions:
+- OffsetCommit v0-1 (to 3.9): data/old_offsets.py
+- OffsetCommit v6: leader epoch (KIP-320)
+- OffsetCommit v7: static members (KIP-345)
+- OffsetCommit v9: member epoch (KIP-848)
+- OffsetCommit v10: topic ids (KIP-848)
+- OffsetDelete v0: KIP-496
+Not done: commits in transactions (TxnOffsetCommit), members of KIP-848 groups.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kcluster.broker.coordinator.group import Committer, Group
+from kcluster.broker.coordinator.group_log import NO_EXPIRY, LogRecord, OffsetRecord
+from kcluster.broker.coordinator.offsets import committed_offset
+from kcluster.broker.coordinator.shard import GroupShard
+from kcluster.broker.handlers.data.old_offsets import IN_ZOOKEEPER, commit_refused
+from kcluster.broker.registry import PARKED, Parked, handles
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+    from kcluster.protocol.messages import OffsetCommitRequest
+
+    CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
+
+CommittedPartition = m.OffsetCommitResponse.OffsetCommitResponsePartition
+
+TOPIC_IDS_SINCE: Final = 10
+DEFAULT_RETENTION: Final = -1
+
+
+# --------------------------------------------------------------------------------- OffsetCommit
+
+
+@handles(ApiKey.OFFSET_COMMIT, versions=(2, 10))
+def offset_commit(
+    broker: BrokerNode, request: Request, now_ms: int
+) -> m.OffsetCommitResponse | Parked:
+    body: m.OffsetCommitRequest = request.body
+    answer = m.OffsetCommitResponse()
+    known = _known_topics(broker, request, answer)
+    if not known:
+        return answer
+    if request.api_version == IN_ZOOKEEPER:
+        refused = commit_refused(broker, request)
+        if refused is not None:
+            return refused
+    shard = broker.coordinator.shard_for(body.group_id)
+    if isinstance(shard, ErrorCode):
+        _fail(answer, known, shard)
+        return answer
+    error = _admit_commit(shard, request, now_ms)
+    if error is not ErrorCode.NONE:
+        _fail(answer, known, error)
+        return answer
+    records = _commit_records(broker, body, known, answer, now_ms)
+    if not records:
+        return answer
+
+    def stored(outcome: ErrorCode, _at_ms: int) -> None:
+        if outcome is not ErrorCode.NONE:
+            answer.topics = []
+            _known_topics(broker, request, answer)
+            _fail(answer, known, outcome)
+        broker.reply(request, answer)
+
+    shard.append(records, stored, now_ms)
+    return PARKED
+
+
+def _known_topics(
+    broker: BrokerNode, request: Request, answer: m.OffsetCommitResponse
+) -> list[CommitTopic]:
+    """The topics (with names) and partitions that exist; `answer` gets an error for the others."""
+    by_id = request.api_version >= TOPIC_IDS_SINCE
+    missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    known = []
+    for topic in request.body.topics:
+        name = broker.image.topic_names.get(topic.topic_id, "") if by_id else topic.name
+        image = broker.image.topics.get(name)
+        if image is None:
+            for partition in topic.partitions:
+                _add_result(answer, topic.name, topic.topic_id, partition.partition_index, missing)
+            continue
+        good = []
+        for partition in topic.partitions:
+            if 0 <= partition.partition_index < len(image.partitions):
+                good.append(partition)
+            else:
+                index, error = partition.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                _add_result(answer, name, topic.topic_id, index, error)
+        if good:
+            known.append(
+                m.OffsetCommitRequest.OffsetCommitRequestTopic(
+                    name=name, topic_id=topic.topic_id, partitions=good
+                )
+            )
+    return known
+
+
+def _admit_commit(shard: GroupShard, request: Request, now_ms: int) -> ErrorCode:
+    """Why the sender may not commit; NONE if it may.  Version 0 does not say who commits."""
+    body: m.OffsetCommitRequest = request.body
+    if request.api_version == IN_ZOOKEEPER:
+        return ErrorCode.NONE
+    committer = Committer(
+        member_id=body.member_id,
+        instance_id=body.group_instance_id,
+        generation=body.generation_id_or_member_epoch,
+        api_version=request.api_version,
+    )
+    return shard.admit_commit(body.group_id, committer, now_ms)
+
+
+def _commit_records(
+    broker: BrokerNode,
+    body: m.OffsetCommitRequest,
+    known: list[CommitTopic],
+    answer: m.OffsetCommitResponse,
+    now_ms: int,
+) -> list[LogRecord]:
+    """What is to be stored; `answer` gets the outcome of each partition, if it can be stored."""
+    retention_ms = body.retention_time_ms
+    expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else now_ms + retention_ms
+    metadata_max = broker.config.offset_metadata_max_bytes
+    records: list[LogRecord] = []
+    results = []
+    for topic in known:
+        result = m.OffsetCommitResponse.OffsetCommitResponseTopic(topic.name, topic.topic_id, [])
+        results.append(result)
+        for partition in topic.partitions:
+            index = partition.partition_index
+            error = ErrorCode.NONE
+            if len(partition.committed_metadata or "") > metadata_max:
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                committed = committed_offset(partition, topic.topic_id, expire_ms, now_ms)
+                records.append(OffsetRecord(body.group_id, topic.name, index, committed))
+            result.partitions.append(CommittedPartition(index, error))
+    _merge(answer, results)
+    return records
+
+
+def _fail(answer: m.OffsetCommitResponse, topics: list[CommitTopic], error: ErrorCode) -> None:
+    results = [
+        m.OffsetCommitResponse.OffsetCommitResponseTopic(
+            topic.name,
+            topic.topic_id,
+            [CommittedPartition(one.partition_index, error) for one in topic.partitions],
+        )
+        for topic in topics
+    ]
+    _merge(answer, results)
+
+
+def _merge(
+    answer: m.OffsetCommitResponse,
+    results: list[m.OffsetCommitResponse.OffsetCommitResponseTopic],
+) -> None:
+    """Append results to the errors found before.  Kafka: OffsetCommitResponse.Builder.merge,
+    which merges a topic that was named twice only if there were errors."""
+    if not answer.topics:
+        answer.topics = results
+        return
+    for result in results:
+        for one in result.partitions:
+            _add_result(answer, result.name, result.topic_id, one.partition_index, one.error_code)
+
+
+def _add_result(
+    answer: m.OffsetCommitResponse, name: str, topic_id: bytes, partition: int, error: int
+) -> None:
+    result = CommittedPartition(partition, error)
+    for topic in answer.topics:
+        if topic.name == name and topic.topic_id == topic_id:
+            topic.partitions.append(result)
+            return
+    answer.topics.append(
+        m.OffsetCommitResponse.OffsetCommitResponseTopic(
+            name=name, topic_id=topic_id, partitions=[result]
+        )
+    )
+
+
+# --------------------------------------------------------------------------------- OffsetDelete
+
+
+@handles(ApiKey.OFFSET_DELETE, versions=(0, 0))
+def offset_delete(
+    broker: BrokerNode, request: Request, now_ms: int
+) -> m.OffsetDeleteResponse | Parked:
+    """KIP-496: delete offsets of topics that no member of the group consumes any more."""
+    body: m.OffsetDeleteRequest = request.body
+    shard = broker.coordinator.named_shard(body.group_id)
+    if isinstance(shard, ErrorCode):
+        return m.OffsetDeleteResponse(error_code=shard)
+    group = shard.groups.get(body.group_id)
+    error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.check_offset_deletion()
+    if group is None or error is not ErrorCode.NONE:
+        return m.OffsetDeleteResponse(error_code=error)
+    records: list[LogRecord] = []
+    topics = [_delete_in_topic(broker, shard, group, topic, records) for topic in body.topics]
+    answer = m.OffsetDeleteResponse(topics=[topic for topic in topics if topic.partitions])
+    if not records:
+        return answer
+
+    def stored(error: ErrorCode, _at_ms: int) -> None:
+        failed = error is not ErrorCode.NONE
+        broker.reply(request, m.OffsetDeleteResponse(error_code=error) if failed else answer)
+
+    shard.append(records, stored, now_ms)
+    return PARKED
+
+
+def _delete_in_topic(
+    broker: BrokerNode,
+    shard: GroupShard,
+    group: Group,
+    topic: m.OffsetDeleteRequest.OffsetDeleteRequestTopic,
+    records: list[LogRecord],
+) -> m.OffsetDeleteResponse.OffsetDeleteResponseTopic:
+    missing, results = [], []
+    for partition in topic.partitions:
+        index = partition.partition_index
+        result = m.OffsetDeleteResponse.OffsetDeleteResponsePartition(partition_index=index)
+        if broker.image.partition(topic.name, index) is None:
+            result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            missing.append(result)
+            continue
+        if group.is_subscribed_to(topic.name):
+            result.error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        elif tombstone := shard.offsets.tombstone(group.group_id, topic.name, index):
+            records.append(tombstone)
+        results.append(result)
+    results = missing + results
+    return m.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name, partitions=results)

@@ -1,0 +1,197 @@
+"""Consumer groups: JoinGroup 11 (v0-9), Heartbeat 12 (v0-4), LeaveGroup 13 (v0-5), SyncGroup 14
+(v0-5), DescribeGroups 15 (v0-6), ListGroups 16 (v0-5), DeleteGroups 42 (v0-2).
+
+Owns: the checks that need no group, and the shape of the answers.  Never: changes a group
+(coordinator/classic_group.py does).
+Kafka: KafkaApis and GroupCoordinatorService, one method per API.
+Behaviour:
+- INVALID_GROUP_ID for an empty group id;
+- NOT_COORDINATOR if this broker does not lead the group's partition;
+- JoinGroup and SyncGroup wait for the other members.
+Versions:
+- JoinGroup v4: member id required (KIP-394)
+- JoinGroup v5: static members (KIP-345)
+- JoinGroup v7: protocol type in answers (KIP-559)
+- JoinGroup v8: reason (KIP-800)
+- JoinGroup v9: skip assignment (KIP-814)
+- LeaveGroup v3: many members (KIP-345)
+- ListGroups v4: states (KIP-518)
+- ListGroups v5: types (KIP-848)
+- DescribeGroups v6: GROUP_ID_NOT_FOUND (KIP-1043)
+Not done: consumer (KIP-848), share and streams groups.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from kcluster.broker.coordinator.classic_calls import leave_answer, refuse_join
+from kcluster.broker.coordinator.classic_group import ClassicGroupState
+from kcluster.broker.registry import PARKED, Parked, handles
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+LEAVE_MANY_SINCE: Final = 3
+SYNC_NAMES_PROTOCOL_SINCE: Final = 5
+DESCRIBE_NOT_FOUND_SINCE: Final = 6
+DESCRIBE_OPERATIONS_SINCE: Final = 3
+
+GROUP_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+"""Without an authorizer every client may READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+Kafka: AclEntry.supportedOperations(GROUP), as a bit field of AclOperation codes."""
+OPERATIONS_NOT_ASKED: Final = -(1 << 31)
+
+
+# ------------------------------------------------------------------------------------ members
+
+
+@handles(ApiKey.JOIN_GROUP, versions=(0, 9))
+def join_group(broker: BrokerNode, request: Request, now_ms: int) -> m.JoinGroupResponse | Parked:
+    body: m.JoinGroupRequest = request.body
+    min_ms = broker.config.group_min_session_timeout_ms
+    max_ms = broker.config.group_max_session_timeout_ms
+    if body.group_id and not min_ms <= body.session_timeout_ms <= max_ms:
+        refuse_join(broker, request, body.member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
+        return PARKED
+    group = broker.coordinator.joined_group(body.group_id, body.member_id, now_ms)
+    if isinstance(group, ErrorCode):
+        member_id = "" if group is ErrorCode.NOT_COORDINATOR else body.member_id
+        refuse_join(broker, request, member_id, group)
+    else:
+        group.join(request, now_ms)
+    return PARKED
+
+
+@handles(ApiKey.SYNC_GROUP, versions=(0, 5))
+def sync_group(broker: BrokerNode, request: Request, now_ms: int) -> m.SyncGroupResponse | Parked:
+    body: m.SyncGroupRequest = request.body
+    if request.api_version >= SYNC_NAMES_PROTOCOL_SINCE and (
+        body.protocol_type is None or body.protocol_name is None
+    ):
+        return m.SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    group = broker.coordinator.classic_group(body.group_id)
+    if isinstance(group, ErrorCode):
+        return m.SyncGroupResponse(error_code=group)
+    group.sync(request, now_ms)
+    return PARKED
+
+
+@handles(ApiKey.HEARTBEAT, versions=(0, 4))
+def heartbeat(broker: BrokerNode, request: Request, now_ms: int) -> m.HeartbeatResponse:
+    group = broker.coordinator.classic_group(request.body.group_id)
+    error = group if isinstance(group, ErrorCode) else group.heartbeat(request.body, now_ms)
+    return m.HeartbeatResponse(error_code=error)
+
+
+@handles(ApiKey.LEAVE_GROUP, versions=(0, 5))
+def leave_group(broker: BrokerNode, request: Request, now_ms: int) -> m.LeaveGroupResponse | Parked:
+    body: m.LeaveGroupRequest = request.body
+    shard = broker.coordinator.named_shard(body.group_id)
+    if isinstance(shard, ErrorCode):
+        return m.LeaveGroupResponse(error_code=shard)
+    many = request.api_version >= LEAVE_MANY_SINCE
+    leavers = (
+        body.members if many else [m.LeaveGroupRequest.MemberIdentity(member_id=body.member_id)]
+    )
+    group = broker.coordinator.classic_group(body.group_id)
+    if isinstance(group, ErrorCode):
+        answers = [leave_answer(leaver, group) for leaver in leavers]
+    else:
+        answers = group.leave(leavers, now_ms)
+    answer = (
+        m.LeaveGroupResponse(members=answers)
+        if many
+        else m.LeaveGroupResponse(error_code=answers[0].error_code)
+    )
+
+    def settled(error: ErrorCode, _at_ms: int) -> None:
+        failed = error is not ErrorCode.NONE
+        broker.reply(request, m.LeaveGroupResponse(error_code=error) if failed else answer)
+
+    # When the last member leaves, the empty group is written: it has left once that is committed.
+    shard.after_writes(settled, now_ms)
+    return PARKED
+
+
+# --------------------------------------------------------------------------------- inspection
+
+
+@handles(ApiKey.DESCRIBE_GROUPS, versions=(0, 6))
+def describe_groups(broker: BrokerNode, request: Request, now_ms: int) -> m.DescribeGroupsResponse:
+    body: m.DescribeGroupsRequest = request.body
+    with_operations = (
+        request.api_version >= DESCRIBE_OPERATIONS_SINCE and body.include_authorized_operations
+    )
+    groups = []
+    for group_id in body.groups:
+        described = _describe(broker, group_id, request.api_version)
+        if with_operations and described.error_code == ErrorCode.NONE:
+            described.authorized_operations = GROUP_OPERATIONS
+        groups.append(described)
+    return m.DescribeGroupsResponse(groups=groups)
+
+
+def _describe(
+    broker: BrokerNode, group_id: str, version: int
+) -> m.DescribeGroupsResponse.DescribedGroup:
+    group = broker.coordinator.group(group_id)
+    described = None if isinstance(group, ErrorCode) else group.described()
+    if described is None:
+        described = m.DescribeGroupsResponse.DescribedGroup(group_id=group_id)
+        if group is ErrorCode.NOT_COORDINATOR:
+            described.error_code = group
+        else:
+            described.group_state = ClassicGroupState.DEAD.value
+            if version >= DESCRIBE_NOT_FOUND_SINCE:
+                described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+                described.error_message = f"Group {group_id} not found."
+    described.authorized_operations = OPERATIONS_NOT_ASKED
+    return described
+
+
+@handles(ApiKey.LIST_GROUPS, versions=(0, 5))
+def list_groups(broker: BrokerNode, request: Request, now_ms: int) -> m.ListGroupsResponse:
+    body: m.ListGroupsRequest = request.body
+    states = [state.lower() for state in body.states_filter]
+    types = [kind.lower() for kind in body.types_filter]
+    return m.ListGroupsResponse(
+        groups=[
+            group.listed()
+            for group in broker.coordinator.groups
+            if (not states or group.state_name.lower() in states)
+            and (not types or group.kind in types)
+        ]
+    )
+
+
+# ----------------------------------------------------------------------------------- deletion
+
+
+@handles(ApiKey.DELETE_GROUPS, versions=(0, 2))
+def delete_groups(
+    broker: BrokerNode, request: Request, now_ms: int
+) -> m.DeleteGroupsResponse | Parked:
+    """Each group by itself; the answer is sent when the last tombstone is committed."""
+    results = {
+        group_id: m.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id)
+        for group_id in request.body.groups_names
+    }
+    waiting = dict.fromkeys(results)
+
+    def finish(group_id: str, error: ErrorCode, _at_ms: int) -> None:
+        results[group_id].error_code = error
+        del waiting[group_id]
+        if not waiting:
+            broker.reply(request, m.DeleteGroupsResponse(results=list(results.values())))
+
+    for group_id in list(results):
+        broker.coordinator.delete_group(group_id, partial(finish, group_id), now_ms)
+    if not results:
+        return m.DeleteGroupsResponse()
+    return PARKED

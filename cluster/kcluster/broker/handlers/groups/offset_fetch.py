@@ -1,0 +1,228 @@
+"""Reading committed offsets: OffsetFetch 9 (v1-10).
+
+Owns: the shape of the answers.  Never: changes an offset.
+Kafka: KafkaApis.handleOffsetFetchRequest, OffsetMetadataManager.fetchOffsets, fetchAllOffsets.
+Behaviour:
+- only offsets that are on all in-sync replicas are returned;
+- with require_stable the answer waits for commits that came before the request;
+- a group that does not exist has no offsets, without an error.
+Versions:
+- v0 (to 3.9): data/old_offsets.py
+- v2: null topics for all; an error for the whole
+- v5: leader epoch (KIP-320)
+- v7: require_stable (KIP-447)
+- v8: many groups (KIP-709)
+- v9: member epoch (KIP-848)
+- v10: topic ids (KIP-848)
+Not done: offsets pending in transactions, which UNSTABLE_OFFSET_COMMIT would hide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kcluster.broker.coordinator.group_log import NO_TOPIC_ID, CommittedOffset
+from kcluster.broker.coordinator.shard import GroupShard
+from kcluster.broker.handlers.data.old_offsets import IN_ZOOKEEPER, fetched_from_zookeeper
+from kcluster.broker.registry import PARKED, Parked, handles
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+    from kcluster.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
+
+    AskedGroup = OffsetFetchRequest.OffsetFetchRequestGroup
+    FetchGroup = OffsetFetchResponse.OffsetFetchResponseGroup
+    FetchPartition = OffsetFetchResponse.OffsetFetchResponsePartitions
+
+TOPIC_IDS_SINCE: Final = 10
+GROUPS_SINCE: Final = 8
+GROUP_ERROR_SINCE: Final = 2
+NO_OFFSET: Final = -1
+NO_LEADER_EPOCH: Final = -1
+
+
+@handles(ApiKey.OFFSET_FETCH, versions=(1, 10))
+def offset_fetch(
+    broker: BrokerNode, request: Request, now_ms: int
+) -> m.OffsetFetchResponse | Parked:
+    groups = _asked_groups(request)
+    answers: list[FetchGroup | None] = [None] * len(groups)
+
+    def finish(index: int, answer: FetchGroup) -> None:
+        answers[index] = answer
+        done = [one for one in answers if one is not None]
+        if len(done) == len(groups):
+            response = _fetch_response(request, done)
+            if request.api_version == IN_ZOOKEEPER:
+                response = fetched_from_zookeeper(broker, response)
+            broker.reply(request, response)
+
+    if not groups:
+        return m.OffsetFetchResponse()
+    for index, asked in enumerate(groups):
+        _fetch_group(broker, request, asked, _finisher(finish, index), now_ms)
+    return PARKED
+
+
+def _finisher(
+    finish: Callable[[int, FetchGroup], None], index: int
+) -> Callable[[FetchGroup], None]:
+    return lambda answer: finish(index, answer)
+
+
+def _asked_groups(request: Request) -> list[AskedGroup]:
+    """The groups of a request; before version 8 it has one."""
+    body: m.OffsetFetchRequest = request.body
+    if request.api_version >= GROUPS_SINCE:
+        return body.groups
+    topics = None
+    if body.topics is not None:
+        topics = [
+            m.OffsetFetchRequest.OffsetFetchRequestTopics(
+                name=topic.name, partition_indexes=topic.partition_indexes
+            )
+            for topic in body.topics
+        ]
+    asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=body.group_id, topics=topics)
+    return [asked]
+
+
+def _fetch_group(
+    broker: BrokerNode,
+    request: Request,
+    asked: AskedGroup,
+    finish: Callable[[FetchGroup], None],
+    now_ms: int,
+) -> None:
+    shard = broker.coordinator.shard_for(asked.group_id)
+    unready = shard if isinstance(shard, ErrorCode) else shard.check_loaded()
+    if isinstance(shard, ErrorCode) or unready is not ErrorCode.NONE:
+        finish(_failed_group(request, asked, unready))
+        return
+    by_id = request.api_version >= TOPIC_IDS_SINCE
+    store = shard
+
+    def read(error: ErrorCode, _at_ms: int) -> None:
+        if error is ErrorCode.NONE:
+            finish(_read_group(broker, store, asked, by_id))
+        else:
+            finish(_failed_group(request, asked, error))
+
+    if request.body.require_stable:
+        shard.after_writes(read, now_ms)
+    else:
+        shard.catch_up(now_ms)
+        read(ErrorCode.NONE, now_ms)
+
+
+def _read_group(
+    broker: BrokerNode, shard: GroupShard, asked: AskedGroup, by_id: bool
+) -> FetchGroup:
+    stored = shard.offsets.topics_of(asked.group_id)
+    topics = []
+    if asked.topics is None:
+        for name, offsets in stored.items():
+            image = broker.image.topics.get(name)
+            if by_id and image is None:
+                continue
+            topic_id = image.topic_id if by_id and image is not None else NO_TOPIC_ID
+            partitions = [_fetched(index, offset) for index, offset in offsets.items()]
+            topics.append(
+                m.OffsetFetchResponse.OffsetFetchResponseTopics(
+                    name=name, topic_id=topic_id, partitions=partitions
+                )
+            )
+        return m.OffsetFetchResponse.OffsetFetchResponseGroup(
+            group_id=asked.group_id, topics=topics
+        )
+    for topic in asked.topics:
+        name = broker.image.topic_names.get(topic.topic_id, "") if by_id else topic.name
+        if by_id and not name:
+            partitions = [
+                _no_offset(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in topic.partition_indexes
+            ]
+        else:
+            offsets = stored.get(name, {})
+            partitions = [
+                _fetched(index, _same_topic(offsets.get(index), topic.topic_id))
+                for index in topic.partition_indexes
+            ]
+        topics.append(
+            m.OffsetFetchResponse.OffsetFetchResponseTopics(
+                name=name, topic_id=topic.topic_id, partitions=partitions
+            )
+        )
+    return m.OffsetFetchResponse.OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+
+
+def _same_topic(committed: CommittedOffset | None, topic_id: bytes) -> CommittedOffset | None:
+    """Whether an offset is not of an earlier topic of the same name, where both have ids."""
+    if committed is None or NO_TOPIC_ID in (topic_id, committed.topic_id):
+        return committed
+    return committed if committed.topic_id == topic_id else None
+
+
+def _fetched(index: int, committed: CommittedOffset | None) -> FetchPartition:
+    if committed is None:
+        return _no_offset(index, ErrorCode.NONE)
+    return m.OffsetFetchResponse.OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )
+
+
+def _no_offset(index: int, error: ErrorCode) -> FetchPartition:
+    return m.OffsetFetchResponse.OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=NO_OFFSET,
+        committed_leader_epoch=NO_LEADER_EPOCH,
+        metadata="",
+        error_code=error,
+    )
+
+
+def _failed_group(request: Request, asked: AskedGroup, error: ErrorCode) -> FetchGroup:
+    """The answer for a group with an error; before version 2 only partitions have errors."""
+    if request.api_version >= GROUP_ERROR_SINCE:
+        return m.OffsetFetchResponse.OffsetFetchResponseGroup(
+            group_id=asked.group_id, error_code=error
+        )
+    topics = [
+        m.OffsetFetchResponse.OffsetFetchResponseTopics(
+            name=topic.name, partitions=[_no_offset(i, error) for i in topic.partition_indexes]
+        )
+        for topic in asked.topics or ()
+    ]
+    return m.OffsetFetchResponse.OffsetFetchResponseGroup(
+        group_id=asked.group_id, topics=topics, error_code=error
+    )
+
+
+def _fetch_response(request: Request, groups: list[FetchGroup]) -> m.OffsetFetchResponse:
+    if request.api_version >= GROUPS_SINCE:
+        return m.OffsetFetchResponse(groups=groups)
+    (group,) = groups
+    topics = [
+        m.OffsetFetchResponse.OffsetFetchResponseTopic(
+            name=topic.name,
+            partitions=[
+                m.OffsetFetchResponse.OffsetFetchResponsePartition(
+                    partition_index=partition.partition_index,
+                    committed_offset=partition.committed_offset,
+                    committed_leader_epoch=partition.committed_leader_epoch,
+                    metadata=partition.metadata,
+                    error_code=partition.error_code,
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in group.topics
+    ]
+    return m.OffsetFetchResponse(topics=topics, error_code=group.error_code)

@@ -1,0 +1,1 @@
+"""What a client learns of the cluster: brokers, topics, versions."""

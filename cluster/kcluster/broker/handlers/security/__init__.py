@@ -1,0 +1,1 @@
+"""ACLs, authentication and credentials."""

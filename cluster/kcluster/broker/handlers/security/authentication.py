@@ -1,0 +1,98 @@
+"""SaslHandshake 17, SaslAuthenticate 36 and delegation tokens 38-41, as a PLAINTEXT listener
+answers them.
+
+Owns: these refusals.  Never: authenticates: every client is User:ANONYMOUS.
+Kafka: KafkaApis.handleSaslHandshakeRequest, handleSaslAuthenticateRequest, ControllerApis (tokens
+are forwarded there, but refused before: allowTokenRequests); KIP-43, KIP-48, KIP-152.
+Versions:
+- SaslHandshake v0-1, SaslAuthenticate v0-2
+- CreateDelegationToken and DescribeDelegationToken v1-3, Renew and Expire v1-2
+- CreateDelegationToken v3: names the requester (KIP-373)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kcluster.broker.registry import handles
+from kcluster.contract import Request
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kcluster.broker.node import BrokerNode
+
+ANONYMOUS: Final = ("User", "ANONYMOUS")
+"""The principal of every client, as none authenticates.  Kafka: KafkaPrincipal.ANONYMOUS."""
+
+_TOO_LATE: Final = "SaslAuthenticate request received after successful authentication"
+_NOT_HERE: Final = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+_NO_TOKEN_MS: Final = -1
+"""The times of a delegation token in a response without one."""
+
+
+@handles(ApiKey.SASL_HANDSHAKE, versions=(0, 1))
+def sasl_handshake(broker: BrokerNode, request: Request, now_ms: int) -> m.SaslHandshakeResponse:
+    """ILLEGAL_SASL_STATE: a PLAINTEXT listener has no SASL handshake; no mechanism is listed."""
+    return m.SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+
+
+@handles(ApiKey.SASL_AUTHENTICATE, versions=(0, 2))
+def sasl_authenticate(
+    broker: BrokerNode, request: Request, now_ms: int
+) -> m.SaslAuthenticateResponse:
+    """ILLEGAL_SASL_STATE: the connection counts as authenticated already."""
+    return m.SaslAuthenticateResponse(
+        error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_TOO_LATE
+    )
+
+
+@handles(ApiKey.CREATE_DELEGATION_TOKEN, versions=(1, 3))
+def create_token(
+    broker: BrokerNode, request: Request, now_ms: int
+) -> m.CreateDelegationTokenResponse:
+    """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.  Only the token's owner is looked at before: an owner
+    name without a type (null) is Kafka's UNKNOWN_SERVER_ERROR.
+    """
+    body: m.CreateDelegationTokenRequest = request.body
+    owner, error = ANONYMOUS, _NOT_HERE
+    principal_type, name = body.owner_principal_type, body.owner_principal_name
+    if name and principal_type is None:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+    elif name and principal_type is not None:
+        owner = (principal_type, name)
+    return m.CreateDelegationTokenResponse(
+        error_code=error,
+        principal_type=owner[0],
+        principal_name=owner[1],
+        token_requester_principal_type=ANONYMOUS[0],
+        token_requester_principal_name=ANONYMOUS[1],
+        issue_timestamp_ms=_NO_TOKEN_MS,
+        expiry_timestamp_ms=_NO_TOKEN_MS,
+        max_timestamp_ms=_NO_TOKEN_MS,
+    )
+
+
+@handles(ApiKey.RENEW_DELEGATION_TOKEN, versions=(1, 2))
+def renew_token(
+    broker: BrokerNode, request: Request, now_ms: int
+) -> m.RenewDelegationTokenResponse:
+    """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
+    return m.RenewDelegationTokenResponse(error_code=_NOT_HERE, expiry_timestamp_ms=_NO_TOKEN_MS)
+
+
+@handles(ApiKey.EXPIRE_DELEGATION_TOKEN, versions=(1, 2))
+def expire_token(
+    broker: BrokerNode, request: Request, now_ms: int
+) -> m.ExpireDelegationTokenResponse:
+    """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
+    return m.ExpireDelegationTokenResponse(error_code=_NOT_HERE, expiry_timestamp_ms=_NO_TOKEN_MS)
+
+
+@handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions=(1, 3))
+def describe_tokens(
+    broker: BrokerNode, request: Request, now_ms: int
+) -> m.DescribeDelegationTokenResponse:
+    """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
+    return m.DescribeDelegationTokenResponse(error_code=_NOT_HERE)

@@ -1,0 +1,100 @@
+"""What the parts of a broker get of it: its view of itself and the cluster, and its outbox.
+
+Owns: `BrokerView`, `Outbox`, and the ports whose other side must not be imported.  Never: decides
+anything, or knows a part.
+Kafka: KafkaConfig, MetadataCache and RequestChannel, as BrokerServer hands them to its parts.
+
+A part takes these, and its sibling parts, in its constructor; only node.py and the handlers see the
+whole broker.  Both are concrete classes, not Protocols: compiled code reads their attributes as
+fields of a C struct, where a Protocol's are looked up by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, final
+
+from kcluster.config.kafka.definitions import BrokerConfig
+from kcluster.contract import Effect, Note, NoteId
+from kcluster.metadata.image import MetadataImage
+from kcluster.protocol.releases import Release
+
+
+@final
+class BrokerView:
+    """Who a broker is, how it is configured, and the cluster as it knows it.
+
+    Three fields change: `epoch` (lifecycle.py), `config` and what is in `image` (publisher.py).
+    """
+
+    __slots__ = (
+        "cluster_id", "config", "epoch", "host", "image", "node_id", "port", "rack", "release",
+        "static_config",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        host: str,
+        port: int,
+        rack: str | None,
+        cluster_id: str,
+        release: Release,
+        static_config: BrokerConfig,
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.rack = rack
+        self.cluster_id = cluster_id
+        self.release = release
+        """Whose APIs, versions and errors its clients see."""
+        self.static_config = static_config
+        """What the topology sets."""
+        self.config = static_config
+        """The same with the dynamic configs of the image over it."""
+        self.epoch = -1
+        """The broker epoch that the controller gave to this life; -1 before registration."""
+        self.image = MetadataImage()
+        """One object for the whole life: records change it in place."""
+
+
+@final
+class Outbox:
+    """The effects of the current step, in the order in which the driver performs them."""
+
+    __slots__ = ("_node_id", "_notes_written", "effects", "now_ms")
+
+    def __init__(self, node_id: int, first_note: int) -> None:
+        self._node_id = node_id
+        self._notes_written = first_note
+        self.effects: list[Effect] = []
+        """The node takes them when the step ends."""
+        self.now_ms = 0
+        """The time of the current step."""
+
+    def emit(self, effect: Effect) -> None:
+        """Add an effect to the current step."""
+        self.effects.append(effect)
+
+    def note(
+        self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
+    ) -> NoteId:
+        """Record what happened and why; the id returned can be the cause of a later note."""
+        self._notes_written += 1
+        note_id = (self._node_id, self._notes_written)
+        self.effects.append(Note(note_id, self.now_ms, kind, subject, text, cause, data))
+        return note_id
+
+
+class OffsetsTopicListener(Protocol):
+    """What hears of __consumer_offsets and deleted topics: the group coordinator."""
+
+    def on_elected(self, partition: int, now_ms: int) -> None:
+        """This broker now leads a partition of __consumer_offsets."""
+
+    def on_resigned(self, partition: int, now_ms: int) -> None:
+        """This broker no longer leads that partition."""
+
+    def on_topic_deleted(self, name: str, now_ms: int) -> None:
+        """A topic, of any name, was deleted."""

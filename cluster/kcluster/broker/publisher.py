@@ -1,0 +1,219 @@
+"""Metadata put into effect on one broker: records to the image, and the replicas in line with it.
+
+Owns: which replicas are created, deleted and given a role as metadata arrives; the broker's current
+config.  Never: decides any of it (the controller has), changes a replica's state but through
+`Replica`.
+Kafka: BrokerMetadataPublisher, ReplicaManager.applyDelta, DynamicConfigPublisher.
+"""
+
+from __future__ import annotations
+
+from kcluster.broker.ports import BrokerView, OffsetsTopicListener, Outbox
+from kcluster.broker.quotas.client_quotas import ClientQuotas
+from kcluster.broker.quotas.replication_throttle import Throttles
+from kcluster.broker.replication.fetchers import Fetchers
+from kcluster.broker.replication.isr import IsrChanges
+from kcluster.broker.replication.replicas import Replicas
+from kcluster.config.kafka.definitions import TopicConfig
+from kcluster.contract import NoteId
+from kcluster.metadata.image import (
+    BROKER_RESOURCE,
+    CLUSTER_DEFAULT,
+    TOPIC_RESOURCE,
+    BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    PartitionRegistration,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    UnregisterBrokerRecord,
+)
+from kcluster.partition.disk import Disk
+from kcluster.partition.replica import Replica
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
+from kcluster.trace import kinds
+
+
+class MetadataPublisher:
+    """Applies metadata records.  `coordinator` hears of __consumer_offsets."""
+
+    def __init__(
+        self,
+        view: BrokerView,
+        disk: Disk,
+        outbox: Outbox,
+        replicas: Replicas,
+        fetchers: Fetchers,
+        isr: IsrChanges,
+        throttles: Throttles,
+        quotas: ClientQuotas,
+        coordinator: OffsetsTopicListener,
+    ) -> None:
+        self._view = view
+        self._disk = disk
+        self._outbox = outbox
+        self._replicas = replicas
+        self._fetchers = fetchers
+        self._isr = isr
+        self._throttles = throttles
+        self._quotas = quotas
+        self._coordinator = coordinator
+
+    def apply(self, records: list[MetadataRecord], now_ms: int) -> None:
+        """Apply records to the image, then bring the replicas here in line with it."""
+        image = self._view.image
+        partitions: dict[tuple[bytes, int], NoteId | None] = {}
+        removed: list[tuple[str, bytes]] = []
+        configured: dict[tuple[int, str], None] = {}
+        brokers_changed = quotas_changed = False
+        for record in records:
+            match record:
+                case PartitionRecord(registration=new):
+                    partitions[new.topic_id, new.partition] = record.cause
+                case RemoveTopicRecord(topic_id=topic_id):
+                    removed.append((image.topic_names[topic_id], topic_id))
+                case ClientQuotaRecord():
+                    quotas_changed = True
+                case ConfigRecord():
+                    configured[record.resource_type, record.resource_name] = None
+                case (
+                    RegisterBrokerRecord()
+                    | BrokerRegistrationChangeRecord()
+                    | UnregisterBrokerRecord()
+                ):
+                    brokers_changed = True
+            image.apply(record)
+        if quotas_changed:
+            self._quotas.on_changed()
+        for name, topic_id in removed:
+            self._remove_topic(name, topic_id, now_ms)
+        for resource in configured:
+            self._reconfigure(*resource, now_ms)
+        for (topic_id, partition), cause in partitions.items():
+            topic = image.topic_by_id(topic_id)
+            if topic is not None:
+                self._adopt(topic.name, topic.partitions[partition], cause, now_ms)
+        if brokers_changed:
+            self._fetchers.on_brokers_changed(self._replicas.all())
+        self._fetchers.send(now_ms)
+
+    # ------------------------------------------------------------------------------ replicas
+
+    def _adopt(
+        self, topic: str, new: PartitionRegistration, cause: NoteId | None, now_ms: int
+    ) -> None:
+        """Make the replica here what `new` says; create or delete it as needed."""
+        view = self._view
+        key = (new.topic_id, new.partition)
+        replica = self._replicas.get(*key)
+        if view.node_id not in new.replicas:
+            if replica is not None:
+                self._remove_replica(replica, now_ms)
+            return
+        if replica is None:
+            replica = Replica(
+                topic,
+                new,
+                view.node_id,
+                log=self._disk.create(*key),
+                config=self._topic_config(topic),
+                brokers=view.image.brokers,
+                last_fetches=self._replicas.last_fetches,
+                lag_time_max_ms=view.config.replica_lag_time_max_ms,
+            )
+            self._replicas.add(replica)
+        replica.cause = cause
+        self._replicas.touch(replica)
+        if new.leader == view.node_id:
+            self._lead(replica, new, now_ms)
+        else:
+            self._follow(replica, new, now_ms)
+        self._isr.track(replica)
+
+    def _lead(self, replica: Replica, new: PartitionRegistration, now_ms: int) -> None:
+        broker_id = self._view.node_id
+        was_leader = replica.is_leader
+        self._fetchers.remove(replica)
+        if not replica.lead(new, now_ms):
+            return
+        self._outbox.note(
+            kinds.BECAME_LEADER, replica.name,
+            f"broker {broker_id} leads {replica.name} in epoch {new.leader_epoch}"
+            f" from offset {replica.leader_epoch_start_offset}",
+            replica.cause, topic=replica.topic, partition=replica.partition,
+            epoch=new.leader_epoch, offset=replica.leader_epoch_start_offset,
+        )  # fmt: skip
+        if not was_leader and replica.topic == GROUP_METADATA_TOPIC:
+            self._coordinator.on_elected(replica.partition, now_ms)
+
+    def _follow(self, replica: Replica, new: PartitionRegistration, now_ms: int) -> None:
+        broker_id = self._view.node_id
+        was_leader = replica.is_leader
+        changed = replica.follow(new)
+        if changed:
+            self._fetchers.put(replica)
+        if was_leader:
+            self._outbox.note(
+                kinds.BECAME_FOLLOWER, replica.name,
+                f"broker {broker_id} no longer leads {replica.name}:"
+                f" broker {new.leader} does in epoch {new.leader_epoch}",
+                replica.cause, topic=replica.topic, partition=replica.partition,
+                epoch=new.leader_epoch, leader=new.leader,
+            )  # fmt: skip
+            if replica.topic == GROUP_METADATA_TOPIC:
+                self._coordinator.on_resigned(replica.partition, now_ms)
+
+    def _remove_topic(self, name: str, topic_id: bytes, now_ms: int) -> None:
+        for replica in self._replicas.all():
+            if replica.topic_id == topic_id:
+                self._remove_replica(replica, now_ms)
+        self._throttles.on_topic(name, bool(self._replicas.last_fetches), now_ms)
+        self._coordinator.on_topic_deleted(name, now_ms)
+
+    def _remove_replica(self, replica: Replica, now_ms: int) -> None:
+        self._replicas.remove(replica)
+        self._fetchers.remove(replica)
+        self._throttles.forget(replica)
+        was_leader = replica.is_leader
+        replica.retire()
+        self._isr.track(replica)
+        self._disk.remove(*replica.key)
+        self._replicas.touch(replica)
+        if was_leader and replica.topic == GROUP_METADATA_TOPIC:
+            self._coordinator.on_resigned(replica.partition, now_ms)
+
+    def remove_strays(self) -> None:
+        """Delete logs of an earlier life whose partitions were deleted or moved away since.
+
+        Kafka: LogManager.isStrayReplica.
+        """
+        for key in [key for key in self._disk.logs if self._replicas.get(*key) is None]:
+            self._disk.remove(*key)
+
+    # ------------------------------------------------------------------------------- configs
+
+    def _topic_config(self, topic: str) -> TopicConfig:
+        view = self._view
+        return TopicConfig.resolve(view.config, view.image.topic_configs(topic))
+
+    def _reconfigure(self, resource_type: int, resource_name: str, now_ms: int) -> None:
+        if resource_type == TOPIC_RESOURCE:
+            config = self._topic_config(resource_name)
+            for replica in self._replicas.all():
+                if replica.topic == resource_name:
+                    replica.configure(config)
+                    self._replicas.touch(replica)
+            has_followers = bool(self._replicas.last_fetches)
+            self._throttles.on_topic(resource_name, has_followers, now_ms)
+        elif resource_type == BROKER_RESOURCE:
+            view = self._view
+            configs = view.image.configs
+            view.config = view.static_config.override(
+                configs.get((BROKER_RESOURCE, CLUSTER_DEFAULT), {}),
+                configs.get((BROKER_RESOURCE, str(view.node_id)), {}),
+            )
+            for replica in self._replicas.all():
+                replica.configure(self._topic_config(replica.topic))
+            self._throttles.on_rates()

@@ -1,0 +1,281 @@
+"""Client quotas: what clients have used lately, and how long a client over its quota is muted.
+
+Owns: rates by client and quota, how long a client is throttled and why, which connections are muted
+and until when.  Never: stores a quota (the image has them), counts topics (the controller does) or
+connections (connection_quotas.py).
+Kafka: ClientQuotaManager, ClientRequestQuotaManager, QuotaUtils; KIP-13, KIP-124, KIP-219.
+
+    producer_byte_rate    bytes per second of Produce requests
+    consumer_byte_rate    bytes per second of Fetch answers; an answer above it is not sent
+    request_percentage    of a thread's time, for any request
+
+A client over its quota gets its answer at once, with throttle_time_ms; its next request then waits
+for that long.  Every client is the user ANONYMOUS here.  While there are no quotas `is_active` is
+False, and looking at it is all they cost.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any, Final, final
+
+from msgspec import Struct
+
+from kcluster.broker.ports import BrokerView, Outbox
+from kcluster.broker.quotas.sampled_rate import SampledRate
+from kcluster.broker.serving.sessions import FetchSessions
+from kcluster.config.kafka.client_quotas import (
+    ANONYMOUS,
+    CONNECTION_RATE,
+    CONSUMER_RATE,
+    IP,
+    IP_QUOTAS,
+    PRODUCER_RATE,
+    REQUEST_PERCENTAGE,
+    Limit,
+    find_limit,
+)
+from kcluster.config.kafka.connection_limits import address_of
+from kcluster.contract import Request
+from kcluster.metadata.image import QuotaEntity
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey, codec
+from kcluster.timers import Timers
+from kcluster.trace import kinds
+
+REQUEST_TIME_PERCENT: Final = 0.01
+"""What one request adds to request_percentage, in percent of a thread's second: 0.1 ms.
+DIFFERS: Kafka measures the time of its threads; a simulated broker has no clock, and every request
+costs the same."""
+
+MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
+"""The controller answers these, with the throttle time of controller_mutation_rate."""
+
+LENGTH_BYTES: Final = 4
+"""The length field: Kafka counts it in Fetch answers, not in Produce requests."""
+
+EXEMPT: Final = frozenset({ApiKey.WRITE_TXN_MARKERS})
+MAX_KNOWN: Final = 4096
+"""Clients whose quotas are remembered; beyond that, idle ones are forgotten."""
+
+
+class Violation(Struct, frozen=True):
+    """Why a client is throttled: `rate` and `limit` in the quota's unit, per second."""
+
+    entity: QuotaEntity
+    quota: str
+    rate: float
+    limit: float
+    throttle_ms: int
+
+    def __str__(self) -> str:
+        who = ", ".join(f"{kind} {name or '(default)'}" for kind, name in reversed(self.entity))
+        return (
+            f"{who}: {self.quota} is {self.rate:.6g}, over {self.limit:.6g}: "
+            f"throttled for {self.throttle_ms} ms"
+        )
+
+
+def throttle_ms(rate: float, limit: float, window_ms: int) -> int:
+    """How long a client must use nothing until `rate`, measured over `window_ms`, is `limit`.
+    Kafka: QuotaUtils.throttleTime."""
+    return int((rate - limit) / limit * window_ms + 0.5) if rate > limit else 0
+
+
+@final
+class ClientQuotas:
+    """All quotas as one broker enforces them.
+
+    `is_active`: there are quotas, or clients are still muted because of earlier ones.
+    """
+
+    def __init__(
+        self,
+        view: BrokerView,
+        timers: Timers,
+        outbox: Outbox,
+        sessions: FetchSessions,
+        serve: Callable[[Request, int], None],
+    ) -> None:
+        self._view = view
+        self._timers = timers
+        self._outbox = outbox
+        self._sessions = sessions
+        self._serve = serve
+        self.is_active = False
+        self._forget_usage()
+
+    def _forget_usage(self) -> None:
+        self._rates: dict[tuple[str, str, str], SampledRate] = {}
+        self._limits: dict[tuple[str, str], Limit | None] = {}
+        """By quota and client id, as far as looked up."""
+        self._muted_until_ms: dict[int, int] = {}
+        """By connection: its next request waits until this time."""
+        self._produced_bytes: dict[int, int] = {}
+        """By connection: the size of the Produce request that is being served."""
+        self._held = 0
+        """How many requests wait."""
+        self._violated: set[tuple[str, str, str]] = set()
+        self._connection_rates: dict[str | None, int] | None = None
+        """By address, None for all others; None until it is looked up."""
+
+    def on_changed(self) -> None:
+        """The quotas of the image have changed."""
+        if not self.is_active:
+            self.is_active = True
+            self._forget_usage()
+        self._limits.clear()
+        self._connection_rates = None
+
+    def connection_rate(self, address: str) -> int:
+        """How many connections per second an address may open; 2**31 - 1: any number."""
+        rates = self._connection_rates
+        if rates is None:
+            rates = self._connection_rates = {None: IP_QUOTAS[CONNECTION_RATE] or 0}
+            for ((kind, name), *_), values in self._view.image.client_quotas.items():
+                if kind == IP and CONNECTION_RATE in values:
+                    value = values[CONNECTION_RATE]
+                    # NaN means 0, as where Kafka converts it to an int.
+                    rates[name and address_of(name)] = 0 if math.isnan(value) else int(value)
+        return rates.get(address, rates[None])
+
+    # ------------------------------------------------------------------------------ muting
+
+    def holds(self, request: Request, now_ms: int) -> bool:
+        """Whether a request has to wait, because its connection is muted; it is served later."""
+        client_id = request.client_id or ""
+        if request.api_key == ApiKey.PRODUCE and self._limit(PRODUCER_RATE, client_id):
+            # Measured now, as the request drops its records once they are appended.
+            self._produced_bytes[request.connection_id] = _request_bytes(request)
+        until_ms = self._muted_until_ms.pop(request.connection_id, 0)
+        if until_ms <= now_ms:
+            if not self._view.image.client_quotas and not self._muted_until_ms and not self._held:
+                self.is_active = False
+            return False
+
+        def serve(now_ms: int) -> None:
+            self._held -= 1
+            self._serve(request, now_ms)
+
+        self._held += 1
+        self._timers.set(("throttled", request.connection_id), until_ms, serve)
+        return True
+
+    def connection_closed(self, connection_id: int) -> None:
+        """Forget the connection; a request that waits is not served."""
+        self._muted_until_ms.pop(connection_id, None)
+        self._produced_bytes.pop(connection_id, None)
+        if ("throttled", connection_id) in self._timers:
+            self._held -= 1
+            self._timers.cancel(("throttled", connection_id))
+
+    # ----------------------------------------------------------------------------- the rates
+
+    def throttle(self, request: Request, body: Any, now_ms: int) -> Any:
+        """Count a request's use, mute its connection if that is too much; return the answer to
+        send.  `body` None: no answer is due."""
+        api_key, client_id = request.api_key, request.client_id or ""
+        mute_ms = size_bytes = 0
+        if api_key == ApiKey.PRODUCE:
+            size_bytes = self._produced_bytes.pop(request.connection_id, 0)
+            mute_ms = self._use(PRODUCER_RATE, client_id, size_bytes, now_ms)
+        elif api_key == ApiKey.FETCH:
+            size_bytes = self._answer_bytes(request, body)
+            mute_ms = self._use(CONSUMER_RATE, client_id, size_bytes, now_ms)
+        elif api_key in MUTATIONS:
+            mute_ms = body.throttle_time_ms
+        if body is not None and api_key not in EXEMPT:
+            busy_ms = self._use(REQUEST_PERCENTAGE, client_id, REQUEST_TIME_PERCENT, now_ms)
+            # At most one window: the time of a thread is harder to foresee than bytes.
+            longest_ms = self._view.config.quota_window_size_seconds * 1000
+            mute_ms = max(mute_ms, min(busy_ms, longest_ms))
+        if not mute_ms:
+            return body
+        if api_key == ApiKey.FETCH and size_bytes:
+            self._use(CONSUMER_RATE, client_id, -size_bytes, now_ms)
+        self._muted_until_ms[request.connection_id] = now_ms + mute_ms
+        if api_key == ApiKey.FETCH:
+            return self._without_records(request, body, mute_ms)
+        return _with_throttle_time(body, mute_ms)
+
+    def _without_records(self, request: Request, body: Any, mute_ms: int) -> m.FetchResponse:
+        """The answer in place of one that is too large: an incremental session continues as if
+        the fetch had not been made, a full fetch creates no session."""
+        sessions = self._sessions
+        if request.body.session_epoch > 0:
+            sessions.forget_answer(body.session_id)
+            return m.FetchResponse(throttle_time_ms=mute_ms, session_id=request.body.session_id)
+        sessions.remove(body.session_id)
+        return m.FetchResponse(throttle_time_ms=mute_ms)
+
+    def fetch_limit_bytes(self, client_id: str | None, max_bytes: int) -> int:
+        """At most what a client may fetch after a pause: a larger answer would never be sent."""
+        limit = self._limit(CONSUMER_RATE, client_id or "")
+        if limit is None:
+            return max_bytes
+        config = self._view.config
+        windows_s = (config.quota_window_num - 1) * config.quota_window_size_seconds
+        return min(max_bytes, int(min(limit.value * windows_s, max_bytes)))
+
+    def _limit(self, quota: str, client_id: str) -> Limit | None:
+        key = quota, client_id
+        if key not in self._limits:
+            if len(self._limits) >= MAX_KNOWN:
+                self._limits.clear()
+            found = find_limit(self._view.image.client_quotas, quota, ANONYMOUS, client_id)
+            self._limits[key] = found
+        return self._limits[key]
+
+    def _use(self, quota: str, client_id: str, amount: float, now_ms: int) -> int:
+        """Record what a client used; return for how many ms it is muted."""
+        limit = self._limit(quota, client_id)
+        if limit is None:
+            return 0
+        rate = self._rate(limit.rate_key, now_ms)
+        rate.record(amount, now_ms)
+        measured = rate.measure(now_ms)
+        mute_ms = throttle_ms(measured, limit.value, rate.measured_ms(now_ms))
+        if measured <= limit.value:
+            self._violated.discard(limit.rate_key)
+        elif limit.rate_key not in self._violated:
+            self._violated.add(limit.rate_key)
+            why = Violation(limit.entity, quota, measured, limit.value, mute_ms)
+            self._outbox.note(kinds.CLIENT_THROTTLED, client_id, str(why), quota=quota)
+        return mute_ms
+
+    def _rate(self, key: tuple[str, str, str], now_ms: int) -> SampledRate:
+        rate = self._rates.get(key)
+        if rate is None:
+            if len(self._rates) >= MAX_KNOWN:
+                for idle in [k for k, known in self._rates.items() if not known.measure(now_ms)]:
+                    del self._rates[idle]
+            config = self._view.config
+            window_ms = config.quota_window_size_seconds * 1000
+            rate = self._rates[key] = SampledRate(config.quota_window_num, window_ms)
+        return rate
+
+    def _answer_bytes(self, request: Request, body: Any) -> int:
+        """The size of a Fetch answer; 0 where no quota asks for it."""
+        if self._limit(CONSUMER_RATE, request.client_id or "") is None:
+            return 0
+        buffers = codec(request.api_key, request.api_version).encode_response(body)
+        return LENGTH_BYTES + sum(map(len, buffers))
+
+
+def _request_bytes(request: Request) -> int:
+    """The size of a request on the wire, without its length field."""
+    spoken = codec(request.api_key, request.api_version)
+    header_bytes = 10 + len((request.client_id or "").encode())
+    buffers = spoken.encode_request(request.body)
+    return header_bytes + (spoken.request_header_version >= 2) + sum(map(len, buffers))
+
+
+def _with_throttle_time(body: Any, mute_ms: int) -> Any:
+    """The answer with this throttle time, if it has such a field."""
+    if body is None or not hasattr(body, "throttle_time_ms"):
+        return body
+    throttled = copy.copy(body)
+    throttled.throttle_time_ms = mute_ms
+    return throttled

@@ -1,0 +1,176 @@
+"""Limits on connections: which new connections are served, which are delayed, which are refused.
+
+Owns: how many connections a broker has, from which address, and how fast they arrive; the
+decisions.  Never: sees a socket (drivers/sockets/listener.py asks, and obeys), waits.
+Kafka: SocketServer's ConnectionQuotas, ClientQuotaMetadataManager.handleIpQuota; KIP-402, KIP-612.
+
+    max.connection.creation.rate      per second; above it, accepting pauses: `arrived`
+    max.connections                   above it, accepting pauses; if it is lowered, the longest idle
+                                      connections are closed: `excess`
+    connection_creation_rate          quota of an address: above it, closed after a delay: `admit`
+    max.connections.per.ip            and .overrides: above it, closed at once: `admit`
+
+The first two may also be set for the listener (`listener.name.plaintext.…`); the lower one counts.
+Simulated clients of the virtual driver have no sockets, and none of these limits.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.broker.ports import BrokerView
+from kcluster.broker.quotas.client_quotas import MAX_KNOWN, ClientQuotas, throttle_ms
+from kcluster.broker.quotas.sampled_rate import SampledRate
+from kcluster.config.kafka.client_quotas import CONNECTION_RATE
+from kcluster.config.kafka.connection_limits import parse_overrides
+from kcluster.config.kafka.definitions import BROKER_CONFIGS, parse_value
+from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT
+
+UNLIMITED: Final = 2**31 - 1
+LISTENER_PREFIX: Final = "listener.name.plaintext."
+"""The one listener of every broker."""
+
+
+class Refusal(Struct, frozen=True):
+    """A connection that is refused."""
+
+    keep_ms: int
+    """How long it stays open unserved, so that its client does not reconnect at once."""
+    reason: str
+    """For the log; empty where it was already reported."""
+
+
+class ConnectionQuotas:
+    """The connections of one broker in one life."""
+
+    __slots__ = ("_by_address", "_quotas", "_rate", "_rates", "_throttled", "_total", "_view")
+
+    def __init__(self, view: BrokerView, quotas: ClientQuotas) -> None:
+        self._view = view
+        self._quotas = quotas
+        self._total = 0
+        self._by_address: dict[str, int] = {}
+        self._rate = self._new_rate()
+        self._rates: dict[str, SampledRate] = {}
+        """By address, for those with a quota."""
+        self._throttled: set[str] = set()
+        """Addresses above their quota, for which that was reported."""
+
+    # ---------------------------------------------------------------------------- the limits
+
+    def _limit(self, name: str, for_broker: int) -> int:
+        """The lower of the broker's limit and its listener's."""
+        configs = self._view.image.configs
+        for level in (str(self._view.node_id), CLUSTER_DEFAULT):
+            text = configs.get((BROKER_RESOURCE, level), {}).get(LISTENER_PREFIX + name)
+            value = None if text is None else parse_value(BROKER_CONFIGS[name], text)
+            if isinstance(value, int):
+                return min(for_broker, value)
+        return for_broker
+
+    @property
+    def max_connections(self) -> int:
+        """The current limit."""
+        return self._limit("max.connections", self._view.config.max_connections)
+
+    @property
+    def max_rate(self) -> int:
+        """New connections per second, as currently limited."""
+        name = "max.connection.creation.rate"
+        return self._limit(name, self._view.config.max_connection_creation_rate)
+
+    def max_of(self, address: str) -> int:
+        """How many connections an address may have."""
+        config = self._view.config
+        if config.max_connections_per_ip_overrides:
+            limits = parse_overrides(config.max_connections_per_ip_overrides)
+            if not isinstance(limits, str) and address in limits:
+                return limits[address]
+        return config.max_connections_per_ip
+
+    def max_rate_of(self, address: str) -> int:
+        """How many new connections per second an address may open."""
+        quotas = self._quotas
+        return quotas.connection_rate(address) if quotas.is_active else UNLIMITED
+
+    # -------------------------------------------------------------------------- the decisions
+
+    def arrived(self, now_ms: int) -> int:
+        """A connection has arrived: for how many ms it, and all that follow, must wait."""
+        self._rate.record(1, now_ms)
+        return self._wait_ms(self._rate, self.max_rate, now_ms)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more may be served; otherwise new ones wait until one is closed."""
+        return self._total < self.max_connections
+
+    @property
+    def excess(self) -> int:
+        """By how many connections the broker is above its limit; as in Kafka the listener's own
+        limit does not count here."""
+        return max(0, self._total - self._view.config.max_connections)
+
+    def admit(self, address: str, now_ms: int) -> Refusal | None:
+        """Serve a connection that has waited long enough: it counts until it is `closed`.  Or
+        refuse it: it does not count."""
+        limit = self.max_rate_of(address)
+        if limit != UNLIMITED:
+            refusal = self._throttle(address, limit, now_ms)
+            if refusal is not None:
+                return refusal
+        count, most = self._by_address.get(address, 0), self.max_of(address)
+        if count >= most:
+            return Refusal(0, f"{address} has too many connections, one refused (of {most})")
+        self._by_address[address] = count + 1
+        self._total += 1
+        return None
+
+    def closed(self, address: str) -> None:
+        """A connection that was admitted is closed."""
+        self._total -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+
+    # ------------------------------------------------------------------------------ the rates
+
+    def _throttle(self, address: str, limit: int, now_ms: int) -> Refusal | None:
+        rate = self._rates.get(address)
+        if rate is None:
+            self._forget_idle(now_ms)
+            rate = self._rates[address] = self._new_rate()
+        rate.record(1, now_ms)
+        keep_ms = self._wait_ms(rate, limit, now_ms)
+        if not keep_ms:
+            self._throttled.discard(address)
+            return None
+        # A refused connection counts neither for the address nor for the broker.
+        rate.record(-1, now_ms)
+        self._rate.record(-1, now_ms)
+        if address in self._throttled:
+            return Refusal(keep_ms, "")
+        self._throttled.add(address)
+        words = f"{address} connects too often, one is not served: {CONNECTION_RATE} is {limit}"
+        return Refusal(keep_ms, words)
+
+    def _forget_idle(self, now_ms: int) -> None:
+        if len(self._rates) >= MAX_KNOWN:
+            for idle in [a for a, rate in self._rates.items() if not rate.measure(now_ms)]:
+                del self._rates[idle]
+                self._throttled.discard(idle)
+
+    def _new_rate(self) -> SampledRate:
+        config = self._view.config
+        return SampledRate(config.quota_window_num, config.quota_window_size_seconds * 1000)
+
+    def _wait_ms(self, rate: SampledRate, limit: int, now_ms: int) -> int:
+        """At most one window.  Kafka: boundedThrottleTime."""
+        if limit == UNLIMITED:
+            return 0
+        measured, longest_ms = rate.measure(now_ms), self._view.config.quota_window_size_seconds
+        if limit <= 0:
+            return longest_ms * 1000 if measured > 0 else 0
+        return min(throttle_ms(measured, limit, rate.measured_ms(now_ms)), longest_ms * 1000)

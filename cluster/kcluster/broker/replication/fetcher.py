@@ -1,0 +1,412 @@
+"""The follower's side of replication: one fetcher per leader, pulling for many partitions.
+
+Owns: what is asked of each leader, and what its answer leads to: append, watermark, truncation.
+Never: changes a log but through `Replica`, decides who leads.
+Kafka: ReplicaFetcherThread, AbstractFetcherThread; KIP-101, KIP-227, KIP-279, KIP-595.
+
+    put(replica)      -> named in the next fetch, with its log end and last epoch
+    data              -> appended, watermark followed, named again at its new end
+    diverging epoch   -> truncated to where the logs agree, named again
+    out of range      -> the leader is asked where its log ends, then where it begins
+    other errors      -> left out for replica.fetch.backoff.ms
+    no answer         -> a full fetch, in a new session, after replica.fetch.backoff.ms
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from kcluster.broker.peers import PeerCall, PeerCalls
+from kcluster.broker.ports import BrokerView, Outbox
+from kcluster.broker.quotas.replication_throttle import Throttles
+from kcluster.broker.replication.replicas import Replicas
+from kcluster.broker.serving.reading import NO_DIVERGENCE
+from kcluster.partition.replica import Replica
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.batches import Batch
+from kcluster.timers import Timers
+from kcluster.trace import kinds
+
+EARLIEST_TIMESTAMP: Final = -2
+LATEST_TIMESTAMP: Final = -1
+NO_REPLICA_ID: Final = -1
+READ_UNCOMMITTED: Final = 0
+
+FetchRequest: Final = m.FetchRequest
+FetchTopic: Final = m.FetchRequest.FetchTopic
+FetchPartition: Final = m.FetchRequest.FetchPartition
+ReplicaState: Final = m.FetchRequest.ReplicaState
+
+
+@final
+class FetchCall(PeerCall):
+    """One fetch under way."""
+
+    __slots__ = ("_fetcher",)
+
+    def __init__(self, fetcher: ReplicaFetcher, leader: int) -> None:
+        super().__init__(leader)
+        self._fetcher = fetcher
+
+    def answered(self, body: Any, now_ms: int) -> None:
+        self._fetcher.on_answer(body, now_ms)
+
+
+@final
+class ReplicaFetcher:
+    """Fetches from one leader, one request at a time, as one incremental session."""
+
+    def __init__(
+        self,
+        leader: int,
+        view: BrokerView,
+        timers: Timers,
+        peers: PeerCalls,
+        outbox: Outbox,
+        all_replicas: Replicas,
+        throttles: Throttles,
+    ) -> None:
+        self._leader = leader
+        self._view = view
+        self._timers = timers
+        self._peers = peers
+        self._outbox = outbox
+        self._all_replicas = all_replicas
+        self._throttles = throttles
+        self._replicas: dict[tuple[bytes, int], Replica] = {}
+        self._named: dict[Replica, None] = {}
+        """To be named in the next request: new, or their position has changed."""
+        self._forgotten: dict[Replica, None] = {}
+        self._in_session: dict[Replica, None] = {}
+        """What the leader's session has, as far as this side knows."""
+        self._state = ReplicaState(view.node_id, view.epoch)
+        self._state_epoch = view.epoch
+        self._configure()
+        self._session_id = 0
+        self._session_epoch = 0
+        self._held: dict[Replica, None] = {}
+        """Left out while a throttle holds them back (quotas/replication_throttle.py)."""
+        self._under_way: FetchCall | None = None
+        self._is_backing_off = False
+        """The leader did not answer: no fetch for replica.fetch.backoff.ms."""
+
+    def _configure(self) -> None:
+        """Read the configs that every fetch needs, once for all fetches."""
+        config = self._config = self._view.config
+        self._wait_max_ms: Any = config.replica_fetch_wait_max_ms
+        self._min_bytes: Any = config.replica_fetch_min_bytes
+        self._response_max_bytes: Any = config.replica_fetch_response_max_bytes
+        self._max_bytes: Any = config.replica_fetch_max_bytes
+        self._timeout_ms = config.replica_socket_timeout_ms
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._replicas
+
+    def put(self, replica: Replica) -> None:
+        self._replicas[replica.key] = replica
+        self._named[replica] = None
+        self._forgotten.pop(replica, None)
+        replica.asked_in_epoch = -1
+
+    def remove(self, replica: Replica) -> None:
+        key = replica.key
+        self._replicas.pop(key, None)
+        self._leave_out(replica)
+        self._timers.cancel(("fetcher", self._leader, key))
+
+    def _leave_out(self, replica: Replica) -> None:
+        self._named.pop(replica, None)
+        if replica in self._in_session:
+            self._forgotten[replica] = None
+
+    def stop(self) -> None:
+        """No replica here follows that leader any more."""
+        if self._under_way is not None:
+            self._peers.forget(self._under_way)
+            self._under_way = None
+        self._is_backing_off = False
+        self._timers.cancel(("fetcher", self._leader))
+        self._timers.cancel(("fetcher", self._leader, "throttle"))
+
+    # ------------------------------------------------------------------------------- asking
+
+    def send(self, now_ms: int) -> None:
+        """Send the next fetch, unless one is under way or this fetcher is backing off."""
+        if self._under_way is not None or self._is_backing_off:
+            return
+        view = self._view
+        epoch = view.epoch
+        if self._held or self._throttles.follower is not None:
+            self._hold_back(now_ms)
+        if not self._has_partitions():
+            return
+        if view.config is not self._config:
+            self._configure()
+        if epoch != self._state_epoch:
+            self._state = ReplicaState(view.node_id, epoch)
+            self._state_epoch = epoch
+        request = FetchRequest(
+            None,  # cluster id
+            NO_REPLICA_ID,  # v15+ has it in the replica state
+            self._state,
+            self._wait_max_ms,
+            self._min_bytes,
+            self._response_max_bytes,
+            READ_UNCOMMITTED,
+            self._session_id,
+            self._session_epoch,
+            self._topics(self._max_bytes),
+            self._forgotten_topics() if self._forgotten else [],
+        )
+        call = self._under_way = FetchCall(self, self._leader)
+        self._peers.put(call, request, self._timeout_ms, now_ms)
+
+    def _has_partitions(self) -> bool:
+        """False while all partitions are left out: an empty fetch would be answered at once."""
+        return bool(self._named) or len(self._forgotten) < len(self._in_session)
+
+    def _hold_back(self, now_ms: int) -> None:
+        """Leave out replicas that a throttle holds back; name the others of them again."""
+        timers, throttle = self._timers, self._throttles.follower
+        held: dict[Replica, None] = {}
+        for key, replica in self._replicas.items():
+            if throttle is not None and throttle.holds_back(replica, now_ms):
+                held[replica] = None
+                self._leave_out(replica)
+            elif replica in self._held and ("fetcher", self._leader, key) not in timers:
+                self._named[replica] = None
+                self._forgotten.pop(replica, None)
+        self._held = held
+        if held and not self._has_partitions():
+            until_ms = now_ms + self._view.config.replica_fetch_backoff_ms
+            timers.set(("fetcher", self._leader, "throttle"), until_ms, self.send)
+
+    def _topics(self, max_bytes: Any) -> list[m.FetchRequest.FetchTopic]:
+        """The partitions to name, each with its current position.  As in Kafka's builder adjacent
+        partitions of one topic share an entry."""
+        topics: list[m.FetchRequest.FetchTopic] = []
+        partitions: list[m.FetchRequest.FetchPartition] = []
+        topic_id = b""
+        for replica in self._named:
+            log = replica.log
+            epoch, end_offset = replica.leader_epoch, log.log_end_offset
+            if replica.topic_id != topic_id:
+                topic_id, partitions = replica.topic_id, []
+                topics.append(FetchTopic(replica.topic, topic_id, partitions))
+            partitions.append(
+                FetchPartition(
+                    replica.partition, epoch, end_offset, log.epochs.latest, log.log_start_offset,
+                    max_bytes,
+                )
+            )  # fmt: skip
+            self._in_session[replica] = None
+            if self._forgotten:
+                self._forgotten.pop(replica, None)
+            replica.asked_in_epoch = epoch
+            replica.asked_end_offset = end_offset
+        self._named = {}
+        return topics
+
+    def _forgotten_topics(self) -> list[m.FetchRequest.ForgottenTopic]:
+        partitions: dict[bytes, list[int]] = {}
+        for replica in self._forgotten:
+            partitions.setdefault(replica.topic_id, []).append(replica.partition)
+            self._in_session.pop(replica, None)
+        self._forgotten = {}
+        return [
+            m.FetchRequest.ForgottenTopic(topic_id=topic_id, partitions=indexes)
+            for topic_id, indexes in partitions.items()
+        ]
+
+    # ------------------------------------------------------------------------- the answer
+
+    def on_answer(self, response: m.FetchResponse | None, now_ms: int) -> None:
+        self._under_way = None
+        if response is None:
+            self._restart_session()
+            self._back_off(now_ms)
+            return
+        if response.error_code:
+            # The leader does not know the session (it restarted, or made room): a full fetch.
+            self._restart_session()
+            self.send(now_ms)
+            return
+        session_id = self._session_id = response.session_id
+        self._session_epoch = self._session_epoch % 0x7FFFFFFF + 1 if session_id else 0
+        for topic in response.responses:
+            topic_id = topic.topic_id
+            for data in topic.partitions:
+                replica = self._replicas.get((topic_id, data.partition_index))
+                if replica is not None and self._is_current(replica):
+                    self._take(replica, data, now_ms)
+        if not session_id:
+            self._restart_session()
+        self.send(now_ms)
+
+    def _is_current(self, replica: Replica) -> bool:
+        """Whether the answer is to what would be asked now.  If not, the replica has followed
+        another leader or was truncated since.  Kafka: processFetchRequest's check."""
+        return (
+            replica.asked_in_epoch == replica.leader_epoch
+            and replica.asked_end_offset == replica.log.log_end_offset
+        )
+
+    def _restart_session(self) -> None:
+        """Make the next fetch a full one; it names all partitions but those that are left out."""
+        self._session_id = 0
+        self._session_epoch = 0
+        self._in_session = {}
+        self._forgotten = {}
+        timers = self._timers
+        self._named = {}
+        for key, replica in self._replicas.items():
+            replica.asked_in_epoch = -1
+            if ("fetcher", self._leader, key) not in timers:
+                self._named[replica] = None
+
+    def _back_off(self, now_ms: int) -> None:
+        until_ms = now_ms + self._view.config.replica_fetch_backoff_ms
+        self._is_backing_off = True
+        self._timers.set(("fetcher", self._leader), until_ms, self._send_again)
+
+    def _send_again(self, now_ms: int) -> None:
+        self._is_backing_off = False
+        self.send(now_ms)
+
+    def _take(self, replica: Replica, data: m.FetchResponse.PartitionData, now_ms: int) -> None:
+        """Act on the answer for one partition."""
+        error = data.error_code
+        if not error:
+            diverging = data.diverging_epoch
+            if diverging is not NO_DIVERGENCE and diverging.end_offset >= 0:
+                self._truncate(replica, diverging)
+            else:
+                self._append(replica, data, now_ms)
+        elif error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._ask_offset(replica, LATEST_TIMESTAMP, now_ms)
+        else:
+            # Fenced, unknown, not (yet) the leader: new metadata or a later try resolves it.
+            self._leave_out_for_a_while(replica, now_ms)
+
+    def _append(self, replica: Replica, data: m.FetchResponse.PartitionData, now_ms: int) -> None:
+        moved = False
+        batches = data.records
+        high_watermark, log_start_offset = data.high_watermark, data.log_start_offset
+        if batches:
+            end_offset = replica.log.log_end_offset
+            first: Batch = batches[0]
+            if first.base_offset < end_offset == log_start_offset:
+                # The leader has deleted all that is here, and its log begins inside a batch.
+                # DIFFERS: Kafka stops replicating until a restart, unless this log is empty.
+                replica.truncate_fully_and_start_at(end_offset)
+            replica.append_as_follower(batches, now_ms)
+            self._named[replica] = None
+            moved = True
+        if replica.follow_high_watermark(high_watermark):
+            moved = True
+        if log_start_offset > replica.log.log_start_offset:
+            moved |= replica.advance_log_start(min(log_start_offset, replica.high_watermark))
+            self._named[replica] = None
+        throttle = self._throttles.follower
+        if throttle is not None:
+            size_bytes = sum(batch.size_bytes for batch in batches or ())
+            throttle.record_fetched(replica, size_bytes, high_watermark, now_ms)
+        if moved and (replica.sessions or replica.fetches_waiting):
+            self._all_replicas.touch(replica)
+
+    def _truncate(self, replica: Replica, diverging: m.FetchResponse.EpochEndOffset) -> None:
+        """Drop what the leader does not have, as far as this answer shows; the next answer may
+        show more.  Kafka: AbstractFetcherThread.getOffsetTruncationState (KIP-279)."""
+        log = replica.log
+        epoch, end_offset = log.epochs.end_offset_for(diverging.epoch, log.log_end_offset)
+        if epoch < 0 or end_offset < 0:
+            to_offset = min(diverging.end_offset, log.log_end_offset)
+        elif epoch != diverging.epoch:
+            # This log has no such epoch: the last one before it may still be too long.
+            to_offset = min(end_offset, log.log_end_offset)
+        else:
+            to_offset = min(end_offset, diverging.end_offset, log.log_end_offset)
+        self._truncate_to(
+            replica, to_offset,
+            f"the leader, broker {self._leader}, ends epoch {diverging.epoch}"
+            f" at offset {diverging.end_offset}",
+        )  # fmt: skip
+
+    def _truncate_to(self, replica: Replica, to_offset: int, reason: str) -> None:
+        broker_id = self._view.node_id
+        from_offset, high_watermark = replica.log.log_end_offset, replica.high_watermark
+        replica.truncate_to(to_offset)
+        self._named[replica] = None
+        self._all_replicas.touch(replica)
+        if from_offset > to_offset:
+            below = ", below its high watermark" if to_offset < high_watermark else ""
+            self._outbox.note(
+                kinds.LOG_TRUNCATED, replica.name,
+                f"broker {broker_id} drops offsets {to_offset} to {from_offset - 1} of"
+                f" {replica.name}{below}: {reason}",
+                replica.cause, topic=replica.topic, partition=replica.partition,
+                broker=broker_id, from_offset=from_offset, to_offset=to_offset,
+                high_watermark=high_watermark,
+            )  # fmt: skip
+
+    def _leave_out_for_a_while(self, replica: Replica, now_ms: int) -> None:
+        key = replica.key
+        self._leave_out(replica)
+
+        def name_again(now_ms: int) -> None:
+            if key in self._replicas:
+                self.put(self._replicas[key])
+                self.send(now_ms)
+
+        until_ms = now_ms + self._view.config.replica_fetch_backoff_ms
+        self._timers.set(("fetcher", self._leader, key), until_ms, name_again)
+
+    # ----------------------------------------------------------------------- out of range
+
+    def _ask_offset(self, replica: Replica, timestamp: int, now_ms: int) -> None:
+        """Ask where the leader's log ends or begins.  Kafka: fetchOffsetAndTruncate."""
+        self._leave_out(replica)
+        asked_in = replica.leader_epoch
+        partition = m.ListOffsetsRequest.ListOffsetsPartition(
+            partition_index=replica.partition,
+            current_leader_epoch=asked_in,
+            timestamp=timestamp,
+        )
+        request = m.ListOffsetsRequest(
+            replica_id=self._view.node_id,
+            topics=[
+                m.ListOffsetsRequest.ListOffsetsTopic(name=replica.topic, partitions=[partition])
+            ],
+        )
+
+        def on_answer(response: Any, now_ms: int) -> None:
+            if self._replicas.get(replica.key) is not replica or replica.leader_epoch != asked_in:
+                return
+            answer = None if response is None else response.topics[0].partitions[0]
+            if answer is None or answer.error_code:
+                self._leave_out_for_a_while(replica, now_ms)
+            elif timestamp == LATEST_TIMESTAMP:
+                self._compare_with_end(replica, answer.offset, now_ms)
+            else:
+                self._start_at(replica, answer.offset)
+            self.send(now_ms)
+
+        timeout_ms = self._view.config.replica_socket_timeout_ms
+        self._peers.ask(self._leader, request, on_answer, timeout_ms, now_ms)
+
+    def _compare_with_end(self, replica: Replica, leader_end: int, now_ms: int) -> None:
+        if leader_end < replica.log.log_end_offset:
+            self._truncate_to(
+                replica, leader_end, f"the leader, broker {self._leader}, ends at {leader_end}"
+            )
+        else:
+            self._ask_offset(replica, EARLIEST_TIMESTAMP, now_ms)
+
+    def _start_at(self, replica: Replica, leader_start: int) -> None:
+        """The leader no longer has what this replica lacks: start where its log starts."""
+        if leader_start > replica.log.log_end_offset:
+            replica.truncate_fully_and_start_at(leader_start)
+            self._all_replicas.touch(replica)
+        self._named[replica] = None

@@ -1,0 +1,96 @@
+"""Which leaders this broker fetches from, and which of its replicas follow each.
+
+Owns: one fetcher per leader, and the fetcher of each replica.  Never: fetches (fetcher.py does).
+Kafka: ReplicaFetcherManager, AbstractFetcherManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import final
+
+from kcluster.broker.peers import PeerCalls
+from kcluster.broker.ports import BrokerView, Outbox
+from kcluster.broker.quotas.replication_throttle import Throttles
+from kcluster.broker.replication.fetcher import ReplicaFetcher
+from kcluster.broker.replication.replicas import Replicas
+from kcluster.partition.replica import Replica
+from kcluster.timers import Timers
+
+
+@final
+class Fetchers:
+    """One fetcher for each broker that leads something this broker follows."""
+
+    __slots__ = (
+        "_by_leader",
+        "_leader_of",
+        "_outbox",
+        "_peers",
+        "_replicas",
+        "_throttles",
+        "_timers",
+        "_view",
+    )
+
+    def __init__(
+        self,
+        view: BrokerView,
+        timers: Timers,
+        peers: PeerCalls,
+        outbox: Outbox,
+        replicas: Replicas,
+        throttles: Throttles,
+    ) -> None:
+        self._view = view
+        self._timers = timers
+        self._peers = peers
+        self._outbox = outbox
+        self._replicas = replicas
+        self._throttles = throttles
+        self._by_leader: dict[int, ReplicaFetcher] = {}
+        self._leader_of: dict[Replica, int] = {}
+
+    def put(self, replica: Replica) -> None:
+        """Follow the leader that the replica's registration names, from its log end on."""
+        self.remove(replica)
+        leader = replica.registration.leader
+        if leader < 0 or leader not in self._view.image.brokers:
+            return
+        fetcher = self._by_leader.get(leader)
+        if fetcher is None:
+            fetcher = self._by_leader[leader] = self._new_fetcher(leader)
+        self._leader_of[replica] = leader
+        fetcher.put(replica)
+
+    def _new_fetcher(self, leader: int) -> ReplicaFetcher:
+        return ReplicaFetcher(
+            leader,
+            self._view,
+            self._timers,
+            self._peers,
+            self._outbox,
+            self._replicas,
+            self._throttles,
+        )
+
+    def remove(self, replica: Replica) -> None:
+        """Stop fetching for `replica`, if it was fetched for."""
+        leader = self._leader_of.pop(replica, None)
+        if leader is not None:
+            self._by_leader[leader].remove(replica)
+
+    def on_brokers_changed(self, replicas: Iterable[Replica]) -> None:
+        """Followers whose leader was not registered when they were put try again."""
+        for replica in replicas:
+            if not replica.is_leader and replica not in self._leader_of:
+                self.put(replica)
+
+    def send(self, now_ms: int) -> None:
+        """Fetch from every leader from which no fetch is under way."""
+        for leader, fetcher in list(self._by_leader.items()):
+            if fetcher.is_idle:
+                fetcher.stop()
+                del self._by_leader[leader]
+            else:
+                fetcher.send(now_ms)

@@ -1,0 +1,131 @@
+"""The replicas on this broker: found by name or id, and what happens when one has moved.
+
+Owns: which replicas are here; those that moved in this step, and waking those who wait for them.
+Never: creates or deletes a replica by itself (publisher.py decides), changes a replica's state.
+Kafka: ReplicaManager (getPartitionOrError, tryCompleteActions).
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from kcluster.broker.serving.sessions import FetchSession, ParkedFetch, SessionPartition
+from kcluster.metadata.image import MetadataImage
+from kcluster.partition.replica import Replica
+from kcluster.protocol.errors import ErrorCode
+
+
+@final
+class Replicas:
+    """Replicas by (topic id, partition).
+
+    `moved`: those to look at when the step ends, as something that others wait for has changed.
+    """
+
+    __slots__ = ("_by_key", "_by_topic", "image", "last_fetches", "moved")
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.image = image
+        self._by_key: dict[tuple[bytes, int], Replica] = {}
+        self._by_topic: dict[str, dict[int, Replica]] = {}
+        """By topic name, then by partition."""
+        self.moved: dict[Replica, None] = {}
+        self.last_fetches: dict[int, int] = {}
+        """Per follower broker, when it last fetched from this one."""
+
+    # ------------------------------------------------------------------------------ look-up
+
+    def get(self, topic_id: bytes, partition: int) -> Replica | None:
+        return self._by_key.get((topic_id, partition))
+
+    def find(self, topic: str, partition: int) -> Replica | ErrorCode:
+        """The replica hosted here, in any role, or why there is none.
+
+        Kafka: ReplicaManager.getPartitionOrError.
+        """
+        partitions = self._by_topic.get(topic)
+        if partitions is not None:
+            found = partitions.get(partition)
+            if found is not None:
+                return found
+        image = self.image.topics.get(topic)
+        if image is None or not 0 <= partition < len(image.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        replica = self._by_key.get((image.topic_id, partition))
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if replica is None else replica
+
+    def find_by_id(self, topic_id: bytes, partition: int) -> Replica | ErrorCode:
+        """The same by topic id."""
+        replica = self._by_key.get((topic_id, partition))
+        if replica is not None:
+            return replica
+        image = self.image.topic_by_id(topic_id)
+        if image is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        if not 0 <= partition < len(image.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def find_wanted(self, wanted: SessionPartition, by_id: bool) -> Replica | ErrorCode:
+        """The replica that a fetcher wants, by the topic id (Fetch v13+) or name in its request."""
+        if not by_id:
+            return self.find(wanted.topic, wanted.partition)
+        found = self.find_by_id(wanted.topic_id, wanted.partition)
+        if found is ErrorCode.UNKNOWN_TOPIC_ID and wanted.topic:
+            # The topic existed when its name was looked up, and was deleted since.
+            if wanted.topic in self.image.topics:
+                return ErrorCode.INCONSISTENT_TOPIC_ID
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return found
+
+    def find_leader(self, topic: str, partition: int) -> Replica | ErrorCode:
+        """The replica here that leads `topic`-`partition`, or why there is none."""
+        replica = self.find(topic, partition)
+        if isinstance(replica, ErrorCode) or replica.is_leader:
+            return replica
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def all(self) -> list[Replica]:
+        return list(self._by_key.values())
+
+    # ---------------------------------------------------------------------- coming and going
+
+    def add(self, replica: Replica) -> None:
+        """Host a replica from now on."""
+        self._by_key[replica.key] = replica
+        self._by_topic.setdefault(replica.topic, {})[replica.partition] = replica
+
+    def remove(self, replica: Replica) -> None:
+        """Host a replica no longer."""
+        del self._by_key[replica.key]
+        partitions = self._by_topic[replica.topic]
+        del partitions[replica.partition]
+        if not partitions:
+            del self._by_topic[replica.topic]
+
+    # --------------------------------------------------------------------------------- waking
+
+    def touch(self, replica: Replica) -> None:
+        """Something that others may wait for has changed: wake them when the step ends."""
+        self.moved[replica] = None
+
+    def wake(self, now_ms: int) -> None:
+        """Complete what waits for the replicas that moved in this step, until none moves."""
+        while self.moved:
+            moved, self.moved = self.moved, {}
+            parked_fetches: list[ParkedFetch] = []
+            for replica in moved:
+                if replica.acks_waiting:
+                    replica.answer_acks(now_ms)
+                sessions: dict[FetchSession, SessionPartition] = replica.sessions
+                for session, wanted in sessions.items():
+                    session.moved[wanted] = None
+                    parked = session.parked
+                    if parked is not None and parked.is_news(replica, wanted):
+                        parked_fetches.append(parked)
+            for parked in parked_fetches:
+                parked.try_complete(now_ms)
+            for replica in moved:
+                if replica.fetches_waiting:
+                    for try_complete in tuple(replica.fetches_waiting.values()):
+                        try_complete(now_ms)

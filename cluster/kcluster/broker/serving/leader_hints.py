@@ -1,0 +1,33 @@
+"""Which broker leads a partition, for clients that asked the wrong one (KIP-951).
+
+Owns: the leader and its address as this broker's image has them.  Never: decides which errors come
+with a hint (the handlers of Produce and Fetch do).  Kafka: KafkaApis.getCurrentLeader.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcluster.metadata.image import MetadataImage
+
+
+def current_leader(
+    image: MetadataImage, topic: str, topic_id: bytes, partition: int
+) -> tuple[int, int]:
+    """(leader id, leader epoch) of a partition; (-1, -1) if it is unknown."""
+    found = image.topic_by_id(topic_id) or image.topics.get(topic)
+    if found is None or not 0 <= partition < len(found.partitions):
+        return -1, -1
+    registration = found.partitions[partition]
+    return registration.leader, registration.leader_epoch
+
+
+def node_endpoints(image: MetadataImage, leaders: dict[int, None], endpoint: Any) -> list[Any]:
+    """Addresses of those leaders that are up, so that the client need not ask for them.
+    `endpoint`: the class of the response that holds one."""
+    brokers = image.brokers
+    return [
+        endpoint(node_id=leader, host=known.host, port=known.port, rack=known.rack)
+        for leader in leaders
+        if (known := brokers.get(leader)) is not None and not known.fenced
+    ]

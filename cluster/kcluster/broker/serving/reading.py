@@ -1,0 +1,146 @@
+"""Reading partitions for one fetch: who may read, from where, how far.
+
+Owns: the order of checks, and what was read.  Never: waits or answers (handlers/data/fetch.py
+does), keeps anything between fetches (sessions.py does).
+Kafka: ReplicaManager.readFromLog, Partition.fetchRecords; KIP-320, KIP-392, KIP-595.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import mypyc_attr
+
+from kcluster.broker.serving.sessions import Reader, SessionPartition
+from kcluster.partition.replica import NO_ROLE, Replica
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.records import Batch
+
+NO_ERROR: Final = ErrorCode.NONE
+NO_EPOCH: Final = -1
+"""Of a fetch that names no leader epoch; any number below means the same."""
+NO_DIVERGENCE: Final = m.FetchResponse.EpochEndOffset()
+"""Shared by all answers without a divergence: it is replaced, never changed."""
+
+
+@mypyc_attr(acyclic=True, free_list_len=1)
+@final
+class PartitionRead:
+    """What was read of one partition for the fetcher that `wanted` it.
+
+    `is_urgent`: to be answered at once: Kafka does not let an error or a divergence wait.
+    """
+
+    __slots__ = (
+        "batches", "diverging_end_offset", "diverging_epoch", "error", "high_watermark",
+        "is_urgent", "log_start_offset", "size_bytes", "wanted",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        wanted: SessionPartition,
+        error: ErrorCode,
+        high_watermark: int = -1,
+        log_start_offset: int = -1,
+        batches: list[Batch] | None = None,
+        size_bytes: int = 0,
+        is_urgent: bool = False,
+    ) -> None:
+        self.wanted = wanted
+        self.error = error
+        self.high_watermark = high_watermark
+        self.log_start_offset = log_start_offset
+        self.batches = batches
+        self.size_bytes = size_bytes
+        self.is_urgent = is_urgent
+        self.diverging_epoch = -1
+        self.diverging_end_offset = -1
+
+
+def refusal(wanted: SessionPartition, error: ErrorCode) -> PartitionRead:
+    """A read that failed with `error`."""
+    return PartitionRead(wanted, error, is_urgent=True)
+
+
+def read_partition(
+    replica: Replica, wanted: SessionPartition, reader: Reader, max_bytes: int, at_least_one: bool
+) -> PartitionRead:
+    """Read from `wanted.fetch_offset` on: whole batches, `max_bytes` at most.
+
+    `at_least_one`: the first batch is returned however large (KIP-74).
+    """
+    if not (
+        replica.is_leader
+        and wanted.current_leader_epoch == replica.leader_epoch
+        and (not reader.is_follower or reader.follower_id in replica.followers)
+    ):
+        # Not the common case: look for the reason to refuse it, if there is one.
+        error = _reading_error(replica, wanted, reader)
+        if error:
+            return refusal(wanted, error)
+    log, offset = replica.log, wanted.fetch_offset
+    log_end_offset = log.log_end_offset
+    epoch = wanted.last_fetched_epoch
+    if epoch >= 0 and (epoch != log.epochs.latest or offset > log_end_offset):
+        diverging = _divergence(replica, wanted)
+        if diverging is not None:
+            return diverging
+    if not log.log_start_offset <= offset <= log_end_offset:
+        return refusal(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
+    end_offset = log_end_offset if reader.is_follower else replica.high_watermark
+    batches: list[Batch] | None = None
+    size_bytes = 0
+    if offset < end_offset:
+        limit = min(max_bytes, wanted.max_bytes)
+        if limit < 0:
+            return refusal(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
+        if limit > 0 or at_least_one:
+            batches = log.read(offset, limit, end_offset, at_least_one)
+            for batch in batches:
+                size_bytes += batch.size_bytes
+    return PartitionRead(
+        wanted, NO_ERROR, replica.high_watermark, log.log_start_offset, batches, size_bytes
+    )
+
+
+def _reading_error(replica: Replica, wanted: SessionPartition, reader: Reader) -> ErrorCode:
+    """Why `reader` may not read from `replica`; NONE if it may."""
+    asked_epoch = max(NO_EPOCH, wanted.current_leader_epoch)
+    if reader.leader_only or reader.is_follower:
+        error = replica.check_leader(asked_epoch)
+        if error:
+            return error
+    else:
+        if replica.role is NO_ROLE:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        error = replica.check_epoch(asked_epoch)
+        if error:
+            return error
+    if reader.is_follower and reader.follower_id not in replica.followers:
+        # Kafka: the leader's metadata may be behind the follower's, or the other way round.
+        if asked_epoch >= 0:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return NO_ERROR
+
+
+def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | None:
+    """Where the fetcher's log diverges from ours; None if it does not (KIP-595)."""
+    epoch, end_offset = replica.log.epochs.end_offset_for(
+        wanted.last_fetched_epoch, replica.log.log_end_offset
+    )
+    if epoch < 0 or end_offset < 0:
+        return refusal(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        read = PartitionRead(
+            wanted,
+            NO_ERROR,
+            replica.high_watermark,
+            replica.log.log_start_offset,
+            is_urgent=True,
+        )
+        read.diverging_epoch = epoch
+        read.diverging_end_offset = end_offset
+        return read
+    return None

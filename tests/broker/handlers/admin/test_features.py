@@ -1,0 +1,93 @@
+"""UpdateFeatures, as a broker passes it on; what ApiVersions then tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
+from tests.broker.handlers.one_broker import OneBroker, broker_records
+from tests.broker.simulated import Simulated
+
+ELR = "eligible.leader.replicas.version"
+UP, SAFE = 1, 2
+
+
+def updates(*wanted: tuple[str, int, int]) -> Any:
+    Update = m.UpdateFeaturesRequest.FeatureUpdateKey
+    return m.UpdateFeaturesRequest(
+        feature_updates=[
+            Update(feature=name, max_version_level=level, upgrade_type=how)
+            for name, level, how in wanted
+        ]
+    )
+
+
+@pytest.mark.parametrize(("version", "results"), [(0, ["a", "a"]), (1, ["a", "a"]), (2, [])])
+def test_update_features__names_each_feature_until_version_1(
+    version: int, results: list[str]
+) -> None:
+    one = OneBroker(broker_records(1))
+    assert one.ask(ApiKey.UPDATE_FEATURES, version, updates(("a", 1, UP), ("a", 2, UP))) is None
+    answer = one.controller_answers(m.UpdateFeaturesResponse(error_message=None))
+    assert [(result.feature, result.error_message) for result in answer.results] == [
+        (name, "NONE") for name in results
+    ]
+
+
+def test_update_features__an_error_is_for_the_whole() -> None:
+    one = OneBroker(broker_records(1))
+    one.ask(ApiKey.UPDATE_FEATURES, 1, updates(("a", 1, UP)))
+    error = ErrorCode.INVALID_UPDATE_VERSION
+    answer = one.controller_answers(m.UpdateFeaturesResponse(error_code=error))
+    assert (answer.error_code, answer.results) == (error, [])
+
+
+def test_update_features__silence_of_the_controller_times_out() -> None:
+    one = OneBroker(broker_records(1))
+    one.ask(ApiKey.UPDATE_FEATURES, 2, updates())
+    answer = one.pass_time(one.config.request_timeout_ms)
+    assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def finalized(t: Simulated, broker: int) -> tuple[dict[str, int], int]:
+    request = m.ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    body = t.ask(broker, ApiKey.API_VERSIONS, 4, request).body
+    levels = {feature.name: feature.max_version_level for feature in body.finalized_features}
+    return levels, body.finalized_features_epoch
+
+
+def test_update_features__every_broker_tells_the_new_level() -> None:
+    t = Simulated()
+    before, epoch = finalized(t, 3)
+    assert before == {
+        "group.version": 1, "metadata.version": 30, "share.version": 1, "streams.version": 1,
+        "transaction.version": 2, ELR: 1,
+    }  # fmt: skip
+    answer = t.ask(1, ApiKey.UPDATE_FEATURES, 2, updates((ELR, 0, SAFE))).body
+    assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
+    t.run_for(100)
+    after, later = finalized(t, 3)
+    assert after == {name: level for name, level in before.items() if name != ELR}
+    assert later > epoch
+
+
+def test_update_features__without_elr_no_elr_is_kept() -> None:
+    t = Simulated(min_insync_replicas=3)
+    t.ask(1, ApiKey.UPDATE_FEATURES, 2, updates((ELR, 0, SAFE)))
+    t.kill(3)
+    t.until(lambda: t.isr == [1, 2])
+    assert list(t.verbs.partition("orders", 0).elr) == []
+    t.start(3)
+    t.until(lambda: t.isr == [1, 2, 3])
+    t.ask(1, ApiKey.UPDATE_FEATURES, 2, updates((ELR, 1, UP)))
+    t.kill(3)
+    t.until(lambda: t.isr == [1, 2])
+    assert list(t.verbs.partition("orders", 0).elr) == [3]
+    # What is noted stays noted, as 4.3.1 has it.
+    t.ask(1, ApiKey.UPDATE_FEATURES, 2, updates((ELR, 0, SAFE)))
+    t.run_for(1_000)
+    assert list(t.verbs.partition("orders", 0).elr) == [3]

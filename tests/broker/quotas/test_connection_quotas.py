@@ -1,0 +1,159 @@
+"""Limits on connections, decided without a socket.  Times and counts are those that Kafka 4.3.1
+showed to as many connections that came at once."""
+
+from __future__ import annotations
+
+import math
+
+from kcluster.broker.quotas.connection_quotas import ConnectionQuotas, Refusal
+from kcluster.metadata.image import ClientQuotaRecord
+from tests.broker.handlers.one_broker import OneBroker, broker_config, broker_records
+
+HERE, THERE = "127.0.0.9", "127.0.0.8"
+NOW = 1_000_000
+
+
+def limited(**configs: str) -> tuple[OneBroker, ConnectionQuotas]:
+    one = OneBroker(broker_records(1))
+    if configs:
+        set_configs(one, **configs)
+    return one, ConnectionQuotas(one.broker.view, one.broker.quotas)
+
+
+def set_configs(one: OneBroker, **configs: str) -> None:
+    records = [broker_config("1", n.replace("_", "."), text) for n, text in configs.items()]
+    one.broker.publisher.apply(records, NOW)
+
+
+def set_quota(one: OneBroker, address: str | None, rate: float | None) -> None:
+    record = ClientQuotaRecord((("ip", address),), "connection_creation_rate", rate)
+    one.broker.publisher.apply([record], NOW)
+
+
+def come(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> Refusal | None:
+    """One comes, waits for nothing, and is told."""
+    assert quotas.arrived(now_ms) == 0
+    return quotas.admit(address, now_ms)
+
+
+def keep_ms(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> int | None:
+    """How long one that comes stays unserved; None: it is served."""
+    refusal = come(quotas, address, now_ms)
+    return None if refusal is None else refusal.keep_ms
+
+
+# ----------------------------------------------------------------------- the rate of all
+
+
+def test_rate__what_was_saved_up_comes_at_once_then_each_waits() -> None:
+    _, quotas = limited(max_connection_creation_rate="2")
+    waits, now_ms = [], NOW
+    for _ in range(24):
+        waits.append(quotas.arrived(now_ms))
+        now_ms += waits[-1]
+    assert waits == [0] * 20 + [500, 500, 1000, 1000]
+
+
+def test_rate__those_before_the_limit_was_set_count() -> None:
+    one, quotas = limited()
+    assert [quotas.arrived(NOW) for _ in range(30)] == [0] * 30
+    set_configs(one, max_connection_creation_rate="2")
+    assert quotas.arrived(NOW + 500) == 1000
+    assert quotas.arrived(NOW + 30_000) == 0
+
+
+def test_rate__the_listeners_own_is_a_limit_too() -> None:
+    one, quotas = limited(listener_name_plaintext_max_connection_creation_rate="1")
+    assert quotas.max_rate == 1
+    set_configs(one, max_connection_creation_rate="7")
+    assert quotas.max_rate == 1
+    set_configs(one, listener_name_plaintext_max_connection_creation_rate="70")
+    assert quotas.max_rate == 7
+
+
+# ------------------------------------------------------------------------ the rate of one
+
+
+def test_address__twenty_are_served_and_the_rest_kept_for_half_a_second() -> None:
+    one, quotas = limited()
+    set_quota(one, HERE, 2.0)
+    told = [keep_ms(quotas, HERE) for _ in range(26)]
+    assert told == [None] * 20 + [500] * 6
+    assert keep_ms(quotas, THERE) is None
+    assert keep_ms(quotas, HERE, NOW + 4_030) == 470
+
+
+def test_address__who_is_turned_away_counts_neither_here_nor_for_all() -> None:
+    one, quotas = limited(max_connection_creation_rate="2", max_connections_per_ip="11")
+    set_quota(one, HERE, 1.0)
+    told = [keep_ms(quotas, HERE) for _ in range(30)]
+    assert told == [None] * 10 + [1000] * 20
+    assert [keep_ms(quotas, THERE) for _ in range(10)] == [None] * 10
+    set_quota(one, HERE, None)
+    assert keep_ms(quotas, HERE, NOW + 30_000) is None  # the eleventh
+
+
+def test_address__the_reason_is_said_once() -> None:
+    one, quotas = limited()
+    set_quota(one, HERE, 1.0)
+    refusals = [come(quotas, HERE) for _ in range(12)]
+    reasons = [refusal.reason for refusal in refusals if refusal is not None]
+    assert ["connection_creation_rate is 1" in reason for reason in reasons] == [True, False]
+    assert reasons[1] == ""
+
+
+def test_address__the_quota_of_all_others() -> None:
+    one, quotas = limited()
+    set_quota(one, None, 1.0)
+    set_quota(one, HERE, 3.0)
+    assert [quotas.max_rate_of(a) for a in (HERE, THERE, "::1")] == [3, 1, 1]
+    set_quota(one, HERE, None)
+    assert quotas.max_rate_of(HERE) == 1
+    set_quota(one, None, None)
+    assert quotas.max_rate_of(HERE) == 2**31 - 1
+
+
+def test_address__by_any_of_its_names() -> None:
+    one, quotas = limited()
+    set_quota(one, "localhost", 4.0)
+    set_quota(one, "0:0:0::1", 5.0)
+    assert [quotas.max_rate_of(a) for a in ("127.0.0.1", "::1")] == [4, 5]
+
+
+def test_address__nan_lets_nobody_in() -> None:
+    one, quotas = limited()
+    set_quota(one, HERE, math.nan)
+    assert keep_ms(quotas, HERE) == 1000
+
+
+# --------------------------------------------------------------------------- how many
+
+
+def test_max__beyond_it_they_wait_until_one_goes() -> None:
+    _, quotas = limited(max_connections="2")
+    assert [come(quotas, HERE), come(quotas, THERE)] == [None, None]
+    assert not quotas.has_room
+    quotas.closed(THERE)
+    assert quotas.has_room
+
+
+def test_max__lowered_there_are_too_many() -> None:
+    one, quotas = limited()
+    for _ in range(7):
+        assert come(quotas, HERE) is None
+    assert quotas.excess == 0
+    set_configs(one, max_connections="4")
+    assert quotas.excess == 3
+    set_configs(one, max_connections="9", listener_name_plaintext_max_connections="4")
+    assert (quotas.excess, quotas.has_room) == (0, False)
+
+
+def test_max_of_address__beyond_it_they_are_closed_at_once() -> None:
+    _, quotas = limited(
+        max_connections_per_ip="1", max_connections_per_ip_overrides=f"{HERE}:2,localhost:0"
+    )
+    assert [keep_ms(quotas, HERE) for _ in range(3)] == [None, None, 0]
+    assert [keep_ms(quotas, THERE) for _ in range(2)] == [None, 0]
+    assert keep_ms(quotas, "127.0.0.1") == 0
+    quotas.closed(HERE)
+    assert keep_ms(quotas, HERE) is None

@@ -1,0 +1,47 @@
+"""The rates behind quotas and throttles, in both ways of counting the time."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcluster.broker.quotas.sampled_rate import SampledRate, SimpleRate
+
+
+def test_rate__ten_windows_count_before_they_have_been() -> None:
+    rate = SampledRate(11, 1_000)
+    rate.record(100, 5_000)
+    assert (rate.measure(5_000), rate.measured_ms(5_000)) == (10, 10_000)
+    assert (rate.measure(5_500), rate.measured_ms(5_500)) == (100 / 10.5, 10_500)
+    assert rate.measured_ms(6_000) == 10_000
+
+
+def test_rate__forgets_what_was_eleven_windows_ago() -> None:
+    rate = SampledRate(11, 1_000)
+    for second in range(20):
+        rate.record(1_000, second * 1_000)
+    assert rate.measure(19_500) == pytest.approx(11_000 / 10.5)
+    assert rate.measure(40_000) == 0
+
+
+def test_rate__what_is_taken_back_does_not_count() -> None:
+    rate = SampledRate(11, 1_000)
+    rate.record(100, 0)
+    rate.record(-100, 10)
+    assert rate.measure(20) == 0
+
+
+def test_simple_rate__the_first_window_counts_in_full() -> None:
+    rate = SimpleRate(11, 1_000)
+    assert rate.measure(5_000) == 0
+    rate.record(100, 5_000)
+    assert rate.measure(5_001) == 100
+    assert rate.measure(6_000) == 100
+    assert rate.measure(10_000) == 20
+
+
+def test_simple_rate__forgets_what_was_eleven_windows_ago() -> None:
+    rate = SimpleRate(11, 1_000)
+    for second in range(20):
+        rate.record(1_000, second * 1_000)
+    assert rate.measure(19_500) == pytest.approx(11_000 / 10.5)
+    assert rate.measure(40_000) == 0
