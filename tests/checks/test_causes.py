@@ -121,7 +121,7 @@ def test_lost__acked_by_a_leader_alone_whose_place_another_took_as_planned():
         verdict,
         "appended by broker 1",
         "broker 2 ended at 0",
-        "broker 2, log end 0, elected in epoch 1: asked by the operator",
+        "broker 2, log end 0, elected in epoch 1: requested by the operator",
     )
     assert verdict.counts() == {"lost-write": 1}
     assert verdict.anomalies[0].allowed == "acks=1"
@@ -283,7 +283,9 @@ def test_duplicate__the_answer_was_lost_and_the_record_sent_again():
         "broker 1 acked request 1; its producer did not get the answer",
         "a was again appended at offset 2 by broker 1, leader in epoch 0 (request 2 of",
     )
-    assert any("network: nothing gets from {1}" in link.text for link in twice.chain), twice.chain
+    assert any("network: no messages pass from {1}" in link.text for link in twice.chain), (
+        twice.chain
+    )
 
 
 def test_reordered__the_first_was_refused_the_second_was_not():

@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 from kcluster.contract import MoveLeader
+from kcluster.events.partitions import LeaderElected
 from kcluster.metadata.image import NO_LEADER
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 from tests.controller.harness import Controller
 
 PREFERRED, UNCLEAN = 0, 1
@@ -91,9 +91,7 @@ def test_elect_leaders__the_same_partition_twice_is_elected_once() -> None:
 
 def test_elect_leaders__move_leader_tells_who_asked() -> None:
     t = moved_away()
-    assert t.texts(kinds.LEADER_ELECTED) == [
-        "orders-0: leader 1 -> 2, epoch 1: asked by the operator"
-    ]
+    assert t.texts(LeaderElected) == ["orders-0: leader 1 -> 2, epoch 1: requested by the operator"]
     before = t.node.end_offset
     t.step(MoveLeader("orders", 0, 2))
     t.step(MoveLeader("orders", 0, 9))
@@ -105,7 +103,7 @@ def test_elect_leaders__preferred_leaders_return_by_themselves() -> None:
     t = moved_away()
     t.run(t.node.config.leader_imbalance_check_interval_seconds * 1000)
     assert t.partition("orders").leader == 1
-    assert "periodic look" in t.texts(kinds.LEADER_ELECTED)[-1]
+    assert "periodic check" in t.texts(LeaderElected)[-1]
 
 
 def test_elect_leaders__unless_rebalancing_is_off() -> None:

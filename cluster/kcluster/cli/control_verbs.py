@@ -17,19 +17,13 @@ from kcluster.cli.control import ControlError
 from kcluster.cli.control_server import Verb
 from kcluster.contract import Note
 from kcluster.drivers.live import ClusterError
+from kcluster.events.brokers import BrokerRegistered
+from kcluster.events.network import LinkCut, LinkHealed
+from kcluster.events.partitions import BecameFollower, BecameLeader
+from kcluster.events.render import fold, folded_line, note_line, note_values, plain
 from kcluster.operations.status import BrokerStatus, ClusterStatus, NoteEntry, PartitionStatus
-from kcluster.trace import kinds
-from kcluster.trace.render import fold, folded_line, note_line, note_values, plain
 
-QUIET_KINDS: Final = frozenset(
-    {
-        kinds.BECAME_LEADER,
-        kinds.BECAME_FOLLOWER,
-        kinds.BROKER_REGISTERED,
-        kinds.LINK_CUT,
-        kinds.LINK_HEALED,
-    }
-)
+ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
 """Consequences on each broker of what another line tells already; `events` shows them too."""
 
 WAYS: Final = ("kill", "clean", "power", "wipe", "pause")
@@ -190,7 +184,7 @@ class Verbs:
         since = self._last_sequence
         act()
         notes = [entry.note for entry in self._cluster.events(since)]
-        shown = [note for note in notes if note.kind not in QUIET_KINDS]
+        shown = [note for note in notes if not isinstance(note.event, ECHOES)]
         result: dict[str, Any] = {
             "changed": True,
             "events": [note_values(note) for note in notes],

@@ -173,7 +173,7 @@ def show(shown: Shown, as_json: bool) -> None:
     if as_json:
         print_result(shown)
         return
-    from kcluster.trace.timeline import timeline_lines
+    from kcluster.events.timeline import timeline_lines
 
     for line in ("", *timeline_lines(shown.moments), "", *count_lines(shown.count)):
         print(line)
@@ -264,7 +264,7 @@ def print_result(shown: Shown) -> None:
     """`{"timeline": […], "count": {…}, "spark": {…}, "producer": …}` on one line."""
     import json
 
-    from kcluster.trace.render import plain
+    from kcluster.events.render import plain
 
     result = {
         "producer": PRODUCER_ID,

@@ -22,23 +22,23 @@ from msgspec import Struct
 
 from kcluster.cli.control import ControlError, check_name, running_clusters
 from kcluster.cli.control_server import ControlServer, EventFeed
-from kcluster.cli.control_verbs import QUIET_KINDS, Verbs
+from kcluster.cli.control_verbs import ECHOES, Verbs
 from kcluster.cli.topology_choice import choose_topology, require_free_ports
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Note, Reply
 from kcluster.drivers.live import ClusterError
-from kcluster.handle.cluster import Cluster
-from kcluster.operations.status import NoteEntry
-from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.releases import latest
-from kcluster.trace.render import (
+from kcluster.events.render import (
     fold,
     folded_line,
     note_values,
     request_line,
     request_values,
 )
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.status import NoteEntry
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.releases import latest
 
 DEFAULT_NAME: Final = "kcluster"
 GC_THRESHOLDS: Final = (20_000, 50, 100)
@@ -253,7 +253,7 @@ def _listen(
 
     def on_note(entry: NoteEntry) -> None:
         feed.publish(entry.note)
-        if entry.kind not in QUIET_KINDS:
+        if not isinstance(entry.event, ECHOES):
             inbox.put(entry.note)
 
     cluster.subscribe(on_note)

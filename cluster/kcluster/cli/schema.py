@@ -1,19 +1,28 @@
-"""`kcluster schema topology|scenario`: JSON Schema of the files, for editors.
+"""`kcluster schema topology|scenario|run`: JSON Schema of the files, for editors and readers.
 
-Owns: the option.  Never: the schema (scenario/language/schema.py).
+Owns: the option.  Never: the schemas (scenario/language/schema.py, runs/schema.py).
 """
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
 
-@click.command("schema", help="Print the JSON Schema of topology or scenario files, for editors.")
-@click.argument("kind", type=click.Choice(["topology", "scenario"]))
+@click.command("schema", help="Print the JSON Schema of topology, scenario or run files.")
+@click.argument("kind", type=click.Choice(["topology", "scenario", "run"]))
 def command(kind: str) -> None:
-    """In docs/schema/ there is a copy of both."""
+    """In docs/schema/ there is a copy of each."""
+    print(json.dumps(_schema(kind), indent=1))
+
+
+def _schema(kind: str) -> dict[str, Any]:
+    if kind == "run":
+        from kcluster.runs.schema import run_schema
+
+        return run_schema()
     from kcluster.scenario.language.schema import scenario_schema, topology_schema
 
-    print(json.dumps(topology_schema() if kind == "topology" else scenario_schema(), indent=1))
+    return topology_schema() if kind == "topology" else scenario_schema()

@@ -35,6 +35,8 @@ from kcluster.controller.outcome import ApiError
 from kcluster.controller.registry import answers
 from kcluster.controller.topic_configs import config_problem
 from kcluster.controller.topic_names import name_problem
+from kcluster.events.reasons import ConfigUpdated
+from kcluster.events.topics import ConfigChanged, ResourceType
 from kcluster.metadata.image import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
@@ -46,7 +48,6 @@ from kcluster.metadata.image import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.controller.node import ControllerNode
@@ -55,6 +56,12 @@ _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 """Kafka's AlterConfigOp.OpType codes."""
 _OPERATIONS: Final = ("SET", "DELETE", "APPEND", "SUBTRACT")
 _KNOWN_TYPES: Final = (TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE, CLIENT_METRICS_RESOURCE)
+_RESOURCE_TYPES: Final = {
+    TOPIC_RESOURCE: ResourceType.TOPIC,
+    BROKER_RESOURCE: ResourceType.BROKER,
+    GROUP_RESOURCE: ResourceType.GROUP,
+    CLIENT_METRICS_RESOURCE: ResourceType.CLIENT_METRICS,
+}
 _MIN_ISR: Final = "min.insync.replicas"
 _OK: Final = ApiError(ErrorCode.NONE)
 
@@ -288,27 +295,12 @@ def _commit(
     }
     if not changed:
         return
-    subject = _subject(kind, name)
-    shown = ", ".join(
-        f"{config} removed" if value is None else f"{config}={value}"
-        for config, value in changed.items()
-    )
-    cause = node.note(
-        kinds.CONFIG_CHANGED, subject, f"{subject}: {shown}", resource=name, configs=changed
-    )
+    cause = node.note(ConfigChanged(_RESOURCE_TYPES[kind], name, changed))
     node.commit(
         [ConfigRecord(kind, name, config, value, cause) for config, value in changed.items()]
     )
     if node.elr_enabled and _MIN_ISR in changed:
         node.commit(_clear_elrs(node, None if kind == BROKER_RESOURCE else name, cause))
-
-
-def _subject(kind: int, name: str) -> str:
-    if kind == TOPIC_RESOURCE:
-        return name
-    if kind != BROKER_RESOURCE:
-        return f"{'group' if kind == GROUP_RESOURCE else 'client metrics'} {name}"
-    return f"broker {name}" if name else "all brokers"
 
 
 def _clear_elrs(node: ControllerNode, topic: str | None, cause: NoteId) -> list[MetadataRecord]:
@@ -319,6 +311,7 @@ def _clear_elrs(node: ControllerNode, topic: str | None, cause: NoteId) -> list[
         for partition in node.image.topics[name].partitions:
             cleared = elections.clear_elr(partition)
             if cleared is not None:
-                why = f"{_MIN_ISR} changed"
-                records.append(record_of(node, name, partition, cleared, why, cause))
+                records.append(
+                    record_of(node, name, partition, cleared, ConfigUpdated(_MIN_ISR), cause)
+                )
     return records

@@ -18,6 +18,7 @@ from kcluster.controller import elections
 from kcluster.controller.elections import ElectionMode
 from kcluster.controller.leadership import record_of
 from kcluster.controller.registry import answers
+from kcluster.events.reasons import AnyReason, CaughtUp, OutOfSync, Recovered
 from kcluster.metadata.image import (
     MetadataRecord,
     PartitionRegistration,
@@ -88,9 +89,9 @@ def _alter_one(
         elr_enabled=node.elr_enabled,
     )
     if election is not None:
-        why = _why(broker_id, partition, isr)
+        reason = _reason(broker_id, partition, isr)
         cause = node.reassignments.get((topic.topic_id, partition.partition))
-        records.append(record_of(node, topic.name, partition, election, why, cause))
+        records.append(record_of(node, topic.name, partition, election, reason, cause))
         partition = election.registration
         if partition.leader != broker_id:
             return _error(proposal, ErrorCode.NEW_LEADER_ELECTED)
@@ -139,18 +140,12 @@ def _is_ineligible(node: ControllerNode, state: Any) -> bool:
     )
 
 
-def _why(leader: int, partition: PartitionRegistration, isr: tuple[int, ...]) -> str:
-    late = [broker for broker in partition.isr if broker not in isr]
-    caught_up = [broker for broker in isr if broker not in partition.isr]
+def _reason(leader: int, partition: PartitionRegistration, isr: tuple[int, ...]) -> AnyReason:
+    late = tuple(broker for broker in partition.isr if broker not in isr)
+    caught_up = tuple(broker for broker in isr if broker not in partition.isr)
     if late:
-        return f"leader {leader} reports {_brokers(late)} out of sync"
-    if caught_up:
-        return f"leader {leader} reports {_brokers(caught_up)} caught up"
-    return f"leader {leader} has recovered"
-
-
-def _brokers(ids: list[int]) -> str:
-    return f"broker {', '.join(str(broker) for broker in ids)}"
+        return OutOfSync(leader, late)
+    return CaughtUp(leader, caught_up) if caught_up else Recovered(leader)
 
 
 def _error(proposal: Any, code: ErrorCode) -> Any:

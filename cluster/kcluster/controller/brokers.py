@@ -17,6 +17,14 @@ from kcluster.controller import bootstrap
 from kcluster.controller.leadership import change_partitions
 from kcluster.controller.liveness import BrokerState, Session
 from kcluster.controller.registry import answers
+from kcluster.events.brokers import (
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerUnfenced,
+    ControlledShutdown,
+    ControllerElected,
+)
+from kcluster.events.reasons import Fenced, Fencing, Restarted, ShuttingDown, Unfenced
 from kcluster.metadata.image import (
     BrokerRegistration,
     BrokerRegistrationChangeRecord,
@@ -27,7 +35,6 @@ from kcluster.metadata.image import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.controller.node import ControllerNode
@@ -68,17 +75,9 @@ def register(node: ControllerNode, request: Any, now_ms: int) -> Any:
         node.commit([RegisterBrokerRecord(amended)])
         return m.BrokerRegistrationResponse(broker_epoch=existing.epoch)
     clean = existing is not None and existing.epoch == request.previous_broker_epoch
-    if existing is None:
-        story = "first registration"
-    elif clean:
-        story = f"stopped cleanly at epoch {existing.epoch}"
-    else:
-        story = f"restarted uncleanly after epoch {existing.epoch}"
-    cause = node.note(
-        kinds.BROKER_REGISTERED, f"broker {broker_id}", f"broker {broker_id} registered: {story}",
-        broker=broker_id, clean=clean, rack=request.rack,
-    )  # fmt: skip
-    records = _forget_incarnation(node, broker_id, clean, f"broker {broker_id} {story}", cause)
+    previous_epoch = None if existing is None else existing.epoch
+    cause = node.note(BrokerRegistered(broker_id, previous_epoch, clean, request.rack))
+    records = _forget_incarnation(node, Restarted(broker_id, previous_epoch, clean), cause)
     epoch = node.end_offset + len(records)
     registration = BrokerRegistration(
         broker_id, epoch, listener.host, listener.port, request.rack,
@@ -94,15 +93,17 @@ def _registration_error(code: ErrorCode) -> Any:
 
 
 def _forget_incarnation(
-    node: ControllerNode, broker_id: int, clean: bool, why: str, cause: NoteId
+    node: ControllerNode, restarted: Restarted, cause: NoteId
 ) -> list[MetadataRecord]:
     """Take the broker's last incarnation out of ISRs, and of ELRs if its log may have lost its
     end: an unclean restart may mean a power loss."""
+    broker_id = restarted.broker
     in_isr = list(node.index.in_isr.get(broker_id, ()))
-    if clean or not node.elr_enabled:
-        return change_partitions(node, in_isr, why, cause, leaving=broker_id)
+    if restarted.clean or not node.elr_enabled:
+        return change_partitions(node, in_isr, restarted, cause, leaving=broker_id)
     in_elr = node.index.in_elr.get(broker_id, ())
-    return change_partitions(node, [*in_isr, *in_elr], why, cause, unclean_shutdown=broker_id)
+    keys = [*in_isr, *in_elr]
+    return change_partitions(node, keys, restarted, cause, unclean_shutdown=broker_id)
 
 
 # -------------------------------------------------------------------------------- heartbeats
@@ -151,12 +152,11 @@ def _enter(
         case BrokerState.CONTROLLED_SHUTDOWN:
             _begin_controlled_shutdown(node, session, registration)
         case BrokerState.FENCED:
-            fence(node, session, registration, "it asked to be fenced")
+            fence(node, session, registration, Fencing.REQUESTED)
         case BrokerState.SHUTDOWN_NOW:
             if not registration.fenced:
                 told_by = session.told_by if session.state is not BrokerState.UNFENCED else None
-                reason = "controlled shutdown is complete"
-                fence(node, session, registration, reason, told_by)
+                fence(node, session, registration, Fencing.SHUTDOWN_COMPLETE, told_by)
 
 
 def _unfence(
@@ -164,18 +164,12 @@ def _unfence(
 ) -> None:
     broker_id = registration.broker_id
     session.fenced = False
-    cause = node.note(
-        kinds.BROKER_UNFENCED, f"broker {broker_id}",
-        f"broker {broker_id} unfenced: it has applied its registration "
-        f"(metadata offset {session.registration_offset})",
-        session.told_by, broker=broker_id,
-    )  # fmt: skip
+    cause = node.note(BrokerUnfenced(broker_id, session.registration_offset), session.told_by)
     change = BrokerRegistrationChangeRecord(
         broker_id, registration.epoch, fenced=False, cause=cause
     )
-    why = f"broker {broker_id} unfenced"
-    leaderless = node.index.leaderless
-    node.commit([change, *change_partitions(node, leaderless, why, cause, joining=broker_id)])
+    leaderless, reason = node.index.leaderless, Unfenced(broker_id)
+    node.commit([change, *change_partitions(node, leaderless, reason, cause, joining=broker_id)])
     bootstrap.on_unfenced(node, now_ms)
 
 
@@ -184,17 +178,12 @@ def _begin_controlled_shutdown(
 ) -> None:
     broker_id = registration.broker_id
     led = len(node.index.led_by[broker_id])
-    cause = node.note(
-        kinds.CONTROLLED_SHUTDOWN, f"broker {broker_id}",
-        f"broker {broker_id} asked to shut down: {led} leader(s) move away",
-        broker=broker_id, leaders=led,
-    )  # fmt: skip
+    cause = node.note(ControlledShutdown(broker_id, led))
     change = BrokerRegistrationChangeRecord(
         broker_id, registration.epoch, in_controlled_shutdown=True, cause=cause
     )
-    in_isr = node.index.in_isr.get(broker_id, ())
-    why = f"controlled shutdown of broker {broker_id}"
-    node.commit([change, *change_partitions(node, in_isr, why, cause, leaving=broker_id)])
+    in_isr, reason = node.index.in_isr.get(broker_id, ()), ShuttingDown(broker_id)
+    node.commit([change, *change_partitions(node, in_isr, reason, cause, leaving=broker_id)])
     session.controlled_shutdown_offset = node.end_offset - 1
     session.told_by = cause
 
@@ -206,18 +195,16 @@ def fence(
     node: ControllerNode,
     session: Session,
     registration: BrokerRegistration,
-    reason: str,
+    fencing: Fencing,
     told_by: NoteId | None = None,
+    silent_ms: int = 0,
 ) -> None:
     """Out of every ISR and leadership; it stays registered, and may come back."""
     broker_id = registration.broker_id
     session.fenced, session.controlled_shutdown_offset = True, None
-    why = f"broker {broker_id} fenced: {reason}"
-    cause = node.note(
-        kinds.BROKER_FENCED, f"broker {broker_id}", why, told_by, broker=broker_id, reason=reason
-    )
-    in_isr = node.index.in_isr.get(broker_id, ())
-    records = change_partitions(node, in_isr, why, cause, leaving=broker_id)
+    cause = node.note(BrokerFenced(broker_id, fencing, silent_ms), told_by)
+    in_isr, reason = node.index.in_isr.get(broker_id, ()), Fenced(broker_id, fencing, silent_ms)
+    records = change_partitions(node, in_isr, reason, cause, leaving=broker_id)
     change = BrokerRegistrationChangeRecord(broker_id, registration.epoch, fenced=True, cause=cause)
     node.commit([*records, change])
 
@@ -225,11 +212,7 @@ def fence(
 def take_over(node: ControllerNode, now_ms: int) -> None:
     """A controller becomes active on a log that others wrote: every broker's session begins anew.
     Kafka: ClusterControlManager.activate."""
-    node.note(
-        kinds.CONTROLLER_ELECTED, "controller",
-        f"controller {node.log.leader} is active in epoch {node.log.epoch}",
-        epoch=node.log.epoch, leader=node.log.leader,
-    )  # fmt: skip
+    node.note(ControllerElected(node.log.leader, node.log.epoch))
     for broker_id, registration in node.image.brokers.items():
         session = node.sessions.register(broker_id, registration.epoch)
         session.fenced = registration.fenced
@@ -247,7 +230,7 @@ def expire_sessions(node: ControllerNode, now_ms: int) -> None:
         registration = node.image.brokers[session.broker_id]
         if not registration.fenced:
             timeout_ms = node.sessions.timeout_ms
-            fence(node, session, registration, f"no heartbeat for {timeout_ms} ms")
+            fence(node, session, registration, Fencing.SESSION_EXPIRED, None, timeout_ms)
     next_ms = node.sessions.next_expiry_ms()
     if next_ms is not None:
         node.timers.set(_SESSIONS, next_ms, lambda at: expire_sessions(node, at))
@@ -266,12 +249,9 @@ def unregister(node: ControllerNode, request: Any, _now_ms: int) -> Any:
             error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
             error_message=f"Broker ID {broker_id} is not currently registered",
         )
-    why = f"broker {broker_id} unregistered"
-    cause = node.note(
-        kinds.BROKER_FENCED, f"broker {broker_id}", why, broker=broker_id, reason="unregistered"
-    )
-    in_isr = node.index.in_isr.get(broker_id, ())
-    records = change_partitions(node, in_isr, why, cause, leaving=broker_id)
+    cause = node.note(BrokerFenced(broker_id, Fencing.UNREGISTERED))
+    in_isr, reason = node.index.in_isr.get(broker_id, ()), Fenced(broker_id, Fencing.UNREGISTERED)
+    records = change_partitions(node, in_isr, reason, cause, leaving=broker_id)
     node.sessions.remove(broker_id)
     node.commit([*records, UnregisterBrokerRecord(broker_id, registration.epoch, cause)])
     return m.UnregisterBrokerResponse()

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 from kcluster.config.kafka.client_quotas import CLIENT_ID, CLIENT_QUOTAS, IP, IP_QUOTAS, USER
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.registry import answers
+from kcluster.events.topics import ConfigChanged, ResourceType
 from kcluster.metadata.image import ClientQuotaRecord, QuotaEntity
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.hash_order import entity_hash, hash_order, string_hash
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.controller.node import ControllerNode
@@ -145,14 +145,8 @@ def _commit(
     }
     if not changed:
         return
-    subject = describe_entity(entity)
-    shown = ", ".join(
-        f"{key} removed" if value is None else f"{key}={value:g}" for key, value in changed.items()
-    )
-    cause = node.note(
-        kinds.CONFIG_CHANGED, subject, f"quotas of {subject}: {shown}",
-        resource=subject, configs=changed,
-    )  # fmt: skip
+    shown = {key: None if value is None else f"{value:g}" for key, value in changed.items()}
+    cause = node.note(ConfigChanged(ResourceType.QUOTA, describe_entity(entity), shown))
     node.commit([ClientQuotaRecord(entity, key, value, cause) for key, value in changed.items()])
 
 

@@ -18,10 +18,10 @@ from kcluster.controller.topics import (
     check_assignment,
     partition_records,
 )
+from kcluster.events.topics import PartitionsAdded
 from kcluster.metadata.image import MetadataRecord, TopicImage
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.controller.node import ControllerNode
@@ -72,11 +72,7 @@ def _records(
     node: ControllerNode, topic: TopicImage, assignments: list[Assignment]
 ) -> list[MetadataRecord]:
     first = len(topic.partitions)
-    cause = node.note(
-        kinds.PARTITIONS_ADDED, topic.name,
-        f"topic {topic.name}: {first} -> {first + len(assignments)} partitions",
-        topic=topic.name, partitions=first + len(assignments),
-    )  # fmt: skip
+    cause = node.note(PartitionsAdded(topic.name, first, first + len(assignments)))
     return partition_records(topic.topic_id, first, assignments, cause)
 
 

@@ -1,6 +1,6 @@
 """Leaders chosen on request or by the clock, not because a broker came or went.
 
-Owns: ElectLeaders (API 43, v0-2), the event MoveLeader, and two periodic looks: at partitions not
+Owns: ElectLeaders (API 43, v0-2), the input MoveLeader, and two periodic looks: at partitions not
 led by their preferred leader, and at leaderless ones whose topic allows an unclean election.
 Never: decides who may lead (elections.py).
 Kafka: ReplicationControlManager.electLeaders, maybeBalancePartitionLeaders,
@@ -20,6 +20,7 @@ from kcluster.controller.elections import ElectionMode
 from kcluster.controller.leadership import record_of
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.registry import answers
+from kcluster.events.reasons import PeriodicCheck, Requested
 from kcluster.metadata.image import NO_LEADER, MetadataRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -39,8 +40,6 @@ _WORDS: Final = {
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
 }
 """As Kafka's broker words them."""
-
-_BY_OPERATOR: Final = "asked by the operator"
 
 
 # -------------------------------------------------------------------------------- on request
@@ -110,8 +109,8 @@ def _elect_one(
             if preferred
             else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
         )
-    why = f"{mode.value} election {_BY_OPERATOR}"
-    records[topic, partition_id] = record_of(node, topic, partition, election, why, None)
+    reason = Requested(mode.value)
+    records[topic, partition_id] = record_of(node, topic, partition, election, reason, None)
     return ApiError(ErrorCode.NONE)
 
 
@@ -126,7 +125,7 @@ def move(node: ControllerNode, event: MoveLeader) -> None:
         return
     election = elections.move_leader(partition, event.leader, node.is_active)
     if election is not None:
-        node.commit([record_of(node, event.topic, partition, election, _BY_OPERATOR, None)])
+        node.commit([record_of(node, event.topic, partition, election, Requested(), None)])
 
 
 # ------------------------------------------------------------------------------ by the clock
@@ -160,11 +159,7 @@ def _every(
 def _look(node: ControllerNode, mode: ElectionMode) -> bool:
     """Elect where it helps; True when there may be more than one look does."""
     preferred = mode is ElectionMode.PREFERRED
-    why = (
-        "the periodic look found that the preferred leader is in sync again"
-        if preferred
-        else "the periodic look found a leaderless partition of a topic with unclean elections"
-    )
+    reason = PeriodicCheck(mode.value)
     records: list[MetadataRecord] = []
     for topic_id, partition_id in list(
         node.index.imbalanced if preferred else node.index.leaderless
@@ -183,6 +178,6 @@ def _look(node: ControllerNode, mode: ElectionMode) -> bool:
             elr_enabled=node.elr_enabled,
         )
         if election is not None:
-            records.append(record_of(node, topic, partition, election, why, None))
+            records.append(record_of(node, topic, partition, election, reason, None))
     node.commit(records)
     return len(records) >= MAX_ELECTIONS_PER_LOOK

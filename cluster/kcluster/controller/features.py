@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.controller.registry import answers
+from kcluster.events.topics import FeatureChanged
 from kcluster.metadata.image import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
@@ -22,7 +23,6 @@ from kcluster.metadata.image import (
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.features import ELR_VERSION, FEATURES, KRAFT_VERSION, METADATA_VERSION
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.controller.node import ControllerNode
@@ -107,10 +107,7 @@ def _set_level(node: ControllerNode, name: str, level: int) -> None:
     old = node.image.features.get(name, 0)
     if old == level:
         return
-    cause = node.note(
-        kinds.FEATURE_CHANGED, name, f"{name} changed from level {old} to {level}",
-        feature=name, old=old, new=level,
-    )  # fmt: skip
+    cause = node.note(FeatureChanged(name, old, level))
     records: list[MetadataRecord] = [FeatureLevelRecord(name, level, cause)]
     if name == ELR_VERSION and level:
         records += _elr_safety_records(node)

@@ -1,6 +1,6 @@
-"""From an election to records and notes: what changed, why, and whose fault it was.
+"""From an election to records and notes: what changed, why, and by which cause.
 
-Owns: the wording of leader and ISR changes, and going over the partitions that one broker's coming
+Owns: the events of leader and ISR changes, and going over the partitions that one broker's coming
 or going touches.  Never: decides a leader or an ISR (elections.py does).
 Kafka: ReplicationControlManager.generateLeaderAndIsrUpdates.
 """
@@ -14,13 +14,20 @@ from kcluster.contract import NoteId
 from kcluster.controller import elections
 from kcluster.controller.elections import Election, ElectionMode
 from kcluster.controller.partition_index import PartitionKey
+from kcluster.events.partitions import (
+    IsrExpanded,
+    IsrShrunk,
+    LeaderElected,
+    PartitionOffline,
+    ReassignmentCompleted,
+)
+from kcluster.events.reasons import AnyReason, ReassignmentDone
 from kcluster.metadata.image import (
     NO_LEADER,
     MetadataRecord,
     PartitionRecord,
     PartitionRegistration,
 )
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.controller.node import ControllerNode
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
 def change_partitions(
     node: ControllerNode,
     keys: Iterable[PartitionKey],
-    why: str,
+    reason: AnyReason,
     cause: NoteId | None,
     *,
     leaving: int | None = None,
@@ -56,7 +63,7 @@ def change_partitions(
             elr_enabled=node.elr_enabled,
         )
         if election is not None:
-            records.append(record_of(node, topic, partition, election, why, cause))
+            records.append(record_of(node, topic, partition, election, reason, cause))
     return records
 
 
@@ -65,22 +72,20 @@ def record_of(
     topic: str,
     before: PartitionRegistration,
     election: Election,
-    why: str,
+    reason: AnyReason,
     cause: NoteId | None,
 ) -> PartitionRecord:
-    """The record of one election, its notes written; the record's cause is the last of them."""
+    """The record of one election, its events noted; the record's cause is the last of them."""
     after = election.registration
-    subject = f"{topic}-{after.partition}"
     if election.completed:
-        cause = _note_completed(node, subject, topic, before, after, why, cause)
-        why = "the reassignment is complete"
+        node.reassignments.pop((after.topic_id, after.partition), None)
+        cause = node.note(_completed(topic, before, after, reason), cause)
+        reason = ReassignmentDone()
+    cause_of_leader = cause
     if after.isr != before.isr:
-        cause_of_leader = cause
-        cause = _note_isr(node, subject, topic, before, after, why, cause)
-        if after.leader != before.leader:
-            cause = _note_leader(node, subject, topic, before, election, why, cause_of_leader)
-    elif after.leader != before.leader:
-        cause = _note_leader(node, subject, topic, before, election, why, cause)
+        cause = node.note(_isr_change(topic, before, after, reason), cause)
+    if after.leader != before.leader:
+        cause = node.note(_leader_change(topic, before, election, reason), cause_of_leader)
     return PartitionRecord(after, cause)
 
 
@@ -94,84 +99,66 @@ def _in_order(
     return [(topic, image.topics[topic].partitions[partition]) for topic, partition in found]
 
 
-def _note_completed(
-    node: ControllerNode,
-    subject: str,
-    topic: str,
-    before: PartitionRegistration,
-    after: PartitionRegistration,
-    why: str,
-    cause: NoteId | None,
-) -> NoteId:
-    node.reassignments.pop((after.topic_id, after.partition), None)
-    return node.note(
-        kinds.REASSIGNMENT_COMPLETED,
-        subject,
-        f"replicas {list(before.replicas)} -> {list(after.replicas)}: {why}",
-        cause,
+def _completed(
+    topic: str, before: PartitionRegistration, after: PartitionRegistration, reason: AnyReason
+) -> ReassignmentCompleted:
+    return ReassignmentCompleted(
         topic=topic,
         partition=after.partition,
-        replicas=list(after.replicas),
-        added=[broker for broker in after.replicas if broker not in before.replicas],
-        removed=[broker for broker in before.replicas if broker not in after.replicas],
+        old_replicas=before.replicas,
+        replicas=after.replicas,
         partition_epoch=after.partition_epoch,
+        added=_without(after.replicas, before.replicas),
+        removed=_without(before.replicas, after.replicas),
+        reason=reason,
     )
 
 
-def _note_isr(
-    node: ControllerNode,
-    subject: str,
-    topic: str,
-    before: PartitionRegistration,
-    after: PartitionRegistration,
-    why: str,
-    cause: NoteId | None,
-) -> NoteId:
-    removed = [broker for broker in before.isr if broker not in after.isr]
-    added = [broker for broker in after.isr if broker not in before.isr]
-    elr = f", ELR {list(after.elr)}" if after.elr else ""
-    return node.note(
-        kinds.ISR_SHRUNK if removed else kinds.ISR_EXPANDED,
-        subject,
-        f"ISR {list(before.isr)} -> {list(after.isr)}{elr}: {why}",
-        cause,
+def _isr_change(
+    topic: str, before: PartitionRegistration, after: PartitionRegistration, reason: AnyReason
+) -> IsrShrunk | IsrExpanded:
+    removed = _without(before.isr, after.isr)
+    change = IsrShrunk if removed else IsrExpanded
+    return change(
         topic=topic,
         partition=after.partition,
-        isr=list(after.isr),
+        old_isr=before.isr,
+        isr=after.isr,
         removed=removed,
-        added=added,
-        elr=list(after.elr),
+        added=_without(after.isr, before.isr),
+        elr=after.elr,
         partition_epoch=after.partition_epoch,
+        reason=reason,
     )
 
 
-def _note_leader(
-    node: ControllerNode,
-    subject: str,
-    topic: str,
-    before: PartitionRegistration,
-    election: Election,
-    why: str,
-    cause: NoteId | None,
-) -> NoteId:
+def _leader_change(
+    topic: str, before: PartitionRegistration, election: Election, reason: AnyReason
+) -> LeaderElected | PartitionOffline:
     after = election.registration
-    old = "none" if before.leader == NO_LEADER else str(before.leader)
-    because = f"{why}; {election.reason}" if election.reason != why else why
     if after.leader == NO_LEADER:
-        kind, text = kinds.PARTITION_OFFLINE, f"leader {old} -> none: {because}"
-    else:
-        unclean = "" if election.clean else ", UNCLEAN"
-        kind = kinds.LEADER_ELECTED
-        text = f"leader {old} -> {after.leader}, epoch {after.leader_epoch}{unclean}: {because}"
-    return node.note(
-        kind,
-        subject,
-        text,
-        cause,
+        return PartitionOffline(
+            topic=topic,
+            partition=after.partition,
+            old_leader=before.leader,
+            new_leader=after.leader,
+            leader_epoch=after.leader_epoch,
+            clean=election.clean,
+            reason=reason,
+            isr=after.isr,
+            elr=after.elr,
+        )
+    return LeaderElected(
         topic=topic,
         partition=after.partition,
-        old=before.leader,
-        new=after.leader,
-        epoch=after.leader_epoch,
+        old_leader=before.leader,
+        new_leader=after.leader,
+        leader_epoch=after.leader_epoch,
         clean=election.clean,
+        reason=reason,
+        election=election.kind,
     )
+
+
+def _without(brokers: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(broker for broker in brokers if broker not in others)

@@ -1,4 +1,4 @@
-"""The controller as one node: events in, effects out; all metadata changes pass through here.
+"""The controller as one node: inputs in, effects out; all metadata changes pass through here.
 
 Owns: the metadata log and its image, who waits for more of it, the table of handlers.  Never:
 decides (the modules it imports do); does I/O, reads a clock, draws randomness but from its rng.
@@ -12,7 +12,7 @@ without delay has seen it when it gets the answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -22,6 +22,7 @@ from kcluster.contract import (
     CONTROLLER_ID,
     Effect,
     Event,
+    Input,
     MoveLeader,
     Note,
     NoteId,
@@ -124,20 +125,20 @@ class ControllerNode:
         next_ms = self.timers.next_ms
         return next_ms if next_ms < NEVER_MS else None
 
-    def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
-        """Take one event; return what is to be done, in order."""
+    def step(self, now_ms: int, incoming: Input) -> Sequence[Effect]:
+        """Take one input; return what is to be done, in order."""
         self._now_ms = now_ms
-        match event:
+        match incoming:
             case PeerRequest(body=MetadataFetch() as fetch):
-                self._fetch_metadata(event, fetch, now_ms)
+                self._fetch_metadata(incoming, fetch, now_ms)
             case PeerRequest():
-                self._answer(event, now_ms)
+                self._answer(incoming, now_ms)
             case Tick():
                 self.timers.run_due(now_ms)
             case Start():
                 self._start(now_ms)
             case MoveLeader():
-                elect_leaders.move(self, event)
+                elect_leaders.move(self, incoming)
             case PeerDisconnected(peer=peer):
                 # Its process is gone, so nobody reads the answer.  The session decides the rest.
                 self._stop_waiting(peer)
@@ -258,13 +259,11 @@ class ControllerNode:
 
     # ------------------------------------------------------------------- for the handlers
 
-    def note(
-        self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
-    ) -> NoteId:
-        """Tell what was decided and why."""
+    def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
+        """Note what was decided; the id can be given as the cause of what follows."""
         self.log.note_count += 1
         note_id = (self.node_id, self.log.note_count)
-        self._effects.append(Note(note_id, self._now_ms, kind, subject, text, cause, data))
+        self._effects.append(Note(note_id, self._now_ms, event, cause))
         return note_id
 
     def is_active(self, broker_id: int) -> bool:

@@ -26,16 +26,16 @@ from kcluster.controller.reassigning import (
     towards,
 )
 from kcluster.controller.registry import answers
+from kcluster.events.partitions import ReassignmentCancelled, ReassignmentStarted
+from kcluster.events.reasons import ElectionKind, ReassignmentReverted, Requested
 from kcluster.metadata.image import PartitionRecord, PartitionRegistration, TopicImage
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.controller.node import ControllerNode
 
 _OK = ApiError(ErrorCode.NONE)
-_BY_OPERATOR = "asked by the operator"
 
 Records = dict[tuple[bytes, int], PartitionRecord]
 """By partition, each judged by the partition as it was before the request.  DIFFERS: of one named
@@ -122,21 +122,21 @@ def _start(
     after = election.registration
     key = (partition.topic_id, partition.partition)
     cause = node.note(
-        kinds.REASSIGNMENT_STARTED,
-        f"{topic}-{partition.partition}",
-        f"replicas {list(partition.replicas)} -> {list(target)}: {_BY_OPERATOR}"
-        + (", instead of the reassignment under way" if is_reassigning(partition) else ""),
+        ReassignmentStarted(
+            topic=topic,
+            partition=partition.partition,
+            old_replicas=partition.replicas,
+            replicas=target,
+            partition_epoch=after.partition_epoch,
+            adding=after.adding_replicas,
+            removing=after.removing_replicas,
+            replaced=is_reassigning(partition),
+        ),
         node.reassignments.get(key),
-        topic=topic,
-        partition=partition.partition,
-        replicas=list(target),
-        adding=list(after.adding_replicas),
-        removing=list(after.removing_replicas),
-        partition_epoch=after.partition_epoch,
     )
     if is_reassigning(after):
         node.reassignments[key] = cause
-    records[key] = record_of(node, topic, partition, election, _BY_OPERATOR, cause)
+    records[key] = record_of(node, topic, partition, election, Requested(), cause)
 
 
 def _cancel(
@@ -163,22 +163,21 @@ def _cancel(
     )
     assert election is not None, partition
     if not back.clean:
-        election = replace(election, clean=False)
+        election = replace(election, kind=ElectionKind.UNCLEAN, clean=False)
     key = (partition.topic_id, partition.partition)
     cause = node.note(
-        kinds.REASSIGNMENT_CANCELLED,
-        f"{topic}-{partition.partition}",
-        f"replicas {list(partition.replicas)} -> {list(back.replicas)}: {_BY_OPERATOR}",
+        ReassignmentCancelled(
+            topic=topic,
+            partition=partition.partition,
+            old_replicas=partition.replicas,
+            replicas=back.replicas,
+            partition_epoch=election.registration.partition_epoch,
+            adding=partition.adding_replicas,
+            removing=partition.removing_replicas,
+        ),
         node.reassignments.pop(key, None),
-        topic=topic,
-        partition=partition.partition,
-        replicas=list(back.replicas),
-        adding=list(partition.adding_replicas),
-        removing=list(partition.removing_replicas),
-        partition_epoch=election.registration.partition_epoch,
     )
-    why = "the reassignment was cancelled"
-    records[key] = record_of(node, topic, partition, election, why, cause)
+    records[key] = record_of(node, topic, partition, election, ReassignmentReverted(), cause)
     return _OK
 
 

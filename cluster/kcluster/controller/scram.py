@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.registry import answers
+from kcluster.events.topics import ConfigChanged, ResourceType
 from kcluster.metadata.image import (
     MetadataRecord,
     RemoveUserScramCredentialRecord,
@@ -23,7 +24,6 @@ from kcluster.metadata.image import (
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.hash_order import hash_order, string_hash
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.controller.node import ControllerNode
@@ -122,9 +122,8 @@ def _upsertion_problem(change: Any) -> ApiError | None:
 
 def _remove(node: ControllerNode, change: Any) -> None:
     name, mechanism = change.name, change.mechanism
-    subject = f"user {name}"
-    text = f"{subject}: {MECHANISMS[mechanism][0]} credential removed"
-    cause = node.note(kinds.CONFIG_CHANGED, subject, text, resource=name)
+    removed: dict[str, str | None] = {MECHANISMS[mechanism][0]: None}
+    cause = node.note(ConfigChanged(ResourceType.USER, name, removed))
     node.commit([RemoveUserScramCredentialRecord(name, mechanism, cause)])
 
 
@@ -132,9 +131,8 @@ def _set(node: ControllerNode, change: Any) -> None:
     mechanism, hash_name = MECHANISMS[change.mechanism]
     salted = bytes(change.salted_password)
     client_key = hmac.digest(salted, b"Client Key", hash_name)
-    subject = f"user {change.name}"
-    text = f"{subject}: {mechanism} credential with {change.iterations} iterations"
-    cause = node.note(kinds.CONFIG_CHANGED, subject, text, resource=change.name)
+    credential: dict[str, str | None] = {mechanism: f"[iterations={change.iterations}]"}
+    cause = node.note(ConfigChanged(ResourceType.USER, change.name, credential))
     records: list[MetadataRecord] = [
         UserScramCredentialRecord(
             name=change.name,

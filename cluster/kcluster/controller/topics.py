@@ -19,6 +19,7 @@ from kcluster.controller.placement import Replicas, UsableBroker, check_manual, 
 from kcluster.controller.registry import answers
 from kcluster.controller.topic_configs import config_problem, describe_configs
 from kcluster.controller.topic_names import name_problem
+from kcluster.events.topics import TopicCreated, TopicDeleted
 from kcluster.metadata.image import (
     TOPIC_RESOURCE,
     ConfigRecord,
@@ -29,7 +30,6 @@ from kcluster.metadata.image import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.controller.node import ControllerNode
@@ -214,11 +214,7 @@ def check_assignment(
 
 def _creation_records(node: ControllerNode, new: _NewTopic) -> list[MetadataRecord]:
     count, factor = len(new.assignments), len(new.assignments[0].replicas)
-    cause = node.note(
-        kinds.TOPIC_CREATED, new.name,
-        f"topic {new.name} created: {count} partition(s), replication factor {factor}",
-        topic=new.name, partitions=count, replication_factor=factor, configs=new.configs,
-    )  # fmt: skip
+    cause = node.note(TopicCreated(new.name, count, factor, dict(new.configs)))
     return [
         TopicRecord(new.name, new.topic_id, cause),
         *(
@@ -341,9 +337,7 @@ def _delete_one(
     throttled = node.mutations.charge(len(topic.partitions))
     if throttled is not None:
         return result(throttled.code, throttled.message, topic.topic_id)
-    cause = node.note(
-        kinds.TOPIC_DELETED, topic.name, f"topic {topic.name} deleted", topic=topic.name
-    )
+    cause = node.note(TopicDeleted(topic.name))
     records.append(RemoveTopicRecord(topic.topic_id, cause))
     name = topic.name
     return result(ErrorCode.NONE, None, topic.topic_id)

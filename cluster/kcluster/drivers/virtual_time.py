@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from typing import Final, final
 
 from kcluster.clients.wire import Client
-from kcluster.contract import ConnectionClosed, PeerDisconnected, Reply, Request
+from kcluster.contract import ConnectionClosed, Note, PeerDisconnected, Reply, Request
 from kcluster.drivers.wires.virtual import ClientConnection
 from kcluster.network.fabric import Fabric, Link
 from kcluster.runtime.dispatch import MAX_IDLE, NEVER_US, Dispatcher
@@ -34,11 +34,11 @@ _DOWN: Final = ProcessState.DOWN
 @final
 class VirtualTime:
     """The course of one run.  `clients` by their id in the fabric; `addresses` of the brokers;
-    `trace`: told which connections brokers close."""
+    `trace`: gets a line for each connection that a broker closes."""
 
     def __init__(
         self, fabric: Fabric, processes: Iterable[Process], addresses: dict[int, tuple[str, int]],
-        trace: list[str],
+        trace: list[Note | str],
     ) -> None:  # fmt: skip
         self.dispatcher = Dispatcher(fabric, processes, self)
         self.dispatcher.heal_sinks = (self._on_link_healed,)

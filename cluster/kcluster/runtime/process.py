@@ -7,11 +7,13 @@ Owns: the state of a process and what outlives it (its disk).  Never: decides wh
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Protocol
 
-from kcluster.contract import Event, Node, Reply
+from kcluster.contract import Input, Node, Reply
+from kcluster.events.brokers import DeathKind as DeathKind
+from kcluster.events.brokers import LostRange
 
 
 class ProcessState(StrEnum):
@@ -22,29 +24,10 @@ class ProcessState(StrEnum):
     DOWN = "down"
 
 
-class DeathKind(StrEnum):
-    """How a process goes.  `clean`: SIGTERM, controlled shutdown; `kill`: SIGKILL, what it wrote
-    stays in the page cache; `power`: the machine stops, unflushed writes are lost; `wipe`: it comes
-    back with an empty disk."""
-
-    CLEAN = "clean"
-    KILL = "kill"
-    POWER = "power"
-    WIPE = "wipe"
-
-
-DEATHS: Final = {
-    DeathKind.CLEAN: "process ended after a controlled shutdown",
-    DeathKind.KILL: "process killed; its disk keeps what was written",
-    DeathKind.POWER: "power lost; what was not flushed is gone",
-    DeathKind.WIPE: "process killed and its disk wiped",
-}
-
-
 class Storage(Protocol):
     """What dispatch.py needs of a `kcluster.partition.disk.Disk`."""
 
-    def lose_unflushed(self) -> int: ...
+    def lose_unflushed(self) -> Sequence[LostRange]: ...
     def wipe(self) -> object: ...
 
 
@@ -73,8 +56,8 @@ class Process:
         self.is_removed = False
         """It is down for good: nobody waits for it."""
         self.life = 0
-        self.inbox: deque[Event] = deque()
-        """Events that came while it was paused, in order."""
+        self.inbox: deque[Input] = deque()
+        """Inputs that came while it was paused, in order."""
         self.deadline_ms: int | None = None
         """The node's deadline after its last step; None while paused or down."""
         self.touched = False

@@ -19,9 +19,9 @@ from kcluster.broker.coordinator.group_state import Group, GroupState, Member
 from kcluster.broker.coordinator.interface import CoordinatorBroker
 from kcluster.broker.coordinator.shard import GroupShard, ignore_outcome
 from kcluster.contract import Request
+from kcluster.events.clients import GroupMemberExpired, GroupRebalanced
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
 """How long a new member may wait for its first answer, whatever its session timeout: it cannot
@@ -130,13 +130,7 @@ def _expire_member(shard: GroupShard, group: Group, member_id: str, now_ms: int)
     member = group.members.get(member_id)
     if member is None or member.excused_from_heartbeat:
         return
-    shard.broker.note(
-        kinds.GROUP_MEMBER_EXPIRED,
-        f"group {group.group_id}",
-        f"member {member_id} was not heard of for {member.session_timeout_ms} ms",
-        group=group.group_id,
-        member=member_id,
-    )
+    shard.broker.note(GroupMemberExpired(group.group_id, member_id, member.session_timeout_ms))
     answer_both(shard, member, "", ErrorCode.UNKNOWN_MEMBER_ID)
     group.remove(member_id)
     if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
@@ -244,15 +238,9 @@ def complete_join(shard: GroupShard, group: Group, now_ms: int) -> None:
 
 
 def _tell(shard: GroupShard, group: Group) -> None:
-    count = len(group.members)
-    members = "empty" if count == 0 else "1 member" if count == 1 else f"{count} members"
+    members = tuple(group.members)
     shard.broker.note(
-        kinds.GROUP_REBALANCED,
-        f"group {group.group_id}",
-        f"generation {group.generation}: {members}; {group.rebalance_reason}",
-        group=group.group_id,
-        generation=group.generation,
-        members=list(group.members),
+        GroupRebalanced(group.group_id, group.generation, members, group.rebalance_reason)
     )
 
 

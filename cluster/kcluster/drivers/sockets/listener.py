@@ -21,7 +21,7 @@ from msgspec import Struct
 from kcluster.broker.channel import Channel
 from kcluster.broker.connection_quotas import ConnectionQuotas
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.contract import Event
+from kcluster.contract import Input
 from kcluster.drivers.sockets.connection import Connection
 
 BACKLOG: Final = 1024
@@ -64,10 +64,10 @@ class Gate(Protocol):
         """Finish what was begun since `wake`, together with what other sockets that are ready in
         this turn of the loop begin, before it waits for more."""
 
-    def deliver(self, node_id: int, event: Event) -> None:
+    def deliver(self, node_id: int, event: Input) -> None:
         """Give a node this event now; what follows from it comes with the next `settle`."""
 
-    def defer(self, node_id: int, event: Event) -> None:
+    def defer(self, node_id: int, event: Input) -> None:
         """Deliver this event by the next `settle`."""
 
     def pump_later(self, connection: Connection) -> None:

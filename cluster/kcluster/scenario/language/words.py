@@ -13,8 +13,8 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.config.files.problems import show, unknown
+from kcluster.events import KINDS
 from kcluster.scenario.language.fields import MAX_MS, Words, duration
-from kcluster.trace import kinds
 
 PartitionName = tuple[str, int]
 
@@ -29,9 +29,7 @@ _OF: Final = re.compile(r"(isr|leader|log end|high watermark) of (\S+)(.*)", re.
 _EVENT: Final = re.compile(r"event ([a-z_]+)(?: of (.+))?")
 _ANY: Final = re.compile(r"any(?: ([0-9]+))? (.+)")
 
-EVENTS: Final = tuple(
-    value for name, value in vars(kinds).items() if name.isupper() and isinstance(value, str)
-)
+EVENTS: Final = KINDS
 COUNTED: Final = ("acked", "sent", "read", "failed", "unknown")
 OF_PARTITION: Final = ("isr", "leader", "log_end", "high_watermark", "elr")
 TARGETS_SHOWN: Final = (

@@ -30,7 +30,7 @@ class Conditions:
         if condition.word == "event":
             kind, _, subject = condition.of.partition(" ")
             return any(
-                note.kind == kind and (not subject or note.subject == subject)
+                note.event.kind == kind and (not subject or note.event.subject == subject)
                 for note in self._notes[since:]
             )
         if condition.word == "settled":
