@@ -204,14 +204,8 @@ class CloseConnection(Struct, gc=False):
     reason: str
 
 
-def kind_of(class_name: str) -> str:
-    """The word for a kind of event, from the name of its class: LeaderElected, `leader_elected`."""
-    words = "".join(f"_{char.lower()}" if char.isupper() else char for char in class_name)
-    return words.removeprefix("_")
-
-
-class Event(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
-    """What happened, as facts: the base of the types in `kcluster.events`, one for each kind.
+class Event(Protocol):
+    """What happened, as facts: one of the types in `kcluster.events`, which has one for each kind.
 
     Its words are made last, from its fields, and in one place (cluster/kcluster/events/words.py).
     """
@@ -219,17 +213,14 @@ class Event(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
     @property
     def kind(self) -> str:
         """The word for its kind: `leader_elected`."""
-        return str(type(self).__struct_config__.tag)
 
     @property
     def subject(self) -> str:
         """The name of what it happened to, as people type it: `orders-0`, `broker 2`."""
-        return self.kind
 
     @property
     def is_internal(self) -> bool:
         """Whether it happened to one of Kafka's own topics."""
-        return self.subject.startswith("__")
 
 
 class Note(Struct, gc=False):

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from kcluster.contract import Event, kind_of
+from kcluster.contract import Event
 from kcluster.events import EVENT_TYPES, KINDS, AnyEvent, kind
+from kcluster.events.base import kind_of
 from kcluster.events.brokers import BrokerDown, BrokerFenced, DeathKind
 from kcluster.events.partitions import LeaderElected, PartitionOffline
 from kcluster.events.reasons import AnyReason, ElectionKind, Fenced, Fencing, Requested

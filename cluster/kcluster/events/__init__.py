@@ -1,8 +1,8 @@
 """What happened in a cluster: a type for each kind of event, and the words for them.
 
-Owns: events as facts (brokers.py, topics.py, partitions.py, clients.py, network.py), their reasons
-(reasons.py), the list of all (here); their words (words.py), lines and JSON of notes and requests
-(render.py), timelines (timeline.py).  Never: decides, keeps or prints anything.
+Owns: events as facts (base.py; brokers.py, topics.py, partitions.py, clients.py, network.py), their
+reasons (reasons.py), the list of all (here); their words (words.py), lines and JSON of notes and
+requests (render.py), timelines (timeline.py).  Never: decides, keeps or prints anything.
 
 To add a kind: a class in one of these modules, its name in `AnyEvent`, its words in words.py.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from kcluster.contract import Event
+from kcluster.events.base import TaggedEvent
 from kcluster.events.brokers import (
     BrokerDown,
     BrokerFenced,
@@ -78,12 +78,12 @@ AnyEvent = (
 )  # fmt: skip
 """Every kind of event; msgspec decodes a record of one into its type."""
 
-EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(AnyEvent)
+EVENT_TYPES: Final[tuple[type[TaggedEvent], ...]] = get_args(AnyEvent)
 KINDS: Final = tuple(str(each.__struct_config__.tag) for each in EVENT_TYPES)
 """Their words, in the order of AnyEvent: `broker_started`, `broker_down`, ..."""
 
 
-def kind(event_type: type[Event]) -> str:
+def kind(event_type: type[TaggedEvent]) -> str:
     """The word for a type of event."""
     return str(event_type.__struct_config__.tag)
 
@@ -108,7 +108,6 @@ __all__ = [
     "ControllerDown",
     "ControllerElected",
     "DiskFull",
-    "Event",
     "FeatureChanged",
     "GroupMemberExpired",
     "GroupRebalanced",
@@ -131,7 +130,7 @@ __all__ = [
     "RuleAdded",
     "RuleHit",
     "RuleRemoved",
-    "TelemetryPushed",
+    "TaggedEvent", "TelemetryPushed",
     "TopicCreated",
     "TopicDeleted",
     "kind",

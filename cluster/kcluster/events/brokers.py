@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from kcluster.contract import Event
+from kcluster.events.base import TaggedEvent
 from kcluster.events.reasons import Fencing
 
 
@@ -25,7 +25,7 @@ class DeathKind(StrEnum):
     WIPE = "wipe"
 
 
-class BrokerEvent(Event, frozen=True):
+class BrokerEvent(TaggedEvent, frozen=True):
     """Something happened to a broker."""
 
     broker: int
@@ -116,7 +116,7 @@ class RecordsLost(BrokerEvent, frozen=True):
     ranges: tuple[LostRange, ...] = ()
 
 
-class ControllerEvent(Event, frozen=True):
+class ControllerEvent(TaggedEvent, frozen=True):
     """Something happened to the controller."""
 
     @property

@@ -6,10 +6,10 @@ Kafka: the logs of ClientQuotaManager and GroupCoordinator; KIP-714 for telemetr
 
 from __future__ import annotations
 
-from kcluster.contract import Event
+from kcluster.events.base import TaggedEvent
 
 
-class ClientThrottled(Event, frozen=True):
+class ClientThrottled(TaggedEvent, frozen=True):
     """A client's `rate` came to be over the `limit` of a quota, both in the quota's unit per
     second; noted once, until it is within it again.  `entity`: whose quota: (type, name) pairs,
     name null for the default."""
@@ -26,7 +26,7 @@ class ClientThrottled(Event, frozen=True):
         return self.client_id
 
 
-class TelemetryPushed(Event, frozen=True):
+class TelemetryPushed(TaggedEvent, frozen=True):
     """A client pushed metrics; `pushes` and `total_bytes` so far."""
 
     client_id: str
@@ -40,7 +40,7 @@ class TelemetryPushed(Event, frozen=True):
         return self.client_id or self.client_instance_id
 
 
-class GroupEvent(Event, frozen=True):
+class GroupEvent(TaggedEvent, frozen=True):
     """Something happened to a consumer group."""
 
     group: str

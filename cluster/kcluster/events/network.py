@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kcluster.contract import Event
+from kcluster.events.base import TaggedEvent
 
 Nodes = tuple[int, ...]
 Links = tuple[tuple[int, int], ...]
@@ -20,7 +20,7 @@ ANY_CLIENT: Final = "*"
 """The name of the node that stands for clients from outside which have none of their own."""
 
 
-class LinkEvent(Event, frozen=True):
+class LinkEvent(TaggedEvent, frozen=True):
     """Something happened to one way of a link."""
 
     source: int
@@ -43,7 +43,7 @@ class LinkReset(LinkEvent, frozen=True):
     """A message was lost for good: its sender gave up, and the connection is reset."""
 
 
-class NetworkEvent(Event, frozen=True):
+class NetworkEvent(TaggedEvent, frozen=True):
     """Something happened to many links at once.  `links`: which; `clients`: names by node id."""
 
     links: Links
@@ -95,7 +95,7 @@ class NetworkShaped(NetworkEvent, frozen=True):
     restored: bool = False
 
 
-class RuleEvent(Event, frozen=True):
+class RuleEvent(TaggedEvent, frozen=True):
     """Something about a rule on requests of clients."""
 
     rule: str

@@ -6,13 +6,13 @@ Kafka: state-change.log, and the logs of ReplicationControlManager and ReplicaMa
 
 from __future__ import annotations
 
-from kcluster.contract import Event
+from kcluster.events.base import TaggedEvent
 from kcluster.events.reasons import AnyReason, ElectionKind
 
 Brokers = tuple[int, ...]
 
 
-class PartitionEvent(Event, frozen=True):
+class PartitionEvent(TaggedEvent, frozen=True):
     """Something happened to a partition."""
 
     topic: str

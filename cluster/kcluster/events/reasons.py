@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from kcluster.contract import kind_of
+from kcluster.events.base import kind_of
 
 
 class Fencing(StrEnum):

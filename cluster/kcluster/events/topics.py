@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from kcluster.contract import Event
+from kcluster.events.base import TaggedEvent
 
 
-class TopicEvent(Event, frozen=True):
+class TopicEvent(TaggedEvent, frozen=True):
     """Something happened to a topic as a whole."""
 
     topic: str
@@ -49,7 +49,7 @@ class ResourceType(StrEnum):
     USER = "user"
 
 
-class ConfigChanged(Event, frozen=True):
+class ConfigChanged(TaggedEvent, frozen=True):
     """Configs, quotas or credentials were set or, with null, removed.  `resource` is empty for all
     brokers; for quotas it names the entity."""
 
@@ -67,7 +67,7 @@ class ConfigChanged(Event, frozen=True):
         return f"{self.resource_type.replace('_', ' ')} {self.resource}"
 
 
-class FeatureChanged(Event, frozen=True):
+class FeatureChanged(TaggedEvent, frozen=True):
     """A feature has another level in the whole cluster (KIP-584)."""
 
     feature: str

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import json
 
-from kcluster.contract import Event
 from kcluster.events import EVENT_TYPES, AnyEvent, kind
+from kcluster.events.base import TaggedEvent
 from kcluster.events.words import text_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FIELDS: Final = frozenset(name for each in EVENT_TYPES for name in each.__struct_fields__)
 
 
-def is_a(*types: type[Event]) -> Column:
+def is_a(*types: type[TaggedEvent]) -> Column:
     """Whether a note is about an event of one of these types."""
     from pyspark.sql import functions as F
 
@@ -43,7 +43,7 @@ def partition_of_note() -> list[str | Column]:
     return ["run", field("topic"), field("partition")]
 
 
-def with_words(notes: DataFrame, *types: type[Event]) -> DataFrame:
+def with_words(notes: DataFrame, *types: type[TaggedEvent]) -> DataFrame:
     """The notes about events of these types, few enough for one machine, with `text`: what is
     shown of them.  It is made here from the fields, as everywhere else; nothing may be decided by
     it."""
