@@ -22,6 +22,8 @@ from kcluster.events.words import (
     short_text,
     text_of,
 )
+from kcluster.pipeline.tables import ddl
+from kcluster.runs.record import NoteRow
 
 
 def example(kind: inspect.Type) -> Any:
@@ -103,3 +105,12 @@ def test_events__a_reason_says_the_fencing_of_the_same_broker() -> None:
     assert is_said_by(elected, fenced)
     assert not is_said_by(elected, BrokerFenced(2, Fencing.SESSION_EXPIRED, 90))
     assert not is_said_by(elected, BrokerDown(1, DeathKind.KILL))
+
+
+def test_events__one_column_of_spark_has_the_fields_of_all_kinds() -> None:
+    columns = ddl(NoteRow)
+    fields = {name for each in EVENT_TYPES for name in each.__struct_fields__}
+    assert all(f"`{name}`: " in columns for name in fields)
+    assert "`ranges`: array<struct<`topic`: string, `partition`: bigint" in columns
+    assert "`reason`: struct<`kind`: string, `broker`: bigint" in columns
+    assert columns.startswith("`id` array<bigint>, `at_ms` bigint, `event` struct<`kind`: string")

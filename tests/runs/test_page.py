@@ -119,6 +119,12 @@ def test_page__notes_have_a_mood_by_what_happened_not_by_their_words() -> None:
     assert moods == ["bad", "plain", "good", "bad", "good", "bad"]
 
 
+def test_page__its_scripts_do_not_decide_by_words() -> None:
+    for path in (Path(page_module.__file__).parent / "html").glob("*.js"):
+        reads = r"note\.text\s*(===|!==|\.(includes|startsWith|endsWith|match|split))"
+        assert not re.search(reads, path.read_text("utf-8")), path
+
+
 def test_page__brokers_have_spans_of_what_they_were() -> None:
     values = values_of(unclean_run())
     states = [span[:3] for span in broker(values, 1)["states"]]
