@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from kcluster.broker.fetching import NO_DIVERGENCE
 from kcluster.broker.peers import PeerCall
+from kcluster.events.partitions import LogTruncated
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import Batch
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
@@ -313,28 +313,30 @@ class ReplicaFetcher:
             to_offset = min(end_offset, log.log_end_offset)
         else:
             to_offset = min(end_offset, diverging.end_offset, log.log_end_offset)
-        self._truncate_to(
-            replica, to_offset,
-            f"the leader, broker {self._leader}, ends epoch {diverging.epoch}"
-            f" at offset {diverging.end_offset}",
-        )  # fmt: skip
+        self._truncate_to(replica, to_offset, diverging.end_offset, diverging.epoch)
 
-    def _truncate_to(self, replica: Replica, to_offset: int, reason: str) -> None:
+    def _truncate_to(
+        self, replica: Replica, to_offset: int, leader_end_offset: int,
+        diverging_epoch: int | None = None,
+    ) -> None:  # fmt: skip
         broker = self._broker
         from_offset, high_watermark = replica.log.log_end_offset, replica.high_watermark
         replica.truncate_to(to_offset)
         self._named[replica] = None
         broker.replicas.moved[replica] = None
         if from_offset > to_offset:
-            below = ", below its high watermark" if to_offset < high_watermark else ""
-            broker.note(
-                kinds.LOG_TRUNCATED, replica.name,
-                f"broker {broker.node_id} drops offsets {to_offset} to {from_offset - 1} of"
-                f" {replica.name}{below}: {reason}",
-                replica.cause, topic=replica.topic, partition=replica.partition,
-                broker=broker.node_id, from_offset=from_offset, to_offset=to_offset,
+            truncated = LogTruncated(
+                topic=replica.topic,
+                partition=replica.partition,
+                broker=broker.node_id,
+                from_offset=from_offset,
+                to_offset=to_offset,
                 high_watermark=high_watermark,
-            )  # fmt: skip
+                leader=self._leader,
+                leader_end_offset=leader_end_offset,
+                diverging_epoch=diverging_epoch,
+            )
+            broker.note(truncated, replica.cause)
 
     def _leave_out_for_a_while(self, replica: Replica, now_ms: int) -> None:
         key = replica.key
@@ -383,9 +385,7 @@ class ReplicaFetcher:
 
     def _compare_with_end(self, replica: Replica, leader_end: int, now_ms: int) -> None:
         if leader_end < replica.log.log_end_offset:
-            self._truncate_to(
-                replica, leader_end, f"the leader, broker {self._leader}, ends at {leader_end}"
-            )
+            self._truncate_to(replica, leader_end, leader_end)
         else:
             self._ask_offset(replica, EARLIEST_TIMESTAMP, now_ms)
 

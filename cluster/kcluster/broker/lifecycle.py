@@ -14,10 +14,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from kcluster.contract import Stopped
+from kcluster.events.brokers import ControlledShutdown
 from kcluster.metadata.image import MetadataFetch, MetadataFetchResponse
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
@@ -172,10 +172,7 @@ class Lifecycle:
             return
         if self.state is not LifecycleState.SHUTTING_DOWN:
             self.state = LifecycleState.SHUTTING_DOWN
-            broker.note(
-                kinds.CONTROLLED_SHUTDOWN, f"broker {broker.node_id}",
-                f"broker {broker.node_id} asks to shut down", broker=broker.node_id,
-            )  # fmt: skip
+            broker.note(ControlledShutdown(broker.node_id))
             give_up_ms = now_ms + broker.config.broker_session_timeout_ms
             broker.timers.set(("lifecycle", "give up"), give_up_ms, self._stop)
             self._heartbeat(now_ms)

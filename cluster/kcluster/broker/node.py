@@ -38,6 +38,7 @@ from kcluster.contract import (
     ConnectionClosed,
     Effect,
     Event,
+    Input,
     Note,
     NoteId,
     PeerDisconnected,
@@ -131,18 +132,18 @@ class BrokerNode:
         earliest_ms = parked_ms if parked_ms < timer_ms else timer_ms
         return earliest_ms if earliest_ms < NEVER_MS else None
 
-    def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
-        """Take one event; see contract.py for what drivers guarantee."""
+    def step(self, now_ms: int, incoming: Input) -> Sequence[Effect]:
+        """Take one input; see contract.py for what drivers guarantee."""
         self._now_ms = now_ms
-        if isinstance(event, PeerRequest):
-            self._on_peer_request(event, now_ms)
-        elif isinstance(event, PeerResponse):
-            self.peers.on_response(event, now_ms)
-        elif isinstance(event, Request):
-            if self.quotas is None or not self.quotas.holds(event, now_ms):
-                self.serve(event, now_ms)
+        if isinstance(incoming, PeerRequest):
+            self._on_peer_request(incoming, now_ms)
+        elif isinstance(incoming, PeerResponse):
+            self.peers.on_response(incoming, now_ms)
+        elif isinstance(incoming, Request):
+            if self.quotas is None or not self.quotas.holds(incoming, now_ms):
+                self.serve(incoming, now_ms)
         else:
-            _ON[type(event)](self, event, now_ms)
+            _ON[type(incoming)](self, incoming, now_ms)
         if self.replicas.moved:
             self.replicas.wake(now_ms)
         effects, self._outbox = self._outbox, []
@@ -207,13 +208,11 @@ class BrokerNode:
                 body = self.quotas.throttle(request, body, self._now_ms)
             self._outbox.append(Reply(request, body))
 
-    def note(
-        self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
-    ) -> NoteId:
-        """Tell whoever watches what happened and why; the id can be given as a cause."""
+    def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
+        """Note what happened; the id can be given as the cause of what follows."""
         self._notes_written += 1
         note_id = (self.node_id, self._notes_written)
-        self._outbox.append(Note(note_id, self._now_ms, kind, subject, text, cause, data))
+        self._outbox.append(Note(note_id, self._now_ms, event, cause))
         return note_id
 
     def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:

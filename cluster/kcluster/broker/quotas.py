@@ -21,8 +21,6 @@ import copy
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
 from kcluster.config.kafka.client_quotas import (
     ANONYMOUS,
     CONNECTION_RATE,
@@ -36,10 +34,9 @@ from kcluster.config.kafka.client_quotas import (
 )
 from kcluster.config.kafka.connection_limits import address_of
 from kcluster.contract import Request
-from kcluster.metadata.image import QuotaEntity
+from kcluster.events.clients import ClientThrottled
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey, codec
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
@@ -118,23 +115,6 @@ class QuotaRate:
         """The rate as of now, a second."""
         window_ms = self.window_ms(now_ms)
         return sum(sample.value for sample in self._samples) * 1000 / window_ms
-
-
-class Violation(Struct, frozen=True):
-    """Why somebody is throttled: `rate` and `limit` in the quota's own unit, a second."""
-
-    entity: QuotaEntity
-    quota: str
-    rate: float
-    limit: float
-    throttle_ms: int
-
-    def __str__(self) -> str:
-        who = ", ".join(f"{kind} {name or '(default)'}" for kind, name in reversed(self.entity))
-        return (
-            f"{who}: {self.quota} is {self.rate:.6g}, over {self.limit:.6g}: "
-            f"throttled for {self.throttle_ms} ms"
-        )
 
 
 def throttle_ms(rate: float, limit: float, window_ms: int) -> int:
@@ -283,8 +263,9 @@ class ClientQuotas:
             self._violated.discard(limit.rate_key)
         elif limit.rate_key not in self._violated:
             self._violated.add(limit.rate_key)
-            why = Violation(limit.entity, quota, measured, limit.value, silent_ms)
-            self._broker.note(kinds.CLIENT_THROTTLED, client_id, str(why), quota=quota)
+            self._broker.note(
+                ClientThrottled(client_id, quota, limit.entity, measured, limit.value, silent_ms)
+            )
         return silent_ms
 
     def _rate(self, key: tuple[str, str, str], now_ms: int) -> QuotaRate:

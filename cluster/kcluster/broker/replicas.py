@@ -14,6 +14,7 @@ from kcluster.broker.fetchers import Fetchers
 from kcluster.broker.quotas import on_client_quotas
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.contract import NoteId
+from kcluster.events.partitions import BecameFollower, BecameLeader
 from kcluster.metadata.image import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
@@ -31,7 +32,6 @@ from kcluster.metadata.image import (
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.broker.handlers.fetch import PendingFetch
@@ -233,8 +233,9 @@ class Replicas:
             return
         if replica is None:
             replica = self._by_key[key] = Replica(
-                topic, new, broker.node_id, broker.disk.create(*key), self._topic_config(topic),
-                broker.image.brokers, self.last_fetches, broker.config.replica_lag_time_max_ms,
+                topic, new, broker.node_id, broker.disk.create(*key, topic),
+                self._topic_config(topic), broker.image.brokers, self.last_fetches,
+                broker.config.replica_lag_time_max_ms,
             )  # fmt: skip
             self._by_topic.setdefault(topic, {})[new.partition] = replica
         replica.cause = cause
@@ -252,11 +253,11 @@ class Replicas:
         if not replica.lead(new, now_ms):
             return
         broker.note(
-            kinds.BECAME_LEADER, replica.name,
-            f"broker {broker.node_id} leads {replica.name} in epoch {new.leader_epoch}"
-            f" from offset {replica.leader_epoch_start_offset}",
-            replica.cause, topic=replica.topic, partition=replica.partition,
-            epoch=new.leader_epoch, offset=replica.leader_epoch_start_offset,
+            BecameLeader(
+                replica.topic, replica.partition, broker.node_id, new.leader_epoch,
+                replica.leader_epoch_start_offset,
+            ),
+            replica.cause,
         )  # fmt: skip
         if not was_leader and replica.topic == GROUP_METADATA_TOPIC:
             broker.coordinator.on_elected(replica.partition, now_ms)
@@ -269,12 +270,11 @@ class Replicas:
             self.fetchers.put(replica)
         if was_leader:
             broker.note(
-                kinds.BECAME_FOLLOWER, replica.name,
-                f"broker {broker.node_id} no longer leads {replica.name}:"
-                f" broker {new.leader} does in epoch {new.leader_epoch}",
-                replica.cause, topic=replica.topic, partition=replica.partition,
-                epoch=new.leader_epoch, leader=new.leader,
-            )  # fmt: skip
+                BecameFollower(
+                    replica.topic, replica.partition, broker.node_id, new.leader, new.leader_epoch
+                ),
+                replica.cause,
+            )
             if replica.topic == GROUP_METADATA_TOPIC:
                 broker.coordinator.on_resigned(replica.partition, now_ms)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kcluster.events.brokers import LostRange
 from kcluster.partition.log.log import Log
 
 LogKey = tuple[bytes, int]
@@ -25,13 +26,15 @@ class Disk:
     """See module.  `logs` keeps the order of creation."""
 
     __slots__ = (
-        "_dir_of", "_preferred", "broker_epoch", "clean_shutdown", "dirs", "is_full", "logs",
-        "runs",
+        "_dir_of", "_preferred", "_topics", "broker_epoch", "clean_shutdown", "dirs", "is_full",
+        "logs", "runs",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.dirs: tuple[str, ...] = ("",)
         """Its log directories, at least one; a broker names them when it starts."""
+        self._topics: dict[bytes, str] = {}
+        """Names by id."""
         self._dir_of: dict[LogKey, str] = {}
         """Of logs that are not in the first."""
         self._preferred: dict[LogKey, str] = {}
@@ -52,9 +55,12 @@ class Disk:
     def log(self, topic_id: bytes, partition: int) -> Log | None:
         return self.logs.get((topic_id, partition))
 
-    def create(self, topic_id: bytes, partition: int) -> Log:
-        """Return the log of that replica, created if it is not there."""
+    def create(self, topic_id: bytes, partition: int, topic: str = "") -> Log:
+        """Return the log of that replica, created if it is not there.  `topic`: its name, as that
+        of the log's directory has it in Kafka."""
         key = (topic_id, partition)
+        if topic:
+            self._topics[topic_id] = topic
         log = self.logs.get(key)
         if log is None:
             if len(self.dirs) > 1:
@@ -114,10 +120,16 @@ class Disk:
         for log in self.logs.values():
             log.flush()
 
-    def lose_unflushed(self) -> int:
-        """Power was lost; return how many records are gone, over all logs."""
+    def lose_unflushed(self) -> tuple[LostRange, ...]:
+        """Power was lost; return what is gone of each log that lost something."""
         self.clean_shutdown = False
-        return sum(log.lose_unflushed() for log in self.logs.values())
+        lost = []
+        for (topic_id, partition), log in self.logs.items():
+            count = log.lose_unflushed()
+            if count:
+                end = log.log_end_offset
+                lost.append(LostRange(self._topics.get(topic_id, ""), partition, end, end + count))
+        return tuple(lost)
 
     def wipe(self) -> None:
         """The disk was replaced by an empty one."""
