@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from kcluster.events.partitions import BecameLeader, LeaderElected
+from kcluster.events.reasons import ElectionKind, Requested
 from kcluster.pipeline.audit import audit
 from kcluster.pipeline.session import open_session
 from kcluster.pipeline.tables import Tables, find_runs
@@ -185,15 +187,13 @@ def notes(plans: list[Plan]) -> Iterator[Any]:
     for plan in plans:
         half = len(plan.appends) // 2
         for epoch, at in enumerate((0, half)):
-            about = {"topic": TOPIC, "partition": plan.partition, "epoch": epoch}
-            subject = f"{TOPIC}-{plan.partition}"
-            data = {**about, "old": epoch, "new": epoch + 1, "clean": True}
-            text = f"leader {epoch} -> {epoch + 1}, epoch {epoch}"
-            yield NoteRow((0, next(numbers)), at * BATCH_MS, "leader_elected", subject, text,
-                          data=data)  # fmt: skip
-            began = {**about, "offset": plan.appends[at][2]}
-            yield NoteRow((epoch + 1, next(numbers)), at * BATCH_MS, "became_leader", subject, "",
-                          data=began)  # fmt: skip
+            about = (TOPIC, plan.partition)
+            elected = LeaderElected(
+                *about, epoch, epoch + 1, epoch, True, Requested(), ElectionKind.REQUESTED
+            )
+            yield NoteRow((0, next(numbers)), at * BATCH_MS, elected)
+            began = BecameLeader(*about, epoch + 1, epoch, plan.appends[at][2])
+            yield NoteRow((epoch + 1, next(numbers)), at * BATCH_MS, began)
 
 
 def expected(records: int) -> tuple[int, int, int]:

@@ -1,7 +1,7 @@
 """For all tests: a limit of time each, and the same examples in every run.
 
-Owns: the limit, hypothesis' profile.  Never: starts clusters (fixtures for that live beside the
-tests that want them).
+Owns: the limit, hypothesis' profile, `--rewrite` for golden files.  Never: starts clusters
+(fixtures for that live beside the tests that want them).
 
 A test has 30 s, or what `@pytest.mark.timeout_s(N)` says. When they are over, it fails with the
 stacks of all threads. If even that does not get through (a call that never returns from C),
@@ -26,6 +26,11 @@ hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, print_blob=False
 )
 hypothesis.settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--rewrite`: golden files get what the tests make now."""
+    parser.addoption("--rewrite", action="store_true", help="renew golden files (tests/events)")
 
 
 class TimeLimitReached(BaseException):

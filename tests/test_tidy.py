@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_LINE_CHARS = 600, 70, 100
 
-_CORE = "contract timers protocol metadata trace config partition"
+_CORE = "contract timers protocol metadata events config partition"
 _RUNNING = f"{_CORE} controller broker network faults clients runtime operations drivers handle"
 _JUDGED = f"{_RUNNING} invariants evidence checks runs"
 LAYERS = {
@@ -28,12 +28,12 @@ LAYERS = {
     "timers": "",
     "protocol": "contract timers",
     "metadata": "contract protocol",
-    "trace": "contract protocol",
+    "events": "contract protocol",
     "config": "contract protocol",
-    "partition": "contract timers protocol metadata trace config",
+    "partition": "contract timers protocol metadata events config",
     "controller": _CORE,
     "broker": _CORE,
-    "network": "contract timers protocol trace config",
+    "network": "contract timers protocol events config",
     "faults": f"{_CORE} broker network",
     "clients": "contract timers protocol",
     "runtime": f"{_CORE} controller broker network faults",
@@ -73,11 +73,11 @@ BANNED = {
     "secrets": "take the node's `rng`, which the driver seeds",
     "socket": _DRIVER, "select": _DRIVER, "selectors": _DRIVER, "ssl": _DRIVER,
     "os": _DRIVER, "io": _DRIVER, "pathlib": _DRIVER, "subprocess": _DRIVER, "signal": _DRIVER,
-    "logging": "leave a Note; trace/render.py makes a line of it",
+    "logging": "leave a Note; events/words.py makes a line of it",
 }  # fmt: skip
 BANNED_CALLS = {
     "open": _DRIVER,
-    "print": "leave a Note; trace/render.py makes a line of it",
+    "print": "leave a Note; events/words.py makes a line of it",
     "input": _DRIVER,
     "hash": "differs from process to process; zlib.crc32 does not",
     "id": "differs from run to run; number things yourself",
@@ -277,6 +277,74 @@ def no_test_sleeps(module: Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, "sleeps; wait for what should happen (Cluster.wait_for, an Event)"
 
 
+_WORDS = frozenset((
+    "text_of", "sentence_of", "short_text", "reason_text", "election_text", "shape_text",
+    "entity_text", "node_names", "note_line", "note_values", "folded_line", "trace_lines",
+))  # fmt: skip
+_NOTED = frozenset(("note", "event", "entry", "change"))
+"""What variables that hold a note, its entry or its event are called."""
+_EMITTERS = ("broker", "controller", "metadata", "partition", "clients")
+
+
+def words_are_made_last(module: Module) -> Iterator[tuple[int, str]]:
+    """Facts are read from the fields of events; nobody decides by what is shown of them."""
+    if not module.is_ours or module.layer == "events":
+        return
+    why = "reads the words of an event; read its fields (cluster/kcluster/events)"
+    if module.layer in _EMITTERS:
+        for line, name in imports_of(module.tree):
+            if name.startswith("kcluster.events.words"):
+                yield line, "what happens is noted as an event; its words are made elsewhere"
+    rendered = {
+        target.id
+        for node in module.walk(ast.Assign)
+        if isinstance(node, ast.Assign) and _is_words(node.value, set())
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in module.walk(ast.Compare, ast.Call, ast.Subscript, ast.match_case):
+        if isinstance(node, ast.Compare):
+            sides = (node.left, *node.comparators)
+            if any(_is_words(side, rendered) for side in sides):
+                yield node.lineno, why
+            kinds = any(ast.unparse(side).endswith("event.kind") for side in sides)
+            if kinds and any(isinstance(side, ast.Constant) for side in sides):
+                yield node.lineno, "compares a kind with a word; ask isinstance(event, ...)"
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            of = node.func.value
+            is_pattern = ast.unparse(of) == "re" and any(_is_words(x, rendered) for x in node.args)
+            if node.func.attr != "join" and (_is_words(of, rendered) or is_pattern):
+                yield node.lineno, why
+            elif node.func.attr == "get_json_object":
+                yield node.lineno, "reads an untyped value; use pipeline/notes.py"
+            elif node.func.attr == "get" and _is_untyped(of):
+                yield node.lineno, why
+        elif isinstance(node, ast.Subscript) and (
+            _is_words(node.value, rendered) or _is_untyped(node.value)
+        ):
+            yield node.lineno, why
+
+
+def _is_words(node: ast.expr, rendered: set[str]) -> bool:
+    """What is shown of an event: a call that makes it, `.text` of a note, a name given to it."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
+            return name in _WORDS
+        case ast.Attribute(value=ast.Name(id=name), attr="text" | "line"):
+            return name in _NOTED
+        case ast.Attribute(value=ast.Attribute(attr=name), attr="text"):
+            return name in _NOTED
+        case ast.Name(id=name):
+            return name in rendered
+    return False
+
+
+def _is_untyped(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "data" and (
+        isinstance(node.value, ast.Name) and node.value.id in _NOTED
+    )  # fmt: skip
+
+
 RULES: tuple[Rule, ...] = (
     imports_point_one_way,
     the_core_touches_nothing,
@@ -286,6 +354,7 @@ RULES: tuple[Rule, ...] = (
     errors_are_named,
     nothing_is_left_unfinished_or_silenced,
     no_test_sleeps,
+    words_are_made_last,
 )
 
 
@@ -301,7 +370,6 @@ TWINS = {
     "Replica",
     "Send",
     "Verdict",
-    "Violation",
 }
 """Class names that exist twice; the list shrinks to nothing, and nothing is added to it."""
 
@@ -414,6 +482,15 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
     (nothing_is_left_unfinished_or_silenced, "x.py", "x = 1  # noqa: E501", "the reason"),
     (nothing_is_left_unfinished_or_silenced, "x.py", "x = 1  # type: ignore", "its code"),
     (no_test_sleeps, "../tests/x.py", "import time\ntime.sleep(1)", "wait for"),
+    (words_are_made_last, "checks/x.py", "UNCLEAN in note.text", "read its fields"),
+    (words_are_made_last, "checks/x.py", "text = text_of(note.event)\n'a' in text", "its fields"),
+    (words_are_made_last, "checks/x.py", "text_of(event).partition(': ')", "read its fields"),
+    (words_are_made_last, "runs/x.py", "re.search('a', entry.text)", "read its fields"),
+    (words_are_made_last, "runs/x.py", "note.data['new']", "read its fields"),
+    (words_are_made_last, "runs/x.py", "note.data.get('new')", "read its fields"),
+    (words_are_made_last, "scenario/x.py", "note.event.kind == 'broker_down'", "isinstance"),
+    (words_are_made_last, "pipeline/x.py", "F.get_json_object('data', '$.new')", "untyped"),
+    (words_are_made_last, "broker/x.py", "from kcluster.events.words import text_of", "elsewhere"),
 )
 
 

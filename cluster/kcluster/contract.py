@@ -1,10 +1,11 @@
 """The hinge: what goes into a node, what comes out, and what a driver guarantees.
 
-Owns: the event and effect types and the `Node` protocol.  Never: imports anything of ours; every
-layer may import this.  Kafka: RequestChannel.Request/Response, and raft's Ready/Step contract.
+Owns: the types of inputs and effects, the base of all events, the `Node` protocol.  Never: imports
+anything of ours; every layer may import this.
+Kafka: RequestChannel.Request/Response, and raft's Ready/Step contract.
 
-A *node* (a broker or the controller) is a state machine: `step(now_ms, event) -> effects`.  It does
-no I/O, reads no clock, draws no global randomness, never waits.  A *driver* (drivers/live.py,
+A *node* (a broker or the controller) is a state machine: `step(now_ms, incoming) -> effects`.  It
+does no I/O, reads no clock, draws no global randomness, never waits.  A *driver* (drivers/live.py,
 drivers/virtual.py) owns time, sockets and delivery.
 
 What every driver guarantees
@@ -42,7 +43,7 @@ NoteId = tuple[int, int]
 """(node id, that node's running number): names a Note, so that others can give it as a cause."""
 
 
-# ------------------------------------------------------------------------------------- events
+# ------------------------------------------------------------------------------------- inputs
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)
@@ -147,7 +148,7 @@ class Tick(Struct, gc=False):
 
 
 class Start(Struct, gc=False):
-    """First event of a node's life; every life has exactly one."""
+    """First input of a node's life; every life has exactly one."""
 
 
 class Shutdown(Struct, gc=False):
@@ -162,7 +163,7 @@ class MoveLeader(Struct, gc=False):
     leader: int
 
 
-Event = (
+Input = (
     Request | PeerRequest | PeerResponse | PeerDisconnected | ConnectionClosed
     | Tick | Start | Shutdown | MoveLeader
 )  # fmt: skip
@@ -203,19 +204,32 @@ class CloseConnection(Struct, gc=False):
     reason: str
 
 
+class Event(Protocol):
+    """What happened, as facts: one of the types in `kcluster.events`, which has one for each kind.
+
+    Its words are made last, from its fields, and in one place (cluster/kcluster/events/words.py).
+    """
+
+    @property
+    def kind(self) -> str:
+        """The word for its kind: `leader_elected`."""
+
+    @property
+    def subject(self) -> str:
+        """The name of what it happened to, as people type it: `orders-0`, `broker 2`."""
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it happened to one of Kafka's own topics."""
+
+
 class Note(Struct, gc=False):
-    """Something worth telling happened, and why.  Tests, timeline, CLI and verdicts read these."""
+    """An event with its time and its cause.  Tests, timeline, CLI and verdicts read these."""
 
     note_id: NoteId
     at_ms: int
-    kind: str
-    """A word of `kcluster.trace.kinds`: leader_elected, isr_changed, broker_fenced, …"""
-    subject: str
-    """`orders-0`, `broker 2`, …"""
-    text: str
-    """The change and its reason in one line, as a person would say it."""
+    event: Event
     cause: NoteId | None = None
-    data: dict[str, Any] = {}
 
 
 class Stopped(Struct, gc=False):
@@ -234,8 +248,8 @@ class Node(Protocol):
     def deadline_ms(self) -> int | None:
         """The earliest time at which this node wants a Tick; None for never."""
 
-    def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
-        """Take one event; return what is to be done, in order."""
+    def step(self, now_ms: int, incoming: Input) -> Sequence[Effect]:
+        """Take one input; return what is to be done, in order."""
 
 
 class Rng(Protocol):

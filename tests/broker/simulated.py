@@ -9,11 +9,11 @@ assert t.values(2) == [b"m1"]     # what broker 2's log holds
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from kcluster.broker.node import BrokerNode
 from kcluster.config.topology.model import Topology
-from kcluster.contract import CONTROLLER_ID, Note
+from kcluster.contract import CONTROLLER_ID, Event, Note
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.operations.status import PartitionStatus
@@ -22,6 +22,8 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import Record, build_batch, read_records
+
+E = TypeVar("E", bound=Event)
 
 TOPIC = "orders"
 ACKS_ALL = -1
@@ -189,9 +191,13 @@ class Simulated(VirtualDriver):
         batches = log.read(log.log_start_offset, 1 << 30, log.log_end_offset, True)
         return [record.value for batch in batches for record in read_records(batch)]
 
-    def told(self, kind: str) -> list[Note]:
-        """The notes of one kind so far."""
-        return [note for note in self.notes if note.kind == kind]
+    def told(self, wanted: type[Event]) -> list[Note]:
+        """The notes about events of a type so far."""
+        return [note for note in self.notes if isinstance(note.event, wanted)]
+
+    def events(self, wanted: type[E]) -> list[E]:
+        """The events of a type so far."""
+        return [note.event for note in self.notes if isinstance(note.event, wanted)]
 
     # ------------------------------------------------------------------------- doing
 
@@ -203,4 +209,4 @@ class Simulated(VirtualDriver):
 
     def until(self, condition: Any, limit_ms: int = 120_000) -> None:
         """Run until `condition()` holds."""
-        assert self.run_until_condition(condition, limit_ms), "\n".join(self.trace[-20:])
+        assert self.run_until_condition(condition, limit_ms), "\n".join(self.trace_lines(20))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.checks.verdict import UNKNOWN, VALID, Verdict
+from kcluster.events.brokers import LostRange, RecordsLost
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.checks.stage import Hand, P, Stage
@@ -121,7 +122,7 @@ def test_lost__acked_by_a_leader_alone_whose_place_another_took_as_planned():
         verdict,
         "appended by broker 1",
         "broker 2 ended at 0",
-        "broker 2, log end 0, elected in epoch 1: asked by the operator",
+        "broker 2, log end 0, elected in epoch 1: requested by the operator",
     )
     assert verdict.counts() == {"lost-write": 1}
     assert verdict.anomalies[0].allowed == "acks=1"
@@ -253,6 +254,26 @@ def test_lost__the_tail_that_was_not_flushed_when_the_power_went():
     told(verdict, "acked by broker 1 alone", "records were not flushed and are gone")
 
 
+def test_lost__a_power_loss_is_no_cause_for_what_had_been_flushed():
+    stage = Stage(**{"min.insync.replicas": 1})
+    hand = stage.hand()
+    with_lone_leader(stage)
+    hand.produce(1, [b"a"])
+    stage.run_for(100)
+    stage.driver.plan.disks[1].flush()
+    hand.produce(1, [b"b"], acks=0)
+    stage.run_for(100)
+    stage.driver.kill(1, "power")
+    stage.driver.start(2)
+    stage.run_for(5_000)
+    stage.driver.elect("orders", 0, unclean=True)
+    (lost,) = [note.event for note in stage.driver.notes if isinstance(note.event, RecordsLost)]
+    assert (lost.records, lost.ranges) == (1, (LostRange("orders", 0, 1, 2),))
+    found = [each for each in mended(stage).anomalies if each.values[0] == b"a"]
+    assert found[0].allowed == "unclean.leader.election.enable=true"
+    assert not any("not flushed" in link.text for link in found[0].chain), found[0].chain
+
+
 def test_lost__sent_without_acks_to_a_broker_that_does_not_lead():
     stage = Stage()
     hand = stage.hand()
@@ -283,7 +304,9 @@ def test_duplicate__the_answer_was_lost_and_the_record_sent_again():
         "broker 1 acked request 1; its producer did not get the answer",
         "a was again appended at offset 2 by broker 1, leader in epoch 0 (request 2 of",
     )
-    assert any("network: nothing gets from {1}" in link.text for link in twice.chain), twice.chain
+    assert any("network: no messages pass from {1}" in link.text for link in twice.chain), (
+        twice.chain
+    )
 
 
 def test_reordered__the_first_was_refused_the_second_was_not():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.config.topology.model import TopicSpec
@@ -12,6 +12,7 @@ from kcluster.contract import (
     CONTROLLER_ID,
     Effect,
     Event,
+    Input,
     Note,
     PeerRequest,
     PeerResponse,
@@ -20,6 +21,7 @@ from kcluster.contract import (
     Tick,
 )
 from kcluster.controller.node import ControllerNode
+from kcluster.events.words import text_of
 from kcluster.metadata.image import (
     MetadataFetch,
     MetadataFetchResponse,
@@ -27,6 +29,8 @@ from kcluster.metadata.image import (
     PartitionRegistration,
 )
 from kcluster.protocol import messages as m
+
+E = TypeVar("E", bound=Event)
 
 CLUSTER_ID = "test-cluster"
 HEARTBEAT_MS = 2_000
@@ -63,7 +67,7 @@ class Controller:
 
     # ---------------------------------------------------------------------------- stepping
 
-    def step(self, event: Event) -> Sequence[Effect]:
+    def step(self, event: Input) -> Sequence[Effect]:
         effects = self.node.step(self.now_ms, event)
         for effect in effects:
             match effect:
@@ -248,6 +252,10 @@ class Controller:
         assert found is not None, (topic, partition)
         return found
 
-    def texts(self, kind: str) -> list[str]:
-        """`subject: text` of every note of a kind."""
-        return [f"{note.subject}: {note.text}" for note in self.notes if note.kind == kind]
+    def events(self, wanted: type[E]) -> list[E]:
+        """The events of a type so far."""
+        return [note.event for note in self.notes if isinstance(note.event, wanted)]
+
+    def texts(self, wanted: type[Event]) -> list[str]:
+        """`subject: text` of every event of a type."""
+        return [f"{event.subject}: {text_of(event)}" for event in self.events(wanted)]

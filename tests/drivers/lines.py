@@ -11,6 +11,7 @@ from typing import Any
 
 from kcluster import rule
 from kcluster.contract import Note
+from kcluster.events.network import RuleHit
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
 from tests.drivers.conftest import LiveWorld, OneAnswer, VirtualWorld, read_frame
 
@@ -94,8 +95,8 @@ class Stage:
 
     def hits(self) -> list[Note]:
         if isinstance(self.world, LiveWorld):
-            return [x.note for x in self.rules.events() if x.note.kind == "rule_hit"]
-        return [note for note in self.rules.notes if note.kind == "rule_hit"]
+            return [x.note for x in self.rules.events() if isinstance(x.event, RuleHit)]
+        return [note for note in self.rules.notes if isinstance(note.event, RuleHit)]
 
     def end(self) -> int:
         """The log end of orders-0."""

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from kcluster.config.topology.model import Topology
+from kcluster.contract import Event
+from kcluster.events.network import NetworkCut, NetworkShaped
+from kcluster.events.words import text_of
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol.errors import ErrorCode
+
+E = TypeVar("E", bound=Event)
 
 CONTROLLER = 3000
 
 
-def notes(world: Any, kind: str) -> list[Any]:
-    return [note for note in world.notes() if note.kind == kind]
+def events(world: Any, wanted: type[E]) -> list[E]:
+    return [note.event for note in world.notes() if isinstance(note.event, wanted)]
 
 
 def test_isolate__a_controller_cut_off_from_all_fences_them_and_they_come_back(world: Any) -> None:
     fault = world.isolate("controller", "brokers")
     world.wait(lambda: all(x.fenced for x in world.status().brokers), "fenced brokers")
-    text = notes(world, "network_cut")[-1].text
-    assert text.startswith("nothing gets between {controller} and {1, 2, 3}; sides: {1, 2, 3")
+    text = text_of(events(world, NetworkCut)[-1])
+    assert text.startswith("no messages pass between {controller} and {1, 2, 3}; sides: {1, 2, 3")
     assert text.endswith("} | {controller}")
     fault()
     world.wait(lambda: not any(x.fenced for x in world.status().brokers), "unfenced brokers")
@@ -50,9 +55,9 @@ def test_bridge__a_broker_joins_two_halves(world: Any) -> None:
     world.bridge(1, 3)
     assert world.produce(1, records=2, acks=1).error_code == ErrorCode.NONE
     world.wait_for_isr(1, 2)
-    note = notes(world, "network_cut")[-1]
-    assert note.data["joint"] == [2, CONTROLLER]
-    assert "sides: {1} | {3}, joined by {2, controller}" in note.text
+    cut = events(world, NetworkCut)[-1]
+    assert cut.joint == (2, CONTROLLER)
+    assert "sides: {1} | {3}, joined by {2, controller}" in text_of(cut)
     assert not any(x.fenced for x in world.status().brokers), "both halves reach the controller"
     world.heal()
     world.wait_for_isr(1, 2, 3)
@@ -65,9 +70,9 @@ def test_slow_link__a_follower_answers_later_and_so_does_acks_all(world: Any) ->
         began = world.now_ms()
         assert world.produce(1, records=1).error_code == ErrorCode.NONE
         assert world.now_ms() - began >= 25
-    began = notes(world, "network_shaped")
-    assert began[0].text == "{1} and {2, 3}: latency 30 ms, jitter 10 ms normal"
-    assert began[-1].data["restored"]
+    began = events(world, NetworkShaped)
+    assert text_of(began[0]) == "{1} and {2, 3}: latency 30 ms, jitter 10 ms normal"
+    assert began[-1].restored
     assert world.edges() == set(), "as it was built"
 
 
@@ -117,6 +122,6 @@ def test_rack__is_cut_off_as_a_whole(make_world: Any) -> None:
     topics = {"orders": {"assignment": [[1, 2, 3]]}}
     world = make_world(Topology.of(brokers=racks, topics=topics, profile="fast"))
     with world.isolate("rack b", ["rack a", "controller"]):
-        assert notes(world, "network_cut")[-1].data["sides"][0][:2] == [1, 2]
+        assert events(world, NetworkCut)[-1].sides[0][:2] == (1, 2)
         world.wait_for_isr(1, 2)
     world.wait_for_isr(1, 2, 3)

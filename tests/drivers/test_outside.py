@@ -11,6 +11,7 @@ import pytest
 from kcluster import do, rule
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
+from kcluster.events.words import text_of
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
@@ -126,7 +127,7 @@ def test_isolate__means_clients_from_outside_where_they_are_named(
         assert caller.ask()
     with cluster.isolate(1, [2, "controller", "clients"]):
         note = cluster.events()[-1].note
-        assert "{2, controller, clients from outside}" in note.text
+        assert "{2, controller, clients from outside}" in text_of(note.event)
         caller.send()
         assert caller.hears_nothing()
     assert caller.is_closed()

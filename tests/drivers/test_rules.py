@@ -70,7 +70,7 @@ def test_rules__an_error_is_told_to_the_third_call_and_nothing_is_appended(stage
     assert found == [0, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER, 0]
     assert stage.end() == 3
     (hit,) = stage.hits()
-    assert (hit.data["api"], hit.data["broker"], hit.data["client"][:4]) in (
+    assert (hit.event.api, hit.event.broker, hit.event.client_id[:4]) in (
         ("Produce", 1, "test"), ("Produce", 1, "clie"),
     )  # fmt: skip
     assert hit.cause is not None

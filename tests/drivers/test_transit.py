@@ -61,7 +61,7 @@ class VirtualSide:
     def __init__(self) -> None:
         topology = Topology.of(brokers=2, topics=TOPICS, profile="fast")
         self.driver = VirtualDriver(topology, 1)
-        self.driver.start()
+        self.driver.open()
         self.driver.run_for(2_000)
         self.client = Listening()
         self.driver.add_client(self.client)

@@ -9,6 +9,7 @@ import kafka
 import pytest
 
 from kcluster import rule
+from kcluster.events.network import RuleHit
 from kcluster.handle.cluster import Cluster
 from tests.foreign_clients.real_clients import (
     LIMIT_S,
@@ -46,7 +47,7 @@ def test_rules__a_reply_lost_after_the_append_makes_a_duplicate_unless_idempoten
 
 def asked_after_the_error(cluster: Cluster) -> bool:
     """Whether somebody has asked for metadata since rule `a` applied."""
-    rules = [x.note.data["rule"] for x in cluster.events() if x.note.kind == "rule_hit"]
+    rules = [x.event.rule for x in cluster.events() if isinstance(x.event, RuleHit)]
     return "a" in rules and "b" in rules[rules.index("a") :]
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from kcluster.events import kind
+from kcluster.events.clients import TelemetryPushed
 from kcluster.handle.cluster import Cluster
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.trace import kinds
 from tests.foreign_clients.conftest import three_brokers
 from tests.foreign_clients.real_clients import LIMIT_S, confluent_producer
 from tests.foreign_clients.test_wire import ask
@@ -45,7 +46,7 @@ def test_telemetry__librdkafka_pushes_what_is_subscribed_to(watched: Cluster) ->
     with confluent_producer(watched.bootstrap, **settings) as producer:
         producer.produce("watched", b"v")
         producer.flush(LIMIT_S)
-        watched.wait_for(event=kinds.TELEMETRY_PUSHED, since=0, timeout_s=LIMIT_S)
-    told = [entry for entry in watched.events() if entry.kind == kinds.TELEMETRY_PUSHED]
-    assert told[0].note.subject == "watched"
-    assert told[0].note.data["size_bytes"] > 0
+        watched.wait_for(event=kind(TelemetryPushed), since=0, timeout_s=LIMIT_S)
+    told = [entry for entry in watched.events() if isinstance(entry.event, TelemetryPushed)]
+    assert told[0].event.subject == "watched"
+    assert told[0].event.size_bytes > 0

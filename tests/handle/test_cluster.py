@@ -125,7 +125,7 @@ def test_events__are_numbered_and_told_to_subscribers(cluster: Cluster) -> None:
     end()
     cluster.heal()
     cut = [entry for entry in cluster.events(since=before) if entry.kind == "link_cut"]
-    assert [entry.note.subject for entry in cut] == ["link 1>2", "link 2>1"]
+    assert [entry.event.subject for entry in cut] == ["link 1>2", "link 2>1"]
     assert [entry for entry in told if entry.kind.startswith("link")] == cut
 
 

@@ -9,6 +9,8 @@ from kcluster.clients.producer.settings import Workload
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.virtual import VirtualDriver
+from kcluster.events.network import NetworkCut
+from kcluster.events.words import text_of
 from kcluster.evidence.history import Ledger
 from kcluster.network.shapes import LinkShape
 from kcluster.operations.errors import ClusterError
@@ -25,9 +27,9 @@ def test_isolate__cuts_every_link_and_names_the_sides() -> None:
     driver = started()
     links = driver.verbs.links.isolate((1,), (2, 3, CONTROLLER_ID))
     assert len(links) == 6
-    note = next(note for note in driver.notes if note.kind == "network_cut")
-    assert note.data["sides"] == [[1], [2, 3, CONTROLLER_ID]]
-    assert "{1} | {2, 3, controller}" in note.text
+    cut = next(note.event for note in driver.notes if isinstance(note.event, NetworkCut))
+    assert cut.sides == ((1,), (2, 3, CONTROLLER_ID))
+    assert "{1} | {2, 3, controller}" in text_of(cut)
     driver.verbs.links.heal_links(links)
     assert not driver.dispatcher.fabric.cuts
 
@@ -43,7 +45,7 @@ def test_isolate__mends_only_what_it_cut() -> None:
 def test_shape__a_slow_broker_falls_behind_but_nothing_overtakes() -> None:
     driver = started()
     before = driver.verbs.links.shape(
-        (3,), (1, 2, CONTROLLER_ID), LinkShape(50_000, 40_000, "uniform"), "slow"
+        (3,), (1, 2, CONTROLLER_ID), LinkShape(50_000, 40_000, "uniform")
     )
     driver.run_for(20_000)
     driver.verbs.links.remove_layers(before)
@@ -74,9 +76,9 @@ def test_isolate__the_projects_own_clients_by_name() -> None:
     producer = Producer("shop", ledger, load)
     driver.add_client(producer)
     with driver.isolate("client sh*", "brokers"):
-        note = next(note for note in driver.notes if note.kind == "network_cut")
-        assert note.text == (
-            "nothing gets between {client shop} and {1, 2, 3};"
+        cut = next(note.event for note in driver.notes if isinstance(note.event, NetworkCut))
+        assert text_of(cut) == (
+            "no messages pass between {client shop} and {1, 2, 3};"
             " sides: {1, 2, 3, controller} | {client shop}"
         )
         driver.run_for(2_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kcluster.events.brokers import LostRange
 from kcluster.partition.disk import Disk
 from tests.partition.records_for_tests import TOPIC_ID, append, sent
 
@@ -19,12 +20,12 @@ def test_disk__create_returns_the_log_that_is_there():
 def test_disk__power_loss_takes_the_unflushed_tails():
     disk = Disk()
     disk.clean_shutdown = True
-    safe, unsafe = disk.create(TOPIC_ID, 0), disk.create(TOPIC_ID, 1)
+    safe, unsafe = disk.create(TOPIC_ID, 0), disk.create(TOPIC_ID, 1, "orders")
     append(safe, sent(2))
     disk.flush()
     append(unsafe, sent(3))
     assert disk.size_bytes == safe.size_bytes + unsafe.size_bytes
-    assert disk.lose_unflushed() == 3
+    assert disk.lose_unflushed() == (LostRange("orders", 1, 0, 3),)
     assert (safe.log_end_offset, unsafe.log_end_offset) == (2, 0)
     assert not disk.clean_shutdown
 

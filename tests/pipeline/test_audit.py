@@ -109,7 +109,7 @@ def damage(source: Path, copy: Path) -> Path:
     sends[2] = b'{"producer": 7}\n'
     sends[-1] = sends[-1][:40]
     (copy / "sends.jsonl").write_bytes(b"".join(sends))
-    with open(copy / "trace.jsonl", "ab") as trace:
+    with open(copy / "events.jsonl", "ab") as trace:
         trace.write(b"\xff\x00 no JSON\n")
     (copy / "reads.jsonl").unlink()
     (copy / "verdict.json").unlink()
@@ -208,13 +208,13 @@ def test_audit__what_cannot_be_read_is_told_with_its_place_and_the_rest_is_used(
 ) -> None:
     (total,) = [row for row in audited.totals if row["run"] == audited.damaged.name]
     lines = (audited.damaged / "sends.jsonl").read_bytes().count(b"\n") + 1
-    notes = (audited.damaged / "trace.jsonl").read_bytes().count(b"\n")
+    notes = (audited.damaged / "events.jsonl").read_bytes().count(b"\n")
     assert total["sent"] == lines - 2
     assert total["lost"] == 27
     places = [problem.split(": ")[0] for problem in audited.problems]
     assert sorted(places) == sorted(
         f"{audited.damaged}/{place}"
-        for place in ("verdict.json", "reads.jsonl", f"trace.jsonl:{notes}", "sends.jsonl:3",
+        for place in ("verdict.json", "reads.jsonl", f"events.jsonl:{notes}", "sends.jsonl:3",
                       f"sends.jsonl:{lines}")
     )  # fmt: skip
     assert all(problem.partition(": ")[2] for problem in audited.problems)
@@ -246,9 +246,11 @@ def test_audit__runs_that_cannot_be_used(audited: Audited, tmp_path: Path) -> No
     with pytest.raises(RunError, match=r"no run: it has no run\.json"):
         find_runs([tmp_path])
     text = (one(audited.parent, LOSSY) / "run.json").read_text()
-    (tmp_path / "run.json").write_text(text.replace('"format": 2', '"format": 9'))
-    with pytest.raises(RunError, match=r"run\.json: a run directory of format 9; .*reads format 2"):
+    (tmp_path / "run.json").write_text(text.replace('"format": 3', '"format": 9'))
+    with pytest.raises(RunError, match=r"run\.json: of format 9, .*; this one reads 3$"):
         find_runs([tmp_path])
-    (tmp_path / "run.json").write_text(text.replace('"format": 2', '"format": 1'))
-    with pytest.raises(RunError, match=r"of format 1; .*; run it again: kcluster scenario run"):
+    (tmp_path / "run.json").write_text(text.replace('"format": 3', '"format": 1'))
+    with pytest.raises(
+        RunError, match=r"of format 1, .* reads 3: play the scenario again: kcluster scenario run"
+    ):
         find_runs([tmp_path])

@@ -11,6 +11,23 @@ from click.testing import CliRunner
 
 from kcluster.cli.pipeline import audit as pipeline_audit
 from kcluster.cli.pipeline import timeline as pipeline_timeline
+from kcluster.contract import CONTROLLER_ID
+from kcluster.events.brokers import (
+    BrokerDown,
+    BrokerFenced,
+    BrokerStarted,
+    BrokerUnfenced,
+    DeathKind,
+)
+from kcluster.events.network import LinkCut, LinkHealed
+from kcluster.events.partitions import (
+    IsrChange,
+    IsrExpanded,
+    IsrShrunk,
+    LeaderElected,
+    PartitionOffline,
+)
+from kcluster.events.reasons import ElectionKind, Fencing, Requested
 from kcluster.pipeline.charts import write_page
 from kcluster.pipeline.tables import Tables, find_runs
 from kcluster.pipeline.timeline import read, timeline, write
@@ -24,6 +41,8 @@ if TYPE_CHECKING:
 
 INCIDENTS = Path(__file__).parents[2] / "scenarios/incidents"
 
+FENCED = BrokerFenced(1, Fencing.SESSION_EXPIRED, 1_000)
+
 pytestmark = pytest.mark.timeout_s(200)
 
 
@@ -33,24 +52,23 @@ def by_hand() -> RunRecord:
     because an operator wants it.  At 6,000 it is cut off, for the second time: the first did not
     matter; broker 2 leads at 7,500.  Kafka's own topic counts for its ISR alone."""
     record = RunRecord(RunInfo("by hand", "virtual", 1, 0, 10_000))
-    cut, healed = {"source": 1, "to": 3000}, {"source": 1, "to": 3000}
     record.notes = [
-        note(500, "link_cut", **cut),
-        note(600, "link_healed", **healed),
-        note(1_000, "broker_down", broker=1, how="kill"),
-        note(1_200, "broker_started", broker=1),
-        note(2_000, "broker_fenced", broker=1),
+        note(500, LinkCut(1, CONTROLLER_ID)),
+        note(600, LinkHealed(1, CONTROLLER_ID)),
+        note(1_000, BrokerDown(1, DeathKind.KILL)),
+        note(1_200, BrokerStarted(1, restarted=True)),
+        note(2_000, FENCED),
         change(2_000, 0, 1, 2, 1),
         change(2_000, 1, 1, -1, 1),
         change(2_000, 0, 1, 2, 1, topic="__consumer_offsets"),
-        *(note(2_000, "isr_shrunk", topic="orders", partition=0) for _ in range(2)),
-        note(2_000, "isr_shrunk", topic="__consumer_offsets", partition=0),
-        note(5_000, "broker_unfenced", broker=1),
+        *(isr_change(2_000, IsrShrunk, "orders") for _ in range(2)),
+        isr_change(2_000, IsrShrunk, "__consumer_offsets"),
+        note(5_000, BrokerUnfenced(1, 9)),
         change(5_000, 1, -1, 1, 2),
-        note(5_500, "isr_expanded", topic="orders", partition=0),
+        isr_change(5_500, IsrExpanded, "orders"),
         change(5_600, 0, 2, 1, 2),
-        note(6_000, "link_cut", **cut),
-        note(7_500, "broker_fenced", broker=1),
+        note(6_000, LinkCut(1, CONTROLLER_ID)),
+        note(7_500, FENCED),
         change(7_500, 0, 1, 2, 3, clean=False),
     ]
     acks = ((0, 900, 910), (0, 1_500, 2_050), (0, 7_400, 7_700), (1, 1_100, 5_200),
@@ -76,18 +94,24 @@ def by_hand() -> RunRecord:
     return record
 
 
-def note(at_ms: int, kind: str, **data: Any) -> NoteRow:
-    return NoteRow((0, 0), at_ms, kind, "", "", None, data)
+def note(at_ms: int, event: Any) -> NoteRow:
+    return NoteRow((0, 0), at_ms, event)
 
 
 def change(
     at_ms: int, partition: int, old: int, new: int, epoch: int, clean: bool = True,
     topic: str = "orders",
 ) -> NoteRow:  # fmt: skip
-    kind = "leader_elected" if new >= 0 else "partition_offline"
+    about = (topic, partition, old, new, epoch, clean, Requested())
+    elected = ElectionKind.PREFERRED if clean else ElectionKind.UNCLEAN
     return note(
-        at_ms, kind, topic=topic, partition=partition, old=old, new=new, epoch=epoch, clean=clean
+        at_ms,
+        LeaderElected(*about, elected) if new >= 0 else PartitionOffline(*about, (), ()),
     )
+
+
+def isr_change(at_ms: int, kind: type[IsrChange], topic: str) -> NoteRow:
+    return note(at_ms, kind(topic, 0, (1, 2), (2,), (1,), (), (), 1, Requested()))
 
 
 def test_timeline__tables_hold_what_the_runs_do(spark: SparkSession, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.virtual import VirtualDriver
+from kcluster.events.partitions import LeaderChange
 from kcluster.evidence.history import Anomaly, Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.operations.errors import ClusterError
@@ -348,16 +349,16 @@ class Storm:
 
     def _was_unclean(self, partition: int) -> bool:
         return any(
-            note.kind in ("leader_elected", "partition_offline")
-            and note.data["topic"] == TOPIC
-            and note.data["partition"] == partition
-            and not note.data["clean"]
+            isinstance(note.event, LeaderChange)
+            and note.event.topic == TOPIC
+            and note.event.partition == partition
+            and not note.event.clean
             for note in self.driver.notes
         )
 
     def report(self) -> str:
         """All that helps to understand a failure."""
-        lines = self.driver.trace[-40:]
+        lines = self.driver.trace_lines(40)
         return "\n".join(
             (
                 *lines, "", f"seed {self.seed}: {self.plan}", *self.problems[:12],
@@ -385,10 +386,10 @@ def main(argv: list[str], kind: type[Storm] = Storm) -> int:
         except AssertionError as error:
             storm.problems.append(f"crash: {error!r:.300}")
             if not last:
-                print("\n".join(storm.driver.trace[-40:]))
+                print("\n".join(storm.driver.trace_lines(40)))
                 raise
         if "--trace" in argv:
-            print("\n".join(storm.driver.trace))
+            print("\n".join(storm.driver.trace_lines()))
         if storm.problems:
             failed += 1
             print(f"{seed}: {storm.problems[0][:230]}" if last else storm.report(), flush=True)

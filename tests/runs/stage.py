@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kcluster.events.brokers import BrokerDown, BrokerFenced, BrokerStarted, DeathKind
+from kcluster.events.partitions import LeaderElected, LogTruncated
+from kcluster.events.reasons import ElectionKind, Fencing, Restarted
 from kcluster.runs.record import (
     AppendRow,
     ContentRow,
@@ -28,27 +31,19 @@ DOWN, FENCED, ELECTED, TRUNCATED = (-1, 2), (3000, 1), (3000, 2), (1, 1)
 
 def unclean_run(name: str = "unclean", topic: str = "orders") -> RunRecord:
     """Broker 1 dies at +2 s with 3 records that broker 2 lacks; 2 is elected unclean at +5 s."""
-    about: dict[str, Any] = {"topic": topic, "partition": 0}
-    subject = f"{topic}-0"
     record = RunRecord(RunInfo(name, "virtual", 7, BEGAN_MS, BEGAN_MS + 10_000, "invalid"))
     record.info.topology = {"brokers": [{"id": 1, "rack": "a"}, {"id": 2, "rack": "b"}]}
     record.info.story = f"A story of {topic}."
     record.info.failures = ["3 lost-write that nobody expected"]
     record.notes = [
-        note((-1, 0), 0, "broker_started", "broker 1", "process started", broker=1),
-        note((-1, 1), 0, "broker_started", "broker 2", "process started", broker=2),
-        note(DOWN, 3_000, "broker_down", "broker 1", "process killed", broker=1, how="kill"),
-        note(FENCED, 6_000, "broker_fenced", "broker 1", "no heartbeat", broker=1, cause=DOWN),
-        note(
-            ELECTED, 6_000, "leader_elected", subject, "leader 1 -> 2, epoch 1, UNCLEAN",
-            cause=FENCED, **about,
-        ),
-        note((-1, 3), 8_000, "broker_started", "broker 1", "process started again", broker=1),
-        note(
-            TRUNCATED, 8_000, "log_truncated", subject, "broker 1 drops offsets 5 to 7",
-            cause=ELECTED, **about,
-        ),
-    ]  # fmt: skip
+        NoteRow((-1, 0), 0, BrokerStarted(1)),
+        NoteRow((-1, 1), 0, BrokerStarted(2)),
+        NoteRow(DOWN, 3_000, BrokerDown(1, DeathKind.KILL)),
+        NoteRow(FENCED, 6_000, BrokerFenced(1, Fencing.SESSION_EXPIRED, 3_000), DOWN),
+        NoteRow(ELECTED, 6_000, elected(topic), FENCED),
+        NoteRow((-1, 3), 8_000, BrokerStarted(1, restarted=True)),
+        NoteRow(TRUNCATED, 8_000, truncated(topic), ELECTED),
+    ]
     record.leaders = [
         LeaderRow(topic, 0, 0, 1, 0, (1,), (2,), (1, 2)),
         LeaderRow(topic, 0, 6_000, 2, 1, (2,), (), (1, 2)),
@@ -78,11 +73,31 @@ def unclean_run(name: str = "unclean", topic: str = "orders") -> RunRecord:
     return record
 
 
-def note(
-    note_id: tuple[int, int], at_ms: int, kind: str, subject: str, text: str,
-    *, cause: tuple[int, int] | None = None, **data: Any,
-) -> NoteRow:  # fmt: skip
-    return NoteRow(note_id, at_ms, kind, subject, text, cause, data)
+def elected(topic: str) -> LeaderElected:
+    return LeaderElected(
+        topic=topic,
+        partition=0,
+        old_leader=1,
+        new_leader=2,
+        leader_epoch=1,
+        clean=False,
+        reason=Restarted(1, 7, False),
+        election=ElectionKind.UNCLEAN,
+    )
+
+
+def truncated(topic: str, partition: int = 0) -> LogTruncated:
+    return LogTruncated(
+        topic=topic,
+        partition=partition,
+        broker=1,
+        from_offset=8,
+        to_offset=5,
+        high_watermark=8,
+        leader=2,
+        leader_end_offset=5,
+        diverging_epoch=0,
+    )
 
 
 def verdict(topic: str) -> dict[str, Any]:

@@ -42,10 +42,10 @@ def test_directory__a_corrupt_line_is_told_with_its_place_and_the_rest_is_used(
 ) -> None:
     record = unclean_run()
     path = write_run(tmp_path, record)
-    trace = path / "trace.jsonl"
-    lines = trace.read_bytes().split(b"\n")
+    events = path / "events.jsonl"
+    lines = events.read_bytes().split(b"\n")
     lines[2] = lines[2][:20]
-    trace.write_bytes(b"\n".join(lines))
+    events.write_bytes(b"\n".join(lines))
     (path / "sends.jsonl").write_text('{"producer": 3}\n')
     (path / "reads.jsonl").unlink()
     (path / "verdict.json").write_text("{")
@@ -54,29 +54,39 @@ def test_directory__a_corrupt_line_is_told_with_its_place_and_the_rest_is_used(
     assert (again.sends, again.reads, again.verdict) == ([], [], {})
     assert again.moves == record.moves
     places = [problem.rpartition("/")[2].split(": ")[0] for problem in problems]
-    assert places == ["verdict.json", "trace.jsonl:3", "sends.jsonl:1", "reads.jsonl"]
+    assert places == ["verdict.json", "events.jsonl:3", "sends.jsonl:1", "reads.jsonl"]
 
 
-def test_directory__one_that_a_newer_kcluster_wrote_is_refused(tmp_path: Path) -> None:
-    path = write_run(tmp_path, unclean_run())
+@pytest.mark.parametrize("number", [1, FORMAT - 1, FORMAT + 1])
+def test_directory__one_of_another_format_is_refused_in_one_line(
+    tmp_path: Path, number: int
+) -> None:
+    record = unclean_run()
+    record.info.version, record.info.replay = "0.9", "kcluster scenario run x.yaml --seed 7"
+    path = write_run(tmp_path, record)
     info = json.loads((path / "run.json").read_text())
-    info["format"] = FORMAT + 1
+    info["format"] = number
     (path / "run.json").write_text(json.dumps(info))
-    with pytest.raises(RunError, match=rf"run.json: of format {FORMAT + 1}, .*reads {FORMAT}"):
+    with pytest.raises(RunError) as refused:
         read_run(path)
+    again = ": play the scenario again: kcluster scenario run x.yaml --seed 7"
+    assert str(refused.value) == (
+        f"{path}/run.json: of format {number}, written by kcluster 0.9; this one reads {FORMAT}"
+        f"{again if number < FORMAT else ''}"
+    )
 
 
-def test_directory__one_of_an_older_format_has_what_it_has(tmp_path: Path) -> None:
+def test_directory__every_kind_of_event_is_written_as_its_type(tmp_path: Path) -> None:
     record = unclean_run()
     path = write_run(tmp_path, record)
-    for file in ("logs.jsonl", "contents.jsonl", "requests.jsonl"):
-        (path / file).unlink()
-    info = (path / "run.json").read_text()
-    (path / "run.json").write_text(info.replace(f'"format": {FORMAT}', '"format": 1'))
-    again, problems = read_run(path)
-    assert problems == []
-    assert (again.logs, again.contents, again.requests) == ([], [], [])
-    assert again.sends == record.sends
+    lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    assert lines[2] == {
+        "id": [-1, 2], "at_ms": 3_000, "cause": None,
+        "event": {"kind": "broker_down", "broker": 1, "how": "kill", "bug": ""},
+    }  # fmt: skip
+    assert lines[4]["event"]["reason"] == {
+        "kind": "restarted", "broker": 1, "previous_epoch": 7, "clean": False,
+    }  # fmt: skip
 
 
 def test_directory__one_that_is_no_run_is_refused(tmp_path: Path) -> None:

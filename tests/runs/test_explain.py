@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 from rich.console import Console
 
 from kcluster.cli.verbs.explain import command
+from kcluster.events.partitions import BecameLeader
+from kcluster.events.reasons import Fenced, Fencing
+from kcluster.events.topics import TopicDeleted
 from kcluster.runs.directory import write_run
 from kcluster.runs.explain import drawing, explain, partitions_of, plain
-from tests.runs.stage import unclean_run
+from tests.runs.stage import truncated, unclean_run
 
 
 def test_explain__an_unclean_election_with_its_cause_and_both_logs() -> None:
@@ -21,12 +25,25 @@ def test_explain__an_unclean_election_with_its_cause_and_both_logs() -> None:
     assert story[1] == "  A story of orders."
     at = next(number for number, line in enumerate(story) if "UNCLEAN" in line)
     assert " ".join(story[at].split()) == (
-        "+5000 ms leader_elected orders-0: leader 1 -> 2, epoch 1, UNCLEAN"
+        "+5000 ms leader_elected orders-0: leader 1 -> 2, epoch 1, UNCLEAN: broker 1 restarted"
+        " uncleanly after epoch 7; first active replica, out of sync (unclean)"
     )
-    assert story[at + 1].strip() == "because broker 1: no heartbeat"
+    assert story[at + 1].strip() == "because broker 1 fenced: no heartbeat for 3000 ms"
     first, second = (line.split() for line in story[at + 2 : at + 4])
     assert first == ["broker", "1", "behind", "████████|", "end", "8,", "hw", "8"]
     assert second == ["broker", "2", "leader", "█████|", "end", "5,", "hw", "5"]
+
+
+def test_explain__a_cause_that_the_reason_names_is_not_shown_again() -> None:
+    record = unclean_run()
+    fenced = Fenced(1, Fencing.SESSION_EXPIRED, 3_000)
+    record.notes[4].event = replace(record.notes[4].event, reason=fenced)
+    story = [plain(line) for line in explain(record)]
+    at = next(number for number, line in enumerate(story) if "UNCLEAN" in line)
+    assert story[at].endswith(
+        "broker 1 fenced: no heartbeat for 3000 ms; first active replica, out of sync (unclean)"
+    )
+    assert "because" not in story[at + 1]
 
 
 def test_explain__cells_have_the_colour_of_the_epoch_that_wrote_them() -> None:
@@ -40,8 +57,8 @@ def test_explain__cells_have_the_colour_of_the_epoch_that_wrote_them() -> None:
 
 def test_explain__echoes_and_other_partitions_are_left_out() -> None:
     record = unclean_run()
-    record.notes[4].kind = "became_leader"
-    record.notes[6].subject, record.notes[6].data = "other-1", {"topic": "other", "partition": 1}
+    record.notes[4].event = BecameLeader("orders", 0, 2, 1, 5)
+    record.notes[6].event = truncated("other", 1)
     lines = "\n".join(explain(record, "orders-0"))
     assert "UNCLEAN" not in lines
     assert "drops offsets" not in lines
@@ -52,13 +69,13 @@ def test_explain__echoes_and_other_partitions_are_left_out() -> None:
 
 def test_explain__what_looks_like_markup_stays_as_it_is() -> None:
     record = unclean_run("[red]name[/]")
-    record.notes[2].text = "ISR [1, 2] -> [2]; [bold]not bold[/] [/nothing]"
+    record.notes[2].event = TopicDeleted("[1, 2] [bold]not bold[/] [/nothing]")
     out = io.StringIO()
     console = Console(file=out, width=200)
     for line in explain(record):
         console.print(line, highlight=False, soft_wrap=True)
     assert "[red]name[/]" in out.getvalue()
-    assert "ISR [1, 2] -> [2]; [bold]not bold[/] [/nothing]" in out.getvalue()
+    assert "topic [1, 2] [bold]not bold[/] [/nothing] deleted" in out.getvalue()
 
 
 def test_explain__topics_of_kafka_s_own_are_no_partitions_to_tell() -> None:
@@ -71,7 +88,7 @@ def test_explain__the_command_tells_a_run_and_where_its_page_is(tmp_path: Path) 
     path = write_run(tmp_path, unclean_run())
     told = CliRunner().invoke(command, [str(path), "--no-colour"])
     assert told.exit_code == 0
-    assert "because broker 1: no heartbeat" in told.output
+    assert "because broker 1 fenced: no heartbeat" in told.output
     (path / "timeline.html").unlink()
     drawn = CliRunner().invoke(command, [str(tmp_path), "--html"])
     assert drawn.exit_code == 0

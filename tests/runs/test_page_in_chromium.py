@@ -114,7 +114,7 @@ def test_page_in_chromium__every_lane_is_drawn_and_tells_its_causes(page: Page) 
     assert "orders-0: no writes for 3,900 ms" in saw["findings"]
     assert "3 lost-write that nobody expected" in saw["findings"]
     assert "process killed" in saw["events"]
-    chain = r"UNCLEAN.*because.*broker 1: no heartbeat.*because.*broker 1: process killed"
+    chain = r"UNCLEAN.*because.*broker 1 fenced: no heart.*because.*broker 1: process killed"
     assert re.search(chain, saw["elected"])
     assert "no writes for 3,900 ms" in saw["away"]
     assert "broker 2 elected unclean" in saw["away"]
@@ -204,9 +204,10 @@ def test_page_in_chromium__what_is_chosen_is_told_with_its_chain(page: Page) -> 
     assert "no writes: orders-0" in saw["window"]
     assert "broker 1: broker down" in saw["next"]
     assert [link.split("s", 1)[1] for link in saw["third"]] == [
-        "broker 1: process killed",
-        "broker 1: no heartbeat",
-        "orders-0: leader 1 -> 2, epoch 1, UNCLEAN",
+        "broker 1: process killed; its disk keeps what was written",
+        "broker 1: broker 1 fenced: no heartbeat for 3000 ms",
+        "orders-0: leader 1 -> 2, epoch 1, UNCLEAN: broker 1 restarted uncleanly after epoch 7;"
+        " first active replica, out of sync (unclean)",
     ]
     assert saw["before"] == saw["third"][:2]
 

@@ -9,7 +9,7 @@ import pytest
 
 from kcluster.contract import (
     Effect,
-    Event,
+    Input,
     PeerDisconnected,
     PeerRequest,
     PeerResponse,
@@ -20,6 +20,7 @@ from kcluster.contract import (
     Stopped,
     Tick,
 )
+from kcluster.events.brokers import BrokerDown, LostRange
 from kcluster.network.fabric import Fabric
 from kcluster.operations.links import Links
 from kcluster.runtime.deaths import DeathKind
@@ -36,7 +37,7 @@ class Echo:
         self.deadline_ms: int | None = None
         self.to_send: list[Send] = []
 
-    def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
+    def step(self, now_ms: int, event: Input) -> Sequence[Effect]:
         self.net.log.append((now_ms, self.node_id, event))
         match event:
             case PeerRequest(source=source, request_id=number, body=body) if body != "ignore":
@@ -54,9 +55,9 @@ class Disk:
     def __init__(self) -> None:
         self.fate: list[str] = []
 
-    def lose_unflushed(self) -> int:
+    def lose_unflushed(self) -> tuple[LostRange, ...]:
         self.fate.append("lost")
-        return 3
+        return (LostRange("orders", 0, 1, 4),)
 
     def wipe(self) -> None:
         self.fate.append("wiped")
@@ -68,7 +69,7 @@ class Net:
     is_stubborn = False
 
     def __init__(self) -> None:
-        self.log: list[tuple[int, int, Event]] = []
+        self.log: list[tuple[int, int, Input]] = []
         self.notes: list[Any] = []
         self.fabric = Fabric((1, 2, 3))
         self.disk = Disk()
@@ -89,7 +90,7 @@ class Net:
     def ask(self, source: int, to: int, number: int = 1, body: str = "hello") -> None:
         self.send(source, Send(to, PeerRequest(source, number, body)))
 
-    def got(self, node_id: int) -> list[Event]:
+    def got(self, node_id: int) -> list[Input]:
         return [event for _, n, event in self.log if n == node_id and not isinstance(event, Tick)]
 
     def reply(self, node_id: int, reply: Reply) -> None:
@@ -178,8 +179,7 @@ def test_kill__who_sends_to_a_process_that_is_down_is_told_so(net: Net) -> None:
 def test_kill__the_disk_keeps_what_it_would(net: Net, how: DeathKind, fate: list[str]) -> None:
     net.dispatcher.take_down(1, how)
     assert net.disk.fate == fate
-    down = next(note for note in net.notes if note.kind == "broker_down")
-    assert down.data == {"broker": 1, "how": str(how)}
+    assert BrokerDown(1, how) in [note.event for note in net.notes]
 
 
 def test_start__an_answer_to_a_former_life_does_not_reach_the_next(net: Net) -> None:
@@ -229,7 +229,7 @@ def test_shut_down__a_node_that_stops_is_down_and_others_are_told(net: Net) -> N
     net.dispatcher.shut_down(1, limit_us=1_000_000)
     assert net.dispatcher.processes[1].state is ProcessState.DOWN
     assert net.got(2) == [PeerDisconnected(1)]
-    assert net.notes[-1].data["how"] == "clean"
+    assert net.notes[-1].event == BrokerDown(1, DeathKind.CLEAN)
 
 
 def test_shut_down__a_node_that_does_not_stop_in_time_is_killed(net: Net) -> None:
@@ -239,12 +239,12 @@ def test_shut_down__a_node_that_does_not_stop_in_time_is_killed(net: Net) -> Non
     assert net.dispatcher.processes[1].state is ProcessState.UP
     net.dispatcher.at(1_000_000)
     assert net.dispatcher.processes[1].state is ProcessState.DOWN
-    assert net.notes[-1].data["how"] == "kill"
+    assert net.notes[-1].event == BrokerDown(1, DeathKind.KILL)
 
 
 def test_dispatch__a_node_that_does_not_heed_its_ticks_is_found(net: Net) -> None:
     class Deaf(Echo):
-        def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
+        def step(self, now_ms: int, event: Input) -> Sequence[Effect]:
             self.deadline_ms = 5
             return []
 

@@ -64,7 +64,7 @@ def test_kafka_cluster__a_failure_tells_the_story(pytester: pytest.Pytester) -> 
         ]
     )
     (directory,) = (pytester.path / ".kcluster" / "runs").glob("test_it-live-7-*")
-    assert (directory / "trace.jsonl").stat().st_size > 0
+    assert (directory / "events.jsonl").stat().st_size > 0
 
 
 @pytest.mark.parametrize(

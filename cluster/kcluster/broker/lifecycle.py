@@ -18,12 +18,12 @@ from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.broker.publisher import MetadataPublisher
 from kcluster.broker.replication.maintenance import Maintenance
 from kcluster.contract import Rng, Stopped
+from kcluster.events.brokers import ControlledShutdown
 from kcluster.metadata.image import MetadataFetch, MetadataFetchResponse
 from kcluster.partition.disk import Disk
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import Timers
-from kcluster.trace import kinds
 
 _HEARTBEAT = ("lifecycle", "heartbeat")
 _REGISTER = ("lifecycle", "register")
@@ -190,10 +190,7 @@ class Lifecycle:
             return
         if self.state is not LifecycleState.SHUTTING_DOWN:
             self.state = LifecycleState.SHUTTING_DOWN
-            self._outbox.note(
-                kinds.CONTROLLED_SHUTDOWN, f"broker {view.node_id}",
-                f"broker {view.node_id} asks to shut down", broker=view.node_id,
-            )  # fmt: skip
+            self._outbox.note(ControlledShutdown(view.node_id))
             give_up_ms = now_ms + view.config.broker_session_timeout_ms
             self._timers.set(("lifecycle", "give up"), give_up_ms, self._stop)
             self._heartbeat(now_ms)

@@ -44,6 +44,7 @@ from kcluster.contract import (
     ConnectionClosed,
     Effect,
     Event,
+    Input,
     NoteId,
     PeerDisconnected,
     PeerRequest,
@@ -163,19 +164,19 @@ class BrokerNode:
         earliest_ms = parked_ms if parked_ms < timer_ms else timer_ms
         return earliest_ms if earliest_ms < NEVER_MS else None
 
-    def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
-        """Take one event; see contract.py for what drivers guarantee."""
+    def step(self, now_ms: int, incoming: Input) -> Sequence[Effect]:
+        """Take one input; see contract.py for what drivers guarantee."""
         outbox = self._outbox
         outbox.now_ms = now_ms
-        if isinstance(event, PeerRequest):
-            self._on_peer_request(event, now_ms)
-        elif isinstance(event, PeerResponse):
-            self.peers.on_response(event, now_ms)
-        elif isinstance(event, Request):
-            if not self.quotas.is_active or not self.quotas.holds(event, now_ms):
-                self.serve(event, now_ms)
+        if isinstance(incoming, PeerRequest):
+            self._on_peer_request(incoming, now_ms)
+        elif isinstance(incoming, PeerResponse):
+            self.peers.on_response(incoming, now_ms)
+        elif isinstance(incoming, Request):
+            if not self.quotas.is_active or not self.quotas.holds(incoming, now_ms):
+                self.serve(incoming, now_ms)
         else:
-            _ON[type(event)](self, event, now_ms)
+            _ON[type(incoming)](self, incoming, now_ms)
         if self.replicas.moved:
             self.replicas.wake(now_ms)
         effects, outbox.effects = outbox.effects, []
@@ -250,11 +251,9 @@ class BrokerNode:
                 body = self.quotas.throttle(request, body, self._outbox.now_ms)
             self._outbox.effects.append(Reply(request, body))
 
-    def note(
-        self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
-    ) -> NoteId:
-        """Record what happened and why; the id returned can be the cause of a later note."""
-        return self._outbox.note(kind, subject, text, cause, **data)
+    def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
+        """Note what happened; the id returned can be the cause of a later note."""
+        return self._outbox.note(event, cause)
 
     def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
         """Ask the controller; `on_answer(None, now_ms)` when no answer came in time."""

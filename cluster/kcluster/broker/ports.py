@@ -11,10 +11,10 @@ fields of a C struct, where a Protocol's are looked up by name.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.contract import Effect, Note, NoteId
+from kcluster.contract import Effect, Event, Note, NoteId
 from kcluster.metadata.image import MetadataImage
 from kcluster.protocol.releases import Release
 
@@ -77,13 +77,11 @@ class Outbox:
         """Add an effect to the current step."""
         self.effects.append(effect)
 
-    def note(
-        self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
-    ) -> NoteId:
-        """Record what happened and why; the id returned can be the cause of a later note."""
+    def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
+        """Note what happened; the id returned can be the cause of a later note."""
         self._notes_written += 1
         note_id = (self._node_id, self._notes_written)
-        self.effects.append(Note(note_id, self.now_ms, kind, subject, text, cause, data))
+        self.effects.append(Note(note_id, self.now_ms, event, cause))
         return note_id
 
 

@@ -16,6 +16,7 @@ from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.contract import NoteId
+from kcluster.events.partitions import BecameFollower, BecameLeader
 from kcluster.metadata.image import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
@@ -33,7 +34,6 @@ from kcluster.metadata.image import (
 from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
-from kcluster.trace import kinds
 
 
 class MetadataPublisher:
@@ -117,7 +117,7 @@ class MetadataPublisher:
                 topic,
                 new,
                 view.node_id,
-                log=self._disk.create(*key),
+                log=self._disk.create(*key, topic),
                 config=self._topic_config(topic),
                 brokers=view.image.brokers,
                 last_fetches=self._replicas.last_fetches,
@@ -133,35 +133,39 @@ class MetadataPublisher:
         self._isr.track(replica)
 
     def _lead(self, replica: Replica, new: PartitionRegistration, now_ms: int) -> None:
-        broker_id = self._view.node_id
         was_leader = replica.is_leader
         self._fetchers.remove(replica)
         if not replica.lead(new, now_ms):
             return
         self._outbox.note(
-            kinds.BECAME_LEADER, replica.name,
-            f"broker {broker_id} leads {replica.name} in epoch {new.leader_epoch}"
-            f" from offset {replica.leader_epoch_start_offset}",
-            replica.cause, topic=replica.topic, partition=replica.partition,
-            epoch=new.leader_epoch, offset=replica.leader_epoch_start_offset,
-        )  # fmt: skip
+            BecameLeader(
+                topic=replica.topic,
+                partition=replica.partition,
+                broker=self._view.node_id,
+                leader_epoch=new.leader_epoch,
+                start_offset=replica.leader_epoch_start_offset,
+            ),
+            replica.cause,
+        )
         if not was_leader and replica.topic == GROUP_METADATA_TOPIC:
             self._coordinator.on_elected(replica.partition, now_ms)
 
     def _follow(self, replica: Replica, new: PartitionRegistration, now_ms: int) -> None:
-        broker_id = self._view.node_id
         was_leader = replica.is_leader
         changed = replica.follow(new)
         if changed:
             self._fetchers.put(replica)
         if was_leader:
             self._outbox.note(
-                kinds.BECAME_FOLLOWER, replica.name,
-                f"broker {broker_id} no longer leads {replica.name}:"
-                f" broker {new.leader} does in epoch {new.leader_epoch}",
-                replica.cause, topic=replica.topic, partition=replica.partition,
-                epoch=new.leader_epoch, leader=new.leader,
-            )  # fmt: skip
+                BecameFollower(
+                    topic=replica.topic,
+                    partition=replica.partition,
+                    broker=self._view.node_id,
+                    leader=new.leader,
+                    leader_epoch=new.leader_epoch,
+                ),
+                replica.cause,
+            )
             if replica.topic == GROUP_METADATA_TOPIC:
                 self._coordinator.on_resigned(replica.partition, now_ms)
 

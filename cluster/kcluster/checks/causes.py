@@ -25,15 +25,15 @@ def explain(facts: Facts, anomaly: Anomaly) -> Anomaly:
     allowed = anomaly.allowed
     match anomaly.name:
         case "lost-write":
-            links, let = lost_story(facts, anomaly)
-            allowed = allowed or let
+            links, setting = lost_story(facts, anomaly)
+            allowed = allowed or setting
         case "duplicate":
             links = duplicate_story(facts, anomaly)
         case "nonmonotonic-send":
             links = reorder_story(facts, anomaly)
         case "inconsistent-offsets" | "aborted-read" | "phantom":
-            links, let = offset_story(facts, anomaly)
-            allowed = allowed or let
+            links, setting = offset_story(facts, anomaly)
+            allowed = allowed or setting
         case "committed-offset-back":
             links = committed_back(facts, anomaly)
         case _:

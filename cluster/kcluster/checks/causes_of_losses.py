@@ -14,12 +14,19 @@ from typing import Final
 from kcluster.checks.causes_of_sends import code_of, told_to
 from kcluster.clients.ledger import Outcome, Partition, Send
 from kcluster.contract import Note
-from kcluster.controller.partitions.elections import LAST_KNOWN
+from kcluster.events.brokers import BrokerDown, BrokerEvent, DeathKind, RecordsLost
+from kcluster.events.partitions import (
+    BecameLeader,
+    IsrShrunk,
+    LeaderChange,
+    LeaderElected,
+    LogTruncated,
+)
+from kcluster.events.words import election_text
 from kcluster.evidence.history import Anomaly, Link, shown
-from kcluster.evidence.lookups import OF_LEADERS, Facts, link
+from kcluster.evidence.lookups import Facts, link
 from kcluster.invariants.ground import Append, Ground
 from kcluster.protocol.errors import error_of
-from kcluster.trace import kinds
 
 UNCLEAN: Final = "unclean.leader.election.enable=true"
 DISK_LOST: Final = "a disk lost"
@@ -36,8 +43,8 @@ def lost_story(facts: Facts, anomaly: Anomaly) -> tuple[list[Link], str]:
     links = [*_kept(facts, ground, append, offset, offset, facts.send(partition, value))]
     if anomaly.count > 1:
         links = [*_span_of(facts, anomaly, ground, append)] or links
-    losses, let = _losses(facts, ground, append, offset)
-    return [*links, *losses], let
+    losses, allowed_by = _losses(facts, ground, append, offset)
+    return [*links, *losses], allowed_by
 
 
 def _span_of(facts: Facts, anomaly: Anomaly, ground: Ground, append: Append) -> Iterator[Link]:
@@ -102,8 +109,8 @@ def _ack(acks: int, leader: int, isr: list[int]) -> str:
 
 def _left_isr(facts: Facts, ground: Ground, broker: int, at_ms: int) -> Iterator[Link]:
     """When a broker left the ISR last, and why."""
-    notes = facts.of_partition((ground.topic, ground.partition), kinds.ISR_SHRUNK)
-    before = [note for note in notes if note.at_ms <= at_ms and broker in note.data["removed"]]
+    shrinks = facts.of_partition((ground.topic, ground.partition), IsrShrunk)
+    before = [note for note, shrunk in shrinks if note.at_ms <= at_ms and broker in shrunk.removed]
     if before:
         yield from facts.with_causes(before[-1])
 
@@ -112,32 +119,28 @@ def _losses(facts: Facts, ground: Ground, append: Append, offset: int) -> tuple[
     """Everything that took a record from a replica, and the elections that made it final."""
     partition = (ground.topic, ground.partition)
     links: list[Link] = []
-    let = ""
+    allowed_by = ""
     after = append.at_ms
     if ground.deleted_ms >= 0:
         links.append(Link(ground.deleted_ms, f"topic {ground.topic} was deleted"))
     registration = facts.registration(ground, after)
     for broker in registration.replicas if registration is not None else (append.broker,):
-        for note in facts.of_broker(broker, kinds.BROKER_DOWN, kinds.RECORDS_LOST):
-            if note.at_ms < after or not _takes(note, partition, offset):
+        for note, taker in facts.of_broker(broker, BrokerEvent):
+            if note.at_ms < after or not _takes(taker, partition, offset):
                 continue
             reached_ms = facts.reached(ground, append, broker)
             if reached_ms is None or reached_ms > note.at_ms:
                 continue
-            links.append(
-                link(
-                    note,
-                    f"broker {broker} lost its disk" if note.data.get("how") == "wipe" else None,
-                )
-            )
-            let = let or (DISK_LOST if note.data.get("how") == "wipe" else UNFLUSHED)
+            is_wipe = isinstance(taker, BrokerDown)
+            links.append(link(note, f"broker {broker} lost its disk" if is_wipe else None))
+            allowed_by = allowed_by or (DISK_LOST if is_wipe else UNFLUSHED)
     elections, unclean = _elections(facts, ground, append, offset)
     truncations = [
         link(note)
-        for note in facts.of_partition(partition, kinds.LOG_TRUNCATED)
-        if note.at_ms >= after and note.data["to_offset"] <= offset < note.data["from_offset"]
+        for note, truncated in facts.of_partition(partition, LogTruncated)
+        if note.at_ms >= after and truncated.to_offset <= offset < truncated.from_offset
     ]
-    return [*links, *elections, *truncations], UNCLEAN if unclean else let
+    return [*links, *elections, *truncations], UNCLEAN if unclean else allowed_by
 
 
 def _is_of(ground: Ground, note: Note) -> bool:
@@ -146,14 +149,18 @@ def _is_of(ground: Ground, note: Note) -> bool:
     return since_ms <= note.at_ms and not 0 <= ground.deleted_ms < note.at_ms
 
 
-def _takes(note: Note, partition: Partition, offset: int) -> bool:
-    if note.kind == kinds.BROKER_DOWN:
-        return note.data.get("how") == "wipe"
-    lost = note.data.get("partitions")
-    if lost is None:
-        return True
-    span = lost.get(f"{partition[0]}-{partition[1]}")
-    return span is not None and span[0] <= offset < span[1]
+def _takes(event: BrokerEvent, partition: Partition, offset: int) -> bool:
+    """Whether a broker lost what it had at that offset."""
+    match event:
+        case BrokerDown(how=DeathKind.WIPE):
+            return True
+        case RecordsLost(ranges=ranges):
+            return any(
+                (lost.topic, lost.partition) == partition
+                and lost.from_offset <= offset < lost.to_offset
+                for lost in ranges
+            )
+    return False
 
 
 def _elections(
@@ -163,42 +170,29 @@ def _elections(
     with why; and whether unclean.leader.election.enable allowed one of them."""
     partition = (ground.topic, ground.partition)
     starts = {
-        (note.data["epoch"], note.note_id[0]): note.data["offset"]
-        for note in facts.of_partition(partition, kinds.BECAME_LEADER)
-        if note.data["epoch"] > append.epoch and _is_of(ground, note)
+        (began.leader_epoch, began.broker): began.start_offset
+        for note, began in facts.of_partition(partition, BecameLeader)
+        if began.leader_epoch > append.epoch and _is_of(ground, note)
     }
     links: list[Link] = []
     unclean = False
-    for note in facts.of_partition(partition, *OF_LEADERS):
+    for note, change in facts.of_partition(partition, LeaderChange):
         # Also one before the append: of its leader's deposition a leader may hear too late.
-        if note.data["epoch"] <= append.epoch or not _is_of(ground, note):
+        if change.leader_epoch <= append.epoch or not _is_of(ground, note):
             continue
         links += facts.with_causes(note)[:-1]
-        end = starts.get((note.data["epoch"], note.data["new"]))
-        if note.kind == kinds.PARTITION_OFFLINE or end is None:
+        unclean |= change.is_allowed_by_setting
+        end = starts.get((change.leader_epoch, change.new_leader))
+        if end is None or not isinstance(change, LeaderElected):
             links.append(link(note))
-            unclean |= _is_by_setting(note)
             continue
-        how = "elected unclean" if not note.data["clean"] else "elected"
-        why = note.text.partition(": ")[2]
-        links.append(
-            Link(
-                note.at_ms,
-                f"broker {note.data['new']}, log end {end}, {how} in epoch"
-                f" {note.data['epoch']}: {why}",
-                note.note_id,
-            )
-        )  # fmt: skip
-        unclean |= _is_by_setting(note)
+        how = "elected" if change.clean else "elected unclean"
+        began_with = f"broker {change.new_leader}, log end {end}, {how}"
+        text = f"{began_with} in epoch {change.leader_epoch}: {election_text(change)}"
+        links.append(link(note, text))
         if end <= offset:
             break
     return links, unclean
-
-
-def _is_by_setting(note: Note) -> bool:
-    """Whether only unclean.leader.election.enable allows it: the last known leader is elected
-    without."""
-    return not note.data["clean"] and LAST_KNOWN not in note.text
 
 
 def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
@@ -214,8 +208,8 @@ def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     if registration is None:
         return
     if registration.leader < 0:
-        notes = facts.of_partition(anomaly.partition, *OF_LEADERS)
-        yield from (link(note) for note in notes if note.at_ms <= send.sent_ms)
+        changes = facts.of_partition(anomaly.partition, LeaderChange)
+        yield from (link(note) for note, _ in changes if note.at_ms <= send.sent_ms)
         return
     deed = facts.deed_before(registration.leader, send.sent_ms)
     if deed is not None:
@@ -226,7 +220,7 @@ def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
 def offset_story(facts: Facts, anomaly: Anomaly) -> tuple[list[Link], str]:
     """Everything that ever stood at an offset, and what took it away."""
     links: list[Link] = []
-    let = ""
+    allowed_by = ""
     offsets = [offset for offset in (anomaly.first, anomaly.other) if offset >= 0]
     for offset in dict.fromkeys(offsets):
         entries = facts.appends_at(anomaly.partition, offset)
@@ -248,7 +242,7 @@ def offset_story(facts: Facts, anomaly: Anomaly) -> tuple[list[Link], str]:
                 text = f"its producer was told {error_of(code).name}"
                 links.append(Link(answer[0], text))
             if number + 1 < len(entries):
-                losses, allowed = _losses(facts, ground, append, offset)
+                losses, setting = _losses(facts, ground, append, offset)
                 links += losses
-                let = let or allowed
-    return links, let
+                allowed_by = allowed_by or setting
+    return links, allowed_by

@@ -11,14 +11,14 @@ from typing import Final
 
 from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.clients.ledger import Partition, Read
+from kcluster.events.brokers import BrokerDown, RecordsLost
+from kcluster.events.partitions import LeaderChange, LogTruncated, PartitionEvent
 from kcluster.evidence.history import Anomaly, Link, shown
-from kcluster.evidence.lookups import OF_LEADERS, Facts, between, link
+from kcluster.evidence.lookups import Facts, between, link
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
-from kcluster.trace import kinds
 
 MAX_READS: Final = 4
-_OF_LOGS: Final = (*OF_LEADERS, kinds.LOG_TRUNCATED)
 
 
 def reads_story(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
@@ -90,7 +90,9 @@ def _told(facts: Facts, client: str, from_ms: int, to_ms: int) -> Iterator[Link]
 
 
 def _changes(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:
-    for note in between(facts.of_partition(partition, *_OF_LOGS), from_ms, to_ms):
+    changes = facts.of_partition(partition, PartitionEvent)
+    notes = [note for note, event in changes if isinstance(event, LeaderChange | LogTruncated)]
+    for note in between(notes, from_ms, to_ms):
         yield from facts.with_causes(note)
 
 
@@ -121,7 +123,7 @@ def committed_back(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         home = (GROUP_METADATA_TOPIC, coordinator_partition(group, count))
         yield from _changes(facts, home, committed_ms, told_ms)
         for note in between(facts.notes, committed_ms, told_ms):
-            if note.kind in (kinds.RECORDS_LOST, kinds.BROKER_DOWN):
+            if isinstance(note.event, RecordsLost | BrokerDown):
                 yield link(note)
 
 

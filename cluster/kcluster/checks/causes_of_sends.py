@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from kcluster.clients.ledger import Partition
+from kcluster.events.partitions import LeaderChange
 from kcluster.evidence.history import Anomaly, Link, shown
-from kcluster.evidence.lookups import OF_LEADERS, Facts, between, link, told_once
+from kcluster.evidence.lookups import Facts, between, link, told_once
 from kcluster.invariants.ground import Append
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -152,6 +153,7 @@ def told_to(
 
 def _meanwhile(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:
     """Changes of leader in that time with their causes, and what was done to the cluster."""
-    for note in between(facts.of_partition(partition, *OF_LEADERS), from_ms, to_ms):
+    changes = [note for note, _ in facts.of_partition(partition, LeaderChange)]
+    for note in between(changes, from_ms, to_ms):
         yield from facts.with_causes(note)
     yield from told_once(between(facts.notes, from_ms, to_ms, facts.is_deed))

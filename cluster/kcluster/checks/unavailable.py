@@ -11,11 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kcluster.clients.ledger import Partition
-from kcluster.contract import CONTROLLER_ID, Note
+from kcluster.contract import CONTROLLER_ID, Event, Note
+from kcluster.events.brokers import BrokerEvent, BrokerFenced, BrokerPaused
+from kcluster.events.network import LinkCut, LinkHealed, RuleHit
+from kcluster.events.partitions import IsrShrunk, LeaderChange, LeaderElected, PartitionEvent
+from kcluster.events.words import text_of
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import (
     CHANGES_OF_STATE,
-    OF_LEADERS,
     Facts,
     between,
     link,
@@ -23,9 +26,9 @@ from kcluster.evidence.lookups import (
 )
 from kcluster.invariants.ground import Ground
 from kcluster.metadata.image import PartitionRegistration
-from kcluster.trace import kinds
 
-_KINDS: Final = (*CHANGES_OF_STATE, kinds.BROKER_FENCED, kinds.LINK_CUT, kinds.LINK_HEALED)
+_TURNS: Final[tuple[type[Event], ...]] = (*CHANGES_OF_STATE, BrokerFenced, LinkCut, LinkHealed)
+"""After these something else may be the matter."""
 
 
 def reasons_of(
@@ -42,13 +45,14 @@ def reasons_of(
     if not grounds:
         return []
     ground = grounds[0]
+    wanted = (LeaderChange, IsrShrunk) if is_write else (LeaderChange,)
     found: dict[object, Link] = {}
     """By note, so that one is told once: as what it did to this partition, where that is known."""
     for at_ms in _moments(facts, ground, from_ms, to_ms):
         for reason in _matters(facts, ground, is_write, at_ms, clients):
             found.setdefault(reason.note_id or reason.text, reason)
-    for note in facts.of_partition(partition, *OF_LEADERS, kinds.ISR_SHRUNK):
-        if from_ms <= note.at_ms <= to_ms and (is_write or note.kind != kinds.ISR_SHRUNK):
+    for note, change in facts.of_partition(partition, PartitionEvent):
+        if from_ms <= note.at_ms <= to_ms and isinstance(change, wanted):
             found.setdefault(note.note_id, link(note))
     deeds = between(facts.notes, from_ms, to_ms, lambda x: _concerns(facts, ground, x, clients))
     for entry in told_once(deeds):
@@ -82,12 +86,13 @@ def _concerns(facts: Facts, ground: Ground, note: Note, clients: Sequence[int]) 
         return False
     registration = facts.registration(ground, note.at_ms)
     replicas = () if registration is None else registration.replicas
-    if note.kind in (kinds.LINK_CUT, kinds.LINK_HEALED):
-        ends = (note.data.get("source"), note.data.get("to"))
-        known = (*replicas, CONTROLLER_ID, *clients)
-        return ends[0] in known and ends[1] in known
-    broker = note.data.get("broker")
-    return broker is None or broker in (*replicas, CONTROLLER_ID)
+    event = note.event
+    if isinstance(event, LinkCut | LinkHealed):
+        known = [*replicas, CONTROLLER_ID, *clients]
+        return event.source in known and event.destination in known
+    if isinstance(event, BrokerEvent | RuleHit):
+        return event.broker in replicas or event.broker == CONTROLLER_ID
+    return True
 
 
 def _moments(facts: Facts, ground: Ground, from_ms: int, to_ms: int) -> list[int]:
@@ -97,7 +102,7 @@ def _moments(facts: Facts, ground: Ground, from_ms: int, to_ms: int) -> list[int
         if from_ms < at_ms < to_ms:
             moments[at_ms] = None
     for note in facts.notes:
-        if from_ms < note.at_ms < to_ms and note.kind in _KINDS:
+        if from_ms < note.at_ms < to_ms and isinstance(note.event, _TURNS):
             moments[note.at_ms] = None
     return sorted(moments)
 
@@ -127,26 +132,26 @@ def _matters(
 
 
 def _gone(note: Note) -> str:
-    return "was paused" if note.kind == kinds.BROKER_PAUSED else f"went down: {note.text}"
+    event = note.event
+    return "was paused" if isinstance(event, BrokerPaused) else f"went down: {text_of(event)}"
 
 
 def _leaderless(facts: Facts, ground: Ground, at_ms: int) -> Link:
-    notes = facts.of_partition((ground.topic, ground.partition), *OF_LEADERS)
-    since = [note for note in notes if note.at_ms <= at_ms]
+    changes = facts.of_partition((ground.topic, ground.partition), LeaderChange)
+    since = [note for note, _ in changes if note.at_ms <= at_ms]
     if not since:
         return Link(at_ms, f"{ground.name} has no leader yet")
-    return Link(since[-1].at_ms, f"no leader since: {since[-1].text}", since[-1].note_id)
+    return link(since[-1], f"no leader since: {text_of(since[-1].event)}")
 
 
 def _not_noticed(facts: Facts, leader: int, at_ms: int) -> Iterator[Link]:
     """A dead leader is one until it is fenced; nobody is elected while the controller is away."""
-    fenced = [note for note in facts.of_broker(leader, kinds.BROKER_FENCED) if note.at_ms >= at_ms]
+    fenced = [note for note, _ in facts.of_broker(leader, BrokerFenced) if note.at_ms >= at_ms]
     if fenced:
-        text = f"not noticed until: {fenced[0].text}"
-        yield Link(fenced[0].at_ms, text, fenced[0].note_id)
+        yield link(fenced[0], f"not noticed until: {text_of(fenced[0].event)}")
     state, note = facts.state(CONTROLLER_ID, at_ms)
     if note is not None and state != "up":
-        yield Link(note.at_ms, f"the controller is away: {note.text}", note.note_id)
+        yield link(note, f"the controller is away: {text_of(note.event)}")
 
 
 def _cut_off(facts: Facts, leader: int, at_ms: int, clients: Sequence[int]) -> Iterator[Link]:
@@ -167,12 +172,12 @@ def _cut_off(facts: Facts, leader: int, at_ms: int, clients: Sequence[int]) -> I
 
 def _too_few(facts: Facts, ground: Ground, registration: PartitionRegistration, at_ms: int) -> Link:
     partition = (ground.topic, ground.partition)
-    shrinks = facts.of_partition(partition, kinds.ISR_SHRUNK)
-    since = [note for note in shrinks if note.at_ms <= at_ms]
+    shrinks = facts.of_partition(partition, IsrShrunk)
+    since = [note for note, _ in shrinks if note.at_ms <= at_ms]
     text = f"ISR {list(registration.isr)} below min.insync.replicas {ground.min_isr}"
     if not since:
         return Link(at_ms, text)
-    return Link(since[-1].at_ms, f"{text} since: {since[-1].text}", since[-1].note_id)
+    return link(since[-1], f"{text} since: {text_of(since[-1].event)}")
 
 
 def _holds_back(facts: Facts, broker: int, leader: int, at_ms: int) -> Iterator[Link]:
@@ -195,10 +200,10 @@ def _holds_back(facts: Facts, broker: int, leader: int, at_ms: int) -> Iterator[
 
 def _nothing_but_news(facts: Facts, ground: Ground, at_ms: int) -> Link:
     """The brokers were well: the client did not know yet who leads."""
-    elected = facts.of_partition((ground.topic, ground.partition), kinds.LEADER_ELECTED)
-    before = [note for note in elected if note.at_ms <= at_ms]
+    elections = facts.of_partition((ground.topic, ground.partition), LeaderElected)
+    before = [election for election in elections if election[0].at_ms <= at_ms]
     if not before:
         return Link(at_ms, "every broker concerned was well")
-    note = before[-1]
-    text = f"broker {note.data['new']} led already; its clients had yet to learn it: {note.text}"
-    return Link(note.at_ms, text, note.note_id)
+    note, elected = before[-1]
+    led = f"broker {elected.new_leader} led already; its clients had yet to learn it"
+    return link(note, f"{led}: {text_of(elected)}")

@@ -140,7 +140,7 @@ def show(result: DemoResult, as_json: bool) -> None:
     if as_json:
         print_result(result)
         return
-    from kcluster.trace.timeline import timeline_lines
+    from kcluster.events.timeline import timeline_lines
 
     for line in ("", *timeline_lines(result.moments), "", *count_lines(result.count)):
         print(line)
@@ -229,7 +229,7 @@ def print_result(result: DemoResult) -> None:
     """`{"timeline": […], "count": {…}, "spark": {…}, "producer": …}` on one line."""
     import json
 
-    from kcluster.trace.render import plain
+    from kcluster.events.render import plain
 
     values = {
         "producer": PRODUCER_ID,

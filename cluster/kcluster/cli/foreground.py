@@ -23,23 +23,23 @@ from msgspec import Struct
 from kcluster.cli.control.directory import check_name, running_clusters
 from kcluster.cli.control.protocol import ControlError
 from kcluster.cli.control.server import ControlServer, EventFeed
-from kcluster.cli.control.session import QUIET_KINDS, ControlSession
+from kcluster.cli.control.session import ECHOES, ControlSession
 from kcluster.cli.topology_choice import choose_topology, require_free_ports
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Note, Reply
-from kcluster.handle.cluster import Cluster
-from kcluster.operations.errors import ClusterError
-from kcluster.operations.status import NoteEntry
-from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.releases import latest
-from kcluster.trace.render import (
+from kcluster.events.render import (
     fold,
     folded_line,
     note_values,
     request_line,
     request_values,
 )
+from kcluster.handle.cluster import Cluster
+from kcluster.operations.errors import ClusterError
+from kcluster.operations.status import NoteEntry
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.releases import latest
 
 DEFAULT_NAME: Final = "kcluster"
 GC_THRESHOLDS: Final = (20_000, 50, 100)
@@ -255,7 +255,7 @@ def _listen(
 
     def on_note(entry: NoteEntry) -> None:
         feed.publish(entry.note)
-        if entry.kind not in QUIET_KINDS:
+        if not isinstance(entry.event, ECHOES):
             inbox.put(entry.note)
 
     cluster.subscribe(on_note)

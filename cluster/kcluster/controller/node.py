@@ -1,4 +1,4 @@
-"""The controller as one node: events in, effects out; all metadata changes pass through here.
+"""The controller as one node: inputs in, effects out; all metadata changes pass through here.
 
 Owns: the metadata log's image, which brokers wait for more of the log, the controller's parts.
 Never: decides (its parts do); does I/O, reads a clock, draws randomness but from its rng.
@@ -13,7 +13,6 @@ delay has seen the change when it gets the answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -23,6 +22,7 @@ from kcluster.contract import (
     CONTROLLER_ID,
     Effect,
     Event,
+    Input,
     MoveLeader,
     Note,
     NoteId,
@@ -134,20 +134,20 @@ class ControllerNode:
         next_ms = self.timers.next_ms
         return next_ms if next_ms < NEVER_MS else None
 
-    def step(self, now_ms: int, event: Event) -> Sequence[Effect]:
-        """Take one event; return what is to be done, in order."""
+    def step(self, now_ms: int, incoming: Input) -> Sequence[Effect]:
+        """Take one input; return what is to be done, in order."""
         self._now_ms = now_ms
-        match event:
+        match incoming:
             case PeerRequest(body=MetadataFetch() as fetch):
-                self._fetch_metadata(event, fetch, now_ms)
+                self._fetch_metadata(incoming, fetch, now_ms)
             case PeerRequest():
-                self._answer(event, now_ms)
+                self._answer(incoming, now_ms)
             case Tick():
                 self.timers.run_due(now_ms)
             case Start():
                 self._start(now_ms)
             case MoveLeader():
-                self.leader_elections.move(event)
+                self.leader_elections.move(incoming)
             case PeerDisconnected(peer=peer):
                 # Its process is gone, so nobody reads the answer.  Its session expires in time.
                 self._stop_waiting(peer)
@@ -262,11 +262,9 @@ class ControllerNode:
 
     # ------------------------------------------------------------------------------- notes
 
-    def note(
-        self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
-    ) -> NoteId:
-        """Report a decision and its reason; the result names the note as a cause of others."""
+    def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
+        """Report what was decided; the result names the note as a cause of others."""
         self.log.note_count += 1
         note_id = (self.node_id, self.log.note_count)
-        self._effects.append(Note(note_id, self._now_ms, kind, subject, text, cause, data))
+        self._effects.append(Note(note_id, self._now_ms, event, cause))
         return note_id

@@ -8,10 +8,10 @@ Kafka: what QuorumController passes to its managers, and ControllerResult, by wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.contract import NoteId, Rng
+from kcluster.contract import Event, NoteId, Rng
 from kcluster.controller.metadata_log import MetadataLog
 from kcluster.metadata.image import MetadataImage, MetadataRecord
 from kcluster.timers import Timers
@@ -55,7 +55,5 @@ class MetadataPort(Protocol):
     def commit(self, records: Sequence[MetadataRecord]) -> None:
         """Append records to the log and apply them."""
 
-    def note(
-        self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
-    ) -> NoteId:
-        """Report a decision and its reason; the result names the note as a cause of others."""
+    def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
+        """Report what was decided; the result names the note as a cause of others."""

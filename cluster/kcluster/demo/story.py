@@ -18,10 +18,12 @@ from typing import Final
 from kcluster.demo.count import DemoLedger
 from kcluster.demo.load import CONSUMER_ID, PRODUCER_ID, Consuming, Producing
 from kcluster.demo.watch import FailoverWatch, is_ack_of, is_refusal, took_over
+from kcluster.events.brokers import BrokerDown, BrokerEvent, BrokerFenced, BrokerStarted
+from kcluster.events.partitions import IsrExpanded
+from kcluster.events.timeline import Moment, in_order
+from kcluster.events.words import sentence_of, text_of
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
-from kcluster.trace import kinds
-from kcluster.trace.timeline import Moment, in_order
 
 ASSIGNED_TIMEOUT_S: Final = 30.0
 SEEN_TIMEOUT_S: Final = 30.0
@@ -89,9 +91,9 @@ class DemoStory:
             )
         )
         moments = [
-            self._note_moment(kinds.BROKER_DOWN, leader, "killed", note_since, f"broker {leader}, "
+            self._note_moment(BrokerDown, leader, "killed", note_since, f"broker {leader}, "
                               f"leader of {name}: {acked:,} lines acked there so far"),
-            self._note_moment(kinds.BROKER_FENCED, leader, "noticed", note_since, None),
+            self._note_moment(BrokerFenced, leader, "noticed", note_since, None),
         ]  # fmt: skip
         moments += took_over(
             self._watch, new_leader, (PRODUCER_ID, CONSUMER_ID), note_since, answer_since
@@ -137,7 +139,7 @@ class DemoStory:
             REFUSED_TIMEOUT_S,
         )
         moments = [
-            self._note_moment(kinds.BROKER_STARTED, leader, "restarted", note_since,
+            self._note_moment(BrokerStarted, leader, "restarted", note_since,
                               f"broker {leader}, with its old log"),
             self._back_in_isr(leader, note_since),
         ]  # fmt: skip
@@ -149,29 +151,24 @@ class DemoStory:
     # ------------------------------------------------------------------------------ moments
 
     def _note_moment(
-        self, kind: str, broker_id: int, label: str, since: int, text: str | None
+        self, wanted: type[BrokerEvent], broker_id: int, label: str, since: int, text: str | None
     ) -> Moment:
-        """The first note of this kind about the broker; `text` None: the note's text."""
-        note = self._watch.first_note(
-            lambda note: note.kind == kind and note.subject == f"broker {broker_id}", since
-        )
-        if note is None:
+        """The first event of this type about the broker; `text` None: the event's own words."""
+        found = self._watch.first_event(wanted, lambda event: event.broker == broker_id, since)
+        if found is None:
             return Moment(None, label, text or f"broker {broker_id}: not seen")
-        return Moment(note.at_ms, label, note.text if text is None else text)
+        return Moment(found[0], label, text_of(found[1]) if text is None else text)
 
     def _back_in_isr(self, broker_id: int, since: int) -> Moment:
-        note = self._watch.first_note(
-            lambda note: (
-                note.kind == kinds.ISR_EXPANDED
-                and self._watch.is_about_partition(note)
-                and broker_id in note.data.get("isr", ())
-            ),
+        found = self._watch.first_event(
+            IsrExpanded,
+            lambda event: self._watch.is_about_partition(event) and broker_id in event.isr,
             since,
         )
         label = "in sync"
-        if note is None:
+        if found is None:
             return Moment(None, label, f"broker {broker_id} did not come back into the ISR")
-        return Moment(note.at_ms, label, f"{self._topic}-{self._watch.partition}: {note.text}")
+        return Moment(found[0], label, sentence_of(found[1]))
 
     def _all_answered(self) -> bool:
         """Whether all lines that may be sent have an outcome: nothing more will happen."""

@@ -7,16 +7,19 @@ Kafka: no counterpart.  All times are on the cluster's clock, in milliseconds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from kcluster.contract import Note, Reply
+from kcluster.contract import Event, Note, Reply
+from kcluster.events.partitions import LeaderElected, PartitionEvent
+from kcluster.events.render import api_name
+from kcluster.events.timeline import Moment
+from kcluster.events.words import sentence_of
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
-from kcluster.trace.render import api_name
-from kcluster.trace.timeline import Moment
+
+E = TypeVar("E", bound=Event)
 
 ANSWERS_MAX: Final = 200_000
 
@@ -97,18 +100,24 @@ class FailoverWatch:
 
     # ------------------------------------------------------------------------------ finding
 
-    def first_note(self, accepts: Callable[[Note], bool], since: int = 0) -> Note | None:
-        """The first note from index `since` on that `accepts` accepts."""
-        return next((note for note in self.notes[since:] if accepts(note)), None)
+    def first_event(
+        self, wanted: type[E], accepts: Callable[[E], bool], since: int = 0
+    ) -> tuple[int, E] | None:
+        """The first event of a type from the note with index `since` on that `accepts` accepts,
+        and its time in ms."""
+        for note in self.notes[since:]:
+            event = note.event
+            if isinstance(event, wanted) and accepts(event):
+                return note.at_ms, event
+        return None
 
     def first_answer(
         self, accepts: Callable[[ObservedAnswer], bool], since: int = 0
     ) -> ObservedAnswer | None:
         return next((answer for answer in self.answers[since:] if accepts(answer)), None)
 
-    def is_about_partition(self, note: Note) -> bool:
-        data = note.data
-        return data.get("topic") == self.topic and data.get("partition") == self.partition
+    def is_about_partition(self, event: PartitionEvent) -> bool:
+        return event.topic == self.topic and event.partition == self.partition
 
 
 def is_refusal(answer: ObservedAnswer) -> bool:
@@ -136,20 +145,13 @@ def took_over(
     refreshed, first ack.  Notes and answers count from these indexes on."""
     moments = []
     name = f"{watch.topic}-{watch.partition}"
-    elected = watch.first_note(
-        lambda note: (
-            note.kind == kinds.LEADER_ELECTED
-            and watch.is_about_partition(note)
-            and note.data.get("new") == leader
-        ),
+    elected = watch.first_event(
+        LeaderElected,
+        lambda event: watch.is_about_partition(event) and event.new_leader == leader,
         note_since,
     )
     if elected is not None:
-        epoch = elected.data.get("epoch")
-        words = elected.text if f"epoch {epoch}" in elected.text else (
-            f"{elected.text} (epoch {epoch})"
-        )  # fmt: skip
-        moments.append(Moment(elected.at_ms, "elected", f"{name}: {words}"))
+        moments.append(Moment(elected[0], "elected", sentence_of(elected[1])))
     refusal = watch.first_answer(is_refusal, answer_since)
     if refusal is not None:
         moments.append(

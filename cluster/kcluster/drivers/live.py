@@ -20,12 +20,12 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 import gevent
-from gevent.event import Event as GeventEvent
+from gevent.event import Event
 from gevent.hub import Hub
 
 from kcluster.broker.channel import Channel
 from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
-from kcluster.contract import Event, Reply, Request
+from kcluster.contract import Input, Reply, Request
 from kcluster.drivers.outside import Outside
 from kcluster.drivers.sockets.connection import BrokerConnection
 from kcluster.drivers.sockets.listener import Limits, Listener, ReservedPort
@@ -71,7 +71,7 @@ class LiveDriver:
         self._connection_ids = 0
         self._dirty: deque[BrokerConnection] = deque()
         self._unflushed: list[BrokerConnection] = []
-        self._deferred: deque[tuple[int, Event]] = deque()
+        self._deferred: deque[tuple[int, Input]] = deque()
         self._settling = False
         self._settle_is_due = False
         self._is_called_before_waiting = False
@@ -84,7 +84,7 @@ class LiveDriver:
         self._alarm: Any = None
         self._timer: Any = None
         self._armed_us = NEVER_US
-        self._stopped: GeventEvent | None = None
+        self._stopped: Event | None = None
         self.thread_id: int | None = None
 
     # ---------------------------------------------------------------------- run and stop
@@ -97,7 +97,7 @@ class LiveDriver:
         report, hub.handle_error = hub.handle_error, self._on_error
         self._report_error = report
         self.thread_id = threading.get_ident()
-        self._stopped = GeventEvent()
+        self._stopped = Event()
         self._timer = hub.loop.timer(0)
         self._alarm = hub.loop.async_()
         self._alarm.start(self._run_commands)
@@ -211,7 +211,7 @@ class LiveDriver:
             now_us -= late_us - MAX_LATE_US
         self.dispatcher.at(now_us)
 
-    def deliver(self, node_id: int, event: Event) -> None:
+    def deliver(self, node_id: int, event: Input) -> None:
         gate, outside = self.dispatcher.gate, self.outside
         if (
             outside is not None
@@ -222,7 +222,7 @@ class LiveDriver:
         if gate is None or not isinstance(event, Request) or gate.admit(node_id, event):
             self.dispatcher.hand_in(node_id, event)
 
-    def defer(self, node_id: int, event: Event) -> None:
+    def defer(self, node_id: int, event: Input) -> None:
         self._deferred.append((node_id, event))
 
     def settle_soon(self) -> None:

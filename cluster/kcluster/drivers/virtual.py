@@ -14,11 +14,14 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from kcluster.clients.wire import Client
 from kcluster.config.topology.model import Topology
-from kcluster.contract import Event, Note, PeerRequest, PeerResponse, Request
+from kcluster.contract import Input, Note, PeerRequest, PeerResponse, Request
 from kcluster.drivers.virtual_time import VirtualTime
 from kcluster.drivers.wires.virtual import ClientWire
+from kcluster.events.render import note_line
 from kcluster.faults.rules import Rule
 from kcluster.network.node_ids import FIRST_CLIENT_ID
 from kcluster.operations.errors import ClusterError
@@ -28,7 +31,6 @@ from kcluster.operations.status import ClusterStatus, cluster_status
 from kcluster.operations.verbs import Verbs, death_kind
 from kcluster.runtime.build import Plan, build
 from kcluster.runtime.gate import RuleStatus
-from kcluster.trace.render import note_line
 
 T = TypeVar("T")
 
@@ -38,7 +40,8 @@ FIRST_VIRTUAL_PORT: Final = 9092
 class VirtualDriver(NetworkVerbs):
     """A cluster in virtual time.  Times in ms are those that nodes see, from `start_ms` on.
 
-    `trace`: one line for each note and, with `trace_deliveries`, for each event given to a node.
+    `trace`: every note, a line for each connection that a broker closes and, with
+    `trace_deliveries`, one for each input given to a node.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class VirtualDriver(NetworkVerbs):
         specs = sorted(topology.brokers, key=lambda spec: spec.id)
         ports = {spec.id: spec.port or FIRST_VIRTUAL_PORT + at for at, spec in enumerate(specs)}
         self.plan: Plan = build(topology, seed, ports)
-        self.trace: list[str] = []
+        self.trace: list[Note | str] = []
         self.time = VirtualTime(
             self.plan.fabric, self.plan.processes, self.plan.addresses, self.trace
         )
@@ -173,7 +176,19 @@ class VirtualDriver(NetworkVerbs):
 
     def trace_hash(self) -> str:
         """One value for the whole trace so far."""
-        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
+        hashed = hashlib.sha256()
+        for entry in self.trace:
+            hashed.update(entry.encode() if isinstance(entry, str) else msgspec.json.encode(entry))
+            hashed.update(b"\n")
+        return hashed.hexdigest()
+
+    def trace_lines(self, count: int | None = None) -> list[str]:
+        """The trace as text, or its last `count` entries."""
+        origin_ms = self._start_us // 1000
+        entries = self.trace if count is None else self.trace[-count:]
+        return [
+            entry if isinstance(entry, str) else note_line(entry, origin_ms) for entry in entries
+        ]
 
     def draw(self) -> tuple[float, ...]:
         """The next random number of each node; equal at the end of equal runs."""
@@ -181,13 +196,13 @@ class VirtualDriver(NetworkVerbs):
 
     def _keep(self, note: Note) -> None:
         self.notes.append(note)
-        self.trace.append(note_line(note, self._start_us // 1000))
+        self.trace.append(note)
 
-    def _trace_delivery(self, now_us: int, node_id: int, event: Event) -> None:
+    def _trace_delivery(self, now_us: int, node_id: int, event: Input) -> None:
         self.trace.append(f"{now_us - self._start_us} us  {node_id} gets {_described(event)}")
 
 
-def _described(event: Event) -> str:
+def _described(event: Input) -> str:
     """An event in a few words, the same in every process."""
     name = type(event).__name__
     match event:

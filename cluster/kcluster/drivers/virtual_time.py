@@ -18,7 +18,7 @@ from heapq import heappop, heappush
 from typing import Final, final
 
 from kcluster.clients.wire import Client
-from kcluster.contract import ConnectionClosed, Reply, Request
+from kcluster.contract import ConnectionClosed, Note, Reply, Request
 from kcluster.drivers.wires.virtual import ClientConnection
 from kcluster.network.fabric import Fabric, Link
 from kcluster.network.transit import Transit
@@ -38,7 +38,7 @@ class VirtualTime:
 
     def __init__(
         self, fabric: Fabric, processes: Iterable[Process], addresses: dict[int, tuple[str, int]],
-        trace: list[str],
+        trace: list[Note | str],
     ) -> None:  # fmt: skip
         self.dispatcher = Dispatcher(fabric, processes, self)
         self.dispatcher.heal_sinks = (self._on_link_healed,)

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from kcluster.clients.ledger import Partition
+from kcluster.events import kind
+from kcluster.events.brokers import BrokerDown, DeathKind
+from kcluster.events.partitions import LogTruncated
 from kcluster.evidence.history import Link, shown
-from kcluster.evidence.lookups import LOSING, Facts
+from kcluster.evidence.lookups import Facts
 from kcluster.invariants.ground import Append, Ground
-from kcluster.trace import kinds
 
 
 class Place(Struct, frozen=True):
@@ -55,8 +57,8 @@ class Fate(Struct, frozen=True):
                     yield Link(at_ms, f"broker {broker} has it {where}")
             if place.committed_ms >= 0:
                 yield Link(place.committed_ms, f"committed {where}")
-            for broker, (at_ms, kind) in place.dropped.items():
-                yield Link(at_ms, f"broker {broker} has it no longer {where}: {kind}")
+            for broker, (at_ms, how) in place.dropped.items():
+                yield Link(at_ms, f"broker {broker} has it no longer {where}: {how}")
         if self.ended_ms >= 0:
             times = f" after {self.attempts} attempts" if self.attempts > 1 else ""
             yield Link(self.ended_ms, f"its producer called it {self.outcome}{times}")
@@ -95,15 +97,15 @@ def _place(facts: Facts, ground: Ground, append: Append, offset: int) -> Place:
         if has and broker not in reached and broker not in dropped:
             reached[broker] = move.at_ms
         elif not has and broker in reached and broker not in dropped:
-            dropped[broker] = (move.at_ms, kinds.LOG_TRUNCATED)
+            dropped[broker] = (move.at_ms, kind(LogTruncated))
         if committed_ms < 0 and broker == append.broker and move.high_watermark > offset:
             committed_ms = move.at_ms
     for broker in reached:
-        for note in facts.of_broker(broker, kinds.BROKER_DOWN):
-            gone = note.data.get("how") in LOSING and note.at_ms >= reached[broker]
+        for note, down in facts.of_broker(broker, BrokerDown):
+            gone = down.loses_records and note.at_ms >= reached[broker]
             known = dropped.get(broker)
-            if gone and known is not None and note.at_ms <= known[0]:
-                dropped[broker] = (note.at_ms, f"{note.kind}: {note.data['how']}")
-            elif gone and known is None and note.data["how"] == "wipe":
-                dropped[broker] = (note.at_ms, f"{note.kind}: wipe")
+            if gone and (
+                note.at_ms <= known[0] if known is not None else down.how is DeathKind.WIPE
+            ):
+                dropped[broker] = (note.at_ms, f"{down.kind}: {down.how}")
     return Place(offset, append.epoch, append.broker, append.at_ms, reached, dropped, committed_ms)

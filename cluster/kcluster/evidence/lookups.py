@@ -8,24 +8,41 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from kcluster.clients.ledger import Partition, Send
-from kcluster.contract import Note, NoteId, Request
+from kcluster.contract import Event, Note, NoteId, Request
+from kcluster.events.brokers import (
+    BrokerDown,
+    BrokerEvent,
+    BrokerFenced,
+    BrokerPaused,
+    BrokerResumed,
+    BrokerStarted,
+)
+from kcluster.events.network import (
+    LinkCut,
+    LinkEvent,
+    LinkHealed,
+    NetworkCut,
+    NetworkHealed,
+    NetworkShaped,
+    RuleHit,
+)
+from kcluster.events.partitions import PartitionEvent
+from kcluster.events.words import sentence_of, text_of
 from kcluster.evidence.history import Ledger, Link
 from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.invariants.ground import Append, Ground, Move
 from kcluster.metadata.image import PartitionRegistration
 from kcluster.runtime.dispatch import RUNTIME_ID
-from kcluster.trace import kinds
 
-CHANGES_OF_STATE: Final = {
-    kinds.BROKER_STARTED: "up", kinds.BROKER_RESUMED: "up", kinds.BROKER_DOWN: "down",
-    kinds.BROKER_PAUSED: "paused",
+E = TypeVar("E", bound=Event)
+
+CHANGES_OF_STATE: Final[dict[type[Event], str]] = {
+    BrokerStarted: "up", BrokerResumed: "up", BrokerDown: "down", BrokerPaused: "paused",
 }  # fmt: skip
-OF_LEADERS: Final = (kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE)
 MANY: Final = 2
-LOSING: Final = ("power", "wipe")
 
 
 class Facts:
@@ -44,7 +61,7 @@ class Facts:
         self._of_partition: dict[Partition, list[Note]] = {}
         self._of_broker: dict[int, list[Note]] = {}
         self.of_links: list[Note] = []
-        self._sets_changed: dict[tuple[str, int], Note] = {}
+        self._sets_changed: dict[tuple[type[Event], int], Note] = {}
         """When links were cut or healed by sets, which is told once for all of them."""
         for note in self.notes:
             self._index(note)
@@ -53,18 +70,18 @@ class Facts:
         self._sends: dict[tuple[Partition, bytes | None], Send] | None = None
 
     def _index(self, note: Note) -> None:
-        data = note.data
-        if "partition" in data and "topic" in data:
-            key = (data["topic"], data["partition"])
+        event = note.event
+        if isinstance(event, PartitionEvent):
+            key = (event.topic, event.partition)
             self._of_partition.setdefault(key, []).append(note)
-        if note.kind in (kinds.LINK_CUT, kinds.LINK_HEALED):
+        elif isinstance(event, BrokerEvent):
+            self._of_broker.setdefault(event.broker, []).append(note)
+        elif isinstance(event, LinkCut | LinkHealed):
             self.of_links.append(note)
-        elif note.kind == kinds.NETWORK_CUT:
-            self._sets_changed[kinds.LINK_CUT, note.at_ms] = note
-        elif note.kind == kinds.NETWORK_HEALED:
-            self._sets_changed[kinds.LINK_HEALED, note.at_ms] = note
-        elif isinstance(data.get("broker"), int) and "topic" not in data:
-            self._of_broker.setdefault(data["broker"], []).append(note)
+        elif isinstance(event, NetworkCut):
+            self._sets_changed[LinkCut, note.at_ms] = note
+        elif isinstance(event, NetworkHealed):
+            self._sets_changed[LinkHealed, note.at_ms] = note
 
     def client_name(self, client_id: int) -> str:
         """What a client is called, by its id in the fabric."""
@@ -76,26 +93,26 @@ class Facts:
         """Whether it tells what was done to the cluster, and no other note tells more of it."""
         if note.note_id[0] != RUNTIME_ID:
             return False
-        return (note.kind, note.at_ms) not in self._sets_changed
+        return (type(note.event), note.at_ms) not in self._sets_changed
 
-    def of_partition(self, partition: Partition, *wanted: str) -> list[Note]:
-        """Its notes, oldest first; of these kinds only, if any are named."""
-        notes = self._of_partition.get(partition, [])
-        return [note for note in notes if not wanted or note.kind in wanted]
+    def of_partition(self, partition: Partition, wanted: type[E]) -> list[tuple[Note, E]]:
+        """Its notes about events of this type, oldest first, with these events."""
+        return of_type(self._of_partition.get(partition, []), wanted)
 
-    def of_broker(self, broker: int, *wanted: str) -> list[Note]:
+    def of_broker(self, broker: int, wanted: type[E]) -> list[tuple[Note, E]]:
         """The same of a broker as a process."""
-        notes = self._of_broker.get(broker, [])
-        return [note for note in notes if not wanted or note.kind in wanted]
+        return of_type(self._of_broker.get(broker, []), wanted)
 
     def state(self, broker: int, at_ms: int) -> tuple[str, Note | None]:
         """`up`, `down` or `paused` at that time, and the note of when it became so."""
-        last = None
-        for note in self.of_broker(broker, *CHANGES_OF_STATE):
+        state, last = "up", None
+        for note in self._of_broker.get(broker, []):
             if note.at_ms > at_ms:
                 break
-            last = note
-        return ("up", None) if last is None else (CHANGES_OF_STATE[last.kind], last)
+            change = CHANGES_OF_STATE.get(type(note.event))
+            if change is not None:
+                state, last = change, note
+        return state, last
 
     def cut(self, source: int, destination: int, at_ms: int) -> Note | None:
         """The note by which this link was cut, if it was at that time."""
@@ -103,9 +120,11 @@ class Facts:
         for note in self.of_links:
             if note.at_ms > at_ms:
                 break
-            if (note.data.get("source"), note.data.get("to")) == (source, destination):
+            event = note.event
+            assert isinstance(event, LinkEvent), event
+            if event.source == source and event.destination == destination:
                 last = note
-        return last if last is not None and last.kind == kinds.LINK_CUT else None
+        return last if last is not None and isinstance(last.event, LinkCut) else None
 
     def causes_of(self, note: Note) -> list[Note]:
         """What led to `note`, as notes say, the nearest first; where they say no more, the last
@@ -119,9 +138,9 @@ class Facts:
                 break
             seen.add(current.note_id)
             found.append(current)
-        broker = current.data.get("broker")
-        if current.kind == kinds.BROKER_FENCED and isinstance(broker, int):
-            deed = self.deed_before(broker, current.at_ms)
+        fenced = current.event
+        if isinstance(fenced, BrokerFenced):
+            deed = self.deed_before(fenced.broker, current.at_ms)
             if deed is not None:
                 found.append(deed)
         return found
@@ -137,12 +156,13 @@ class Facts:
         if state != "up":
             return note
         for link in reversed(self.of_links):
+            cut = link.event
             if (
-                link.at_ms <= at_ms and link.kind == kinds.LINK_CUT
-                and broker in (link.data.get("source"), link.data.get("to"))
-                and self.cut(link.data["source"], link.data["to"], at_ms) is link
+                link.at_ms <= at_ms and isinstance(cut, LinkCut)
+                and (cut.source == broker or cut.destination == broker)
+                and self.cut(cut.source, cut.destination, at_ms) is link
             ):  # fmt: skip
-                return self._sets_changed.get((link.kind, link.at_ms), link)
+                return self._sets_changed.get((LinkCut, link.at_ms), link)
         return None
 
     # ------------------------------------------------------------------------- of partitions
@@ -207,21 +227,18 @@ class Facts:
 
     def rule_hit(self, request: Request) -> Note | None:
         """The note of the rule that a request met, if it met one."""
-        for note in self.notes:
+        for note, hit in of_type(self.notes, RuleHit):
             if (
-                note.kind == kinds.RULE_HIT
-                and note.data.get("connection") == request.connection_id
-                and note.data.get("correlation") == request.correlation_id
+                hit.connection_id == request.connection_id
+                and hit.correlation_id == request.correlation_id
             ):
                 return note
         return None
 
     def shaped(self, at_ms: int) -> Note | None:
         """The note of how links were shaped last, if they still were at that time."""
-        shaped = [
-            note for note in self.notes if note.kind == kinds.NETWORK_SHAPED and note.at_ms <= at_ms
-        ]
-        return shaped[-1] if shaped and not shaped[-1].data.get("restored") else None
+        shaped = [each for each in of_type(self.notes, NetworkShaped) if each[0].at_ms <= at_ms]
+        return shaped[-1][0] if shaped and not shaped[-1][1].restored else None
 
     def answer(self, request: Request | None) -> Answer | None:
         """What the broker answered to a request, if it did."""
@@ -235,29 +252,33 @@ class Facts:
         return self._answers.get((request.connection_id, request.correlation_id))
 
 
+def of_type(notes: Iterable[Note], wanted: type[E]) -> list[tuple[Note, E]]:
+    """The notes about events of this type, with these events."""
+    return [(note, event) for note in notes if isinstance(event := note.event, wanted)]
+
+
 def link(note: Note, text: str | None = None) -> Link:
     """A note as a link of a chain."""
-    shown = note.text if text is None else text
-    if text is None and not note.text.startswith((note.subject, "broker ")):
-        shown = f"{note.subject}: {note.text}"
-    return Link(note.at_ms, shown, note.note_id)
+    return Link(note.at_ms, sentence_of(note.event) if text is None else text, note.note_id)
 
 
 def told_once(notes: Iterable[Note]) -> list[Link]:
     """Each as a link; many links of the network that were cut or healed at once as one."""
     links: list[Link] = []
-    of_links: dict[tuple[str, int], list[Note]] = {}
+    of_links: dict[tuple[type[Event], int], list[Note]] = {}
     for note in notes:
-        if note.kind in (kinds.LINK_CUT, kinds.LINK_HEALED):
-            of_links.setdefault((note.kind, note.at_ms), []).append(note)
+        if isinstance(note.event, LinkCut | LinkHealed):
+            of_links.setdefault((type(note.event), note.at_ms), []).append(note)
         else:
             links.append(link(note))
     for same in of_links.values():
+        first = same[0]
         if len(same) <= MANY:
             links += [link(note) for note in same]
         else:
-            text = f"{len(same)} links, from {same[0].subject} on: {same[0].text}"
-            links.append(Link(same[0].at_ms, text, same[0].note_id))
+            event = first.event
+            text = f"{len(same)} links, from {event.subject} on: {text_of(event)}"
+            links.append(Link(first.at_ms, text, first.note_id))
     return links
 
 

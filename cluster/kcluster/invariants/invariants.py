@@ -21,6 +21,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kcluster.contract import Note, Request
+from kcluster.events.brokers import BrokerPaused, BrokerResumed
+from kcluster.events.partitions import LeaderChange
+from kcluster.events.topics import TopicDeleted
 from kcluster.invariants.ground import Append, Ground, Move, PartitionKey, Seen
 from kcluster.invariants.replies import Patience, Replies
 from kcluster.invariants.rules import (
@@ -39,7 +42,6 @@ from kcluster.invariants.rules import (
 )
 from kcluster.metadata.image import BrokerRegistration, PartitionRegistration
 from kcluster.partition.replica import Replica, Role
-from kcluster.trace import kinds
 
 VIOLATIONS: Final = {
     "two-leaders": "two brokers lead one partition in one leader epoch",
@@ -117,17 +119,18 @@ class Invariants:
 
     def on_note(self, note: Note) -> None:
         """Notes tell of the elections that may lose records."""
-        # A reassignment may be given up uncleanly when nobody can lead yet.
-        if note.kind in (kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE):
-            if not note.data["clean"]:
-                self._on_unclean(note.data["topic"], note.data["partition"], note.data["epoch"])
-        elif note.kind == kinds.BROKER_PAUSED:
-            self.replies.on_pause(note.data["broker"], note.at_ms)
-        elif note.kind == kinds.BROKER_RESUMED:
-            self.replies.on_resume(note.data["broker"], note.at_ms)
-        elif note.kind == kinds.TOPIC_DELETED:
+        event = note.event
+        if isinstance(event, LeaderChange):
+            # A reassignment may be given up uncleanly when nobody can lead yet.
+            if not event.clean:
+                self._on_unclean(event.topic, event.partition, event.leader_epoch)
+        elif isinstance(event, BrokerPaused):
+            self.replies.on_pause(event.broker, note.at_ms)
+        elif isinstance(event, BrokerResumed):
+            self.replies.on_resume(event.broker, note.at_ms)
+        elif isinstance(event, TopicDeleted):
             for ground in self.grounds.values():
-                if ground.topic == note.data["topic"] and ground.deleted_ms < 0:
+                if ground.topic == event.topic and ground.deleted_ms < 0:
                     ground.deleted_ms = note.at_ms
 
     def _on_unclean(self, topic: str, partition: int, epoch: int) -> None:

@@ -14,7 +14,7 @@ from kcluster.broker.node import BrokerNode
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.contract import (
     ConnectionClosed,
-    Event,
+    Input,
     Node,
     Note,
     PeerRequest,
@@ -23,13 +23,13 @@ from kcluster.contract import (
     Request,
 )
 from kcluster.controller.node import ControllerNode
+from kcluster.events.brokers import BrokerDown
 from kcluster.invariants.invariants import Invariants
 from kcluster.metadata.image import MetadataFetchResponse
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.trace import kinds
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
@@ -60,7 +60,7 @@ class Watch:
         """Whose step was the last; it may have died since."""
         self._life = 0
         self._stepped_ms = 0
-        self._event: Event | None = None
+        self._event: Input | None = None
         """Which it was given."""
         self._offsets: dict[int, int] = {}
         """By node: up to where it has applied the metadata log."""
@@ -81,7 +81,7 @@ class Watch:
         elif isinstance(node, ControllerNode):
             self._look_at_controller(node)
 
-    def _look_at_broker(self, node: BrokerNode, event: Event | None) -> None:
+    def _look_at_broker(self, node: BrokerNode, event: Input | None) -> None:
         invariants, node_id = self.invariants, node.node_id
         request = None
         kind = type(event)
@@ -150,7 +150,7 @@ class Watch:
             for partition in topic.partitions:
                 invariants.look_at_metadata(now_ms, topic.name, partition, image.brokers)
 
-    def _before_step(self, now_us: int, node_id: int, event: Event) -> None:
+    def _before_step(self, now_us: int, node_id: int, event: Input) -> None:
         node = self._node
         if type(node) is BrokerNode:
             self._look_at_broker(node, self._event)
@@ -170,10 +170,10 @@ class Watch:
 
     def _on_note(self, note: Note) -> None:
         self.invariants.on_note(note)
-        if note.kind == kinds.BROKER_DOWN:
+        event = note.event
+        if isinstance(event, BrokerDown):
             self.look()  # while its logs are still as it left them
-            loses_records = note.data["how"] in _LOSING
-            self.invariants.on_death(note.data["broker"], loses_records, note.at_ms)
+            self.invariants.on_death(event.broker, event.loses_records, note.at_ms)
 
     def _on_withheld(self, reply: Reply) -> None:
         self.invariants.replies.on_withheld(reply.request)

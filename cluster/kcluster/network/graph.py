@@ -11,15 +11,13 @@ strongly connected component.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from kcluster.contract import CONTROLLER_ID
 from kcluster.network.fabric import Fabric
-
-Names = Callable[[Iterable[int]], str]
 
 
 class Sides(Struct, frozen=True):
@@ -30,12 +28,6 @@ class Sides(Struct, frozen=True):
     groups: tuple[tuple[int, ...], ...]
     joint: tuple[int, ...] = ()
     astride: tuple[int, ...] = ()
-
-    def text(self, names: Names) -> str:
-        """`sides: {1} | {2, 3, controller}`."""
-        joined = f", joined by {names(self.joint)}" if self.joint else ""
-        reached = f", reached by {names(self.astride)} alike" if self.astride else ""
-        return f"sides: {' | '.join(map(names, self.groups))}{joined}{reached}"
 
 
 def graph_of(fabric: Fabric, kinds: Mapping[int, str], racks: Mapping[int, str]) -> Any:

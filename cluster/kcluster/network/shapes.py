@@ -19,6 +19,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kcluster.contract import Rng
+from kcluster.events.words import impairment_text
 
 DISTRIBUTIONS: Final = ("constant", "uniform", "normal", "exponential")
 RETRANSMIT_US: Final = 200_000
@@ -45,16 +46,9 @@ class LinkShape(Struct, frozen=True):
     bytes_per_s: int = 0
 
     def __str__(self) -> str:
-        words = []
-        if self.latency_us or self.jitter_us:
-            words.append(f"latency {self.latency_us / 1000:g} ms")
-        if self.jitter_us:
-            words.append(f"jitter {self.jitter_us / 1000:g} ms {self.distribution}")
-        if self.loss:
-            words.append(f"{self.loss * 100:g}% lost")
-        if self.bytes_per_s:
-            words.append(f"{self.bytes_per_s:,} bytes/s")
-        return ", ".join(words)
+        return impairment_text(
+            self.latency_us, self.jitter_us, self.distribution, self.loss, self.bytes_per_s
+        )
 
 
 class Layer:

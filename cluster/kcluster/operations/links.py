@@ -1,7 +1,7 @@
-"""Cutting, healing and shaping links between sets of nodes, with a note of each change.
+"""Cutting, healing and shaping links between sets of nodes, with an event for each change.
 
-Owns: these operations and their notes; resets of connections between brokers.  Never: carries a
-message (dispatch.py, network/transit.py), decides which nodes are meant (network.py).
+Owns: these operations and their events; resets of connections between brokers.  Never: carries a
+message (dispatch.py, network/transit.py), decides which nodes are meant (node_sets.py).
 Kafka: iptables and tc on the machines that brokers run on.
 
 Nodes are brokers, the controller, and clients by their ids in the fabric.
@@ -9,17 +9,25 @@ Nodes are brokers, the controller, and clients by their ids in the fabric.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import product
 
-from kcluster.contract import CONTROLLER_ID, PeerDisconnected
+from kcluster.contract import PeerDisconnected
+from kcluster.events.network import (
+    LinkCut,
+    LinkHealed,
+    LinkReset,
+    NetworkCut,
+    NetworkHealed,
+    NetworkShaped,
+)
+from kcluster.events.words import node_names
 from kcluster.network.fabric import Link
 from kcluster.network.graph import sides_of
-from kcluster.network.node_ids import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
+from kcluster.network.node_ids import FIRST_CLIENT_ID
 from kcluster.network.shapes import Layer, LinkShape
 from kcluster.runtime.dispatch import Dispatcher
-from kcluster.trace import kinds
 
 Layers = list[tuple[Link, Layer]]
 """The layers of one shape, for `remove_layers`."""
@@ -51,16 +59,19 @@ class Links:
             for link in self._fabric.cut(a, b, one_way=one_way)
         )
         for link in fresh:
-            self._note(kinds.LINK_CUT, link, "cut: nothing gets through")
-        ways = "nothing gets from" if one_way else "nothing gets between"
+            self._dispatcher.note(LinkCut(*link))
         sides = sides_of(self._fabric)
-        self._dispatcher.note(
-            kinds.NETWORK_CUT, "network",
-            f"{ways} {self.names(nodes)} {'to' if one_way else 'and'} {self.names(others)};"
-            f" {sides.text(self.names)}",
-            nodes=list(nodes), others=list(others), one_way=one_way, links=list(fresh),
-            sides=[list(side) for side in sides.groups], joint=list(sides.joint),
-        )  # fmt: skip
+        cut = NetworkCut(
+            links=fresh,
+            clients=self._clients(*sides.groups, sides.joint, sides.astride, nodes, others),
+            sides=sides.groups,
+            joint=sides.joint,
+            astride=sides.astride,
+            nodes=tuple(nodes),
+            others=tuple(others),
+            one_way=one_way,
+        )
+        self._dispatcher.note(cut)
         return fresh
 
     # ----------------------------------------------------------------------------- healing
@@ -81,21 +92,30 @@ class Links:
     # ----------------------------------------------------------------------------- shaping
 
     def shape(
-        self, nodes: Sequence[int], others: Sequence[int], shape: LinkShape, what: str = "",
-        *, one_way: bool = False,
+        self, nodes: Sequence[int], others: Sequence[int], shape: LinkShape,
+        *, one_way: bool = False, of_disk: bool = False,
     ) -> Layers:  # fmt: skip
         """Add a shape to every link from `nodes` to `others`, and back unless `one_way`; returns
-        its layers, for `remove_layers`.  `what`: the change in words."""
+        its layers, for `remove_layers`.  `of_disk`: it stands for a slow disk."""
         ends = list(product(nodes, others))
         if not one_way:
             ends += [(b, a) for a, b in ends]
         links = [link for link in dict.fromkeys(ends) if link[0] != link[1]]
         layers = [(link, self._fabric.shape(*link, shape)) for link in links]
-        between = f"{self.names(nodes)} {'to' if one_way else 'and'} {self.names(others)}"
-        self._dispatcher.note(
-            kinds.NETWORK_SHAPED, "network", f"{between}: {what or shape}",
-            nodes=list(nodes), others=list(others), one_way=one_way, links=links,
-        )  # fmt: skip
+        shaped = NetworkShaped(
+            links=tuple(links),
+            clients=self._clients(nodes, others),
+            nodes=tuple(nodes),
+            others=tuple(others),
+            one_way=one_way,
+            latency_us=shape.latency_us,
+            jitter_us=shape.jitter_us,
+            distribution=shape.distribution,
+            loss=shape.loss,
+            bytes_per_s=shape.bytes_per_s,
+            of_disk=of_disk,
+        )
+        self._dispatcher.note(shaped)
         return layers
 
     def remove_layers(self, layers: Layers) -> None:
@@ -112,9 +132,7 @@ class Links:
 
     def _reset(self, link: Link) -> None:
         if not self._fabric.is_cut(*link):
-            self._note(
-                kinds.LINK_RESET, link, "lost again and again: the connection is reset, by timeout"
-            )
+            self._dispatcher.note(LinkReset(*link))
             # A client's connection is reset by transit.py, and no other over the same link.
             for direction in _both_directions((link,)):
                 self._disconnect_nodes(direction)
@@ -131,19 +149,32 @@ class Links:
 
     def names(self, nodes: Iterable[int]) -> str:
         """`{1, 2, controller, client shop}`."""
-        return names(nodes, self._fabric.clients)
+        nodes = tuple(nodes)
+        return node_names(nodes, self._clients(nodes))
+
+    def _clients(self, *sets: Iterable[int]) -> dict[int, str]:
+        """The names of those nodes that are clients; the number of one that has none."""
+        known = self._fabric.clients
+        return {
+            node: known.get(node) or str(node - FIRST_CLIENT_ID + 1)
+            for nodes in sets
+            for node in nodes
+            if node >= FIRST_CLIENT_ID
+        }
 
     def _report_healed(self, links: Sequence[Link]) -> None:
         for link in links:
-            self._note(kinds.LINK_HEALED, link, "whole again")
+            self._dispatcher.note(LinkHealed(*link))
         if links:
-            count = "1 link" if len(links) == 1 else f"{len(links)} links"
             sides = sides_of(self._fabric)
-            self._dispatcher.note(
-                kinds.NETWORK_HEALED, "network", f"{count} whole again; {sides.text(self.names)}",
-                links=list(links), sides=[list(side) for side in sides.groups],
-                joint=list(sides.joint),
-            )  # fmt: skip
+            healed = NetworkHealed(
+                links=tuple(links),
+                clients=self._clients(*sides.groups, sides.joint, sides.astride),
+                sides=sides.groups,
+                joint=sides.joint,
+                astride=sides.astride,
+            )
+            self._dispatcher.note(healed)
         for direction in _both_directions(links):
             for sink in self._dispatcher.heal_sinks:
                 sink(direction)
@@ -152,37 +183,16 @@ class Links:
 
     def _report_unshaped(self, links: Sequence[Link]) -> None:
         if links:
-            self._dispatcher.note(
-                kinds.NETWORK_SHAPED, "network", self._restored(links),
-                restored=not self._fabric.shaped, links=list(links),
-            )  # fmt: skip
-
-    def _restored(self, links: Sequence[Link]) -> str:
-        left = [link for link in links if self._fabric.shapes_of(*link)]
-        return "links are as they were" + (", but for what else was done to them" if left else "")
-
-    def _note(self, kind: str, link: Link, text: str) -> None:
-        source, destination = link
-        self._dispatcher.note(
-            kind, f"link {source}>{destination}", text, source=source, to=destination
-        )
+            restored = NetworkShaped(
+                links=tuple(links),
+                clients={},
+                undone=True,
+                remaining=tuple(link for link in links if self._fabric.shapes_of(*link)),
+                restored=not self._fabric.shaped,
+            )
+            self._dispatcher.note(restored)
 
 
 def _both_directions(links: Iterable[Link]) -> Iterable[Link]:
     """Each link and its way back, each once, in order."""
     return dict.fromkeys(direction for a, b in links for direction in ((a, b), (b, a)))
-
-
-def names(nodes: Iterable[int], clients: Mapping[int, str] = {}) -> str:
-    """`{1, 2, controller, client shop}`; a client without a name by its number."""
-    return "{" + ", ".join(_word(node, clients) for node in nodes) + "}"
-
-
-def _word(node: int, clients: Mapping[int, str]) -> str:
-    if node == CONTROLLER_ID:
-        return "controller"
-    if node < FIRST_CLIENT_ID:
-        return str(node)
-    if node >= FIRST_OUTSIDE_ID and clients.get(node) == "*":
-        return "clients from outside"
-    return f"client {clients.get(node) or node - FIRST_CLIENT_ID + 1}"

@@ -12,7 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from kcluster.contract import Note, NoteId
+from kcluster.contract import Event, Note, NoteId
+from kcluster.events.words import text_of
 from kcluster.metadata.image import MetadataImage, PartitionRegistration
 from kcluster.network.graph import parts_of
 from kcluster.partition.disk import Disk
@@ -74,12 +75,19 @@ class NoteEntry(Struct, frozen=True):
         return self.note.note_id
 
     @property
+    def event(self) -> Event:
+        """What happened: one of the types in `kcluster.events`."""
+        return self.note.event
+
+    @property
     def kind(self) -> str:
-        return self.note.kind
+        """The word for it: `leader_elected`."""
+        return self.note.event.kind
 
     @property
     def text(self) -> str:
-        return self.note.text
+        """It and its reason in one line, for people."""
+        return text_of(self.note.event)
 
 
 def cluster_status(plan: Plan, dispatcher: Dispatcher) -> ClusterStatus:

@@ -14,6 +14,7 @@ from kcluster.config.files.problems import unknown
 from kcluster.config.topology.broker_checks import unknown_version
 from kcluster.config.topology.model import BrokerSpec
 from kcluster.contract import MoveLeader
+from kcluster.events.brokers import BrokerReaddressed, DiskFull
 from kcluster.faults.rules import Rule, RuleBook, RuleError
 from kcluster.metadata.image import PartitionRegistration
 from kcluster.operations.admin import Admin, OnEnd
@@ -29,7 +30,6 @@ from kcluster.runtime.deaths import DeathKind
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.gate import FaultGate, RuleStatus
 from kcluster.runtime.process import ProcessState
-from kcluster.trace import kinds
 
 SHUT_DOWN_LIMIT_S: Final = 30.0
 """A controlled shutdown that takes longer is ended by a kill."""
@@ -74,10 +74,7 @@ class Verbs:
         host, _ = self._plan.addresses[self.broker(broker_id)]
         port = self._dispatcher.outlet.new_port(broker_id)
         self._plan.addresses[broker_id] = (host, port)
-        self._dispatcher.note(
-            kinds.BROKER_READDRESSED, f"broker {broker_id}", f"will listen on {host}:{port}",
-            broker=broker_id, host=host, port=port,
-        )  # fmt: skip
+        self._dispatcher.note(BrokerReaddressed(broker_id, host, port))
 
     def add_broker(self, broker_id: int, rack: str | None = None) -> None:
         """Add a new broker, with an empty disk, to the running cluster."""
@@ -101,10 +98,7 @@ class Verbs:
         freed.  Kafka: LogDirFailureChannel, "all log dirs have failed"."""
         self._process(broker_id, ProcessState.UP, ProcessState.PAUSED)
         self._plan.disks[self.broker(broker_id)].is_full = True
-        self._dispatcher.note(
-            kinds.DISK_FULL, f"broker {broker_id}",
-            "no space left on its only log directory: the broker halts", broker=broker_id,
-        )  # fmt: skip
+        self._dispatcher.note(DiskFull(broker_id))
         self._dispatcher.take_down(broker_id, DeathKind.KILL)
 
     def free_disk(self, broker_id: int) -> None:

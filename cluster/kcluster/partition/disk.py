@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kcluster.events.brokers import LostRange
 from kcluster.partition.log.log import Log
 
 LogKey = tuple[bytes, int]
@@ -25,13 +26,15 @@ class Disk:
     """The disk of one broker.  `logs` keeps the order of creation."""
 
     __slots__ = (
-        "_dir_of", "_preferred", "broker_epoch", "clean_shutdown", "dirs", "is_full", "logs",
-        "runs",
+        "_dir_of", "_preferred", "_topics", "broker_epoch", "clean_shutdown", "dirs", "is_full",
+        "logs", "runs",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.dirs: tuple[str, ...] = ("",)
         """Its log directories, at least one; set by `mount` when a broker starts."""
+        self._topics: dict[bytes, str] = {}
+        """Names by id."""
         self._dir_of: dict[LogKey, str] = {}
         """The directory of each log that is not in the first one."""
         self._preferred: dict[LogKey, str] = {}
@@ -52,9 +55,12 @@ class Disk:
     def log(self, topic_id: bytes, partition: int) -> Log | None:
         return self.logs.get((topic_id, partition))
 
-    def create(self, topic_id: bytes, partition: int) -> Log:
-        """The log of that replica, created if it does not exist."""
+    def create(self, topic_id: bytes, partition: int, topic: str = "") -> Log:
+        """The log of that replica, created if it does not exist.  `topic`: the topic's name, which
+        in Kafka is part of the name of the log's directory."""
         key = (topic_id, partition)
+        if topic:
+            self._topics[topic_id] = topic
         log = self.logs.get(key)
         if log is None:
             if len(self.dirs) > 1:
@@ -114,10 +120,16 @@ class Disk:
         for log in self.logs.values():
             log.flush()
 
-    def lose_unflushed(self) -> int:
-        """Power was lost; return how many records of all logs are lost with it."""
+    def lose_unflushed(self) -> tuple[LostRange, ...]:
+        """Power was lost; return what is gone of each log that lost something."""
         self.clean_shutdown = False
-        return sum(log.lose_unflushed() for log in self.logs.values())
+        lost = []
+        for (topic_id, partition), log in self.logs.items():
+            count = log.lose_unflushed()
+            if count:
+                end = log.log_end_offset
+                lost.append(LostRange(self._topics.get(topic_id, ""), partition, end, end + count))
+        return tuple(lost)
 
     def wipe(self) -> None:
         """The disk was replaced by an empty one."""

@@ -10,57 +10,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kcluster.checks.causes_of_losses import DISK_LOST, UNCLEAN, UNFLUSHED
-from kcluster.controller.partitions.elections import LAST_KNOWN
+from kcluster.events.brokers import BrokerDown, DeathKind, RecordsLost
+from kcluster.events.partitions import BecameLeader, LeaderElected, PartitionOffline
+from kcluster.events.reasons import ElectionKind
+from kcluster.events.topics import TopicDeleted
+from kcluster.pipeline.notes import field, is_a, partition_of_note, with_words
 from kcluster.pipeline.places import KEYS, PARTITION
 from kcluster.pipeline.tables import Tables
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def partition_of_note() -> list[str | Column]:
-    """Columns: `run`, and the partition that a note is about."""
-    from pyspark.sql import functions as F
-
-    topic = F.get_json_object("data", "$.topic").alias("topic")
-    return ["run", topic, number_of("partition").alias("partition")]
-
-
-def number_of(name: str) -> Column:
-    """A whole number of a note's data."""
-    from pyspark.sql import functions as F
-
-    return F.get_json_object("data", f"$.{name}").cast("bigint")
-
-
 def elections_of(notes: DataFrame) -> DataFrame:
     """(run, topic, partition, elections): structs of epoch, end (the log end that its leader began
-    with, null where none did), clean, text, at_ms; oldest first, of the topic as it is now."""
+    with, null where none did), by_setting (only unclean.leader.election.enable allows it), text (to
+    be shown), at_ms; oldest first, of the topic as it is now."""
     from pyspark.sql import functions as F
 
-    of_leaders = (kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE)
-    about = notes.where(F.col("kind").isin(*of_leaders, kinds.BECAME_LEADER))
-    about = _of_last_topic(about, notes)
-    leader = F.when(F.col("kind") == kinds.BECAME_LEADER, F.col("id")[0]).otherwise(
-        number_of("new")
-    )
-    end = F.when(F.col("kind") == kinds.BECAME_LEADER, number_of("offset"))
-    election = F.col("kind") != kinds.BECAME_LEADER
-    is_clean = F.get_json_object("data", "$.clean") == "true"
-    told = about.select(
-        *partition_of_note(), number_of("epoch").alias("epoch"), leader.alias("leader"),
-        end.alias("end"), F.when(election, is_clean).alias("clean"),
-        F.when(election, F.col("text")).alias("text"),
-        F.when(election, F.col("at_ms")).alias("at_ms"),
+    kept_leader = F.coalesce(field("election") != ElectionKind.LAST_KNOWN_LEADER, F.lit(True))
+    changes = _of_last_topic(with_words(notes, LeaderElected, PartitionOffline), notes).select(
+        *partition_of_note(), field("leader_epoch").alias("epoch"),
+        field("new_leader").alias("leader"), (~field("clean") & kept_leader).alias("by_setting"),
+        "text", "at_ms",
     )  # fmt: skip
-    each = (
-        told.groupBy(*PARTITION, "epoch", "leader")
-        .agg(*(F.max(name).alias(name) for name in ("end", "clean", "text", "at_ms")))
-        .where(F.col("text").isNotNull())
+    began = _of_last_topic(notes.where(is_a(BecameLeader)), notes).select(
+        *partition_of_note(), field("leader_epoch").alias("epoch"),
+        field("broker").alias("leader"), field("start_offset").alias("end"),
+    )  # fmt: skip
+    keys = [*PARTITION, "epoch", "leader"]
+    ends = began.groupBy(*keys).agg(F.max("end").alias("end"))
+    entry = F.struct("epoch", "end", "by_setting", "text", "at_ms")
+    return (
+        changes.join(ends, keys, "left")
+        .groupBy(*PARTITION)
+        .agg(F.sort_array(F.collect_list(entry)).alias("elections"))
     )
-    entry = F.struct("epoch", "end", "clean", "text", "at_ms")
-    return each.groupBy(*PARTITION).agg(F.sort_array(F.collect_list(entry)).alias("elections"))
 
 
 def _of_last_topic(about: DataFrame, notes: DataFrame) -> DataFrame:
@@ -68,27 +53,27 @@ def _of_last_topic(about: DataFrame, notes: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     deleted = (
-        notes.where(F.col("kind") == kinds.TOPIC_DELETED)
-        .groupBy(F.col("run").alias("gone_run"), F.col("subject").alias("gone_topic"))
+        notes.where(is_a(TopicDeleted))
+        .groupBy(F.col("run").alias("gone_run"), field("topic").alias("gone_topic"))
         .agg(F.max("at_ms").alias("since_ms"))
     )
-    is_of = (F.col("run") == F.col("gone_run")) & (
-        F.get_json_object("data", "$.topic") == F.col("gone_topic")
-    )
+    is_of = (F.col("run") == F.col("gone_run")) & (field("topic") == F.col("gone_topic"))
     return about.join(F.broadcast(deleted), is_of, "left").where(
         F.col("since_ms").isNull() | (F.col("at_ms") >= F.col("since_ms"))
     )
 
 
 def takers_of(notes: DataFrame) -> DataFrame:
-    """(run, broker, taken_ms, disk): when a broker lost its disk, or its power with records that
-    were not flushed."""
+    """(run, broker, taken_ms, disk, lost): when a broker lost its disk, with `lost` null; or its
+    power with records that were not flushed, a row for each log: (topic, partition, from_offset,
+    to_offset)."""
     from pyspark.sql import functions as F
 
-    is_wipe = (F.col("kind") == kinds.BROKER_DOWN) & (F.get_json_object("data", "$.how") == "wipe")
-    return notes.where(is_wipe | (F.col("kind") == kinds.RECORDS_LOST)).select(
-        "run", number_of("broker").alias("broker"), F.col("at_ms").alias("taken_ms"),
-        F.when(is_wipe, DISK_LOST).otherwise(UNFLUSHED).alias("disk"),
+    is_wipe = is_a(BrokerDown) & (field("how") == DeathKind.WIPE)
+    lost = F.explode_outer(field("ranges")).alias("lost")
+    return notes.where(is_wipe | is_a(RecordsLost)).select(
+        "run", field("broker"), F.col("at_ms").alias("taken_ms"),
+        F.when(is_wipe, DISK_LOST).otherwise(UNFLUSHED).alias("disk"), lost,
     )  # fmt: skip
 
 
@@ -97,8 +82,14 @@ def with_disks(cut: DataFrame, tables: Tables) -> DataFrame:
     lost its disk or its power later; of several the first by the order of the replicas."""
     from pyspark.sql import functions as F
 
+    is_taken = F.col("lost").isNull() | (
+        (F.col("lost.topic") == F.col("topic"))
+        & (F.col("lost.partition") == F.col("partition"))
+        & (F.col("lost.from_offset") < F.col("offset") + F.col("count"))
+        & (F.col("offset") < F.col("lost.to_offset"))
+    )
     later = cut.join(F.broadcast(takers_of(tables["notes"])), "run").where(
-        F.col("taken_ms") >= F.col("at_ms")
+        (F.col("taken_ms") >= F.col("at_ms")) & is_taken
     )
     moves = tables.whole("moves").where("not is_bad").select(
         *PARTITION, "broker", F.col("at_ms").alias("moved_ms"), "log_end_offset"
@@ -134,8 +125,7 @@ def loss_columns(epoch: Column, offset: Column, disk: Column) -> tuple[Column, C
     is_unclean = F.exists(
         "elections",
         lambda each: (
-            (each["epoch"] > epoch) & (each["epoch"] <= last)
-            & ~each["clean"] & ~each["text"].contains(LAST_KNOWN)
+            (each["epoch"] > epoch) & (each["epoch"] <= last) & each["by_setting"]
         ),
     )  # fmt: skip
     text = F.coalesce(cutter["text"], F.lit("no later leader is known"))

@@ -15,12 +15,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_type_hints
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import inspect
 
-from kcluster.runs.directory import INFO, VERDICT, RunError, find_run
-from kcluster.runs.record import FORMAT, TABLES, RunInfo
+from kcluster.runs.directory import INFO, VERDICT, RunError, find_run, read_info
+from kcluster.runs.record import TABLES, RunInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,18 +30,13 @@ MAX_PROBLEMS: Final = 20
 """So many bad lines of a file are told one by one."""
 IS_BAD: Final = "is_bad"
 _CORRUPT: Final = "_corrupt"
-_TYPES: Final[dict[Any, str]] = {
-    int: "bigint",
-    int | None: "bigint",
-    str: "string",
-    str | None: "string",
-    bool: "boolean",
-    dict[str, Any]: "string",
-    tuple[int, ...]: "array<bigint>",
-    tuple[int, int]: "array<bigint>",
-    tuple[int, int] | None: "array<bigint>",
+_SCALARS: Final[dict[type[inspect.Type], str]] = {
+    inspect.IntType: "bigint",
+    inspect.FloatType: "double",
+    inspect.StrType: "string",
+    inspect.BoolType: "boolean",
+    inspect.EnumType: "string",
 }
-"""A dict is left as JSON text, for get_json_object."""
 
 
 class WindowRow(msgspec.Struct, frozen=True, gc=False):
@@ -98,14 +94,7 @@ def _places(path: Path) -> list[Path]:
 
 
 def _run(path: Path, problems: list[str]) -> RunDirectory:
-    try:
-        info = msgspec.json.decode((path / INFO).read_bytes(), type=RunInfo)
-    except (OSError, msgspec.DecodeError) as error:
-        raise RunError(f"{path / INFO}: {error}") from None
-    if info.format != FORMAT:
-        again = f"; run it again: {info.replay}" if info.format < FORMAT and info.replay else ""
-        text = f"a run directory of format {info.format}; this kcluster reads format {FORMAT}"
-        raise RunError(f"{path / INFO}: {text}{again}")
+    info = read_info(path)
     try:
         judged = msgspec.json.decode((path / VERDICT).read_bytes(), type=Judgement)
     except (OSError, msgspec.DecodeError) as error:
@@ -218,22 +207,66 @@ def _pattern(path: Path) -> str:
 
 def ddl(row_type: type[msgspec.Struct]) -> str:
     """The columns of a row type, in Spark's words."""
-    hints = get_type_hints(row_type)
-    return ", ".join(
-        f"`{field.encode_name}` {_TYPES[hints[field.name]]}"
-        for field in msgspec.structs.fields(row_type)
-    )
+    return _columns(_struct(row_type).fields, " ")
+
+
+def _struct(row_type: type[msgspec.Struct]) -> inspect.StructType:
+    found = inspect.type_info(row_type)
+    assert isinstance(found, inspect.StructType), row_type
+    return found
+
+
+def _columns(fields: Iterable[inspect.Field], between: str) -> str:
+    return ", ".join(f"`{each.encode_name}`{between}{spark_type(each.type)}" for each in fields)
+
+
+def spark_type(kind: inspect.Type) -> str:
+    """Spark's type for what msgspec writes as JSON.  Tagged structs become one struct, with the
+    fields of all of them; fields of one name must have one type."""
+    match kind:
+        case inspect.UnionType(types=types):
+            others = [each for each in types if not isinstance(each, inspect.NoneType)]
+            structs = [each for each in others if isinstance(each, inspect.StructType)]
+            if len(structs) == len(others) > 1:
+                return _merged(structs)
+            assert len(others) == 1, kind
+            return spark_type(others[0])
+        case inspect.StructType(fields=fields):
+            return f"struct<{_columns(fields, ': ')}>"
+        case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+            return f"array<{spark_type(item)}>"
+        case inspect.TupleType(item_types=items):
+            (column,) = set(map(spark_type, items))
+            return f"array<{column}>"
+        case inspect.DictType(value_type=value):
+            return f"map<string, {spark_type(value)}>"
+    return _SCALARS[type(kind)]
+
+
+def _merged(structs: Sequence[inspect.StructType]) -> str:
+    (tag_field,) = {each.tag_field for each in structs}
+    columns = {tag_field: "string"}
+    for struct in structs:
+        for each in struct.fields:
+            found = spark_type(each.type)
+            known = columns.setdefault(each.encode_name, found)
+            assert known == found, (each.encode_name, known, found)
+    return f"struct<{', '.join(f'`{name}`: {column}' for name, column in columns.items())}>"
 
 
 def _is_bad(row_type: type[msgspec.Struct]) -> Column:
-    """No JSON, or a column that must be there is not."""
+    """No JSON, a column that must be there is not, or an event of no known kind."""
     from pyspark.sql import functions as F
 
-    hints = get_type_hints(row_type)
     bad = F.col(_CORRUPT).isNotNull()
-    for field in msgspec.structs.fields(row_type):
-        if field.required and type(None) not in getattr(hints[field.name], "__args__", ()):
-            bad = bad | F.col(field.encode_name).isNull()
+    for each in _struct(row_type).fields:
+        column, types = F.col(each.encode_name), getattr(each.type, "types", (each.type,))
+        if each.required and not any(isinstance(one, inspect.NoneType) for one in types):
+            bad = bad | column.isNull()
+        tags = {one.tag_field: one.tag for one in types if isinstance(one, inspect.StructType)}
+        for tag_field in filter(None, tags):
+            known = [one.tag for one in types if isinstance(one, inspect.StructType)]
+            bad = bad | ~F.coalesce(column[tag_field].isin(*known), F.lit(False))
     return bad
 
 

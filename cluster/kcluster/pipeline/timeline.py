@@ -16,11 +16,19 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kcluster.contract import CONTROLLER_ID
-from kcluster.pipeline.causes import number_of, partition_of_note
+from kcluster.events.brokers import (
+    BrokerDown,
+    BrokerFenced,
+    BrokerPaused,
+    BrokerResumed,
+    BrokerUnfenced,
+)
+from kcluster.events.network import LinkCut, LinkHealed
+from kcluster.events.partitions import IsrExpanded, IsrShrunk, LeaderElected, PartitionOffline
+from kcluster.pipeline.notes import field, is_a, partition_of_note
 from kcluster.pipeline.places import PARTITION
 from kcluster.pipeline.tables import Tables
 from kcluster.protocol.names import INTERNAL_PREFIX
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -130,14 +138,14 @@ def _changes_of_leader(notes: DataFrame) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    changes = notes.where(F.col("kind").isin(kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE))
+    changes = notes.where(is_a(LeaderElected, PartitionOffline))
     elections = changes.select(
         *partition_of_note(),
-        number_of("epoch").alias("epoch"),
-        number_of("old").alias("old"),
-        number_of("new").alias("new"),
+        field("leader_epoch").alias("epoch"),
+        field("old_leader").alias("old"),
+        field("new_leader").alias("new"),
         "at_ms",
-        (F.get_json_object("data", "$.clean") == "true").alias("clean"),
+        field("clean"),
     )
     of_client_topics = elections.where(
         ~F.col("topic").startswith(INTERNAL_PREFIX) & (F.col("old") != F.col("new"))
@@ -157,13 +165,11 @@ def _absences(notes: DataFrame) -> DataFrame:
     started again is back when the controller lets it in."""
     from pyspark.sql import functions as F
 
-    kind = F.col("kind")
-    link = F.when(number_of("to") == CONTROLLER_ID, number_of("source"))
-    is_link = kind.isin(kinds.LINK_CUT, kinds.LINK_HEALED)
-    gone = kind.isin(kinds.BROKER_DOWN, kinds.BROKER_PAUSED, kinds.LINK_CUT)
-    back = kind.isin(kinds.BROKER_UNFENCED, kinds.BROKER_RESUMED, kinds.LINK_HEALED)
-    fenced = kind == kinds.BROKER_FENCED
-    broker = F.when(is_link, link).otherwise(number_of("broker"))
+    link = F.when(field("destination") == CONTROLLER_ID, field("source"))
+    gone = is_a(BrokerDown, BrokerPaused, LinkCut)
+    back = is_a(BrokerUnfenced, BrokerResumed, LinkHealed)
+    fenced = is_a(BrokerFenced)
+    broker = F.when(is_a(LinkCut, LinkHealed), link).otherwise(field("broker"))
     about = notes.where(gone | back | fenced).withColumn("old", broker)
     when = {"gone": gone, "back": back, "fenced": fenced}
     return (
@@ -198,10 +204,10 @@ def isr_churn(notes: DataFrame) -> DataFrame:
     """(run, topic, partition, shrinks, expands): Kafka's own topics too."""
     from pyspark.sql import functions as F
 
-    changed = notes.where(F.col("kind").isin(kinds.ISR_SHRUNK, kinds.ISR_EXPANDED))
-    return changed.select(*partition_of_note(), "kind").groupBy("run", "topic", "partition").agg(
-        F.count_if(F.col("kind") == kinds.ISR_SHRUNK).alias("shrinks"),
-        F.count_if(F.col("kind") == kinds.ISR_EXPANDED).alias("expands"),
+    changed = notes.where(is_a(IsrShrunk, IsrExpanded))
+    return changed.groupBy(*partition_of_note()).agg(
+        F.count_if(is_a(IsrShrunk)).alias("shrinks"),
+        F.count_if(is_a(IsrExpanded)).alias("expands"),
     ).orderBy("run", "topic", "partition")  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from kcluster.runs.page import page_of
-from kcluster.runs.record import FORMAT, SINCE, TABLES, RunInfo, RunRecord
+from kcluster.runs.record import FORMAT, TABLES, RunInfo, RunRecord
 
 LATEST: Final = "latest"
 INFO: Final = "run.json"
@@ -78,10 +78,10 @@ def _link(parent: Path, path: Path) -> None:
 
 
 def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
-    """A run, and what is wrong with its files: `file:line: why`.  RunError if there is no run.
-    What an older format has not is empty."""
+    """A run, and what is wrong with its files: `file:line: why`.  RunError if there is no run, or
+    one of another format."""
     path = find_run(path)
-    record = RunRecord(_info(path / INFO))
+    record = RunRecord(read_info(path))
     problems: list[str] = []
     try:
         record.verdict = msgspec.json.decode((path / VERDICT).read_bytes(), type=dict[str, Any])
@@ -90,8 +90,6 @@ def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
     if (path / SCENARIO).exists():
         record.scenario = (path / SCENARIO).read_text(errors="replace")
     for field, (file, row_type) in TABLES.items():
-        if record.info.format < SINCE.get(field, 1):
-            continue
         setattr(record, field, _rows(path / file, row_type, problems))
     return record, problems
 
@@ -107,15 +105,21 @@ def find_run(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _info(path: Path) -> RunInfo:
+def read_info(path: Path) -> RunInfo:
+    """What is said of a run as a whole; RunError if this kcluster cannot read the rest."""
+    file = path / INFO
     try:
-        info = msgspec.json.decode(path.read_bytes(), type=RunInfo)
+        info = msgspec.json.decode(file.read_bytes(), type=RunInfo)
     except (OSError, msgspec.DecodeError) as error:
-        raise RunError(f"{path}: {error}") from None
-    if info.format > FORMAT:
-        text = f"of format {info.format}, written by a newer kcluster; this one reads {FORMAT}"
-        raise RunError(f"{path}: {text}")
-    return info
+        raise RunError(f"{file}: {error}") from None
+    if info.format == FORMAT:
+        return info
+    writer = f"kcluster {info.version}" if info.version else "another kcluster"
+    again = ""
+    if info.format < FORMAT:
+        again = ": play the scenario again" + (f": {info.replay}" if info.replay else "")
+    text = f"of format {info.format}, written by {writer}; this one reads {FORMAT}{again}"
+    raise RunError(f"{file}: {text}")
 
 
 def _rows(path: Path, row_type: Any, problems: list[str]) -> list[Any]:

@@ -13,24 +13,26 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.events import AnyEvent
+from kcluster.events.brokers import BrokerRegistered
+from kcluster.events.network import LinkCut, LinkHealed
+from kcluster.events.partitions import (
+    BecameFollower,
+    BecameLeader,
+    LeaderChange,
+    LogTruncated,
+    PartitionEvent,
+)
+from kcluster.events.words import is_said_by, sentence_of, text_of
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.record import AppendRow, LeaderRow, MoveRow, NoteRow, RunRecord
-from kcluster.trace import kinds
 
 CELLS: Final = 48
 """A log is drawn so wide; each cell stands for the same number of offsets."""
 COLOURS: Final = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "white")
 """Of leader epochs, in turn."""
-QUIET: Final = frozenset(
-    {
-        kinds.BECAME_LEADER, kinds.BECAME_FOLLOWER, kinds.BROKER_REGISTERED, kinds.LINK_CUT,
-        kinds.LINK_HEALED,
-    }
-)  # fmt: skip
-DRAWN_AFTER: Final = frozenset(
-    {kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE, kinds.LOG_TRUNCATED, kinds.RECORDS_LOST}
-)
-"""After these the logs of the partition concerned are drawn."""
+_ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
+"""Events of which another tells the same."""
 
 
 class Replica(Struct):
@@ -53,13 +55,14 @@ def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
     if info.story:
         yield from (f"  [italic]{_escaped(line)}[/]" for line in info.story.strip().splitlines())
     yield ""
-    told = {note.id: note for note in record.notes}
+    notes = {note.id: note for note in record.notes}
     for note in record.notes:
-        if not _belongs(note, chosen, bool(partition)):
+        if not _belongs(note.event, chosen, bool(partition)):
             continue
-        yield _line(note, told, info.began_ms)
-        if note.kind in DRAWN_AFTER and note.subject in chosen:
-            yield from drawing(record, note.subject, note.at_ms)
+        yield _line(note, notes, info.began_ms)
+        event = note.event
+        if isinstance(event, LeaderChange | LogTruncated) and event.subject in chosen:
+            yield from drawing(record, event.subject, note.at_ms)
     yield ""
     for name in chosen:
         yield f"at the end, {name}:"
@@ -75,22 +78,19 @@ def partitions_of(record: RunRecord) -> list[str]:
     ]
 
 
-def _belongs(note: NoteRow, chosen: Sequence[str], only_one: bool) -> bool:
-    if note.kind in QUIET or has_internal_prefix(note.subject):
+def _belongs(event: AnyEvent, chosen: Sequence[str], only_one: bool) -> bool:
+    if isinstance(event, _ECHOES) or event.is_internal:
         return False
-    about_partition = "partition" in note.data
-    if not only_one or not about_partition:
-        return True
-    return note.subject in chosen
+    return not only_one or not isinstance(event, PartitionEvent) or event.subject in chosen
 
 
-def _line(note: NoteRow, told: dict[tuple[int, int], NoteRow], began_ms: int) -> str:
-    at = f"{note.at_ms - began_ms:>+8} ms"
-    line = f"{at}  [bold]{note.kind}[/]  {_escaped(note.subject)}: {_escaped(note.text)}"
-    cause = told.get(note.cause) if note.cause is not None else None
-    if cause is None or cause.text in note.text:
+def _line(note: NoteRow, notes: dict[tuple[int, int], NoteRow], began_ms: int) -> str:
+    event, at = note.event, f"{note.at_ms - began_ms:>+8} ms"
+    line = f"{at}  [bold]{event.kind}[/]  {_escaped(event.subject)}: {_escaped(text_of(event))}"
+    cause = notes.get(note.cause) if note.cause is not None else None
+    if cause is None or is_said_by(event, cause.event):
         return line
-    return f"{line}\n{'':>13}because {_escaped(cause.subject)}: {_escaped(cause.text)}"
+    return f"{line}\n{'':>13}because {_escaped(sentence_of(cause.event))}"
 
 
 # ------------------------------------------------------------------------------------ drawing

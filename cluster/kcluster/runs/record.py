@@ -1,7 +1,8 @@
 """What is known of a run when it is over, as plain values that files hold.
 
 Owns: the row types and their columns.  Never: reads or writes files (directory.py).
-Every row is flat, so that Spark and DuckDB read each file as a table.  Times in ms of the cluster's
+Spark and DuckDB read each file as a table; all rows are flat but those of events, which have one
+column `event` with the fields of all kinds.  Times in ms of the cluster's
 clock; `began_ms` of RunInfo is where a run's own time starts.
 Kafka: no counterpart.
 """
@@ -12,10 +13,10 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-FORMAT: Final = 2
-"""Of the directory; one that is newer is refused.  2: with the logs at the end (logs.jsonl,
-contents.jsonl), request times (requests.jsonl), a number in each send, and the sends of clients
-from outside."""
+from kcluster.events import AnyEvent
+
+FORMAT: Final = 3
+"""Of the directory; one of another format is refused.  3: events as typed records."""
 
 
 class RunInfo(Struct):
@@ -41,15 +42,13 @@ class RunInfo(Struct):
 
 
 class NoteRow(Struct, gc=False):
-    """`trace.jsonl`: something that happened, and why.  `id`, `cause`: (node, running number)."""
+    """`events.jsonl`: something that happened, with its time and its cause.  `id`, `cause`: (node,
+    running number); `event`: a type of `kcluster.events`, by its `kind`."""
 
     id: tuple[int, int]
     at_ms: int
-    kind: str
-    subject: str
-    text: str
+    event: AnyEvent
     cause: tuple[int, int] | None = None
-    data: dict[str, Any] = {}
 
 
 class SendRow(Struct, gc=False):
@@ -68,7 +67,7 @@ class SendRow(Struct, gc=False):
     attempts: int
     error: str
     number: int = 0
-    """Which of its producer's sends to this partition, from 1; 0: not known (format 1)."""
+    """Which of its producer's sends to this partition, from 1; 0: not known."""
 
 
 class ReadRow(Struct, gc=False):
@@ -194,7 +193,7 @@ class RunRecord(Struct):
 
 
 TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
-    "notes": ("trace.jsonl", NoteRow),
+    "notes": ("events.jsonl", NoteRow),
     "sends": ("sends.jsonl", SendRow),
     "reads": ("reads.jsonl", ReadRow),
     "told": ("errors.jsonl", ToldRow),
@@ -210,6 +209,3 @@ TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
 HELD: Final = "held"
 CUT: Final = "cut"
 DELETED: Final = "deleted"
-
-SINCE: Final = {"logs": 2, "contents": 2, "requests": 2}
-"""Field of RunRecord -> the format that has it first; 1 for the others."""

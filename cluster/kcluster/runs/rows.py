@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from kcluster.checks.verdict import Verdict
 from kcluster.contract import Note
+from kcluster.events import AnyEvent
+from kcluster.events.render import api_name, plain
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Judged, Recorder
 from kcluster.runs.holding import content_rows, log_rows, numbers_of
@@ -28,7 +30,6 @@ from kcluster.runs.record import (
     SendRow,
     ToldRow,
 )
-from kcluster.trace.render import api_name, plain
 
 
 def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdict) -> RunRecord:
@@ -72,13 +73,10 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
 
 def note_rows(notes: Iterable[Note]) -> list[NoteRow]:
     """Notes as rows."""
+    # A note can hold any event; AnyEvent names all that there are.
     return [
-        NoteRow(
-            note.note_id, note.at_ms, note.kind, note.subject, note.text, note.cause,
-            plain(note.data),
-        )
-        for note in notes
-    ]  # fmt: skip
+        NoteRow(note.note_id, note.at_ms, cast(AnyEvent, note.event), note.cause) for note in notes
+    ]
 
 
 def request_rows(recorder: Recorder) -> list[RequestRow]:

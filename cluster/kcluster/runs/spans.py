@@ -12,19 +12,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kcluster.contract import CONTROLLER_ID
+from kcluster.events.brokers import (
+    BrokerDown,
+    BrokerEvent,
+    BrokerFenced,
+    BrokerPaused,
+    BrokerResumed,
+    BrokerStarted,
+    BrokerUnfenced,
+)
+from kcluster.events.network import LinkCut, LinkHealed, NetworkCut, NetworkHealed
+from kcluster.events.words import counted_nodes, state_after
 from kcluster.runs.record import NoteRow
-from kcluster.trace import kinds
 
 NoteKey = tuple[int, int]
 Spans = list[tuple[int, str, NoteKey | None]]
 
-CONTROLLER: Final = 3000
-FIRST_CLIENT: Final = 100_000
 UP: Final = "up"
 PAUSED: Final = "paused"
 FENCED: Final = "fenced"
-_DOWN: Final = {"clean": "stopped", "kill": "killed", "power": "lost power", "wipe": "wiped"}
-_UP_AGAIN: Final = (kinds.BROKER_STARTED, kinds.BROKER_RESUMED)
 
 
 def broker_spans(
@@ -34,25 +41,22 @@ def broker_spans(
     states: dict[int, Spans] = {broker: [] for broker in brokers}
     fenced: dict[int, Spans] = {broker: [] for broker in brokers}
     for note in notes:
-        broker = note.data.get("broker")
-        if broker not in states:
+        event = note.event
+        if not isinstance(event, BrokerEvent) or event.broker not in states:
             continue
-        if note.kind in _UP_AGAIN:
-            states[broker].append((note.at_ms, UP, note.id))
-        elif note.kind == kinds.BROKER_PAUSED:
-            states[broker].append((note.at_ms, PAUSED, note.id))
-        elif note.kind == kinds.BROKER_DOWN:
-            states[broker].append((note.at_ms, death_of(note), note.id))
-        elif note.kind == kinds.BROKER_FENCED:
-            fenced[broker].append((note.at_ms, FENCED, note.id))
-        elif note.kind == kinds.BROKER_UNFENCED:
-            fenced[broker].append((note.at_ms, "", note.id))
+        broker = event.broker
+        match event:
+            case BrokerStarted() | BrokerResumed():
+                states[broker].append((note.at_ms, UP, note.id))
+            case BrokerPaused():
+                states[broker].append((note.at_ms, PAUSED, note.id))
+            case BrokerDown(how=how):
+                states[broker].append((note.at_ms, state_after(how), note.id))
+            case BrokerFenced():
+                fenced[broker].append((note.at_ms, FENCED, note.id))
+            case BrokerUnfenced():
+                fenced[broker].append((note.at_ms, "", note.id))
     return states, fenced
-
-
-def death_of(note: NoteRow) -> str:
-    """How a broker's process went, in a word or two."""
-    return _DOWN.get(note.data.get("how", ""), "down")
 
 
 def link_spans(notes: Iterable[NoteRow], brokers: Sequence[int]) -> dict[int, Spans]:
@@ -64,17 +68,18 @@ def link_spans(notes: Iterable[NoteRow], brokers: Sequence[int]) -> dict[int, Sp
     for note in notes:
         if touched and note.at_ms != next(iter(touched.values())).at_ms:
             _tell(touched, spans, to, back)
-        if note.kind not in (kinds.LINK_CUT, kinds.LINK_HEALED):
-            if note.kind in (kinds.NETWORK_CUT, kinds.NETWORK_HEALED):
+        event = note.event
+        if not isinstance(event, LinkCut | LinkHealed):
+            if isinstance(event, NetworkCut | NetworkHealed):
                 # It says in one line what its links say.
                 touched = dict.fromkeys(touched, note)
             continue
-        source, end = note.data["source"], note.data["to"]
+        source, end = event.source, event.destination
         for broker, other, known in ((source, end, to), (end, source, back)):
             if broker not in known:
                 continue
             touched[broker] = note
-            if note.kind == kinds.LINK_CUT:
+            if isinstance(event, LinkCut):
                 known[broker][other] = None
             else:
                 known[broker].pop(other, None)
@@ -96,20 +101,12 @@ def _tell(
 def _cut_text(to: dict[int, None], back: dict[int, None], brokers: int) -> str:
     """`cut off from` the controller or most brokers; `no link with` fewer."""
     both = [node for node in to if node in back]
-    peers = sum(node < CONTROLLER for node in both)
-    is_off = CONTROLLER in both or 2 * peers > brokers - 1
+    peers = sum(node < CONTROLLER_ID for node in both)
+    is_off = CONTROLLER_ID in both or 2 * peers > brokers - 1
     parts = (
         ("cut off from" if is_off else "no link with", both),
         ("cannot reach", [node for node in to if node not in back]),
         ("is not reached by", [node for node in back if node not in to]),
     )
-    return "; ".join(f"{words} {names(nodes)}" for words, nodes in parts if nodes)
-
-
-def names(nodes: Sequence[int]) -> str:
-    """`broker 1, controller, 2 clients`: nodes of the fabric for people."""
-    words = [f"broker {node}" for node in sorted(nodes) if node < CONTROLLER]
-    words += ["controller"] if CONTROLLER in nodes else []
-    clients = sum(node >= FIRST_CLIENT for node in nodes)
-    words += [f"{clients} client{'s' if clients > 1 else ''}"] if clients else []
-    return ", ".join(words)
+    shown = ((words, counted_nodes(nodes)) for words, nodes in parts if nodes)
+    return "; ".join(f"{words} {names}" for words, names in shown)

@@ -18,11 +18,51 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from kcluster.contract import Event
+from kcluster.events.brokers import (
+    BrokerDown,
+    BrokerEvent,
+    BrokerFenced,
+    BrokerPaused,
+    BrokerResumed,
+    BrokerStarted,
+    BrokerUnfenced,
+    ControllerDown,
+    ControllerElected,
+    DiskFull,
+    RecordsLost,
+)
+from kcluster.events.network import (
+    LinkCut,
+    LinkHealed,
+    NetworkCut,
+    NetworkHealed,
+    NetworkShaped,
+    RuleAdded,
+    RuleHit,
+    RuleRemoved,
+)
+from kcluster.events.partitions import (
+    IsrExpanded,
+    IsrShrunk,
+    LeaderElected,
+    LogTruncated,
+    PartitionEvent,
+    PartitionOffline,
+    ReassignmentStarted,
+)
+from kcluster.events.topics import (
+    ConfigChanged,
+    FeatureChanged,
+    PartitionsAdded,
+    TopicCreated,
+    TopicDeleted,
+)
+from kcluster.events.words import short_text, text_of
 from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.record import NoteRow, RunRecord
-from kcluster.runs.spans import Spans, broker_spans, death_of, link_spans, names
+from kcluster.runs.spans import Spans, broker_spans, link_spans
 from kcluster.runs.thinning import Series, steps, thin
-from kcluster.trace import kinds
 
 OUTSIDE: Final = -1
 """First half of the ids of notes that tell what was done to the cluster from outside."""
@@ -32,22 +72,17 @@ MAX_POINTS: Final = 60_000
 """Of all replicas together; beyond it a replica's moves are thinned, but for falls."""
 MAX_TIMES: Final = 4_000
 """Of a client's sends or reads: beyond it neighbouring times are counted as one."""
-MOVES_OF_ADMINISTRATORS: Final = frozenset(
-    (
-        kinds.TOPIC_CREATED, kinds.TOPIC_DELETED, kinds.PARTITIONS_ADDED, kinds.CONFIG_CHANGED,
-        kinds.FEATURE_CHANGED, kinds.REASSIGNMENT_STARTED,
-    )
+_BY_ADMINISTRATORS: Final = (
+    TopicCreated, TopicDeleted, PartitionsAdded, ConfigChanged, FeatureChanged, ReassignmentStarted,
 )  # fmt: skip
-_SHORT: Final = {
-    kinds.BROKER_STARTED: "{} started", kinds.BROKER_PAUSED: "{} paused",
-    kinds.BROKER_RESUMED: "{} resumed", kinds.DISK_FULL: "{}: disk full",
-    kinds.BROKER_READDRESSED: "{} moved", kinds.RECORDS_LOST: "{} lost records",
-    kinds.CONTROLLER_DOWN: "{} down", kinds.NETWORK_HEALED: "{} healed",
-    kinds.RULE_ADDED: "{} added",
-    kinds.RULE_REMOVED: "{} removed", kinds.TOPIC_CREATED: "{} created",
-    kinds.TOPIC_DELETED: "{} deleted", kinds.PARTITIONS_ADDED: "{} grew",
-    kinds.CONFIG_CHANGED: "{} configured", kinds.REASSIGNMENT_STARTED: "{} reassigned",
-}  # fmt: skip
+_HARMS: Final = (
+    BrokerDown, BrokerPaused, BrokerFenced, DiskFull, ControllerDown, NetworkCut, LinkCut,
+    NetworkShaped, RuleAdded, RecordsLost, PartitionOffline, LogTruncated, IsrShrunk, RuleHit,
+)  # fmt: skip
+_REPAIRS: Final = (
+    BrokerStarted, BrokerResumed, BrokerUnfenced, NetworkHealed, LinkHealed, RuleRemoved,
+    IsrExpanded, ControllerElected,
+)  # fmt: skip
 
 
 class _Partition(Struct):
@@ -139,8 +174,8 @@ class _Maker:
             partition.leaders.append((at, row.leader, row.leader_epoch, row.isr, row.elr))
         deleted: dict[str, list[int]] = {}
         for note in self._record.notes:
-            if note.kind == kinds.TOPIC_DELETED:
-                deleted.setdefault(note.subject, []).append(self._since(note.at_ms))
+            if isinstance(note.event, TopicDeleted):
+                deleted.setdefault(note.event.topic, []).append(self._since(note.at_ms))
         for (topic, _), partition in self._partitions.items():
             partition.leaders += [(at, -2, -1, (), ()) for at in deleted.get(topic, ())]
             partition.leaders.sort(key=_in_order)
@@ -222,24 +257,26 @@ class _Maker:
     # --------------------------------------------------------------------------- notes
 
     def _notes(self) -> list[tuple[Any, ...]]:
-        """Rows of (ms, place of its kind, lane, subject, text, cause, short words of a deed)."""
+        """Rows of (ms, place of its kind, lane, subject, text, cause, a few words for what was
+        done, mood)."""
         self._numbers = {note.id: number for number, note in enumerate(self._record.notes)}
         # A set that is cut or mended is told as a whole, after its links.
         self._sets = {
             note.at_ms
             for note in self._record.notes
-            if note.kind in (kinds.NETWORK_CUT, kinds.NETWORK_HEALED)
+            if isinstance(note.event, NetworkCut | NetworkHealed)
         }
         rows = []
         for note in self._record.notes:
-            lane = self._lane(note)
-            kind = self._kinds.setdefault(note.kind, len(self._kinds))
-            if lane.startswith("p") and note.kind == kinds.LOG_TRUNCATED:
+            event, lane = note.event, self._lane(note)
+            kind = self._kinds.setdefault(event.kind, len(self._kinds))
+            if isinstance(event, LogTruncated) and lane.startswith("p"):
                 self._partition_at(int(lane[1:])).changed = True
             rows.append(
                 (
-                    self._since(note.at_ms), kind, lane, note.subject, note.text,
-                    self._number(note.cause), _short(note) if lane == DEEDS else "",
+                    self._since(note.at_ms), kind, lane, event.subject, text_of(event),
+                    self._number(note.cause), short_text(event) if lane == DEEDS else "",
+                    _mood(event),
                 )
             )  # fmt: skip
         return rows
@@ -248,22 +285,19 @@ class _Maker:
         return self._ordered[place]
 
     def _lane(self, note: NoteRow) -> str:
-        if note.kind in (kinds.LINK_CUT, kinds.LINK_HEALED):
+        event = note.event
+        if isinstance(event, LinkCut | LinkHealed):
             return "" if note.at_ms in self._sets else DEEDS
-        data = note.data
-        if "topic" in data and "partition" in data:
-            place = self._places.get((data["topic"], data["partition"]))
-            if place is not None and note.kind != kinds.REASSIGNMENT_STARTED:
+        if isinstance(event, PartitionEvent):
+            place = self._places.get((event.topic, event.partition))
+            if place is not None and not isinstance(event, ReassignmentStarted):
                 return f"p{place}"
         began = note.at_ms <= self._began_ms
-        if note.id[0] == OUTSIDE and note.kind != kinds.RULE_HIT:
-            return "" if began and note.kind == kinds.BROKER_STARTED else DEEDS
-        if note.kind in MOVES_OF_ADMINISTRATORS:
-            return CONTROL if began or has_internal_prefix(note.subject) else DEEDS
-        broker = data.get("broker")
-        if note.subject.startswith("broker ") and isinstance(broker, int):
-            return f"b{broker}"
-        return CONTROL
+        if note.id[0] == OUTSIDE and not isinstance(event, RuleHit):
+            return "" if began and isinstance(event, BrokerStarted) else DEEDS
+        if isinstance(event, _BY_ADMINISTRATORS):
+            return CONTROL if began or event.is_internal else DEEDS
+        return f"b{event.broker}" if isinstance(event, BrokerEvent) else CONTROL
 
     def _number(self, note_id: Any) -> int:
         return -1 if note_id is None else self._numbers.get(tuple(note_id), -1)
@@ -271,7 +305,7 @@ class _Maker:
     def _brokers(self) -> list[dict[str, Any]]:
         notes = self._record.notes
         known = [each["id"] for each in self._record.info.topology.get("brokers", ())]
-        seen = [note.data["broker"] for note in notes if note.kind == kinds.BROKER_STARTED]
+        seen = [note.event.broker for note in notes if isinstance(note.event, BrokerStarted)]
         replicas = [broker for each in self._partitions.values() for broker in each.replicas]
         racks = {
             each["id"]: each.get("rack") for each in self._record.info.topology.get("brokers", ())
@@ -340,18 +374,16 @@ class _Maker:
         return place
 
 
-def _short(note: NoteRow) -> str:
-    """A deed in two or three words."""
-    if note.kind == kinds.BROKER_DOWN:
-        return f"{note.subject} {death_of(note)}"
-    if note.kind == kinds.NETWORK_CUT:
-        return f"{names(note.data.get('nodes', ()))} cut off"
-    if note.kind == kinds.NETWORK_SHAPED:
-        return note.text.rpartition(": ")[2]
-    if note.kind == kinds.RULE_ADDED and "effect" in note.data:
-        return f"{note.subject}: {note.data['effect']}"
-    words = _SHORT.get(note.kind)
-    return words.format(note.subject) if words else f"{note.subject} {note.kind.replace('_', ' ')}"
+def _mood(event: Event) -> str:
+    """How the page colours it: `bad`, `good` or `plain`."""
+    match event:
+        case NetworkShaped(undone=True, remaining=()):
+            return "good"
+        case LeaderElected(clean=False):
+            return "bad"
+    return (
+        "bad" if isinstance(event, _HARMS) else "good" if isinstance(event, _REPAIRS) else "plain"
+    )
 
 
 def _in_order(row: tuple[Any, ...]) -> tuple[int, int]:

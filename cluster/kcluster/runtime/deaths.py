@@ -1,24 +1,15 @@
 """The ways for a broker's process to end or stand still, with their words.
 
-Owns: DeathKind, what each kind means in one phrase, WAYS_TO_FAIL.  Never: carries one out
-(dispatch.py does), imports anything heavy: the command line shows these words.  Kafka: SIGTERM,
+Owns: what each way means in one phrase, WAYS_TO_FAIL.  Never: carries one out (dispatch.py does),
+says what happened (events/words.py does).  Kafka: SIGTERM,
 SIGKILL, a power cut, a replaced disk, SIGSTOP.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Final
 
-
-class DeathKind(StrEnum):
-    """How a process ends."""
-
-    KILL = "kill"
-    CLEAN = "clean"
-    POWER = "power"
-    WIPE = "wipe"
-
+from kcluster.events.brokers import DeathKind as DeathKind
 
 PAUSE: Final = "pause"
 """A pause is no death: the process keeps its state and may be resumed."""
@@ -33,14 +24,6 @@ MEANINGS: Final[dict[str, str]] = {
     DeathKind.WIPE: "SIGKILL, and the broker returns with an empty disk",
     PAUSE: "SIGSTOP, nothing runs and sockets stay open",
 }
-
-DEATHS: Final = {
-    DeathKind.CLEAN: "process ended after a controlled shutdown",
-    DeathKind.KILL: "process killed; its disk keeps what was written",
-    DeathKind.POWER: "power lost; what was not flushed is gone",
-    DeathKind.WIPE: "process killed and its disk wiped",
-}
-"""What is noted when a process has ended."""
 
 
 def meanings(*ways: str) -> str:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
-from typing import Any, Final
+from typing import Final
 
 from kcluster.contract import (
     CloseConnection,
     Effect,
     Event,
+    Input,
     Note,
     NoteId,
     PeerDisconnected,
@@ -30,12 +31,19 @@ from kcluster.contract import (
     Stopped,
     Tick,
 )
+from kcluster.events.brokers import (
+    BrokerDown,
+    BrokerPaused,
+    BrokerResumed,
+    BrokerStarted,
+    ControllerDown,
+    DeathKind,
+    RecordsLost,
+)
 from kcluster.network.fabric import Arrives, Fabric, Link, Resets
-from kcluster.runtime.deaths import DEATHS, DeathKind
 from kcluster.runtime.gate import FaultGate
 from kcluster.runtime.process import Outlet, Process, ProcessState
 from kcluster.timers import NEVER_US
-from kcluster.trace import kinds
 
 RUNTIME_ID: Final = -1
 """First half of the NoteIds of operations on the cluster: kill, pause, cut."""
@@ -57,7 +65,7 @@ ReplySink = Callable[[int, Reply, int], None]  # (broker id, reply, now_ms)
 HealSink = Callable[[Link], None]
 """Called for both directions of a healed link."""
 LostSink = Callable[[Link, int], None]  # (link, when the lost message's sender gives up, µs)
-Tap = Callable[[int, int, Event], None]  # (now_us, node id, event about to be delivered)
+Tap = Callable[[int, int, Input], None]  # (now_us, node id, event about to be delivered)
 
 
 class Dispatcher:
@@ -83,8 +91,8 @@ class Dispatcher:
         self.outlet = outlet
         self.gate: FaultGate | None = None  # while there are rules on requests of clients
         self._callbacks: list[tuple[int, int, Callable[[], object]]] = []
-        self._pending: list[tuple[Process, int, Event]] = []
-        self._in_flight: list[tuple[int, int, int, Process, int, Event]] = []
+        self._pending: list[tuple[Process, int, Input]] = []
+        self._in_flight: list[tuple[int, int, int, Process, int, Input]] = []
         """(arrival_us, sequence, source, destination, its life, event)."""
         self._sequence = 0
         self._last_arrival_us: dict[Link, int] = {}
@@ -140,7 +148,7 @@ class Dispatcher:
                 self.take_down(node_id, DeathKind.KILL)
         self.quiet_until_us = self.next_due_us()
 
-    def deliver(self, node_id: int, event: Event) -> None:
+    def deliver(self, node_id: int, event: Input) -> None:
         """Give `event` to a node at the present time, and run."""
         if self._in_flight:
             self._collect_arrivals()
@@ -148,7 +156,7 @@ class Dispatcher:
         self._pending.append((process, process.life, event))
         self._run()
 
-    def hand_in(self, node_id: int, event: Event) -> None:
+    def hand_in(self, node_id: int, event: Input) -> None:
         """Give `event` to a node; the messages between nodes that result wait for `run`, so that
         requests of many clients are replicated together."""
         self._step(self.processes[node_id], event, self.now_us // 1000)
@@ -193,7 +201,7 @@ class Dispatcher:
         assert not self._running, "a step called back into the dispatcher"
         self._running = True
         now_ms = self.now_us // 1000
-        wave: list[tuple[Process, int, Event]] = []
+        wave: list[tuple[Process, int, Input]] = []
         steps = taken = 0
         try:
             # Breadth first: the events that result from one wave are the next wave.
@@ -215,7 +223,7 @@ class Dispatcher:
             self._running = False
             self._read_deadlines()
 
-    def _step(self, process: Process, event: Event, now_ms: int) -> None:
+    def _step(self, process: Process, event: Input, now_ms: int) -> None:
         node = process.node
         if node is None:
             return
@@ -233,9 +241,9 @@ class Dispatcher:
             is_sound = True
         finally:
             if not is_sound and process.disk is not None:
-                # A bug of the simulator, which the caller reports.  The broker's state may be
-                # inconsistent, so its process ends, as a real broker's does on a fatal error.
-                self._die(process, DeathKind.KILL, f"process ended by a bug, at {event!r:.200}")
+                # A bug of ours, which whoever called us reports.  The broker is in no state to
+                # go on: its process ends, as that of a broker that throws does.
+                self._die(process, DeathKind.KILL, f"{event!r:.200}")
 
     def _carry_out(self, process: Process, effects: Iterable[Effect], now_ms: int) -> None:
         for effect in effects:
@@ -294,7 +302,7 @@ class Dispatcher:
             message = PeerRequest(message.source, number, message.body)
         self.post(source.node_id, process, message)
 
-    def post(self, source: int, process: Process, event: Event) -> None:
+    def post(self, source: int, process: Process, event: Input) -> None:
         """Send an event over the link from `source`; it arrives at once, later, or never."""
         if self.fabric.is_unimpaired and not self._in_flight:
             self._pending.append((process, process.life, event))
@@ -330,8 +338,7 @@ class Dispatcher:
         process.node = process.last_node = process.build_node()
         self._change(process, ProcessState.UP)
         if process.disk is not None:
-            text = "process started" if not process.life else "process started again"
-            self.note(kinds.BROKER_STARTED, f"broker {node_id}", text, broker=node_id)
+            self.note(BrokerStarted(node_id, restarted=process.life > 0))
         self.deliver(node_id, Start())
 
     def take_down(self, node_id: int, how: DeathKind) -> None:
@@ -354,38 +361,35 @@ class Dispatcher:
         assert process.state is ProcessState.UP, process.state
         process.deadline_ms = None
         self._change(process, ProcessState.PAUSED)
-        self.note(kinds.BROKER_PAUSED, f"broker {node_id}", "paused: nothing runs", broker=node_id)
+        self.note(BrokerPaused(node_id))
 
     def resume(self, node_id: int) -> None:
         """Resume a paused process: first the events that were kept, then its deadlines."""
         process = self.processes[node_id]
         assert process.state is ProcessState.PAUSED, process.state
         self._change(process, ProcessState.UP)
-        self.note(kinds.BROKER_RESUMED, f"broker {node_id}", "runs again", broker=node_id)
+        self.note(BrokerResumed(node_id))
         self._pending.extend((process, process.life, event) for event in process.inbox)
         process.inbox.clear()
         process.touched = True
         self._touched.append(process)
         self._run()
 
-    def _die(self, process: Process, how: DeathKind, text: str = "") -> None:
+    def _die(self, process: Process, how: DeathKind, bug: str = "") -> None:
         process.life += 1
         process.node = None
         process.deadline_ms = None
         process.inbox.clear()
         self._shutdown_limits_us.pop(process.node_id, None)
         if process.disk is None:
-            self.note(kinds.CONTROLLER_DOWN, "controller", "the active controller's process ended")
+            self.note(ControllerDown())
             self._disconnect(process)
             return
-        subject = f"broker {process.node_id}"
-        self.note(
-            kinds.BROKER_DOWN, subject, text or DEATHS[how], broker=process.node_id, how=str(how)
-        )
+        self.note(BrokerDown(process.node_id, how, bug))
         if how is DeathKind.POWER:
             if lost := process.disk.lose_unflushed():
-                text = f"{lost} records were not flushed and are gone, over all its logs"
-                self.note(kinds.RECORDS_LOST, subject, text, broker=process.node_id, records=lost)
+                records = sum(each.to_offset - each.from_offset for each in lost)
+                self.note(RecordsLost(process.node_id, records, tuple(lost)))
         elif how is DeathKind.WIPE:
             process.disk.wipe()
         self._disconnect(process)
@@ -402,13 +406,11 @@ class Dispatcher:
 
     # --------------------------------------------------------------------------- the notes
 
-    def note(
-        self, kind: str, subject: str, text: str, *, cause: NoteId | None = None, **data: Any
-    ) -> NoteId:
-        """Report an operation on the cluster."""
+    def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
+        """Note what was done to the cluster from outside."""
         self._notes += 1
         note_id = (RUNTIME_ID, self._notes)
-        note = Note(note_id, self.now_ms, kind, subject, text, cause, data)
+        note = Note(note_id, self.now_ms, event, cause)
         for sink in self.note_sinks:
             sink(note)
         return note_id

@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from kcluster.broker.node import BrokerNode
 from kcluster.contract import NoteId, Reply, Request, Tick
+from kcluster.events.network import RuleAdded, RuleHit, RuleRemoved
 from kcluster.faults.calls import call_of, is_answered, named, with_error
 from kcluster.faults.effects import (
     AnswerError,
@@ -41,7 +42,6 @@ from kcluster.faults.rules import ActiveRule, Rule, RuleBook
 from kcluster.faults.stale import StaleImage
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.error_answers import ErrorAnswers, is_read
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.runtime.dispatch import Dispatcher
@@ -95,10 +95,7 @@ class FaultGate:
         """Put a rule in force, behind the others; RuleError if its name is taken."""
         dispatcher = self._dispatcher
         name = self.book.add(rule, dispatcher.now_ms)
-        text = f"{_about(rule)}: {rule.effect}"
-        self._notes[name] = dispatcher.note(
-            kinds.RULE_ADDED, f"rule {name}", text, rule=name, effect=str(rule.effect)
-        )
+        self._notes[name] = dispatcher.note(_added(name, rule))
         if isinstance(rule.effect, StaleMetadata):
             nodes = (process.node for process in dispatcher.processes.values())
             self._stale[name] = {
@@ -115,12 +112,8 @@ class FaultGate:
         for node_id, connection_id in self._silenced.pop(name, ()):
             if self._dispatcher.processes[node_id].node is not None:
                 self._close(node_id, connection_id, name)
-        text = f"gone; it applied to {entry.hits} of {entry.calls} requests that fitted"
         cause = self._notes.pop(name)
-        self._dispatcher.note(
-            kinds.RULE_REMOVED, f"rule {name}", text, cause=cause, rule=name, hits=entry.hits,
-            calls=entry.calls,
-        )  # fmt: skip
+        self._dispatcher.note(RuleRemoved(name, entry.hits, entry.calls), cause)
 
     @property
     def is_idle(self) -> bool:
@@ -310,29 +303,31 @@ class FaultGate:
     def _note(self, name: str, entry: ActiveRule, node_id: int, request: Request) -> None:
         if entry.hits > MAX_NOTES:
             return
-        api, client = APIS[request.api_key].name, request.client_id or ""
-        effect = str(entry.rule.effect)
-        last = "; further hits are only counted" if entry.hits == MAX_NOTES else ""
-        self._dispatcher.note(
-            kinds.RULE_HIT, f"rule {name}",
-            f"{api} of {client or 'a client'} at broker {node_id}: {effect}{last}",
-            cause=self._notes[name], rule=name, api=api, client=client, broker=node_id,
-            effect=effect, connection=request.connection_id, correlation=request.correlation_id,
+        hit = RuleHit(
+            rule=name,
+            broker=node_id,
+            api=APIS[request.api_key].name,
+            client_id=request.client_id or "",
+            connection_id=request.connection_id,
+            correlation_id=request.correlation_id,
+            effect=str(entry.rule.effect),
             hit=entry.hits,
-        )  # fmt: skip
+            is_last_noted=entry.hits == MAX_NOTES,
+        )
+        self._dispatcher.note(hit, self._notes[name])
 
 
-def _about(rule: Rule) -> str:
-    """Which requests a rule matches, in a few words."""
-    words = [" or ".join(APIS[key].name for key in rule.apis) or "any request"]
-    if rule.picks_partitions:
-        numbers = ",".join(map(str, rule.partitions)) or "*"
-        words.append(f"of {rule.topic or '*'}-{numbers}")
-    if rule.client != "*":
-        words.append(f"by {rule.client}")
-    if rule.brokers:
-        words.append(f"at broker {', '.join(map(str, rule.brokers))}")
-    return " ".join(words)
+def _added(name: str, rule: Rule) -> RuleAdded:
+    """Which requests a rule is about, and what it does."""
+    return RuleAdded(
+        rule=name,
+        effect=str(rule.effect),
+        apis=tuple(APIS[key].name for key in rule.apis),
+        topic=(rule.topic or "*") if rule.picks_partitions else None,
+        partitions=tuple(rule.partitions) if rule.picks_partitions else (),
+        client=rule.client,
+        brokers=tuple(rule.brokers),
+    )
 
 
 def _drawn_us(delay: Delay, entry: ActiveRule) -> int:

@@ -7,11 +7,12 @@ Owns: the state of a process, and its disk, which outlives it.  Never: changes t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from kcluster.contract import Event, Node, Reply
+from kcluster.contract import Input, Node, Reply
+from kcluster.events.brokers import LostRange
 
 
 class ProcessState(StrEnum):
@@ -25,7 +26,7 @@ class ProcessState(StrEnum):
 class ProcessDisk(Protocol):
     """What dispatch.py needs of a `kcluster.partition.disk.Disk`."""
 
-    def lose_unflushed(self) -> int: ...
+    def lose_unflushed(self) -> Sequence[LostRange]: ...
     def wipe(self) -> object: ...
 
 
@@ -54,7 +55,7 @@ class Process:
         self.is_removed = False
         """It is down for good and not waited for."""
         self.life = 0
-        self.inbox: deque[Event] = deque()
+        self.inbox: deque[Input] = deque()
         """Events that arrived while it was paused, in order."""
         self.deadline_ms: int | None = None
         """The node's deadline after its last step; None while paused or down."""

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kcluster.checks.verdict import Verdict
-from kcluster.contract import Note
-from kcluster.protocol.names import has_internal_prefix
+from kcluster.contract import Event, Note
+from kcluster.events.words import text_of
 from kcluster.scenario.language.model import Checks
 from kcluster.scenario.play.stage import Stage
 
@@ -85,15 +85,16 @@ def _errors(checks: Checks, verdict: Verdict) -> Iterator[str]:
 
 def _events(checks: Checks, notes: list[Note]) -> Iterator[str]:
     """Events of Kafka's internal topics do not count."""
-    notes = [note for note in notes if not has_internal_prefix(note.subject)]
-    happened = {note.kind for note in notes}
+    happened: dict[str, Event] = {}
+    for note in notes:
+        if not note.event.is_internal:
+            happened.setdefault(note.event.kind, note.event)
     for kind in checks.events:
         if kind not in happened:
             yield f"events: {kind} did not happen"
     for kind in checks.no_events:
         if kind in happened:
-            text = next(note.text for note in notes if note.kind == kind)
-            yield f"no_events: {kind}: {text}"
+            yield f"no_events: {kind}: {text_of(happened[kind])}"
 
 
 def _at_end(checks: Checks, stage: Stage) -> Iterator[str]:

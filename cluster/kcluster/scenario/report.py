@@ -10,23 +10,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kcluster.contract import Note
-from kcluster.protocol.names import has_internal_prefix
+from kcluster.events.brokers import BrokerRegistered
+from kcluster.events.clients import GroupRebalanced
+from kcluster.events.network import LinkCut, LinkHealed
+from kcluster.events.partitions import BecameFollower, BecameLeader
+from kcluster.events.render import fold, folded_line, note_values, plain
 from kcluster.scenario.play.running import RunResult
-from kcluster.trace import kinds
-from kcluster.trace.render import fold, folded_line, note_values, plain
 
-QUIET_KINDS: Final = frozenset(
-    {
-        kinds.BECAME_LEADER,
-        kinds.BECAME_FOLLOWER,
-        kinds.BROKER_REGISTERED,
-        kinds.GROUP_REBALANCED,
-        kinds.LINK_CUT,
-        kinds.LINK_HEALED,
-    }
-)
+ECHOES: Final = (
+    BecameLeader, BecameFollower, BrokerRegistered, GroupRebalanced, LinkCut, LinkHealed,
+)  # fmt: skip
 """Events that only repeat what another line has said."""
-INTERNAL: Final = "__"
 
 
 def timeline_lines(result: RunResult) -> Iterator[str]:
@@ -40,8 +34,8 @@ def notes_lines(notes: Iterable[Note], began_ms: int) -> Iterator[str]:
         note
         for note in notes
         if note.at_ms >= began_ms
-        and note.kind not in QUIET_KINDS
-        and not has_internal_prefix(note.subject)
+        and not isinstance(note.event, ECHOES)
+        and not note.event.is_internal
     ]
     for entry in fold(shown):
         yield folded_line(entry, began_ms)

@@ -13,7 +13,7 @@ from kcluster.broker import handlers
 from kcluster.broker.coordinator import GroupCoordinator
 from kcluster.broker.registry import PARKED, SERVED_APIS
 from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
-from kcluster.contract import NoteId, Request
+from kcluster.contract import Event, NoteId, Request
 from kcluster.metadata.image import (
     BrokerRegistration,
     MetadataImage,
@@ -55,7 +55,7 @@ class StandInBroker:
         self.image = MetadataImage()
         self.rng = Random(7)
         self.timers = Timers()
-        self.notes: list[tuple[str, str]] = []
+        self.events: list[Event] = []
         self.answers: dict[int, Any] = {}
         self.asked: list[tuple[Any, Any]] = []
         self.disk = {p: Log(bytes(16), p) for p in range(PARTITIONS)} if disk is None else disk
@@ -76,9 +76,9 @@ class StandInBroker:
         _round_trip(request, body)
         self.answers[request.correlation_id] = body
 
-    def note(self, kind: str, subject: str, text: str, cause: Any = None, **_: Any) -> NoteId:
-        self.notes.append((kind, text))
-        return (BROKER_ID, len(self.notes))
+    def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
+        self.events.append(event)
+        return (BROKER_ID, len(self.events))
 
     def ask_controller(self, body: Any, on_answer: Any, timeout_ms: int, now_ms: int) -> None:
         self.asked.append((body, on_answer))

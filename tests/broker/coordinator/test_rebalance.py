@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kcluster.events.clients import GroupMemberExpired
+from kcluster.events.words import text_of
 from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.stand_in import Consumer, fresh_broker, settle
 
@@ -75,7 +77,7 @@ def test_rebalance__member_that_is_silent_expires() -> None:
     broker.at(16_000)
     assert a.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS, "b was silent for 10 s"
     assert b.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
-    assert broker.notes[-1][0] == "group_member_expired"
+    assert isinstance(broker.events[-1], GroupMemberExpired)
 
     a.join()
     settle(a)
@@ -111,7 +113,7 @@ def test_rebalance__last_member_leaves_an_empty_group() -> None:
     a, b = two_members()
     assert a.leave() is ErrorCode.NONE
     assert b.leave() is ErrorCode.NONE
-    assert a.broker.notes[-1][1].startswith("generation 2: empty; ")
+    assert text_of(a.broker.events[-1]).startswith("generation 2: empty; ")
     c = Consumer(a.broker).join()
     assert c.joined is None, "an empty group waits again for more members"
     a.broker.at(a.broker.now_ms + 3000)

@@ -11,6 +11,8 @@ import pytest
 from kcluster.broker.quotas.client_quotas import throttle_ms
 from kcluster.config.kafka.client_quotas import find_limit
 from kcluster.drivers.wires.virtual import ClientWire
+from kcluster.events.clients import ClientThrottled
+from kcluster.events.words import text_of
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -128,9 +130,9 @@ def test_producer__keeps_to_its_rate() -> None:
     assert throttled
     for (at, body), (next_at, _) in zip(eager.answers, eager.answers[1:], strict=False):
         assert next_at - at >= body.throttle_time_ms, "answered first, then not heard"
-    notes = t.told("client_throttled")
-    assert "client-id (default): producer_byte_rate is" in notes[0].text
-    assert len(notes) <= LONG_S // 10, "once a burst, not once a request"
+    throttled = t.events(ClientThrottled)
+    assert "client-id (default): producer_byte_rate is" in text_of(throttled[0])
+    assert len(throttled) <= LONG_S // 10, "once a burst, not once a request"
 
 
 def test_consumer__keeps_to_its_rate_and_gets_nothing_while_it_is_over_it() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kcluster.broker.node import BrokerNode
+from kcluster.events.partitions import ReassignmentCompleted, ReassignmentEvent, ReassignmentStarted
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 from tests.broker.simulated import TOPIC, Simulated
 
 Alter = m.AlterPartitionReassignmentsRequest
@@ -49,8 +49,8 @@ def test_reassignments__new_replicas_catch_up_and_old_ones_delete_their_logs() -
     node = t.dispatcher.processes[1].node
     assert isinstance(node, BrokerNode)
     assert node.replicas.find(TOPIC, 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert [note.kind for note in t.notes if note.kind.startswith("reassignment")] == [
-        kinds.REASSIGNMENT_STARTED, kinds.REASSIGNMENT_COMPLETED,
+    assert [type(note.event) for note in t.notes if isinstance(note.event, ReassignmentEvent)] == [
+        ReassignmentStarted, ReassignmentCompleted,
     ]  # fmt: skip
 
 

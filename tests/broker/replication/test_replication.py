@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.trace import kinds
+from kcluster.events.brokers import BrokerDown, BrokerFenced
+from kcluster.events.partitions import LeaderElected, LogTruncated
+from kcluster.events.words import text_of
 from tests.broker.simulated import CONTROLLER, LAG_MS, SESSION_MS, Simulated
 
 
@@ -33,9 +35,9 @@ def test_failover__a_killed_leader_is_replaced_when_its_session_ends():
     assert t.state.leader_epoch == 1
     assert t.produce(b"m2").error == "NONE"
     assert t.values(3) == [b"m1", b"m2"]
-    elected = t.told(kinds.LEADER_ELECTED)[-1]
-    assert "broker 1 fenced: no heartbeat for 9000 ms" in elected.text
-    assert any(note.note_id == elected.cause for note in t.told(kinds.BROKER_FENCED))
+    elected = t.told(LeaderElected)[-1]
+    assert "broker 1 fenced: no heartbeat for 9000 ms" in text_of(elected.event)
+    assert any(note.note_id == elected.cause for note in t.told(BrokerFenced))
 
 
 def test_failover__those_who_do_not_lead_say_so_and_who_does():
@@ -127,9 +129,9 @@ def test_zombie_leader__what_only_it_had_is_truncated_and_acks_all_never_came():
     t.heal()
     t.until(lambda: t.isr == [1, 2, 3])
     assert t.values(1) == [b"m1", b"m2"]
-    truncated = t.told(kinds.LOG_TRUNCATED)[-1]
-    assert truncated.data["broker"] == 1
-    assert (truncated.data["from_offset"], truncated.data["to_offset"]) == (3, 1)
+    truncated = t.events(LogTruncated)[-1]
+    assert truncated.broker == 1
+    assert (truncated.from_offset, truncated.to_offset) == (3, 1)
 
 
 def test_zombie_leader__a_paused_one_wakes_up_deposed():
@@ -200,7 +202,7 @@ def test_unclean_election__loses_what_was_acked_and_says_so():
     t.kill(3)
     t.heal()
     t.until(lambda: t.state.leader == 2, 700_000)
-    assert t.told(kinds.LEADER_ELECTED)[-1].data["clean"] is False
+    assert t.events(LeaderElected)[-1].clean is False
     t.produce(b"other")
     t.start(1)
     t.start(3)
@@ -352,7 +354,7 @@ def test_late_answer__of_a_former_epoch_is_not_taken():
     t.move("orders", 0, 1)
     t.run_for(5_000)
     assert [t.values(broker) for broker in (1, 2, 3)] == [[b"m1"]] * 3
-    assert not t.told(kinds.BROKER_DOWN)
+    assert not t.told(BrokerDown)
 
 
 def test_watermark__reaches_a_follower_that_had_to_truncate_first():

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from kcluster.events.topics import FeatureChanged
+from kcluster.events.words import text_of
 from kcluster.metadata.image import BROKER_RESOURCE, ConfigRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
-from kcluster.trace import kinds
 from tests.controller.harness import Controller
 
 UNKNOWN, UP, SAFE, UNSAFE = 0, 1, 2, 3
@@ -71,7 +72,7 @@ def test_features__a_feature_can_be_switched_off_and_on(how: int) -> None:
     assert "transaction.version" not in t.node.image.features
     assert update(t, ("transaction.version", 1, UP)).error_code == ErrorCode.NONE
     assert t.node.image.features["transaction.version"] == 1
-    texts = [note.text for note in t.notes if note.kind == kinds.FEATURE_CHANGED]
+    texts = [text_of(event) for event in t.events(FeatureChanged)]
     assert texts[-1] == "transaction.version changed from level 0 to 1"
 
 

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from kcluster.contract import PeerDisconnected
+from kcluster.events.brokers import BrokerFenced
+from kcluster.events.partitions import IsrShrunk, LeaderElected
 from kcluster.metadata.image import NO_LEADER
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 from tests.controller.harness import CLUSTER_ID, Controller
 
 
@@ -39,14 +40,14 @@ def test_membership__a_broker_silent_for_the_session_timeout_is_fenced() -> None
     p = t.partition("orders")
     assert (p.leader, p.isr, p.leader_epoch, p.partition_epoch) == (2, (2, 3), 1, 1)
     why = "broker 1 fenced: no heartbeat for 9000 ms"
-    assert t.texts(kinds.BROKER_FENCED) == [f"broker 1: {why}"]
-    assert t.texts(kinds.ISR_SHRUNK) == [f"orders-0: ISR [1, 2, 3] -> [2, 3]: {why}"]
-    assert t.texts(kinds.LEADER_ELECTED) == [
+    assert t.texts(BrokerFenced) == [f"broker 1: {why}"]
+    assert t.texts(IsrShrunk) == [f"orders-0: ISR [1, 2, 3] -> [2, 3]: {why}"]
+    assert t.texts(LeaderElected) == [
         f"orders-0: leader 1 -> 2, epoch 1: {why}; first active replica in the ISR"
     ]
     fenced, shrunk, elected = (
-        next(note for note in t.notes if note.kind == kind)
-        for kind in (kinds.BROKER_FENCED, kinds.ISR_SHRUNK, kinds.LEADER_ELECTED)
+        next(note for note in t.notes if isinstance(note.event, kind))
+        for kind in (BrokerFenced, IsrShrunk, LeaderElected)
     )
     assert shrunk.cause == elected.cause == fenced.note_id
     assert fenced.at_ms == 9_000, "the last heartbeat was at 0"
@@ -67,7 +68,7 @@ def test_membership__the_longest_silent_broker_is_fenced_first() -> None:
     t.run(4_000)
     t.silent.add(1)
     t.run(12_000)
-    assert [n.data["broker"] for n in t.notes if n.kind == kinds.BROKER_FENCED] == [2, 1]
+    assert [event.broker for event in t.events(BrokerFenced)] == [2, 1]
     assert t.partition("orders").leader == 3
 
 
@@ -129,9 +130,9 @@ def test_membership__controlled_shutdown_ends_when_all_leaders_have_moved() -> N
     third = t.heartbeat(1, want_shut_down=True)
     assert (third.should_shut_down, third.is_fenced) == (True, True)
     assert t.node.image.brokers[1].fenced
-    assert len(t.texts(kinds.BROKER_FENCED)) == 1
+    assert len(t.texts(BrokerFenced)) == 1
     assert t.heartbeat(1, want_shut_down=True).should_shut_down, "asked again, answered again"
-    assert len(t.texts(kinds.BROKER_FENCED)) == 1
+    assert len(t.texts(BrokerFenced)) == 1
 
 
 def test_membership__a_broker_without_leaders_may_shut_down_at_once() -> None:

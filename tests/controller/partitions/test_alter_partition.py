@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.events.partitions import IsrExpanded, IsrShrunk
 from kcluster.metadata.image import NO_LEADER
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 from tests.controller.harness import Controller
 
 
@@ -22,10 +22,10 @@ def test_alter_partition__shrink_and_expand(t: Controller) -> None:
     assert (shrunk.error_code, shrunk.isr, shrunk.partition_epoch) == (ErrorCode.NONE, [1, 2], 1)
     expanded = t.alter(1, "orders", [1, 2, 3])
     assert (expanded.isr, expanded.partition_epoch, expanded.leader_epoch) == ([1, 2, 3], 2, 0)
-    assert t.texts(kinds.ISR_SHRUNK) == [
+    assert t.texts(IsrShrunk) == [
         "orders-0: ISR [1, 2, 3] -> [1, 2]: leader 1 reports broker 3 out of sync"
     ]
-    assert t.texts(kinds.ISR_EXPANDED) == [
+    assert t.texts(IsrExpanded) == [
         "orders-0: ISR [1, 2] -> [1, 2, 3]: leader 1 reports broker 3 caught up"
     ]
 

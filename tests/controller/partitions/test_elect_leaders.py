@@ -4,10 +4,10 @@ from typing import Any
 
 from kcluster.contract import MoveLeader
 from kcluster.controller.partitions.elect_leaders import MAX_ELECTIONS_PER_CHECK
+from kcluster.events.partitions import LeaderElected
 from kcluster.metadata.image import NO_LEADER
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 from tests.controller.harness import Controller
 
 PREFERRED, UNCLEAN = 0, 1
@@ -92,9 +92,7 @@ def test_elect_leaders__the_same_partition_twice_is_elected_once() -> None:
 
 def test_elect_leaders__move_leader_is_noted_as_the_operators() -> None:
     t = moved_away()
-    assert t.texts(kinds.LEADER_ELECTED) == [
-        "orders-0: leader 1 -> 2, epoch 1: asked by the operator"
-    ]
+    assert t.texts(LeaderElected) == ["orders-0: leader 1 -> 2, epoch 1: requested by the operator"]
     before = t.node.end_offset
     t.step(MoveLeader("orders", 0, 2))
     t.step(MoveLeader("orders", 0, 9))
@@ -106,7 +104,7 @@ def test_elect_leaders__the_periodic_check_restores_preferred_leaders() -> None:
     t = moved_away()
     t.run(t.node.config.leader_imbalance_check_interval_seconds * 1000)
     assert t.partition("orders").leader == 1
-    assert "periodic look" in t.texts(kinds.LEADER_ELECTED)[-1]
+    assert "periodic check" in t.texts(LeaderElected)[-1]
 
 
 def test_elect_leaders__no_periodic_check_when_rebalancing_is_off() -> None:

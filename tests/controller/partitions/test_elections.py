@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcluster.controller.partitions.elections import ElectionMode, clear_elr, elect, move_leader
+from kcluster.events.reasons import ElectionKind
 from kcluster.metadata.image import NO_LEADER, PartitionRegistration
 
 ONLINE, PREFERRED, UNCLEAN = ElectionMode.ONLINE, ElectionMode.PREFERRED, ElectionMode.UNCLEAN
@@ -92,7 +93,8 @@ def test_elections__table(case: tuple) -> None:
         expected
     )
     assert after.partition_epoch == before.partition_epoch + 1
-    assert bool(election.reason) == bumped
+    assert (after.leader != before.leader) == bumped
+    assert (election.kind is not ElectionKind.NONE) == (bumped and after.leader >= 0)
 
 
 def test_elections__without_elr_the_last_isr_member_stays() -> None:

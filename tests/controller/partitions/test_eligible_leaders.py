@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kcluster.events.partitions import LeaderElected
+from kcluster.events.words import text_of
 from kcluster.metadata.image import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 from tests.controller.harness import Controller
 
 
@@ -30,8 +31,8 @@ def test_eligible_leaders__s9_the_last_leader_lost_its_tail_so_others_lead() -> 
     t.start(2, previous_epoch=t.epochs[2])
     p = t.partition("orders")
     assert (p.leader, p.isr, p.recovering) == (2, (2,), False)
-    elected = [note for note in t.notes if note.kind == kinds.LEADER_ELECTED][-1]
-    assert elected.data["clean"]
+    elected = t.events(LeaderElected)[-1]
+    assert elected.clean
 
 
 def test_eligible_leaders__s10_a_replica_outside_the_elr_waits() -> None:
@@ -50,9 +51,9 @@ def test_eligible_leaders__s10_last_known_leader_when_no_replica_is_eligible() -
     t.start(3)
     p = t.partition("orders")
     assert (p.leader, p.isr, p.elr, p.last_known_elr, p.recovering) == (3, (3,), (), (), True)
-    elected = [note for note in t.notes if note.kind == kinds.LEADER_ELECTED][-1]
-    assert not elected.data["clean"]
-    assert "UNCLEAN" in elected.text
+    elected = t.events(LeaderElected)[-1]
+    assert not elected.clean
+    assert "UNCLEAN" in text_of(elected)
 
 
 def test_eligible_leaders__s10_a_min_isr_change_clears_elrs() -> None:

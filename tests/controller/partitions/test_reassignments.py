@@ -6,10 +6,17 @@ from typing import Any
 
 import pytest
 
+from kcluster.events.partitions import (
+    LeaderElected,
+    PartitionOffline,
+    ReassignmentCancelled,
+    ReassignmentCompleted,
+    ReassignmentStarted,
+)
+from kcluster.events.words import text_of
 from kcluster.metadata.image import NO_LEADER
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 from tests.controller.harness import Controller
 
 Alter = m.AlterPartitionReassignmentsRequest
@@ -71,14 +78,15 @@ def test_reassignments__from_start_to_completion(t: Controller) -> None:
     assert (done.adding_replicas, done.removing_replicas) == ((), ())
     assert (done.leader_epoch, done.partition_epoch) == (1, 2)
     assert listed(t) == []
-    (started,) = [note for note in t.notes if note.kind == kinds.REASSIGNMENT_STARTED]
-    (completed,) = [note for note in t.notes if note.kind == kinds.REASSIGNMENT_COMPLETED]
-    assert started.text == "replicas [1, 2, 3] -> [4, 2, 3]: asked by the operator"
+    (started,) = [note for note in t.notes if isinstance(note.event, ReassignmentStarted)]
+    (completed,) = [note for note in t.notes if isinstance(note.event, ReassignmentCompleted)]
+    assert text_of(started.event) == "replicas [1, 2, 3] -> [4, 2, 3]: requested by the operator"
     assert (
-        completed.text == "replicas [4, 2, 3, 1] -> [4, 2, 3]: leader 1 reports broker 4 caught up"
+        text_of(completed.event)
+        == "replicas [4, 2, 3, 1] -> [4, 2, 3]: leader 1 reports broker 4 caught up"
     )
     assert completed.cause == started.note_id
-    (elected,) = [note for note in t.notes if note.kind == kinds.LEADER_ELECTED]
+    (elected,) = [note for note in t.notes if isinstance(note.event, LeaderElected)]
     assert elected.cause == completed.note_id
 
 
@@ -122,8 +130,8 @@ def test_reassignments__cancelled(t: Controller) -> None:
     back = t.partition("orders")
     assert (back.replicas, back.isr, back.leader) == ((1, 2, 3), (1, 2, 3), 1)
     assert (back.adding_replicas, back.removing_replicas, back.leader_epoch) == ((), (), 1)
-    assert t.texts(kinds.REASSIGNMENT_CANCELLED) == [
-        "orders-0: replicas [4, 5, 1, 2, 3] -> [1, 2, 3]: asked by the operator"
+    assert t.texts(ReassignmentCancelled) == [
+        "orders-0: replicas [4, 5, 1, 2, 3] -> [1, 2, 3]: requested by the operator"
     ]
     assert reassign(t, None) == (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
 
@@ -133,7 +141,7 @@ def test_reassignments__a_new_one_replaces_the_one_in_progress(t: Controller) ->
     reassign(t, [5, 2, 3])
     assert listed(t) == [("orders", 0, [5], [1, 4])]
     assert t.partition("orders").replicas == (5, 2, 3, 1, 4)
-    first, second = [note for note in t.notes if note.kind == kinds.REASSIGNMENT_STARTED]
+    first, second = [note for note in t.notes if isinstance(note.event, ReassignmentStarted)]
     assert second.cause == first.note_id
     # Back to the original: Kafka then still waits for 5, which is to leave, until a cancel.
     reassign(t, [1, 2, 3])
@@ -159,7 +167,7 @@ def test_reassignments__an_unclean_cancel_needs_unclean_elections(t: Controller)
     back = t.partition("orders")
     assert (back.replicas, back.isr, back.leader) == ((1, 2, 3), (2,), 2)
     assert back.recovering
-    assert [n.data["clean"] for n in t.notes if n.kind == kinds.LEADER_ELECTED] == [True, False]
+    assert [event.clean for event in t.events(LeaderElected)] == [True, False]
 
 
 def test_reassignments__an_unclean_cancel_makes_the_first_original_replica_the_isr(
@@ -173,8 +181,8 @@ def test_reassignments__an_unclean_cancel_makes_the_first_original_replica_the_i
     assert reassign(t, None) == (ErrorCode.NONE, None)
     back = t.partition("orders")
     assert (back.isr, back.leader, back.recovering) == ((1,), NO_LEADER, False)
-    (offline,) = [note for note in t.notes if note.kind == kinds.PARTITION_OFFLINE]
-    assert offline.data["clean"] is False
+    (offline,) = [note for note in t.notes if isinstance(note.event, PartitionOffline)]
+    assert offline.event.clean is False
 
 
 def test_reassignments__fencing_does_not_complete_one_but_a_return_does(t: Controller) -> None:

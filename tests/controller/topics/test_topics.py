@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from kcluster.events.topics import TopicCreated
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 from tests.controller.harness import Controller
 
 
@@ -33,7 +33,7 @@ def test_topics__validate_only_changes_nothing() -> None:
     end = t.node.end_offset
     assert t.create("orders", validate_only=True).error_code == ErrorCode.NONE
     assert t.node.end_offset == end
-    assert t.texts(kinds.TOPIC_CREATED) == []
+    assert t.texts(TopicCreated) == []
 
 
 def test_topics__minus_one_means_the_brokers_defaults() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kcluster.config.topology.checks import TOPOLOGY_KEYS
+from kcluster.runs.schema import run_schema
 from kcluster.scenario.actions import ACTIONS
 from kcluster.scenario.language.schema import scenario_schema, topology_schema
 
@@ -15,7 +16,8 @@ DOCS = Path(__file__).parents[3] / "docs" / "schema"
 
 
 @pytest.mark.parametrize(
-    ("file", "schema"), [("topology", topology_schema), ("scenario", scenario_schema)]
+    ("file", "schema"),
+    [("topology", topology_schema), ("scenario", scenario_schema), ("run", run_schema)],
 )
 def test_schema__docs_have_the_newest(file: str, schema: object) -> None:
     shown = json.loads((DOCS / f"{file}.schema.json").read_text())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kcluster.events.brokers import BrokerDown, BrokerPaused, BrokerResumed, BrokerStarted
+from kcluster.events.partitions import LeaderElected
 from kcluster.scenario.language.model import Scenario
 from kcluster.scenario.play.running import RunResult, run_scenario
 
@@ -17,11 +19,14 @@ def run(steps: str, clock: str = "virtual") -> RunResult:
 
 
 def deeds(result: RunResult) -> list[tuple[int, str]]:
-    wanted = ("broker_down", "broker_started", "broker_paused", "broker_resumed")
+    wanted = (BrokerDown, BrokerStarted, BrokerPaused, BrokerResumed)
     return [
-        (note.at_ms - result.began_ms, f"{note.subject} {note.kind.removeprefix('broker_')}")
+        (
+            note.at_ms - result.began_ms,
+            f"{note.event.subject} {note.event.kind.removeprefix('broker_')}",
+        )
         for note in result.notes
-        if note.kind in wanted and note.at_ms > result.began_ms
+        if isinstance(note.event, wanted) and note.at_ms > result.began_ms
     ]
 
 
@@ -43,7 +48,7 @@ def test_steps__a_condition_and_a_name() -> None:
     )
     down, started = deeds(result)
     assert (down[1], started[1]) == ("broker 1 down", "broker 1 started")
-    elected = next(note for note in result.notes if note.kind == "leader_elected")
+    elected = next(note for note in result.notes if isinstance(note.event, LeaderElected))
     assert started[0] == elected.at_ms - result.began_ms + 2_000
 
 

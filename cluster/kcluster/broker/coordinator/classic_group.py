@@ -37,9 +37,9 @@ from kcluster.broker.coordinator.group_log import ClassicGroupRecord, LogRecord,
 from kcluster.broker.coordinator.group_timers import GroupTimers
 from kcluster.broker.coordinator.interface import GroupHome, Settled, ignore_outcome
 from kcluster.contract import Request
+from kcluster.events.clients import GroupMemberExpired, GroupRebalanced
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.broker.coordinator.classic_calls import MemberIdentity, MemberResponse
@@ -395,7 +395,10 @@ class ClassicGroup(Group):
             return
         roster.next_generation()
         self._transition_to(COMPLETING_REBALANCE if roster.members else EMPTY, now_ms)
-        self._note_generation()
+        members = tuple(roster.members)
+        self._broker.note(
+            GroupRebalanced(self.group_id, roster.generation, members, self._rebalance_reason)
+        )
         if not roster.members:
             self._store({}, ignore_outcome, now_ms)
             return
@@ -406,18 +409,6 @@ class ClassicGroup(Group):
         generation = roster.generation
         ends_ms = now_ms + roster.rebalance_timeout_ms
         self._timers.start_phase(SYNC, ends_ms, lambda at_ms: self._expire_sync(generation, at_ms))
-
-    def _note_generation(self) -> None:
-        count = len(self.roster.members)
-        members = "empty" if count == 0 else "1 member" if count == 1 else f"{count} members"
-        self._broker.note(
-            kinds.GROUP_REBALANCED,
-            f"group {self.group_id}",
-            f"generation {self.roster.generation}: {members}; {self._rebalance_reason}",
-            group=self.group_id,
-            generation=self.roster.generation,
-            members=list(self.roster.members),
-        )
 
     # ---------------------------------------------------------------------- sync phase
 
@@ -476,22 +467,13 @@ class ClassicGroup(Group):
         member = self.roster.members.get(member_id)
         if member is None or member.excused_from_heartbeat:
             return
-        self._note_expired(member)
+        self._broker.note(GroupMemberExpired(self.group_id, member_id, member.session_timeout_ms))
         member.answer_both(self._broker, "", ErrorCode.UNKNOWN_MEMBER_ID)
         self._remove(member_id)
         if self.state in (STABLE, COMPLETING_REBALANCE):
             self._prepare(f"member {member_id} expired", now_ms)
         else:
             self._complete_join_if_all_joined(now_ms)
-
-    def _note_expired(self, member: ClassicMember) -> None:
-        self._broker.note(
-            kinds.GROUP_MEMBER_EXPIRED,
-            f"group {self.group_id}",
-            f"member {member.member_id} was not heard of for {member.session_timeout_ms} ms",
-            group=self.group_id,
-            member=member.member_id,
-        )
 
     # ----------------------------------------------------- what other APIs ask of a group
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from kcluster.broker.coordinator.group_log import LogRecord
     from kcluster.config.kafka.definitions import BrokerConfig
-    from kcluster.contract import NoteId, Request, Rng
+    from kcluster.contract import Event, NoteId, Request, Rng
     from kcluster.metadata.image import MetadataImage
     from kcluster.partition.replica import Replica
     from kcluster.protocol.errors import ErrorCode
@@ -43,9 +43,7 @@ class CoordinatorBroker(Protocol):
     def reply(self, request: Request, body: Any) -> None:
         """Answer a request that was parked."""
 
-    def note(
-        self, kind: str, subject: str, text: str, cause: NoteId | None = None, **data: Any
-    ) -> NoteId: ...
+    def note(self, event: Event, cause: NoteId | None = None) -> NoteId: ...
 
     def ask_controller(
         self, body: Any, on_answer: Callable[[Any, int], None], timeout_ms: int, now_ms: int

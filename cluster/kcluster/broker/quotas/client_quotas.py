@@ -21,8 +21,6 @@ import math
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from msgspec import Struct
-
 from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.broker.quotas.sampled_rate import SampledRate
 from kcluster.broker.serving.sessions import FetchSessions
@@ -39,11 +37,10 @@ from kcluster.config.kafka.client_quotas import (
 )
 from kcluster.config.kafka.connection_limits import address_of
 from kcluster.contract import Request
-from kcluster.metadata.image import QuotaEntity
+from kcluster.events.clients import ClientThrottled
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey, codec
 from kcluster.timers import Timers
-from kcluster.trace import kinds
 
 REQUEST_TIME_PERCENT: Final = 0.01
 """What one request adds to request_percentage, in percent of a thread's second: 0.1 ms.
@@ -59,23 +56,6 @@ LENGTH_BYTES: Final = 4
 EXEMPT: Final = frozenset({ApiKey.WRITE_TXN_MARKERS})
 MAX_KNOWN: Final = 4096
 """Clients whose quotas are remembered; beyond that, idle ones are forgotten."""
-
-
-class Violation(Struct, frozen=True):
-    """Why a client is throttled: `rate` and `limit` in the quota's unit, per second."""
-
-    entity: QuotaEntity
-    quota: str
-    rate: float
-    limit: float
-    throttle_ms: int
-
-    def __str__(self) -> str:
-        who = ", ".join(f"{kind} {name or '(default)'}" for kind, name in reversed(self.entity))
-        return (
-            f"{who}: {self.quota} is {self.rate:.6g}, over {self.limit:.6g}: "
-            f"throttled for {self.throttle_ms} ms"
-        )
 
 
 def throttle_ms(rate: float, limit: float, window_ms: int) -> int:
@@ -241,8 +221,9 @@ class ClientQuotas:
             self._violated.discard(limit.rate_key)
         elif limit.rate_key not in self._violated:
             self._violated.add(limit.rate_key)
-            why = Violation(limit.entity, quota, measured, limit.value, mute_ms)
-            self._outbox.note(kinds.CLIENT_THROTTLED, client_id, str(why), quota=quota)
+            self._outbox.note(
+                ClientThrottled(client_id, quota, limit.entity, measured, limit.value, mute_ms)
+            )
         return mute_ms
 
     def _rate(self, key: tuple[str, str, str], now_ms: int) -> SampledRate:

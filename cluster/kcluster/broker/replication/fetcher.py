@@ -21,12 +21,12 @@ from kcluster.broker.ports import BrokerView, Outbox
 from kcluster.broker.quotas.replication_throttle import Throttles
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.serving.reading import NO_DIVERGENCE
+from kcluster.events.partitions import LogTruncated
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import Batch
 from kcluster.timers import Timers
-from kcluster.trace import kinds
 
 EARLIEST_TIMESTAMP: Final = -2
 LATEST_TIMESTAMP: Final = -1
@@ -328,28 +328,29 @@ class ReplicaFetcher:
             to_offset = min(end_offset, log.log_end_offset)
         else:
             to_offset = min(end_offset, diverging.end_offset, log.log_end_offset)
-        self._truncate_to(
-            replica, to_offset,
-            f"the leader, broker {self._leader}, ends epoch {diverging.epoch}"
-            f" at offset {diverging.end_offset}",
-        )  # fmt: skip
+        self._truncate_to(replica, to_offset, diverging.end_offset, diverging.epoch)
 
-    def _truncate_to(self, replica: Replica, to_offset: int, reason: str) -> None:
-        broker_id = self._view.node_id
+    def _truncate_to(
+        self, replica: Replica, to_offset: int, leader_end_offset: int,
+        diverging_epoch: int | None = None,
+    ) -> None:  # fmt: skip
         from_offset, high_watermark = replica.log.log_end_offset, replica.high_watermark
         replica.truncate_to(to_offset)
         self._named[replica] = None
         self._all_replicas.touch(replica)
         if from_offset > to_offset:
-            below = ", below its high watermark" if to_offset < high_watermark else ""
-            self._outbox.note(
-                kinds.LOG_TRUNCATED, replica.name,
-                f"broker {broker_id} drops offsets {to_offset} to {from_offset - 1} of"
-                f" {replica.name}{below}: {reason}",
-                replica.cause, topic=replica.topic, partition=replica.partition,
-                broker=broker_id, from_offset=from_offset, to_offset=to_offset,
+            truncated = LogTruncated(
+                topic=replica.topic,
+                partition=replica.partition,
+                broker=self._view.node_id,
+                from_offset=from_offset,
+                to_offset=to_offset,
                 high_watermark=high_watermark,
-            )  # fmt: skip
+                leader=self._leader,
+                leader_end_offset=leader_end_offset,
+                diverging_epoch=diverging_epoch,
+            )
+            self._outbox.note(truncated, replica.cause)
 
     def _leave_out_for_a_while(self, replica: Replica, now_ms: int) -> None:
         key = replica.key
@@ -398,9 +399,7 @@ class ReplicaFetcher:
 
     def _compare_with_end(self, replica: Replica, leader_end: int, now_ms: int) -> None:
         if leader_end < replica.log.log_end_offset:
-            self._truncate_to(
-                replica, leader_end, f"the leader, broker {self._leader}, ends at {leader_end}"
-            )
+            self._truncate_to(replica, leader_end, leader_end)
         else:
             self._ask_offset(replica, EARLIEST_TIMESTAMP, now_ms)
 

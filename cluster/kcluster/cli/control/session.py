@@ -23,23 +23,17 @@ from kcluster.cli.control.protocol import (
 )
 from kcluster.cli.control.server import ControlAnswer
 from kcluster.contract import Note
+from kcluster.events.brokers import BrokerRegistered
+from kcluster.events.network import LinkCut, LinkHealed
+from kcluster.events.partitions import BecameFollower, BecameLeader
+from kcluster.events.render import fold, folded_line, note_line, note_values
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
-from kcluster.trace import kinds
-from kcluster.trace.render import fold, folded_line, note_line, note_values
 
 VERBS_PACKAGE: Final = "kcluster.cli.verbs"
 
-QUIET_KINDS: Final = frozenset(
-    {
-        kinds.BECAME_LEADER,
-        kinds.BECAME_FOLLOWER,
-        kinds.BROKER_REGISTERED,
-        kinds.LINK_CUT,
-        kinds.LINK_HEALED,
-    }
-)
+ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
 """Events that repeat, for each broker, what another event has said.  Only `events` shows them."""
 
 
@@ -77,7 +71,7 @@ class ControlSession:
         since = self._last_sequence
         operation()
         notes = [entry.note for entry in self.cluster.events(since)]
-        shown = [note for note in notes if note.kind not in QUIET_KINDS]
+        shown = [note for note in notes if not isinstance(note.event, ECHOES)]
         lines = [folded_line(entry, self.origin_ms) for entry in fold(shown)]
         broker = None
         if broker_id is not None:

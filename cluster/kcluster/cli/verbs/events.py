@@ -1,7 +1,7 @@
 """`kcluster events`: what has happened in the running cluster, each event with its reason.
 
 Owns: the verb: its options, its request, printing one event per line.  Never: words an event
-(trace/render.py).  Kafka: the controller's and the brokers' logs.
+(events/render.py).  Kafka: the controller's and the brokers' logs.
 """
 
 from __future__ import annotations

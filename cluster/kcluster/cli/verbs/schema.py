@@ -1,11 +1,13 @@
-"""`kcluster schema topology|scenario`: the JSON Schema of the files, for editors.
+"""`kcluster schema topology|scenario|run`: the JSON Schema of the files, for editors and readers.
 
-Owns: the verb.  Never: the schema (scenario/language/schema.py).  Kafka: no counterpart.
+Owns: the verb.  Never: the schemas (scenario/language/schema.py, runs/schema.py).
+Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
@@ -14,12 +16,20 @@ from kcluster.cli.click_tools import Section, section
 
 @section(Section.TOOLS)
 @click.command("schema")
-@click.argument("kind", type=click.Choice(["topology", "scenario"]))
+@click.argument("kind", type=click.Choice(["topology", "scenario", "run"]))
 def command(kind: str) -> None:
-    """Print the JSON Schema of topology or scenario files, for editors.
+    """Print the JSON Schema of topology, scenario or run files.
 
-    The same two schemas are in docs/schema/.
+    The same schemas are in docs/schema/.
     """
+    print(json.dumps(_schema(kind), indent=1))
+
+
+def _schema(kind: str) -> dict[str, Any]:
+    if kind == "run":
+        from kcluster.runs.schema import run_schema
+
+        return run_schema()
     from kcluster.scenario.language.schema import scenario_schema, topology_schema
 
-    print(json.dumps(topology_schema() if kind == "topology" else scenario_schema(), indent=1))
+    return topology_schema() if kind == "topology" else scenario_schema()

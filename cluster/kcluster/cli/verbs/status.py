@@ -57,7 +57,7 @@ def command(topic: str | None, name: str | None, as_json: bool) -> None:
 @handles(StatusRequest)
 def handle(session: ControlSession, request: StatusRequest) -> dict[str, Any]:
     """The cluster's status as JSON values, with its name and addresses."""
-    from kcluster.trace.render import plain
+    from kcluster.events.render import plain
 
     status = session.cluster.status()
     values = plain(status)

@@ -35,6 +35,8 @@ from kcluster.controller.partitions.partitions import MIN_ISR, Partitions
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
 from kcluster.controller.topics.topic_names import name_problem
+from kcluster.events.reasons import ConfigUpdated
+from kcluster.events.topics import ConfigChanged, ResourceType
 from kcluster.metadata.image import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
@@ -45,12 +47,17 @@ from kcluster.metadata.image import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 """Kafka's AlterConfigOp.OpType codes."""
 _OPERATIONS: Final = ("SET", "DELETE", "APPEND", "SUBTRACT")
 _KNOWN_TYPES: Final = (TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE, CLIENT_METRICS_RESOURCE)
+_RESOURCE_TYPES: Final = {
+    TOPIC_RESOURCE: ResourceType.TOPIC,
+    BROKER_RESOURCE: ResourceType.BROKER,
+    GROUP_RESOURCE: ResourceType.GROUP,
+    CLIENT_METRICS_RESOURCE: ResourceType.CLIENT_METRICS,
+}
 _OK: Final = ApiError(ErrorCode.NONE)
 
 _Changes = dict[str, str | None]
@@ -260,20 +267,13 @@ class Configs:
         }
         if not changed:
             return
-        subject = _subject(kind, name)
-        shown = ", ".join(
-            f"{config} removed" if value is None else f"{config}={value}"
-            for config, value in changed.items()
-        )
-        cause = self._metadata.note(
-            kinds.CONFIG_CHANGED, subject, f"{subject}: {shown}", resource=name, configs=changed
-        )
+        cause = self._metadata.note(ConfigChanged(_RESOURCE_TYPES[kind], name, changed))
         self._metadata.commit(
             [ConfigRecord(kind, name, config, value, cause) for config, value in changed.items()]
         )
         if self._metadata.image.elr_enabled and MIN_ISR in changed:
             topic = None if kind == BROKER_RESOURCE else name
-            records = self._partitions.clear_elrs(topic, f"{MIN_ISR} changed", cause)
+            records = self._partitions.clear_elrs(topic, ConfigUpdated(MIN_ISR), cause)
             self._metadata.commit(records)
 
 
@@ -294,11 +294,3 @@ def _refuse_client_metrics(name: str, after: Mapping[str, str]) -> ApiError | No
         return ApiError(ErrorCode.INVALID_REQUEST, "the subscription's name is empty")
     problem = client_metrics_problem(after)
     return None if problem is None else ApiError(*problem)
-
-
-def _subject(kind: int, name: str) -> str:
-    if kind == TOPIC_RESOURCE:
-        return name
-    if kind != BROKER_RESOURCE:
-        return f"{'group' if kind == GROUP_RESOURCE else 'client metrics'} {name}"
-    return f"broker {name}" if name else "all brokers"

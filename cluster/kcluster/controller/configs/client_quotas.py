@@ -19,11 +19,11 @@ from kcluster.config.kafka.client_quotas import CLIENT_ID, CLIENT_QUOTAS, IP, IP
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
+from kcluster.events.topics import ConfigChanged, ResourceType
 from kcluster.metadata.image import ClientQuotaRecord, QuotaEntity
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.java import entity_hash, hash_order, java_hash_code
-from kcluster.trace import kinds
 
 _FRACTION: Final = 1e-6
 """How far a value may be from a whole number and still count as one."""
@@ -83,15 +83,9 @@ class ClientQuotas:
         }
         if not changed:
             return
-        subject = describe_entity(entity)
-        shown = ", ".join(
-            f"{key} removed" if value is None else f"{key}={value:g}"
-            for key, value in changed.items()
-        )
-        cause = self._metadata.note(
-            kinds.CONFIG_CHANGED, subject, f"quotas of {subject}: {shown}",
-            resource=subject, configs=changed,
-        )  # fmt: skip
+        shown = {key: None if value is None else f"{value:g}" for key, value in changed.items()}
+        event = ConfigChanged(ResourceType.QUOTA, describe_entity(entity), shown)
+        cause = self._metadata.note(event)
         self._metadata.commit(
             [ClientQuotaRecord(entity, key, value, cause) for key, value in changed.items()]
         )

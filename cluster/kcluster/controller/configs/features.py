@@ -15,6 +15,7 @@ from kcluster.contract import CONTROLLER_ID
 from kcluster.controller.partitions.partitions import MIN_ISR
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
+from kcluster.events.topics import FeatureChanged
 from kcluster.metadata.image import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
@@ -25,7 +26,6 @@ from kcluster.metadata.image import (
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.features import ELR_VERSION, FEATURES, KRAFT_VERSION, METADATA_VERSION
-from kcluster.trace import kinds
 
 UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
@@ -112,10 +112,7 @@ class Features:
         old = self._metadata.image.features.get(name, 0)
         if old == level:
             return
-        cause = self._metadata.note(
-            kinds.FEATURE_CHANGED, name, f"{name} changed from level {old} to {level}",
-            feature=name, old=old, new=level,
-        )  # fmt: skip
+        cause = self._metadata.note(FeatureChanged(name, old, level))
         records: list[MetadataRecord] = [FeatureLevelRecord(name, level, cause)]
         if name == ELR_VERSION and level:
             records += self._elr_safety_records()

@@ -17,6 +17,7 @@ from typing import Any, Final
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
+from kcluster.events.topics import ConfigChanged, ResourceType
 from kcluster.metadata.image import (
     MetadataRecord,
     RemoveUserScramCredentialRecord,
@@ -25,7 +26,6 @@ from kcluster.metadata.image import (
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.java import hash_order, java_hash_code
-from kcluster.trace import kinds
 
 MECHANISMS: Final = {1: ("SCRAM-SHA-256", "sha256"), 2: ("SCRAM-SHA-512", "sha512")}
 """Kafka's ScramMechanism codes -> the mechanism's name, the name of its hash."""
@@ -89,18 +89,16 @@ class ScramCredentials:
 
     def _remove(self, change: Any) -> None:
         name, mechanism = change.name, change.mechanism
-        subject = f"user {name}"
-        text = f"{subject}: {MECHANISMS[mechanism][0]} credential removed"
-        cause = self._metadata.note(kinds.CONFIG_CHANGED, subject, text, resource=name)
+        removed: dict[str, str | None] = {MECHANISMS[mechanism][0]: None}
+        cause = self._metadata.note(ConfigChanged(ResourceType.USER, name, removed))
         self._metadata.commit([RemoveUserScramCredentialRecord(name, mechanism, cause)])
 
     def _set(self, change: Any) -> None:
         mechanism, hash_name = MECHANISMS[change.mechanism]
         salted = bytes(change.salted_password)
         client_key = hmac.digest(salted, b"Client Key", hash_name)
-        subject = f"user {change.name}"
-        text = f"{subject}: {mechanism} credential with {change.iterations} iterations"
-        cause = self._metadata.note(kinds.CONFIG_CHANGED, subject, text, resource=change.name)
+        credential: dict[str, str | None] = {mechanism: f"[iterations={change.iterations}]"}
+        cause = self._metadata.note(ConfigChanged(ResourceType.USER, change.name, credential))
         records: list[MetadataRecord] = [
             UserScramCredentialRecord(
                 name=change.name,

@@ -21,6 +21,14 @@ from kcluster.controller.membership.liveness import BrokerState, Session, Sessio
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
+from kcluster.events.brokers import (
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerUnfenced,
+    ControlledShutdown,
+    ControllerElected,
+)
+from kcluster.events.reasons import Fenced, Fencing, Restarted, ShuttingDown, Unfenced
 from kcluster.metadata.image import (
     BrokerRegistration,
     BrokerRegistrationChangeRecord,
@@ -29,7 +37,6 @@ from kcluster.metadata.image import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 
 _TIMER: Final = "sessions"
 
@@ -79,15 +86,10 @@ class Membership:
             assert existing is not None
             return self._amend(existing, request)
         clean = existing is not None and existing.epoch == request.previous_broker_epoch
-        if existing is None:
-            story = "first registration"
-        elif clean:
-            story = f"stopped cleanly at epoch {existing.epoch}"
-        else:
-            story = f"restarted uncleanly after epoch {existing.epoch}"
-        cause = self._note_registered(broker_id, story, clean, request.rack)
-        why = f"broker {broker_id} {story}"
-        records = self._partitions.on_broker_restarted(broker_id, clean, why, cause)
+        previous_epoch = None if existing is None else existing.epoch
+        cause = metadata.note(BrokerRegistered(broker_id, previous_epoch, clean, request.rack))
+        restarted = Restarted(broker_id, previous_epoch, clean)
+        records = self._partitions.on_broker_restarted(restarted, cause)
         epoch = metadata.end_offset + len(records)
         listener = request.listeners[0]
         registration = BrokerRegistration(
@@ -111,16 +113,6 @@ class Membership:
         self._metadata.commit([RegisterBrokerRecord(amended)])
         return m.BrokerRegistrationResponse(broker_epoch=existing.epoch)
 
-    def _note_registered(self, broker_id: int, story: str, clean: bool, rack: str | None) -> NoteId:
-        return self._metadata.note(
-            kinds.BROKER_REGISTERED,
-            f"broker {broker_id}",
-            f"broker {broker_id} registered: {story}",
-            broker=broker_id,
-            clean=clean,
-            rack=rack,
-        )
-
     def unregister(self, request: Any, _now_ms: int) -> Any:
         """Behaviour: forgets a broker for good.  If it runs, its heartbeats fail from now on."""
         broker_id = request.broker_id
@@ -130,9 +122,9 @@ class Membership:
                 error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
                 error_message=f"Broker ID {broker_id} is not currently registered",
             )
-        why = f"broker {broker_id} unregistered"
-        cause = self._note_fenced(broker_id, why, "unregistered", None)
-        records = self._partitions.on_broker_leaving(broker_id, why, cause)
+        cause = self._metadata.note(BrokerFenced(broker_id, Fencing.UNREGISTERED))
+        reason = Fenced(broker_id, Fencing.UNREGISTERED)
+        records = self._partitions.on_broker_leaving(reason, cause)
         self.sessions.remove(broker_id)
         gone = UnregisterBrokerRecord(broker_id, registration.epoch, cause)
         self._metadata.commit([*records, gone])
@@ -179,57 +171,37 @@ class Membership:
             case BrokerState.CONTROLLED_SHUTDOWN:
                 self._begin_controlled_shutdown(session, registration)
             case BrokerState.FENCED:
-                self.fence(session, registration, "it asked to be fenced")
+                self.fence(session, registration, Fencing.REQUESTED)
             case BrokerState.SHUTDOWN_NOW:
                 if not registration.fenced:
                     cause = session.cause if session.state is not BrokerState.UNFENCED else None
-                    self.fence(session, registration, "controlled shutdown is complete", cause)
+                    self.fence(session, registration, Fencing.SHUTDOWN_COMPLETE, cause)
 
     def _unfence(self, session: Session, registration: BrokerRegistration, now_ms: int) -> None:
         broker_id = registration.broker_id
         session.fenced = False
-        cause = self._note_unfenced(session)
+        unfenced = BrokerUnfenced(broker_id, session.registration_offset)
+        cause = self._metadata.note(unfenced, session.cause)
         change = BrokerRegistrationChangeRecord(
             broker_id, registration.epoch, fenced=False, cause=cause
         )
-        why = f"broker {broker_id} unfenced"
-        elected = self._partitions.on_broker_unfenced(broker_id, why, cause)
+        elected = self._partitions.on_broker_unfenced(Unfenced(broker_id), cause)
         self._metadata.commit([change, *elected])
         self._on_unfenced(now_ms)
-
-    def _note_unfenced(self, session: Session) -> NoteId:
-        return self._metadata.note(
-            kinds.BROKER_UNFENCED,
-            f"broker {session.broker_id}",
-            f"broker {session.broker_id} unfenced: it has applied its registration "
-            f"(metadata offset {session.registration_offset})",
-            session.cause,
-            broker=session.broker_id,
-        )
 
     def _begin_controlled_shutdown(
         self, session: Session, registration: BrokerRegistration
     ) -> None:
         broker_id = registration.broker_id
-        cause = self._note_controlled_shutdown(broker_id)
+        leaders = self._partitions.led_by(broker_id)
+        cause = self._metadata.note(ControlledShutdown(broker_id, leaders))
         change = BrokerRegistrationChangeRecord(
             broker_id, registration.epoch, in_controlled_shutdown=True, cause=cause
         )
-        why = f"controlled shutdown of broker {broker_id}"
-        moved = self._partitions.on_broker_leaving(broker_id, why, cause)
+        moved = self._partitions.on_broker_leaving(ShuttingDown(broker_id), cause)
         self._metadata.commit([change, *moved])
         session.controlled_shutdown_offset = self._metadata.end_offset - 1
         session.cause = cause
-
-    def _note_controlled_shutdown(self, broker_id: int) -> NoteId:
-        leaders = self._partitions.led_by(broker_id)
-        return self._metadata.note(
-            kinds.CONTROLLED_SHUTDOWN,
-            f"broker {broker_id}",
-            f"broker {broker_id} asked to shut down: {leaders} leader(s) move away",
-            broker=broker_id,
-            leaders=leaders,
-        )
 
     # ------------------------------------------------------------------------------- fencing
 
@@ -237,29 +209,26 @@ class Membership:
         self,
         session: Session,
         registration: BrokerRegistration,
-        reason: str,
+        fencing: Fencing,
         cause: NoteId | None = None,
+        silent_ms: int = 0,
     ) -> None:
         """Take a broker out of every ISR and leadership.  It stays registered and may come back."""
         broker_id = registration.broker_id
         session.fenced, session.controlled_shutdown_offset = True, None
-        why = f"broker {broker_id} fenced: {reason}"
-        cause = self._note_fenced(broker_id, why, reason, cause)
-        records = self._partitions.on_broker_leaving(broker_id, why, cause)
+        cause = self._metadata.note(BrokerFenced(broker_id, fencing, silent_ms), cause)
+        reason = Fenced(broker_id, fencing, silent_ms)
+        records = self._partitions.on_broker_leaving(reason, cause)
         change = BrokerRegistrationChangeRecord(
             broker_id, registration.epoch, fenced=True, cause=cause
         )
         self._metadata.commit([*records, change])
 
-    def _note_fenced(self, broker_id: int, text: str, reason: str, cause: NoteId | None) -> NoteId:
-        return self._metadata.note(
-            kinds.BROKER_FENCED, f"broker {broker_id}", text, cause, broker=broker_id, reason=reason
-        )
-
     def take_over(self, now_ms: int) -> None:
         """A controller becomes active on a log that others wrote: every broker's session starts
         again.  Kafka: ClusterControlManager.activate."""
-        self._note_elected()
+        log = self._metadata.log
+        self._metadata.note(ControllerElected(log.leader, log.epoch))
         for broker_id, registration in self._metadata.image.brokers.items():
             session = self.sessions.register(broker_id, registration.epoch)
             session.fenced = registration.fenced
@@ -269,16 +238,6 @@ class Membership:
                 session.controlled_shutdown_offset = self._metadata.end_offset
         self.expire_sessions(now_ms)
 
-    def _note_elected(self) -> NoteId:
-        log = self._metadata.log
-        return self._metadata.note(
-            kinds.CONTROLLER_ELECTED,
-            "controller",
-            f"controller {log.leader} is active in epoch {log.epoch}",
-            epoch=log.epoch,
-            leader=log.leader,
-        )
-
     def expire_sessions(self, now_ms: int) -> None:
         """Fence every broker that has been silent for the session timeout, the longest silent one
         first; each decision sees the effects of those before it."""
@@ -286,7 +245,8 @@ class Membership:
         while (session := sessions.expired(now_ms)) is not None:
             registration = self._metadata.image.brokers[session.broker_id]
             if not registration.fenced:
-                self.fence(session, registration, f"no heartbeat for {sessions.timeout_ms} ms")
+                silent_ms = sessions.timeout_ms
+                self.fence(session, registration, Fencing.SESSION_EXPIRED, silent_ms=silent_ms)
         next_ms = sessions.next_expiry_ms()
         if next_ms is not None:
             self._metadata.timers.set(_TIMER, next_ms, self.expire_sessions)

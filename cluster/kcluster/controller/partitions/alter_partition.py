@@ -18,6 +18,7 @@ from kcluster.controller.partitions.leadership import Change
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
+from kcluster.events.reasons import AnyReason, CaughtUp, OutOfSync, Recovered
 from kcluster.metadata.image import (
     MetadataRecord,
     PartitionRegistration,
@@ -89,9 +90,9 @@ class IsrProposals:
             recovering=proposal.leader_recovery_state == _RECOVERING,
         )
         if election is not None:
-            why = _why(broker_id, partition, isr)
+            reason = _reason(broker_id, partition, isr)
             cause = self._partitions.reassignments.get((topic.topic_id, partition.partition))
-            change = Change(topic.name, partition, election, why, cause)
+            change = Change(topic.name, partition, election, reason, cause)
             records.append(self._partitions.record_of(change))
             partition = election.registration
             if partition.leader != broker_id:
@@ -140,18 +141,12 @@ def _refusal(
     return ErrorCode.NONE
 
 
-def _why(leader: int, partition: PartitionRegistration, isr: tuple[int, ...]) -> str:
-    late = [broker for broker in partition.isr if broker not in isr]
-    caught_up = [broker for broker in isr if broker not in partition.isr]
+def _reason(leader: int, partition: PartitionRegistration, isr: tuple[int, ...]) -> AnyReason:
+    late = tuple(broker for broker in partition.isr if broker not in isr)
+    caught_up = tuple(broker for broker in isr if broker not in partition.isr)
     if late:
-        return f"leader {leader} reports {_brokers(late)} out of sync"
-    if caught_up:
-        return f"leader {leader} reports {_brokers(caught_up)} caught up"
-    return f"leader {leader} has recovered"
-
-
-def _brokers(ids: list[int]) -> str:
-    return f"broker {', '.join(str(broker) for broker in ids)}"
+        return OutOfSync(leader, late)
+    return CaughtUp(leader, caught_up) if caught_up else Recovered(leader)
 
 
 def _error(proposal: Any, code: ErrorCode) -> Any:

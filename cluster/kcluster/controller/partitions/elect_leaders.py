@@ -1,6 +1,6 @@
 """Leaders elected on request or by the clock, not because a broker came or went.
 
-Owns: ElectLeaders (API 43, v0-2), the event MoveLeader, and two periodic checks: of partitions not
+Owns: ElectLeaders (API 43, v0-2), the input MoveLeader, and two periodic checks: of partitions not
 led by their preferred leader, and of leaderless ones whose topic allows an unclean election.
 Never: decides who may lead (elections.py).
 Kafka: ReplicationControlManager.electLeaders, maybeBalancePartitionLeaders,
@@ -22,6 +22,7 @@ from kcluster.controller.partitions.leadership import Change
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
+from kcluster.events.reasons import AnyReason, PeriodicCheck, Requested
 from kcluster.metadata.image import (
     NO_LEADER,
     MetadataRecord,
@@ -43,8 +44,6 @@ _WORDS: Final = {
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
 }
 """As Kafka's broker words them."""
-
-_BY_OPERATOR: Final = "asked by the operator"
 
 
 class LeaderElections:
@@ -115,7 +114,7 @@ class LeaderElections:
             return _plain(ErrorCode.ELECTION_NOT_NEEDED)
         if (topic, partition_id) in records:
             return ApiError(ErrorCode.NONE)  # named twice in one request
-        record = self._elect(topic, partition, mode, f"{mode.value} election {_BY_OPERATOR}")
+        record = self._elect(topic, partition, mode, Requested(mode.value))
         if record is None:
             return _plain(
                 ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
@@ -126,24 +125,24 @@ class LeaderElections:
         return ApiError(ErrorCode.NONE)
 
     def _elect(
-        self, topic: str, partition: PartitionRegistration, mode: ElectionMode, why: str
+        self, topic: str, partition: PartitionRegistration, mode: ElectionMode, reason: AnyReason
     ) -> PartitionRecord | None:
         """The record of an election; None when it changes nothing."""
         election = self._partitions.elect(topic, partition, mode)
         if election is None:
             return None
-        return self._partitions.record_of(Change(topic, partition, election, why, None))
+        return self._partitions.record_of(Change(topic, partition, election, reason, None))
 
-    def move(self, event: MoveLeader) -> None:
-        """Nothing happens unless `event.leader` is an active member of the ISR and not yet
+    def move(self, asked: MoveLeader) -> None:
+        """Nothing happens unless `asked.leader` is an active member of the ISR and not yet
         leader."""
         image = self._metadata.image
-        partition = image.partition(event.topic, event.partition)
+        partition = image.partition(asked.topic, asked.partition)
         if partition is None:
             return
-        election = elections.move_leader(partition, event.leader, image.is_active)
+        election = elections.move_leader(partition, asked.leader, image.is_active)
         if election is not None:
-            change = Change(event.topic, partition, election, _BY_OPERATOR, None)
+            change = Change(asked.topic, partition, election, Requested(), None)
             self._metadata.commit([self._partitions.record_of(change)])
 
     # -------------------------------------------------------------------------- by the clock
@@ -168,11 +167,6 @@ class LeaderElections:
     def _check(self, mode: ElectionMode) -> bool:
         """Elect where it helps; True when there may be more than one check may elect."""
         preferred = mode is ElectionMode.PREFERRED
-        why = (
-            "the periodic look found that the preferred leader is in sync again"
-            if preferred
-            else "the periodic look found a leaderless partition of a topic with unclean elections"
-        )
         image, index = self._metadata.image, self._partitions.index
         records: list[MetadataRecord] = []
         for topic_id, partition_id in list(index.imbalanced if preferred else index.leaderless):
@@ -182,7 +176,7 @@ class LeaderElections:
             if not preferred and not self._partitions.unclean_allowed(topic):
                 continue
             partition = image.topics[topic].partitions[partition_id]
-            record = self._elect(topic, partition, mode, why)
+            record = self._elect(topic, partition, mode, PeriodicCheck(mode.value))
             if record is not None:
                 records.append(record)
         self._metadata.commit(records)

@@ -25,11 +25,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kcluster.controller.partitions.reassigning import Assignment, assignment_of, completed
+from kcluster.events.reasons import ElectionKind
 from kcluster.metadata.image import NO_LEADER, PartitionRegistration
 
-LAST_KNOWN: Final = "the last known leader, as ISR and ELR are empty"
-"""The reason to elect a broker that may lack records, whatever unclean.leader.election.enable says
-(KIP-966)."""
+_UNCLEAN: Final = (ElectionKind.LAST_KNOWN_LEADER, ElectionKind.UNCLEAN)
+"""By these rules a leader is elected that may lack committed records."""
 
 
 class ElectionMode(Enum):
@@ -44,10 +44,11 @@ class ElectionMode(Enum):
 
 
 class Election(Struct, frozen=True):
-    """A partition after a change.  `reason`: why this leader, in words."""
+    """A partition after a change.  `kind`: by which rule its leader was chosen, if it has a new
+    one."""
 
     registration: PartitionRegistration
-    reason: str
+    kind: ElectionKind = ElectionKind.NONE
     clean: bool = True
     """False: the new leader may lack committed records; they are lost."""
     completed: bool = False
@@ -56,8 +57,12 @@ class Election(Struct, frozen=True):
 
 class _Choice(Struct, frozen=True):
     leader: int
-    reason: str
-    clean: bool = True
+    kind: ElectionKind = ElectionKind.NONE
+
+    @property
+    def clean(self) -> bool:
+        """Whether it has every committed record."""
+        return self.kind not in _UNCLEAN
 
 
 class _Targets(Struct, frozen=True):
@@ -93,9 +98,9 @@ def elect(
     leader, leader_epoch = partition.leader, partition.leader_epoch
     now_recovering = partition.recovering if recovering is None else recovering
     last_known = partition.last_known_elr
-    reason = ""
+    kind = ElectionKind.NONE
     if choice.leader != partition.leader:
-        leader, leader_epoch, reason = choice.leader, leader_epoch + 1, choice.reason
+        leader, leader_epoch, kind = choice.leader, leader_epoch + 1, choice.kind
         if not choice.clean:
             new_isr, new_elr, now_recovering = (leader,), (), True
         elif leader in new_elr:
@@ -122,7 +127,7 @@ def elect(
     if after == partition:
         return None
     after = replace(after, partition_epoch=partition.partition_epoch + 1)
-    return Election(after, reason, choice.clean, targets.completed)
+    return Election(after, kind, choice.clean, targets.completed)
 
 
 def move_leader(
@@ -139,7 +144,7 @@ def move_leader(
         partition_epoch=partition.partition_epoch + 1,
         last_known_elr=(),
     )
-    return Election(after, "asked by the operator")
+    return Election(after, ElectionKind.REQUESTED)
 
 
 def clear_elr(partition: PartitionRegistration) -> Election | None:
@@ -151,7 +156,7 @@ def clear_elr(partition: PartitionRegistration) -> Election | None:
     after = replace(
         partition, elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1
     )
-    return Election(after, "")
+    return Election(after)
 
 
 def new_partition(
@@ -199,17 +204,12 @@ def _choose(
     isr, elr, replicas = targets.isr, targets.elr, targets.assignment.replicas
     eligible = isr or elr
     if mode is ElectionMode.PREFERRED and replicas[0] in eligible and is_active(replicas[0]):
-        return _Choice(replicas[0], "the preferred leader")
+        return _Choice(replicas[0], ElectionKind.PREFERRED)
     if partition.leader in eligible and is_active(partition.leader):
-        return _Choice(partition.leader, "")
+        return _Choice(partition.leader)
     for broker in replicas:
         if broker in eligible and is_active(broker):
-            return _Choice(
-                broker,
-                "first active replica in the ISR"
-                if isr
-                else "first active eligible leader replica (ELR), as the ISR is empty",
-            )
+            return _Choice(broker, ElectionKind.IN_SYNC if isr else ElectionKind.ELIGIBLE)
     last_known = partition.last_known_elr
     if (
         elr_enabled
@@ -218,20 +218,12 @@ def _choose(
         and is_active(last_known[0])
         and last_known[0] in replicas  # DIFFERS: Kafka elects it even if it is no replica.
     ):
-        return _Choice(last_known[0], LAST_KNOWN, False)
+        return _Choice(last_known[0], ElectionKind.LAST_KNOWN_LEADER)
     if mode is ElectionMode.UNCLEAN:
         for broker in replicas:
             if is_active(broker):
-                return _Choice(broker, "first active replica, out of sync (unclean)", False)
-    return _Choice(NO_LEADER, _why_nobody(isr, elr))
-
-
-def _why_nobody(isr: tuple[int, ...], elr: tuple[int, ...]) -> str:
-    if isr:
-        return f"no member of the ISR {list(isr)} is active"
-    if elr:
-        return f"the ISR is empty, no member of the ELR {list(elr)} is active"
-    return "ISR and ELR are empty"
+                return _Choice(broker, ElectionKind.UNCLEAN)
+    return _Choice(NO_LEADER)
 
 
 def _last_known(partition: PartitionRegistration, leader: int) -> tuple[int, ...]:

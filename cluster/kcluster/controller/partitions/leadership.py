@@ -1,6 +1,6 @@
-"""A change of a partition, and the notes that explain it.
+"""A change of a partition, and the events that tell of it.
 
-Owns: the wording of changes of leader, ISR and replicas.  Never: decides a change (elections.py
+Owns: the events of changes of leader, ISR and replicas.  Never: decides a change (elections.py
 does), makes its record (partitions.py does).
 Kafka: what PartitionChangeBuilder and ReplicationControlManager log.
 """
@@ -12,8 +12,15 @@ from msgspec import Struct
 from kcluster.contract import NoteId
 from kcluster.controller.partitions.elections import Election
 from kcluster.controller.ports import MetadataPort
+from kcluster.events.partitions import (
+    IsrExpanded,
+    IsrShrunk,
+    LeaderElected,
+    PartitionOffline,
+    ReassignmentCompleted,
+)
+from kcluster.events.reasons import AnyReason
 from kcluster.metadata.image import NO_LEADER, PartitionRegistration
-from kcluster.trace import kinds
 
 
 class Change(Struct, frozen=True):
@@ -22,8 +29,8 @@ class Change(Struct, frozen=True):
     topic: str
     before: PartitionRegistration
     election: Election
-    """The partition after the change, and why this leader."""
-    why: str
+    """The partition after the change, and by which rule its leader was chosen."""
+    reason: AnyReason
     """What made the change necessary."""
     cause: NoteId | None
 
@@ -32,72 +39,77 @@ class Change(Struct, frozen=True):
         """The partition after the change."""
         return self.election.registration
 
-    @property
-    def subject(self) -> str:
-        """The partition by its usual name: `orders-0`."""
-        return f"{self.topic}-{self.before.partition}"
-
 
 def note_completed(metadata: MetadataPort, change: Change) -> NoteId:
     """A reassignment is complete."""
     before, after = change.before, change.after
-    return metadata.note(
-        kinds.REASSIGNMENT_COMPLETED,
-        change.subject,
-        f"replicas {list(before.replicas)} -> {list(after.replicas)}: {change.why}",
-        change.cause,
+    event = ReassignmentCompleted(
         topic=change.topic,
         partition=after.partition,
-        replicas=list(after.replicas),
-        added=[broker for broker in after.replicas if broker not in before.replicas],
-        removed=[broker for broker in before.replicas if broker not in after.replicas],
+        old_replicas=before.replicas,
+        replicas=after.replicas,
         partition_epoch=after.partition_epoch,
+        added=_without(after.replicas, before.replicas),
+        removed=_without(before.replicas, after.replicas),
+        reason=change.reason,
     )
+    return metadata.note(event, change.cause)
 
 
 def note_isr(metadata: MetadataPort, change: Change) -> NoteId:
     """The ISR has shrunk or expanded."""
     before, after = change.before, change.after
-    removed = [broker for broker in before.isr if broker not in after.isr]
-    added = [broker for broker in after.isr if broker not in before.isr]
-    elr = f", ELR {list(after.elr)}" if after.elr else ""
-    return metadata.note(
-        kinds.ISR_SHRUNK if removed else kinds.ISR_EXPANDED,
-        change.subject,
-        f"ISR {list(before.isr)} -> {list(after.isr)}{elr}: {change.why}",
-        change.cause,
+    removed = _without(before.isr, after.isr)
+    event_type = IsrShrunk if removed else IsrExpanded
+    event = event_type(
         topic=change.topic,
         partition=after.partition,
-        isr=list(after.isr),
+        old_isr=before.isr,
+        isr=after.isr,
         removed=removed,
-        added=added,
-        elr=list(after.elr),
+        added=_without(after.isr, before.isr),
+        elr=after.elr,
         partition_epoch=after.partition_epoch,
+        reason=change.reason,
     )
+    return metadata.note(event, change.cause)
 
 
 def note_leader(metadata: MetadataPort, change: Change) -> NoteId:
     """Another leader, or none."""
-    before, after, election = change.before, change.after, change.election
-    old = "none" if before.leader == NO_LEADER else str(before.leader)
-    because = change.why
-    if election.reason != change.why:
-        because = f"{change.why}; {election.reason}"
-    if after.leader == NO_LEADER:
-        kind, text = kinds.PARTITION_OFFLINE, f"leader {old} -> none: {because}"
-    else:
-        unclean = "" if election.clean else ", UNCLEAN"
-        kind = kinds.LEADER_ELECTED
-        text = f"leader {old} -> {after.leader}, epoch {after.leader_epoch}{unclean}: {because}"
-    return metadata.note(
-        kind,
-        change.subject,
-        text,
-        change.cause,
+    if change.after.leader == NO_LEADER:
+        return metadata.note(_offline(change), change.cause)
+    return metadata.note(_elected(change), change.cause)
+
+
+def _offline(change: Change) -> PartitionOffline:
+    after = change.after
+    return PartitionOffline(
         topic=change.topic,
         partition=after.partition,
-        old=before.leader,
-        new=after.leader,
-        epoch=after.leader_epoch,
-        clean=election.clean,
+        old_leader=change.before.leader,
+        new_leader=after.leader,
+        leader_epoch=after.leader_epoch,
+        clean=change.election.clean,
+        reason=change.reason,
+        isr=after.isr,
+        elr=after.elr,
     )
+
+
+def _elected(change: Change) -> LeaderElected:
+    after = change.after
+    return LeaderElected(
+        topic=change.topic,
+        partition=after.partition,
+        old_leader=change.before.leader,
+        new_leader=after.leader,
+        leader_epoch=after.leader_epoch,
+        clean=change.election.clean,
+        reason=change.reason,
+        election=change.election.kind,
+    )
+
+
+def _without(brokers: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(broker for broker in brokers if broker not in others)

@@ -20,6 +20,14 @@ from kcluster.controller.partitions.leadership import Change, note_completed, no
 from kcluster.controller.partitions.partition_index import PartitionIndex, PartitionKey
 from kcluster.controller.partitions.reassigning import Assignment
 from kcluster.controller.ports import MetadataPort
+from kcluster.events.reasons import (
+    AnyReason,
+    Fenced,
+    ReassignmentDone,
+    Restarted,
+    ShuttingDown,
+    Unfenced,
+)
 from kcluster.metadata.image import (
     MetadataRecord,
     PartitionRecord,
@@ -106,12 +114,12 @@ class Partitions:
         )
 
     def record_of(self, change: Change) -> PartitionRecord:
-        """The record of a change, its notes written.  The last of them is the record's cause."""
+        """The record of a change, its events noted.  The last of them is the record's cause."""
         metadata, before, after = self._metadata, change.before, change.election.registration
         if change.election.completed:
             self.reassignments.pop((before.topic_id, before.partition), None)
             completed = note_completed(metadata, change)
-            change = replace(change, why="the reassignment is complete", cause=completed)
+            change = replace(change, reason=ReassignmentDone(), cause=completed)
         cause = change.cause
         if after.isr != before.isr:
             cause = note_isr(metadata, change)
@@ -126,30 +134,29 @@ class Partitions:
         return len(self.index.led_by.get(broker_id, ()))
 
     def on_broker_leaving(
-        self, broker_id: int, why: str, cause: NoteId | None
+        self, reason: Fenced | ShuttingDown | Restarted, cause: NoteId | None
     ) -> list[MetadataRecord]:
         """The records that take a broker out of every ISR and leadership."""
-        in_isr = self.index.in_isr.get(broker_id, ())
-        return self._change_all(in_isr, why, cause, leaving=broker_id)
+        in_isr = self.index.in_isr.get(reason.broker, ())
+        return self._change_all(in_isr, reason, cause, leaving=reason.broker)
 
-    def on_broker_restarted(
-        self, broker_id: int, clean: bool, why: str, cause: NoteId | None
-    ) -> list[MetadataRecord]:
+    def on_broker_restarted(self, reason: Restarted, cause: NoteId | None) -> list[MetadataRecord]:
         """The records that take a broker's previous incarnation out of ISRs, and of ELRs too if its
         log may have lost its end: an unclean restart may mean a power loss."""
-        if clean or not self._image.elr_enabled:
-            return self.on_broker_leaving(broker_id, why, cause)
+        if reason.clean or not self._image.elr_enabled:
+            return self.on_broker_leaving(reason, cause)
+        broker_id = reason.broker
         in_isr = self.index.in_isr.get(broker_id, ())
         in_elr = self.index.in_elr.get(broker_id, ())
-        return self._change_all([*in_isr, *in_elr], why, cause, unclean_shutdown=broker_id)
+        return self._change_all([*in_isr, *in_elr], reason, cause, unclean_shutdown=broker_id)
 
-    def on_broker_unfenced(
-        self, broker_id: int, why: str, cause: NoteId | None
-    ) -> list[MetadataRecord]:
+    def on_broker_unfenced(self, reason: Unfenced, cause: NoteId | None) -> list[MetadataRecord]:
         """The records that elect leaders where there is none and this broker may lead."""
-        return self._change_all(self.index.leaderless, why, cause, joining=broker_id)
+        return self._change_all(self.index.leaderless, reason, cause, joining=reason.broker)
 
-    def clear_elrs(self, topic: str | None, why: str, cause: NoteId | None) -> list[MetadataRecord]:
+    def clear_elrs(
+        self, topic: str | None, reason: AnyReason, cause: NoteId | None
+    ) -> list[MetadataRecord]:
         """The records that empty the ELRs of one topic's partitions, or of all."""
         topics = self._image.topics
         records: list[MetadataRecord] = []
@@ -157,13 +164,14 @@ class Partitions:
             for partition in topics[name].partitions:
                 cleared = elections.clear_elr(partition)
                 if cleared is not None:
-                    records.append(self.record_of(Change(name, partition, cleared, why, cause)))
+                    change = Change(name, partition, cleared, reason, cause)
+                    records.append(self.record_of(change))
         return records
 
     def _change_all(
         self,
         keys: Iterable[PartitionKey],
-        why: str,
+        reason: AnyReason,
         cause: NoteId | None,
         *,
         leaving: int | None = None,
@@ -191,7 +199,7 @@ class Partitions:
                     unclean_shutdown=unclean_shutdown,
                 )
                 if election is not None:
-                    change = Change(topic, partition, election, why, cause)
+                    change = Change(topic, partition, election, reason, cause)
                     records.append(self.record_of(change))
         return records
 

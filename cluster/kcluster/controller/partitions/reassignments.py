@@ -27,13 +27,13 @@ from kcluster.controller.partitions.reassigning import (
 )
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
+from kcluster.events.partitions import ReassignmentCancelled, ReassignmentStarted
+from kcluster.events.reasons import ElectionKind, ReassignmentReverted, Requested
 from kcluster.metadata.image import PartitionRecord, PartitionRegistration, TopicImage
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 
 _OK = ApiError(ErrorCode.NONE)
-_BY_OPERATOR = "asked by the operator"
 
 Records = dict[tuple[bytes, int], PartitionRecord]
 """By partition.  Each change starts from the partition as it was before the request.  DIFFERS: if a
@@ -119,7 +119,7 @@ class Reassignments:
         cause = self._note_started(topic, partition, target, election, causes.get(key))
         if is_reassigning(election.registration):
             causes[key] = cause
-        change = Change(topic, partition, election, _BY_OPERATOR, cause)
+        change = Change(topic, partition, election, Requested(), cause)
         records[key] = self._partitions.record_of(change)
 
     def _note_started(
@@ -131,19 +131,17 @@ class Reassignments:
         cause: NoteId | None,
     ) -> NoteId:
         after = election.registration
-        return self._metadata.note(
-            kinds.REASSIGNMENT_STARTED,
-            f"{topic}-{partition.partition}",
-            f"replicas {list(partition.replicas)} -> {list(target)}: {_BY_OPERATOR}"
-            + (", instead of the reassignment under way" if is_reassigning(partition) else ""),
-            cause,
+        event = ReassignmentStarted(
             topic=topic,
             partition=partition.partition,
-            replicas=list(target),
-            adding=list(after.adding_replicas),
-            removing=list(after.removing_replicas),
+            old_replicas=partition.replicas,
+            replicas=target,
             partition_epoch=after.partition_epoch,
+            adding=after.adding_replicas,
+            removing=after.removing_replicas,
+            replaced=is_reassigning(partition),
         )
+        return self._metadata.note(event, cause)
 
     def _cancel(self, topic: str, partition: PartitionRegistration, records: Records) -> ApiError:
         if not is_reassigning(partition):
@@ -164,11 +162,11 @@ class Reassignments:
         )
         assert election is not None, partition
         if not back.clean:
-            election = replace(election, clean=False)
+            election = replace(election, kind=ElectionKind.UNCLEAN, clean=False)
         key = (partition.topic_id, partition.partition)
         started = self._partitions.reassignments.pop(key, None)
         cause = self._note_cancelled(topic, partition, election, started)
-        change = Change(topic, partition, election, "the reassignment was cancelled", cause)
+        change = Change(topic, partition, election, ReassignmentReverted(), cause)
         records[key] = self._partitions.record_of(change)
         return _OK
 
@@ -179,19 +177,16 @@ class Reassignments:
         election: Election,
         cause: NoteId | None,
     ) -> NoteId:
-        replicas = list(reverted(partition).replicas)
-        return self._metadata.note(
-            kinds.REASSIGNMENT_CANCELLED,
-            f"{topic}-{partition.partition}",
-            f"replicas {list(partition.replicas)} -> {replicas}: {_BY_OPERATOR}",
-            cause,
+        event = ReassignmentCancelled(
             topic=topic,
             partition=partition.partition,
-            replicas=replicas,
-            adding=list(partition.adding_replicas),
-            removing=list(partition.removing_replicas),
+            old_replicas=partition.replicas,
+            replicas=reverted(partition).replicas,
             partition_epoch=election.registration.partition_epoch,
+            adding=partition.adding_replicas,
+            removing=partition.removing_replicas,
         )
+        return self._metadata.note(event, cause)
 
     # ---------------------------------------------------------------------------------- list
 

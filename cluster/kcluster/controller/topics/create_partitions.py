@@ -20,10 +20,10 @@ from kcluster.controller.topics.new_partitions import (
     place_by_hand,
     place_new,
 )
+from kcluster.events.topics import PartitionsAdded
 from kcluster.metadata.image import MetadataRecord, TopicImage
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from kcluster.trace import kinds
 
 
 class PartitionAdditions:
@@ -78,11 +78,7 @@ class PartitionAdditions:
 
     def _records(self, topic: TopicImage, added: list[NewPartition]) -> list[MetadataRecord]:
         first = len(topic.partitions)
-        cause = self._metadata.note(
-            kinds.PARTITIONS_ADDED, topic.name,
-            f"topic {topic.name}: {first} -> {first + len(added)} partitions",
-            topic=topic.name, partitions=first + len(added),
-        )  # fmt: skip
+        cause = self._metadata.note(PartitionsAdded(topic.name, first, first + len(added)))
         return partition_records(topic.topic_id, first, added, cause)
 
     def _place(self, topic: TopicImage, asked: Any) -> list[NewPartition] | ApiError:

@@ -27,6 +27,7 @@ from kcluster.controller.topics.new_partitions import (
 )
 from kcluster.controller.topics.topic_configs import describe_configs
 from kcluster.controller.topics.topic_names import TopicNames, name_problem
+from kcluster.events.topics import TopicCreated, TopicDeleted
 from kcluster.metadata.image import (
     TOPIC_RESOURCE,
     ConfigRecord,
@@ -38,7 +39,6 @@ from kcluster.metadata.image import (
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import CLUSTER_METADATA_TOPIC
-from kcluster.trace import kinds
 
 _ZERO_ID: Final = bytes(16)
 
@@ -195,11 +195,7 @@ class Topics:
 
     def _creation_records(self, new: _NewTopic) -> list[MetadataRecord]:
         count, factor = len(new.partitions), len(new.partitions[0].replicas)
-        cause = self._metadata.note(
-            kinds.TOPIC_CREATED, new.name,
-            f"topic {new.name} created: {count} partition(s), replication factor {factor}",
-            topic=new.name, partitions=count, replication_factor=factor, configs=new.configs,
-        )  # fmt: skip
+        cause = self._metadata.note(TopicCreated(new.name, count, factor, dict(new.configs)))
         return [
             TopicRecord(new.name, new.topic_id, cause),
             *(
@@ -286,9 +282,7 @@ class Topics:
         throttled = self._quotas.charge(len(topic.partitions))
         if throttled is not None:
             return result(throttled.code, throttled.message, topic.topic_id)
-        cause = self._metadata.note(
-            kinds.TOPIC_DELETED, topic.name, f"topic {topic.name} deleted", topic=topic.name
-        )
+        cause = self._metadata.note(TopicDeleted(topic.name))
         records.append(RemoveTopicRecord(topic.topic_id, cause))
         name = topic.name
         return result(ErrorCode.NONE, None, topic.topic_id)

@@ -21,7 +21,7 @@ from msgspec import Struct
 from kcluster.broker.channel import Channel
 from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.contract import Event
+from kcluster.contract import Input
 from kcluster.drivers.sockets.connection import BrokerConnection
 
 BACKLOG: Final = 1024
@@ -64,10 +64,10 @@ class SocketHost(Protocol):
         """Settle before the loop waits again, once for all sockets that are ready in this turn of
         the loop."""
 
-    def deliver(self, node_id: int, event: Event) -> None:
+    def deliver(self, node_id: int, event: Input) -> None:
         """Give a node this event now; messages that result are delivered by the next `settle`."""
 
-    def defer(self, node_id: int, event: Event) -> None:
+    def defer(self, node_id: int, event: Input) -> None:
         """Deliver this event by the next `settle`."""
 
     def pump_later(self, connection: BrokerConnection) -> None:

@@ -15,11 +15,11 @@ from msgspec import Struct
 from kcluster.checks.verdict import Verdict
 from kcluster.clients.ledger import Outcome, Partition, Send
 from kcluster.contract import Note
+from kcluster.events.brokers import BrokerDown, BrokerFenced, BrokerPaused, BrokerUnfenced
+from kcluster.events.partitions import LeaderElected, PartitionOffline
 from kcluster.pipeline.sweep.cells import PRODUCER, scenario_of
 from kcluster.pipeline.sweep.columns import Cell
-from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.play.running import RunResult, run_scenario
-from kcluster.trace import kinds
 
 ERROR: Final = "error"
 """The outcome of a run that ended with an error of the program itself."""
@@ -89,7 +89,7 @@ def row_of(cell: Cell, seed: int, result: RunResult) -> RunRow:
         FORMAT, cell.key, seed, ERROR if told else verdict.outcome, told, verdict.sent,
         verdict.acked, sum(anomaly.count for anomaly in lost), verdict.failed, verdict.unknown,
         verdict.counts().get("duplicate", 0),
-        sum(note.kind in (kinds.BROKER_DOWN, kinds.BROKER_PAUSED) for note in notes),
+        sum(isinstance(note.event, BrokerDown | BrokerPaused) for note in notes),
         verdict.ended_ms - verdict.began_ms,
         _unavailable(verdict, "writes", cell), _unavailable(verdict, "reads", cell),
         noticed, elected, acked, _quantile(latencies, 0.5), _quantile(latencies, 0.99),
@@ -107,25 +107,25 @@ def failovers(notes: list[Note], sends: list[Send]) -> tuple[list[int], list[int
     elections: list[tuple[Partition, int, int]] = []
     noticed: list[int] = []
     for note in notes:
-        data = note.data
-        if note.kind in (kinds.BROKER_DOWN, kinds.BROKER_PAUSED):
-            down[int(data["broker"])] = note.at_ms
-            fenced.pop(int(data["broker"]), None)
-        elif note.kind == kinds.BROKER_FENCED:
-            fenced.setdefault(int(data["broker"]), note.at_ms)
-        elif note.kind == kinds.BROKER_UNFENCED:
-            down.pop(int(data["broker"]), None)
-        elif note.kind in (kinds.LEADER_ELECTED, kinds.PARTITION_OFFLINE):
-            partition, old = (str(data["topic"]), int(data["partition"])), int(data["old"])
-            since_ms = offline.pop(partition, None) if old < 0 else down.get(old)
-            if since_ms is None or data["new"] == old or has_internal_prefix(note.subject):
-                continue
-            if old in fenced:
-                noticed.append(fenced[old] - since_ms)
-            if note.kind == kinds.PARTITION_OFFLINE:
-                offline[partition] = since_ms
-            else:
-                elections.append((partition, since_ms, note.at_ms))
+        match note.event:
+            case BrokerDown(broker=broker) | BrokerPaused(broker=broker):
+                down[broker] = note.at_ms
+                fenced.pop(broker, None)
+            case BrokerFenced(broker=broker):
+                fenced.setdefault(broker, note.at_ms)
+            case BrokerUnfenced(broker=broker):
+                down.pop(broker, None)
+            case LeaderElected() | PartitionOffline() as change:
+                partition, old = (change.topic, change.partition), change.old_leader
+                since_ms = offline.pop(partition, None) if old < 0 else down.get(old)
+                if since_ms is None or change.new_leader == old or change.is_internal:
+                    continue
+                if old in fenced:
+                    noticed.append(fenced[old] - since_ms)
+                if isinstance(change, PartitionOffline):
+                    offline[partition] = since_ms
+                else:
+                    elections.append((partition, since_ms, note.at_ms))
     acks = _acks_of(sends)
     first = []
     for partition, down_ms, at_ms in elections:

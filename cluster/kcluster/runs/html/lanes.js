@@ -16,7 +16,7 @@ function paintDeedLines({ context, width, height, x }) {
     const at = Math.round(x(note.at)) + 0.5;
     if (at < 0 || at > width || at - last < 2) continue;
     last = at;
-    context.strokeStyle = colours[mood(note)];
+    context.strokeStyle = colours[note.mood];
     context.beginPath();
     context.moveTo(at, 0);
     context.lineTo(at, height);
@@ -33,7 +33,7 @@ function paintNotes(surface, found, y, size) {
     if (group) diamond(surface.context, group.at, y, size, colours[group.mood]);
   };
   for (const note of found) {
-    const at = surface.x(note.at), kind = mood(note);
+    const at = surface.x(note.at), kind = note.mood;
     if (at < -size || at > surface.width + size) continue;
     if (group && at - group.at < size * 1.5) {
       if (rank[kind] > rank[group.mood]) group.mood = kind;
@@ -84,7 +84,7 @@ function deedGroups(x, width) {
     if (last && at - last.at < 1.5 && last.kind === note.kind && last.text === note.short) {
       last.count += 1;
     } else {
-      groups.push({ at, kind: note.kind, text: note.short, mood: mood(note), count: 1 });
+      groups.push({ at, kind: note.kind, text: note.short, mood: note.mood, count: 1 });
     }
   }
   return groups;

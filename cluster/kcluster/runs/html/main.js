@@ -162,7 +162,7 @@ function drawMap() {
       found.kind === "writes" ? colours.bad : colours.warn);
     context.globalAlpha = 1;
   }
-  for (const note of deeds) diamond(context, x(note.at), 6, 3.5, colours[mood(note)]);
+  for (const note of deeds) diamond(context, x(note.at), 6, 3.5, colours[note.mood]);
   const x0 = x(view.from), x1 = Math.max(x(view.to), x0 + 2);
   context.globalAlpha = 0.55;
   box(context, 0, x0, 0, height, colours.line);

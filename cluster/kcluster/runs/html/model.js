@@ -10,9 +10,9 @@ window.addEventListener("error", (event) => {
 const data = JSON.parse(document.getElementById("data").textContent);
 const run = data.run;
 
-// Notes as objects; `after`: those that name this one as their cause.
-const notes = data.notes.map(([at, kind, lane, subject, text, cause, short], index) => (
-  { at, kind: data.kinds[kind], lane, subject, text, cause, short, index, after: [] }
+// Notes as objects; `mood`: "bad", "good" or "plain", how each is coloured; `after`: those that name this one as their cause.
+const notes = data.notes.map(([at, kind, lane, subject, text, cause, short, mood], index) => (
+  { at, kind: data.kinds[kind], lane, subject, text, cause, short, mood, index, after: [] }
 ));
 for (const note of notes) {
   if (note.cause >= 0) notes[note.cause].after.push(note.index);
@@ -21,23 +21,6 @@ for (const note of notes) {
 const QUIET = new Set([
   "became_leader", "became_follower", "broker_registered", "link_cut", "link_healed",
 ]);
-const HARM = new Set([
-  "broker_down", "broker_paused", "broker_fenced", "disk_full", "controller_down", "network_cut",
-  "link_cut", "network_shaped", "rule_added", "records_lost", "partition_offline", "log_truncated",
-  "isr_shrunk", "rule_hit",
-]);
-const MEND = new Set([
-  "broker_started", "broker_resumed", "broker_unfenced", "network_healed", "link_healed",
-  "rule_removed", "isr_expanded", "controller_elected",
-]);
-
-/** "bad", "good" or "plain": how a kind of note is coloured. */
-function mood(note) {
-  if (note.kind === "network_shaped" && note.text === "links are as they were") return "good";
-  if (note.kind === "leader_elected" && note.text.includes("UNCLEAN")) return "bad";
-  return HARM.has(note.kind) ? "bad" : MEND.has(note.kind) ? "good" : "plain";
-}
-
 /** A note, then its cause, then that one's, and so on. */
 function causesOf(index) {
   const found = [];

@@ -67,7 +67,7 @@ function chooseNote(note) {
   ));
   choose({
     title: `${note.subject}: ${note.kind.replaceAll("_", " ")}`, at: note.at, note: note.index,
-    mood: mood(note) === "bad" ? "bad" : "", lines: [], links, after: note.after,
+    mood: note.mood === "bad" ? "bad" : "", lines: [], links, after: note.after,
   });
 }
 

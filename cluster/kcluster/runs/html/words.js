@@ -15,7 +15,7 @@ const stamp = (at) => element("time", "", `+${clock(at)}`);
 
 function dot(note) {
   const made = element("span", "dot");
-  made.style.background = colours[mood(note)];
+  made.style.background = colours[note.mood];
   return made;
 }
 

@@ -98,6 +98,5 @@ class SlowDisk(Action, frozen=True):
             round(self.latency_ms * 1000), round(self.jitter_ms * 1000),
             "exponential" if self.jitter_ms else "constant",
         )  # fmt: skip
-        what = f"disk takes {self.latency_ms:g} ms a write"
-        before = stage.verbs.links.shape(chosen, others, shape, what, one_way=True)
+        before = stage.verbs.links.shape(chosen, others, shape, one_way=True, of_disk=True)
         return lambda: stage.verbs.links.remove_layers(before)

@@ -18,19 +18,17 @@ from msgspec import Struct
 from kcluster.clients.ledger import Outcome
 from kcluster.config.files.problems import unknown
 from kcluster.contract import Note
+from kcluster.events import KINDS
 from kcluster.evidence.history import Ledger
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.scenario.language.fields import Words
 from kcluster.scenario.language.words import PartitionName, compare, partition_name
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.scenario.language.names import Names
 
-EVENTS: Final = tuple(
-    value for name, value in vars(kinds).items() if name.isupper() and isinstance(value, str)
-)
+EVENTS: Final = KINDS
 COUNTED: Final = ("acked", "sent", "read", "failed", "unknown")
 OF_PARTITION: Final = ("isr", "leader", "log_end", "high_watermark", "elr")
 
@@ -79,7 +77,8 @@ class EventCondition(Condition, frozen=True, kw_only=True):
 
     def holds(self, facts: ConditionFacts, since: int = 0) -> bool:
         return any(
-            note.kind == self.kind and (not self.subject or note.subject == self.subject)
+            note.event.kind == self.kind
+            and (not self.subject or note.event.subject == self.subject)
             for note in facts.notes[since:]
         )
 

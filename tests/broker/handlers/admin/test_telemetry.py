@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kcluster.contract import ConnectionClosed, Note, Request
+from kcluster.events.clients import TelemetryPushed
 from kcluster.metadata.image import ConfigRecord, MetadataRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import TELEMETRY, ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.compression import compress
-from kcluster.trace import kinds
 from tests.broker.handlers.one_broker import OneBroker, broker_records
 
 METRICS = 16
@@ -149,7 +149,8 @@ def test_telemetry__pushes_are_counted_and_told(one: OneBroker) -> None:
     )
     effects = one.broker.step(one.now_ms, Request(1, ApiKey.PUSH_TELEMETRY, 0, 1, "test", body))
     (note,) = [e for e in effects if isinstance(e, Note)]
-    assert (note.kind, note.data["size_bytes"]) == (kinds.TELEMETRY_PUSHED, 2)
+    assert isinstance(note.event, TelemetryPushed)
+    assert note.event.size_bytes == 2
     client = one.broker.telemetry.instances[MY_ID]
     assert (client.pushes, client.pushed_bytes) == (2, 6)
 

@@ -17,11 +17,11 @@ from kcluster.broker.registry import handles
 from kcluster.broker.telemetry import ClientInstance
 from kcluster.config.kafka.catalog import broker_catalog
 from kcluster.contract import Request
+from kcluster.events.clients import TelemetryPushed
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.compression import CompressionError, decompress
-from kcluster.trace import kinds
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
@@ -95,11 +95,14 @@ def push_telemetry(broker: BrokerNode, request: Request, now_ms: int) -> m.PushT
         client.pushed_bytes += size_bytes
         name = client.attributes["client_instance_id"]
         broker.note(
-            kinds.TELEMETRY_PUSHED, request.client_id or name,
-            f"client {request.client_id or name} pushed {size_bytes} bytes of metrics"
-            f" (push {client.pushes}, {client.pushed_bytes} bytes in all)",
-            client_instance_id=name, size_bytes=size_bytes, pushes=client.pushes,
-        )  # fmt: skip
+            TelemetryPushed(
+                client_id=request.client_id or "",
+                client_instance_id=name,
+                size_bytes=size_bytes,
+                pushes=client.pushes,
+                total_bytes=client.pushed_bytes,
+            )
+        )
     return m.PushTelemetryResponse(error_code=error)
 
 

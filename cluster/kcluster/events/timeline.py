@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from kcluster.trace.render import one_line
+from kcluster.events.render import one_line
 
 
 class Moment(Struct, frozen=True):

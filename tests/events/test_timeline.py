@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kcluster.trace.timeline import Moment, in_order, timeline_lines
+from kcluster.events.timeline import Moment, in_order, timeline_lines
 
 
 def test_timeline__times_count_from_the_first_moment_and_labels_line_up() -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from kcluster.contract import Note, Request
-from kcluster.protocol import messages as m
-from kcluster.protocol.apis import ApiKey
-from kcluster.trace import kinds
-from kcluster.trace.render import (
+from kcluster.contract import Event, Note, Request
+from kcluster.events.partitions import IsrShrunk, LeaderElected
+from kcluster.events.reasons import ElectionKind, Unfenced
+from kcluster.events.render import (
     FoldedNotes,
     fold,
     folded_line,
@@ -22,20 +22,21 @@ from kcluster.trace.render import (
     request_values,
     subjects_text,
 )
+from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 
 ORDERS_ID = bytes(range(16))
 
 
-def note(kind: str, partition: int, cause: tuple[int, int] | None = None) -> Note:
-    return Note(
-        (3000, partition + 1),
-        1_500,
-        kind,
-        f"orders-{partition}",
-        "leader 1 -> 2: broker 1 was fenced",
-        cause,
-        {"topic": "orders", "partition": partition},
-    )
+def note(kind: type[Event], partition: int, cause: tuple[int, int] | None = None) -> Note:
+    event = kind(
+        topic="orders", partition=partition, old_leader=1, new_leader=2, leader_epoch=3,
+        clean=True, reason=Unfenced(2), election=ElectionKind.IN_SYNC,
+    ) if kind is LeaderElected else kind(
+        topic="orders", partition=partition, old_isr=(1, 2), isr=(2,), removed=(1,), added=(),
+        elr=(), partition_epoch=5, reason=Unfenced(2),
+    )  # fmt: skip
+    return Note((3000, partition + 1), 1_500, event, cause)
 
 
 def request(api_key: ApiKey, version: int, body: Any, client_id: str | None = "app") -> Request:
@@ -43,28 +44,33 @@ def request(api_key: ApiKey, version: int, body: Any, client_id: str | None = "a
 
 
 def test_note_line__has_time_kind_subject_text_and_cause() -> None:
-    line = note_line(note(kinds.LEADER_ELECTED, 0, (3000, 12)), origin_ms=1_000)
+    line = note_line(note(LeaderElected, 0, (3000, 12)), origin_ms=1_000)
     assert line == (
-        "    +500 ms  leader_elected    orders-0     leader 1 -> 2: broker 1 was fenced  [3000.12]"
+        "    +500 ms  leader_elected    orders-0     leader 1 -> 2, epoch 3: broker 2 unfenced;"
+        " first active replica in the ISR  [3000.12]"
     )
 
 
 def test_note_values__are_ready_for_json() -> None:
-    values = note_values(note(kinds.LEADER_ELECTED, 0, (3000, 12)))
+    values = note_values(note(LeaderElected, 0, (3000, 12)))
     assert values["id"] == [3000, 1]
     assert values["cause"] == [3000, 12]
-    assert values["data"] == {"topic": "orders", "partition": 0}
+    assert (values["kind"], values["subject"]) == ("leader_elected", "orders-0")
+    assert values["text"].startswith("leader 1 -> 2, epoch 3: ")
+    assert values["event"]["election"] == "in_sync"
+    assert values["event"]["reason"] == {"kind": "unfenced", "broker": 2}
+    assert json.loads(json.dumps(values)) == values
 
 
 def test_fold__many_equal_changes_of_a_topic_become_one_line() -> None:
-    notes = [note(kinds.LEADER_ELECTED, partition, (3000, 9)) for partition in range(12)]
+    notes = [note(LeaderElected, partition, (3000, 9)) for partition in range(12)]
     (entry,) = fold(notes)
     assert isinstance(entry, FoldedNotes)
     assert "12 partitions (0,1,2,3,4,5,6,7,… 4 more), as orders-0" in folded_line(entry)
 
 
 def test_fold__few_changes_stay_apart_and_in_order() -> None:
-    notes = [note(kinds.LEADER_ELECTED, 0), note(kinds.ISR_SHRUNK, 0), note(kinds.ISR_SHRUNK, 1)]
+    notes = [note(LeaderElected, 0), note(IsrShrunk, 0), note(IsrShrunk, 1)]
     assert fold(notes) == notes
 
 

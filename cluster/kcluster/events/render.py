@@ -6,9 +6,9 @@ Kafka: kafka.request.logger, but one line a person can read.
 
 Columns of a note
     `+1234 ms`   when, counted from `origin_ms` (notes carry the driver's clock)
-    kind         a word of `kcluster.trace.kinds`
+    kind         its word: `leader_elected`
     subject      `orders-0`, `broker 2`, …
-    text         the change and its reason
+    text         the change and its reason (words.py)
     `[3000.12]`  the note that is its cause, where there is one (node id, running number)
 
 Columns of a request
@@ -28,9 +28,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
-from kcluster.contract import Note, NoteId, Request
+from kcluster.contract import Event, Note, NoteId, Request
+from kcluster.events.partitions import PartitionEvent
+from kcluster.events.words import sentence_of, text_of
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
@@ -66,6 +68,7 @@ class FoldedNotes(Struct, gc=False):
     """Equal changes of many partitions of one topic, shown as one: `notes` in order."""
 
     topic: str
+    partitions: list[int]
     notes: list[Note]
 
 
@@ -79,21 +82,25 @@ def cause_text(cause: NoteId | None) -> str:
 
 def note_line(note: Note, origin_ms: int = 0) -> str:
     """One note as one line; columns in the module's docstring."""
-    line = f"{offset_text(note.at_ms, origin_ms)}  {note.kind:<17} {note.subject:<12} {note.text}"
+    event = note.event
+    at = offset_text(note.at_ms, origin_ms)
+    line = f"{at}  {event.kind:<17} {event.subject:<12} {text_of(event)}"
     cause = cause_text(note.cause)
     return one_line(f"{line}  {cause}" if cause else line)
 
 
 def note_values(note: Note) -> dict[str, Any]:
-    """A note for JSON: id, at_ms, kind, subject, text, cause (null without), data."""
+    """A note for JSON: id, at_ms, kind, subject, text, cause (null without), and the event itself,
+    as a run directory has it."""
+    event = note.event
     return {
         "id": list(note.note_id),
         "at_ms": note.at_ms,
-        "kind": note.kind,
-        "subject": note.subject,
-        "text": note.text,
+        "kind": event.kind,
+        "subject": event.subject,
+        "text": text_of(event),
         "cause": None if note.cause is None else list(note.cause),
-        "data": plain(note.data),
+        "event": to_builtins(event),
     }
 
 
@@ -103,14 +110,14 @@ def fold(notes: Iterable[Note]) -> list[Note | FoldedNotes]:
     A broker of a cluster with fifty offsets partitions going down is then a few lines long.
     """
     folded: list[Note | FoldedNotes] = []
-    runs: dict[tuple[str, str, NoteId | None, int], list[Note]] = {}
+    runs: dict[tuple[type[Event], str, NoteId | None, int], list[Note]] = {}
     order: list[Note | list[Note]] = []
     for note in notes:
-        topic = note.data.get("topic")
-        if not isinstance(topic, str) or "partition" not in note.data:
+        event = note.event
+        if not isinstance(event, PartitionEvent):
             order.append(note)
             continue
-        key = (note.kind, topic, note.cause, note.at_ms)
+        key = (type(event), event.topic, note.cause, note.at_ms)
         run = runs.get(key)
         if run is None:
             run = runs[key] = []
@@ -122,8 +129,14 @@ def fold(notes: Iterable[Note]) -> list[Note | FoldedNotes]:
         elif len(item) < FOLD_FROM:
             folded.extend(item)
         else:
-            folded.append(FoldedNotes(item[0].data["topic"], item))
+            folded.append(_folded(item))
     return folded
+
+
+def _folded(notes: list[Note]) -> FoldedNotes:
+    events = [note.event for note in notes if isinstance(note.event, PartitionEvent)]
+    partitions = sorted(event.partition for event in events)
+    return FoldedNotes(events[0].topic, partitions, notes)
 
 
 def folded_line(entry: Note | FoldedNotes, origin_ms: int = 0) -> str:
@@ -131,10 +144,10 @@ def folded_line(entry: Note | FoldedNotes, origin_ms: int = 0) -> str:
     if isinstance(entry, Note):
         return note_line(entry, origin_ms)
     first = entry.notes[0]
-    partitions = numbers_text(sorted(int(note.data["partition"]) for note in entry.notes))
+    event, at = first.event, offset_text(first.at_ms, origin_ms)
     return one_line(
-        f"{offset_text(first.at_ms, origin_ms)}  {first.kind:<17} {entry.topic:<12} "
-        f"{len(entry.notes)} partitions ({partitions}), as {first.subject}: {first.text}"
+        f"{at}  {event.kind:<17} {entry.topic:<12} {len(entry.notes)} partitions"
+        f" ({numbers_text(entry.partitions)}), as {sentence_of(event)}"
     )
 
 

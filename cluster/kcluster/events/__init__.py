@@ -1,0 +1,137 @@
+"""What happened in a cluster: a type for each kind of event, and the words for them.
+
+Owns: events as facts (base.py; brokers.py, topics.py, partitions.py, clients.py, network.py), their
+reasons (reasons.py), the list of all (here); their words (words.py), lines and JSON of notes and
+requests (render.py), timelines (timeline.py).  Never: decides, keeps or prints anything.
+
+To add a kind: a class in one of these modules, its name in `AnyEvent`, its words in words.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final, get_args
+
+from kcluster.events.base import TaggedEvent
+from kcluster.events.brokers import (
+    BrokerDown,
+    BrokerFenced,
+    BrokerPaused,
+    BrokerReaddressed,
+    BrokerRegistered,
+    BrokerResumed,
+    BrokerStarted,
+    BrokerUnfenced,
+    ControlledShutdown,
+    ControllerDown,
+    ControllerElected,
+    DiskFull,
+    RecordsLost,
+)
+from kcluster.events.clients import (
+    ClientThrottled,
+    GroupMemberExpired,
+    GroupRebalanced,
+    TelemetryPushed,
+)
+from kcluster.events.network import (
+    LinkCut,
+    LinkHealed,
+    LinkReset,
+    NetworkCut,
+    NetworkHealed,
+    NetworkShaped,
+    RuleAdded,
+    RuleHit,
+    RuleRemoved,
+)
+from kcluster.events.partitions import (
+    BecameFollower,
+    BecameLeader,
+    IsrExpanded,
+    IsrShrunk,
+    LeaderElected,
+    LogTruncated,
+    PartitionOffline,
+    ReassignmentCancelled,
+    ReassignmentCompleted,
+    ReassignmentStarted,
+)
+from kcluster.events.topics import (
+    ConfigChanged,
+    FeatureChanged,
+    PartitionsAdded,
+    TopicCreated,
+    TopicDeleted,
+)
+
+AnyEvent = (
+    BrokerStarted | BrokerDown | BrokerReaddressed | DiskFull | BrokerPaused | BrokerResumed
+    | BrokerRegistered | BrokerFenced | BrokerUnfenced | ControlledShutdown
+    | ControllerDown | ControllerElected
+    | TopicCreated | TopicDeleted | PartitionsAdded | ConfigChanged | FeatureChanged
+    | LeaderElected | PartitionOffline
+    | ReassignmentStarted | ReassignmentCompleted | ReassignmentCancelled
+    | IsrShrunk | IsrExpanded | BecameLeader | BecameFollower | LogTruncated | RecordsLost
+    | ClientThrottled | TelemetryPushed | GroupRebalanced | GroupMemberExpired
+    | RuleAdded | RuleHit | RuleRemoved
+    | LinkCut | LinkHealed | LinkReset | NetworkCut | NetworkHealed | NetworkShaped
+)  # fmt: skip
+"""Every kind of event; msgspec decodes a record of one into its type."""
+
+EVENT_TYPES: Final[tuple[type[TaggedEvent], ...]] = get_args(AnyEvent)
+KINDS: Final = tuple(str(each.__struct_config__.tag) for each in EVENT_TYPES)
+"""Their words, in the order of AnyEvent: `broker_started`, `broker_down`, ..."""
+
+
+def kind(event_type: type[TaggedEvent]) -> str:
+    """The word for a type of event."""
+    return str(event_type.__struct_config__.tag)
+
+
+__all__ = [
+    "EVENT_TYPES",
+    "KINDS",
+    "AnyEvent",
+    "BecameFollower",
+    "BecameLeader",
+    "BrokerDown",
+    "BrokerFenced",
+    "BrokerPaused",
+    "BrokerReaddressed",
+    "BrokerRegistered",
+    "BrokerResumed",
+    "BrokerStarted",
+    "BrokerUnfenced",
+    "ClientThrottled",
+    "ConfigChanged",
+    "ControlledShutdown",
+    "ControllerDown",
+    "ControllerElected",
+    "DiskFull",
+    "FeatureChanged",
+    "GroupMemberExpired",
+    "GroupRebalanced",
+    "IsrExpanded",
+    "IsrShrunk",
+    "LeaderElected",
+    "LinkCut",
+    "LinkHealed",
+    "LinkReset",
+    "LogTruncated",
+    "NetworkCut",
+    "NetworkHealed",
+    "NetworkShaped",
+    "PartitionOffline",
+    "PartitionsAdded",
+    "ReassignmentCancelled",
+    "ReassignmentCompleted",
+    "ReassignmentStarted",
+    "RecordsLost",
+    "RuleAdded",
+    "RuleHit",
+    "RuleRemoved",
+    "TaggedEvent", "TelemetryPushed",
+    "TopicCreated",
+    "TopicDeleted",
+    "kind",
+]  # fmt: skip

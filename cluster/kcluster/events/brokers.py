@@ -1,0 +1,135 @@
+"""Events of brokers and of the controller, as processes and as members of the cluster.
+
+Owns: their facts.  Never: words for them (words.py).
+Kafka: the logs of BrokerLifecycleManager and ClusterControlManager, and the machines themselves.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from kcluster.events.base import TaggedEvent
+from kcluster.events.reasons import Fencing
+
+
+class DeathKind(StrEnum):
+    """How a process ends.  `clean`: SIGTERM, controlled shutdown; `kill`: SIGKILL, what it wrote
+    stays in the page cache; `power`: the machine stops, unflushed writes are lost; `wipe`: it comes
+    back with an empty disk."""
+
+    KILL = "kill"
+    CLEAN = "clean"
+    POWER = "power"
+    WIPE = "wipe"
+
+
+class BrokerEvent(TaggedEvent, frozen=True):
+    """Something happened to a broker."""
+
+    broker: int
+
+    @property
+    def subject(self) -> str:
+        return f"broker {self.broker}"
+
+
+class BrokerStarted(BrokerEvent, frozen=True):
+    """Its process started.  `restarted`: it had run before."""
+
+    restarted: bool = False
+
+
+class BrokerDown(BrokerEvent, frozen=True):
+    """Its process ended.  `bug`: what it was given when a bug of the simulator ended it."""
+
+    how: DeathKind
+    bug: str = ""
+
+    @property
+    def loses_records(self) -> bool:
+        """Whether its logs may lack what it had written."""
+        return self.how in (DeathKind.POWER, DeathKind.WIPE)
+
+
+class BrokerReaddressed(BrokerEvent, frozen=True):
+    """It will listen elsewhere from its next start on."""
+
+    host: str
+    port: int
+
+
+class DiskFull(BrokerEvent, frozen=True):
+    """No space is left in its only log directory; it halts."""
+
+
+class BrokerPaused(BrokerEvent, frozen=True):
+    """Its process was stopped, as by SIGSTOP or a long garbage collection."""
+
+
+class BrokerResumed(BrokerEvent, frozen=True):
+    """Its process runs again."""
+
+
+class BrokerRegistered(BrokerEvent, frozen=True):
+    """The controller registered a process of it.  `previous_epoch`: the broker epoch of the
+    process before, None for the first; `clean`: that one stopped cleanly (KIP-966)."""
+
+    previous_epoch: int | None
+    clean: bool
+    rack: str | None = None
+
+
+class BrokerFenced(BrokerEvent, frozen=True):
+    """It may not lead or be in an ISR.  `silent_ms`: without a heartbeat, where that is why."""
+
+    fencing: Fencing
+    silent_ms: int = 0
+
+
+class BrokerUnfenced(BrokerEvent, frozen=True):
+    """It may lead again: it has applied the metadata log up to its registration."""
+
+    registration_offset: int
+
+
+class ControlledShutdown(BrokerEvent, frozen=True):
+    """It asks to shut down; or, from the controller, `leaders_to_move` away before it may."""
+
+    leaders_to_move: int | None = None
+
+
+class LostRange(Struct, frozen=True, gc=False):
+    """Offsets of one replica's log, the end excluded."""
+
+    topic: str
+    partition: int
+    from_offset: int
+    to_offset: int
+
+
+class RecordsLost(BrokerEvent, frozen=True):
+    """Power was lost with `records` unflushed, over all its logs: `ranges`."""
+
+    records: int
+    ranges: tuple[LostRange, ...] = ()
+
+
+class ControllerEvent(TaggedEvent, frozen=True):
+    """Something happened to the controller."""
+
+    @property
+    def subject(self) -> str:
+        return "controller"
+
+
+class ControllerDown(ControllerEvent, frozen=True):
+    """The active controller's process ended."""
+
+
+class ControllerElected(ControllerEvent, frozen=True):
+    """A controller is active."""
+
+    leader: int
+    epoch: int

@@ -1,0 +1,66 @@
+"""Events of clients and of their groups, as brokers see them.
+
+Owns: their facts.  Never: words for them (words.py).
+Kafka: the logs of ClientQuotaManager and GroupCoordinator; KIP-714 for telemetry.
+"""
+
+from __future__ import annotations
+
+from kcluster.events.base import TaggedEvent
+
+
+class ClientThrottled(TaggedEvent, frozen=True):
+    """A client's `rate` came to be over the `limit` of a quota, both in the quota's unit per
+    second; noted once, until it is within it again.  `entity`: whose quota: (type, name) pairs,
+    name null for the default."""
+
+    client_id: str
+    quota: str
+    entity: tuple[tuple[str, str | None], ...]
+    rate: float
+    limit: float
+    throttle_ms: int
+
+    @property
+    def subject(self) -> str:
+        return self.client_id
+
+
+class TelemetryPushed(TaggedEvent, frozen=True):
+    """A client pushed metrics; `pushes` and `total_bytes` so far."""
+
+    client_id: str
+    client_instance_id: str
+    size_bytes: int
+    pushes: int
+    total_bytes: int
+
+    @property
+    def subject(self) -> str:
+        return self.client_id or self.client_instance_id
+
+
+class GroupEvent(TaggedEvent, frozen=True):
+    """Something happened to a consumer group."""
+
+    group: str
+
+    @property
+    def subject(self) -> str:
+        return f"group {self.group}"
+
+
+class GroupRebalanced(GroupEvent, frozen=True):
+    """All members have joined again.  `trigger`: why, in the coordinator's words or those of the
+    member that sent a reason (KIP-800)."""
+
+    generation: int
+    members: tuple[str, ...]
+    trigger: str
+
+
+class GroupMemberExpired(GroupEvent, frozen=True):
+    """A member sent no heartbeat for its session timeout."""
+
+    member: str
+    session_timeout_ms: int

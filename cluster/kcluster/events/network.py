@@ -1,0 +1,139 @@
+"""Events of the network and of protocol faults: what was done to messages on purpose.
+
+Owns: their facts.  Never: words for them (words.py).
+Kafka: no counterpart; iptables and tc on the machines, a proxy between clients and brokers.
+
+Nodes are named by their ids in the fabric; `clients` has the names of those that are clients.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kcluster.events.base import TaggedEvent
+
+Nodes = tuple[int, ...]
+Links = tuple[tuple[int, int], ...]
+"""(source, destination) each."""
+
+ANY_CLIENT: Final = "*"
+"""The name of the node that stands for clients from outside which have none of their own."""
+
+
+class LinkEvent(TaggedEvent, frozen=True):
+    """Something happened to one way of a link."""
+
+    source: int
+    destination: int
+
+    @property
+    def subject(self) -> str:
+        return f"link {self.source}>{self.destination}"
+
+
+class LinkCut(LinkEvent, frozen=True):
+    """Messages on it are lost, without a word to either end."""
+
+
+class LinkHealed(LinkEvent, frozen=True):
+    """It is no longer cut."""
+
+
+class LinkReset(LinkEvent, frozen=True):
+    """A message was lost for good: its sender gave up, and the connection is reset."""
+
+
+class NetworkEvent(TaggedEvent, frozen=True):
+    """Something happened to many links at once.  `links`: which; `clients`: names by node id."""
+
+    links: Links
+    clients: dict[int, str]
+
+    @property
+    def subject(self) -> str:
+        return "network"
+
+
+class _SidesChanged(NetworkEvent, frozen=True):
+    """`sides`: sets of nodes that reach each other, one if the network is whole; `joint`: nodes
+    that reach all sides; `astride`: clients that reach more than one."""
+
+    sides: tuple[Nodes, ...]
+    joint: Nodes
+    astride: Nodes
+
+
+class NetworkCut(_SidesChanged, frozen=True):
+    """Nothing passes from `nodes` to `others` nor, unless `one_way`, back.  `links`: those that
+    were whole before."""
+
+    nodes: Nodes
+    others: Nodes
+    one_way: bool
+
+
+class NetworkHealed(_SidesChanged, frozen=True):
+    """`links` are no longer cut."""
+
+
+class NetworkShaped(NetworkEvent, frozen=True):
+    """Latency, jitter, loss or a bandwidth limit were added to links (see network/shapes.py); or,
+    with `undone`, taken away again.  `of_disk`: it stands for a slow disk of `nodes`.
+    `remaining`: those of `links` that are still shaped; `restored`: no link of the cluster is."""
+
+    nodes: Nodes = ()
+    others: Nodes = ()
+    one_way: bool = False
+    latency_us: int = 0
+    jitter_us: int = 0
+    distribution: str = "constant"
+    loss: float = 0.0
+    bytes_per_s: int = 0
+    of_disk: bool = False
+    undone: bool = False
+    remaining: Links = ()
+    restored: bool = False
+
+
+class RuleEvent(TaggedEvent, frozen=True):
+    """Something about a rule on requests of clients."""
+
+    rule: str
+
+    @property
+    def subject(self) -> str:
+        return f"rule {self.rule}"
+
+
+class RuleAdded(RuleEvent, frozen=True):
+    """A rule is in force.  It is about requests of these `apis` to these `brokers` (empty: any), of
+    partitions that fit `topic` and `partitions` (None: of any request), by `client`, a pattern.
+    `effect`: what it does, as `rules()` shows it."""
+
+    effect: str
+    apis: tuple[str, ...]
+    topic: str | None
+    partitions: tuple[int, ...]
+    client: str
+    brokers: tuple[int, ...]
+
+
+class RuleHit(RuleEvent, frozen=True):
+    """It applied to a request, for the `hit`-th time.  `is_last_noted`: further hits are only
+    counted."""
+
+    broker: int
+    api: str
+    client_id: str
+    connection_id: int
+    correlation_id: int
+    effect: str
+    hit: int
+    is_last_noted: bool
+
+
+class RuleRemoved(RuleEvent, frozen=True):
+    """It is no longer in force; it fitted `calls` requests and applied to `hits` of them."""
+
+    hits: int
+    calls: int

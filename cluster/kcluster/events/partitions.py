@@ -1,0 +1,143 @@
+"""Events of partitions: leaders, in-sync replicas, reassignments, and what brokers do with them.
+
+Owns: their facts.  Never: words for them (words.py).
+Kafka: state-change.log, and the logs of ReplicationControlManager and ReplicaManager.
+"""
+
+from __future__ import annotations
+
+from kcluster.events.base import TaggedEvent
+from kcluster.events.reasons import AnyReason, ElectionKind
+
+Brokers = tuple[int, ...]
+
+
+class PartitionEvent(TaggedEvent, frozen=True):
+    """Something happened to a partition."""
+
+    topic: str
+    partition: int
+
+    @property
+    def subject(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class LeaderChange(PartitionEvent, frozen=True):
+    """The controller gave a partition another leader, or none.  `old_leader`, `new_leader`: -1 for
+    none; `clean` false: the leader, or the next one, may lack committed records, and they are
+    lost."""
+
+    old_leader: int
+    new_leader: int
+    leader_epoch: int
+    clean: bool
+    reason: AnyReason
+
+    @property
+    def is_allowed_by_setting(self) -> bool:
+        """Whether only unclean.leader.election.enable=true allows it."""
+        return not self.clean
+
+
+class LeaderElected(LeaderChange, frozen=True):
+    """`election`: the rule by which the leader was chosen."""
+
+    election: ElectionKind
+
+    @property
+    def is_allowed_by_setting(self) -> bool:
+        """Whether only unclean.leader.election.enable=true allows it: the last known leader is
+        elected without (KIP-966)."""
+        return not self.clean and self.election is not ElectionKind.LAST_KNOWN_LEADER
+
+
+class PartitionOffline(LeaderChange, frozen=True):
+    """Nobody can lead: no member of `isr` is active or, where that is empty, of `elr`."""
+
+    isr: Brokers
+    elr: Brokers
+
+
+class IsrChange(PartitionEvent, frozen=True):
+    """The in-sync replicas changed.  `elr`: the eligible leader replicas now (KIP-966)."""
+
+    old_isr: Brokers
+    isr: Brokers
+    removed: Brokers
+    added: Brokers
+    elr: Brokers
+    partition_epoch: int
+    reason: AnyReason
+
+
+class IsrShrunk(IsrChange, frozen=True):
+    """Somebody left the ISR."""
+
+
+class IsrExpanded(IsrChange, frozen=True):
+    """Somebody joined it, nobody left."""
+
+
+class ReassignmentEvent(PartitionEvent, frozen=True):
+    """Replicas move from `old_replicas` to `replicas`."""
+
+    old_replicas: Brokers
+    replicas: Brokers
+    partition_epoch: int
+
+
+class ReassignmentStarted(ReassignmentEvent, frozen=True):
+    """`replaced`: another reassignment of the partition was under way."""
+
+    adding: Brokers
+    removing: Brokers
+    replaced: bool
+
+
+class ReassignmentCompleted(ReassignmentEvent, frozen=True):
+    added: Brokers
+    removed: Brokers
+    reason: AnyReason
+
+
+class ReassignmentCancelled(ReassignmentEvent, frozen=True):
+    """`adding`, `removing`: what was under way."""
+
+    adding: Brokers
+    removing: Brokers
+
+
+class BecameLeader(PartitionEvent, frozen=True):
+    """A broker has learned that it leads; its log ended at `start_offset` then."""
+
+    broker: int
+    leader_epoch: int
+    start_offset: int
+
+
+class BecameFollower(PartitionEvent, frozen=True):
+    """A broker has learned that it no longer leads."""
+
+    broker: int
+    leader: int
+    leader_epoch: int
+
+
+class LogTruncated(PartitionEvent, frozen=True):
+    """A follower dropped offsets `to_offset` to `from_offset` - 1, which its leader does not have.
+    `diverging_epoch`: the epoch that ends at `leader_end_offset` at the leader (KIP-279); None:
+    its whole log ends there."""
+
+    broker: int
+    from_offset: int
+    to_offset: int
+    high_watermark: int
+    leader: int
+    leader_end_offset: int
+    diverging_epoch: int | None = None
+
+    @property
+    def is_below_high_watermark(self) -> bool:
+        """Whether records that this replica took for committed are among them."""
+        return self.to_offset < self.high_watermark

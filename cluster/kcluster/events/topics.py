@@ -1,0 +1,79 @@
+"""Events of topics, configs and features: what administrators change.
+
+Owns: their facts.  Never: words for them (words.py).
+Kafka: the logs of ReplicationControlManager, ConfigurationControlManager and FeatureControlManager.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kcluster.events.base import TaggedEvent
+
+
+class TopicEvent(TaggedEvent, frozen=True):
+    """Something happened to a topic as a whole."""
+
+    topic: str
+
+    @property
+    def subject(self) -> str:
+        return self.topic
+
+
+class TopicCreated(TopicEvent, frozen=True):
+    partition_count: int
+    replication_factor: int
+    configs: dict[str, str | None]
+
+
+class TopicDeleted(TopicEvent, frozen=True):
+    """Its records are gone with it."""
+
+
+class PartitionsAdded(TopicEvent, frozen=True):
+    """`partition_count`: as it is now."""
+
+    old_partition_count: int
+    partition_count: int
+
+
+class ResourceType(StrEnum):
+    """Whose config it is: Kafka's ConfigResource types, and the entities of quotas and users."""
+
+    TOPIC = "topic"
+    BROKER = "broker"
+    GROUP = "group"
+    CLIENT_METRICS = "client_metrics"
+    QUOTA = "quota"
+    USER = "user"
+
+
+class ConfigChanged(TaggedEvent, frozen=True):
+    """Configs, quotas or credentials were set or, with null, removed.  `resource` is empty for all
+    brokers; for quotas it names the entity."""
+
+    resource_type: ResourceType
+    resource: str
+    configs: dict[str, str | None]
+
+    @property
+    def subject(self) -> str:
+        match self.resource_type:
+            case ResourceType.TOPIC | ResourceType.QUOTA:
+                return self.resource
+            case ResourceType.BROKER:
+                return f"broker {self.resource}" if self.resource else "all brokers"
+        return f"{self.resource_type.replace('_', ' ')} {self.resource}"
+
+
+class FeatureChanged(TaggedEvent, frozen=True):
+    """A feature has another level in the whole cluster (KIP-584)."""
+
+    feature: str
+    old_level: int
+    new_level: int
+
+    @property
+    def subject(self) -> str:
+        return self.feature

@@ -1,0 +1,57 @@
+"""Columns of the notes table: events by type, and their fields, as Spark sees them.
+
+Owns: the one way in which jobs read events: `is_a`, `field`.  Never: knows what an event means.
+Kafka: no counterpart.
+
+The schema comes from the types in `kcluster.events` (tables.py): the column `event` has the fields
+of all kinds, null where a kind has no such field.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import json
+
+from kcluster.events import EVENT_TYPES, AnyEvent, kind
+from kcluster.events.base import TaggedEvent
+from kcluster.events.words import text_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_FIELDS: Final = frozenset(name for each in EVENT_TYPES for name in each.__struct_fields__)
+
+
+def is_a(*types: type[TaggedEvent]) -> Column:
+    """Whether a note is about an event of one of these types."""
+    from pyspark.sql import functions as F
+
+    return F.col("event.kind").isin(*map(kind, types))
+
+
+def field(name: str) -> Column:
+    """A field of the event, null where its kind has none; the column has its name."""
+    from pyspark.sql import functions as F
+
+    assert name in _FIELDS, name
+    return F.col(f"event.`{name}`").alias(name)
+
+
+def partition_of_note() -> list[str | Column]:
+    """Columns: `run`, and the partition that a note is about."""
+    return ["run", field("topic"), field("partition")]
+
+
+def with_words(notes: DataFrame, *types: type[TaggedEvent]) -> DataFrame:
+    """The notes about events of these types, few enough for one machine, with `text`: what is
+    shown of them.  It is made here from the fields, as everywhere else; nothing may be decided by
+    it."""
+    from pyspark.sql import functions as F
+
+    chosen = notes.where(is_a(*types))
+    rows = chosen.select("run", "id", F.to_json("event").alias("event")).collect()
+    decode = json.Decoder(AnyEvent).decode
+    words = [(row["run"], row["id"], text_of(decode(row["event"]))) for row in rows]
+    texts = notes.sparkSession.createDataFrame(words, "run string, id array<bigint>, text string")
+    return chosen.join(F.broadcast(texts), ["run", "id"])

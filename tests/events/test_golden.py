@@ -1,0 +1,82 @@
+"""What happens in each incident, as facts and as words: two golden files for each.
+
+`golden/NAME.facts.jsonl` has the events of the run, one a line: when (ms since it began), the event
+as its type is written, and the line number of its cause.  `golden/NAME.txt` has the lines that a
+person is shown: the events, the verdict, and the chain of each anomaly.
+
+A change of words must leave the facts alone; a change of facts must be meant.  To renew both:
+
+    pytest tests/events/test_golden.py --rewrite
+
+Read the difference, and commit it only if you can explain it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.play.running import RunResult, run_scenario
+from kcluster.scenario.report import ECHOES, timeline_lines
+
+INCIDENTS = sorted((Path(__file__).parents[2] / "scenarios" / "incidents").glob("*.yaml"))
+GOLDEN = Path(__file__).parent / "golden"
+SHOWN_LINES = 40
+RENEW = "if it is meant: pytest tests/events/test_golden.py --rewrite, and read the difference"
+
+
+@cache
+def played(file: Path) -> RunResult:
+    return run_scenario(Scenario.load(file), "virtual")
+
+
+def facts(result: RunResult) -> str:
+    """The events of the run itself, without those of Kafka's own topics and echoes of others."""
+    numbers: dict[tuple[int, int], int] = {}
+    lines = []
+    for note in result.notes[result.first_note :]:
+        if note.event.is_internal or isinstance(note.event, ECHOES):
+            continue
+        numbers[note.note_id] = len(numbers) + 1
+        cause = None if note.cause is None else numbers.get(note.cause)
+        row = {"at_ms": note.at_ms - result.began_ms, "cause": cause, "event": note.event}
+        lines.append(msgspec.json.encode(row).decode())
+    return "\n".join(lines) + "\n"
+
+
+def words(result: RunResult) -> str:
+    return "\n".join([*timeline_lines(result), "", *result.verdict.lines()]) + "\n"
+
+
+def compare(request: pytest.FixtureRequest, name: str, made: str) -> None:
+    golden = GOLDEN / name
+    if request.config.getoption("rewrite"):
+        golden.write_text(made, "utf-8")
+    kept = golden.read_text("utf-8") if golden.exists() else ""
+    if made != kept:
+        difference = difflib.unified_diff(
+            kept.splitlines(), made.splitlines(), f"golden/{name}", "this run", n=1, lineterm=""
+        )
+        shown = list(difference)
+        more = [f"... {len(shown) - SHOWN_LINES} more lines"] if len(shown) > SHOWN_LINES else []
+        pytest.fail("\n".join([*shown[:SHOWN_LINES], *more, RENEW]), pytrace=False)
+
+
+@pytest.mark.parametrize("file", INCIDENTS, ids=lambda file: file.stem)
+def test_golden__the_facts_of_an_incident(file: Path, request: pytest.FixtureRequest) -> None:
+    compare(request, f"{file.stem}.facts.jsonl", facts(played(file)))
+
+
+@pytest.mark.parametrize("file", INCIDENTS, ids=lambda file: file.stem)
+def test_golden__the_words_for_an_incident(file: Path, request: pytest.FixtureRequest) -> None:
+    compare(request, f"{file.stem}.txt", words(played(file)))
+
+
+def test_golden__no_file_is_left_of_an_incident_that_is_gone() -> None:
+    names = {f"{file.stem}{end}" for file in INCIDENTS for end in (".facts.jsonl", ".txt")}
+    assert {path.name for path in GOLDEN.iterdir()} == names
