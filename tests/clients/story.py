@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from kcluster.clients.consumer.consumer import Consumer
-from kcluster.clients.consumer.settings import ConsumerSettings, Reading
+from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Read
 from kcluster.clients.producer.producer import Producer
-from kcluster.clients.producer.settings import ProducerSettings, Workload
+from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
@@ -61,7 +61,7 @@ class Story:
     def producer(self, name: str = "p", settings: Any = None, **workload: Any) -> Producer:
         given = {"topics": (TOPIC,), "rate_per_s": 100.0} | workload
         producer = Producer(
-            name, self.ledger, Workload(**given), ProducerSettings(**(settings or {}))
+            name, self.ledger, ProducerPlan(**given), ProducerSettings(**(settings or {}))
         )
         self._add(name, producer)
         return producer
@@ -72,7 +72,7 @@ class Story:
         given = {"group_id": group, "auto_offset_reset": "earliest"} | settings
         wanted = {"topics": (TOPIC,)} if reading is None else reading
         wanted = wanted if "partitions" in wanted else {"topics": (TOPIC,)} | wanted
-        consumer = Consumer(name, self.ledger, Reading(**wanted), ConsumerSettings(**given))
+        consumer = Consumer(name, self.ledger, ConsumerPlan(**wanted), ConsumerSettings(**given))
         self._add(name, consumer)
         return consumer
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from kcluster.clients.ledger import Outcome
 from kcluster.clients.producer.producer import Producer
-from kcluster.clients.producer.settings import ACKS_ALL, ProducerSettings, Workload
+from kcluster.clients.producer.settings import ACKS_ALL, ProducerPlan, ProducerSettings
 from kcluster.evidence.history import Ledger
 from tests.clients.worlds import in_the_log, leader, outcomes, started, values
 
@@ -18,7 +18,7 @@ REPEATING = ProducerSettings(
 
 def test_producer__all_that_it_sends_is_acked_and_in_the_log_in_order() -> None:
     driver, ledger = started(), Ledger()
-    producer = Producer("p", ledger, Workload(rate_per_s=50, size_bytes=40, count=200))
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=50, size_bytes=40, count=200))
     driver.add_client(producer)
     driver.run_for(10_000)
     assert outcomes(ledger) == {Outcome.ACKED: 200}
@@ -32,7 +32,7 @@ def test_producer__all_that_it_sends_is_acked_and_in_the_log_in_order() -> None:
 
 def test_producer__when_the_leader_dies_it_finds_the_next_and_loses_nothing() -> None:
     driver, ledger = started(), Ledger()
-    driver.add_client(Producer("p", ledger, Workload(rate_per_s=100, count=500)))
+    driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=500)))
     first = leader(driver)
     driver.run_for(1_000)
     driver.kill(first)
@@ -46,7 +46,7 @@ def test_producer__when_the_leader_dies_it_finds_the_next_and_loses_nothing() ->
 def _lose_an_answer(settings: ProducerSettings) -> tuple[list[bytes], Ledger]:
     """What comes back from the leader is lost for a second."""
     driver, ledger = started(), Ledger()
-    producer = Producer("p", ledger, Workload(rate_per_s=10, count=20), settings)
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=10, count=20), settings)
     wire = driver.add_client(producer)
     driver.run_for(500)
     driver.cut(leader(driver), wire.client_id, one_way=True)
@@ -73,7 +73,7 @@ def test_producer__a_lost_ack_makes_none_with_idempotence() -> None:
 
 def _die_with_five_under_way(settings: ProducerSettings) -> tuple[list[bytes], Ledger]:
     driver, ledger = started(), Ledger()
-    producer = Producer("p", ledger, Workload(rate_per_s=100, count=300), settings)
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=100, count=300), settings)
     wire = driver.add_client(producer)
     for broker in wire.broker_ids:
         driver.dispatcher.fabric.set_latency(wire.client_id, broker, 20)
@@ -102,7 +102,7 @@ def test_producer__several_under_way_stay_in_order_with_idempotence() -> None:
 def test_producer__at_the_delivery_timeout_what_was_sent_is_unknown_and_the_rest_failed() -> None:
     driver, ledger = started(), Ledger()
     settings = ProducerSettings(linger_ms=0, request_timeout_ms=1_000, delivery_timeout_ms=3_000)
-    producer = Producer("p", ledger, Workload(rate_per_s=10, count=80), settings)
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=10, count=80), settings)
     wire = driver.add_client(producer)
     driver.run_for(1_000)
     for broker in wire.broker_ids:
@@ -127,7 +127,7 @@ def test_producer__at_the_delivery_timeout_what_was_sent_is_unknown_and_the_rest
 def test_producer__acks_0_is_told_success_whatever_happens() -> None:
     driver, ledger = started(), Ledger()
     settings = ProducerSettings(linger_ms=0, acks=0)
-    driver.add_client(Producer("p", ledger, Workload(rate_per_s=100, count=200), settings))
+    driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=200), settings))
     driver.run_for(1_000)
     driver.kill(leader(driver))
     driver.run_for(10_000)
@@ -139,7 +139,7 @@ def test_producer__acks_0_is_told_success_whatever_happens() -> None:
 def test_producer__send_blocks_without_metadata_and_gives_up_after_max_block() -> None:
     driver, ledger = started(), Ledger()
     settings = ProducerSettings(max_block_ms=2_000)
-    workload = Workload(topics=("nowhere",), partitions=(9,), rate_per_s=10, count=2)
+    workload = ProducerPlan(topics=("nowhere",), partitions=(9,), rate_per_s=10, count=2)
     driver.add_client(Producer("p", ledger, workload, settings))
     driver.run_for(10_000)
     assert [(x.outcome, x.ended_ms - x.sent_ms, x.error) for x in ledger.sends] == [
@@ -150,7 +150,9 @@ def test_producer__send_blocks_without_metadata_and_gives_up_after_max_block() -
 def test_producer__what_fills_its_memory_blocks_send_until_there_is_room() -> None:
     driver, ledger = started(), Ledger()
     settings = ProducerSettings(batch_size_bytes=1_000, buffer_memory_bytes=3_000)
-    producer = Producer("p", ledger, Workload(rate_per_s=200, size_bytes=600, count=100), settings)
+    producer = Producer(
+        "p", ledger, ProducerPlan(rate_per_s=200, size_bytes=600, count=100), settings
+    )
     wire = driver.add_client(producer)
     driver.run_for(200)
     driver.cut(wire.client_id, leader(driver))
@@ -165,7 +167,7 @@ def test_producer__what_fills_its_memory_blocks_send_until_there_is_room() -> No
 def test_producer__lingering_records_share_a_batch() -> None:
     driver, ledger = started(), Ledger()
     settings = ProducerSettings(linger_ms=100, compression_type="gzip")
-    driver.add_client(Producer("p", ledger, Workload(rate_per_s=100, count=50), settings))
+    driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=50), settings))
     driver.run_for(5_000)
     assert in_the_log(driver) == values(ledger.sends)
     assert len({send.ended_ms for send in ledger.sends}) == 5
@@ -174,8 +176,8 @@ def test_producer__lingering_records_share_a_batch() -> None:
 def test_producer__stop_sees_through_what_was_given_and_abort_does_not() -> None:
     driver = started()
     stopped, aborted = Ledger(), Ledger()
-    first = Producer("a", stopped, Workload(rate_per_s=100))
-    second = Producer("b", aborted, Workload(rate_per_s=100), ProducerSettings(linger_ms=50))
+    first = Producer("a", stopped, ProducerPlan(rate_per_s=100))
+    second = Producer("b", aborted, ProducerPlan(rate_per_s=100), ProducerSettings(linger_ms=50))
     driver.add_client(first)
     driver.add_client(second)
     driver.run_for(1_030)
@@ -192,7 +194,7 @@ def test_producer__stop_sees_through_what_was_given_and_abort_does_not() -> None
 def test_producer__it_comes_back_after_all_brokers_were_gone() -> None:
     """Nobody it knows answers, so it begins again with its bootstrap servers (KIP-899)."""
     driver, ledger = started(), Ledger()
-    producer = Producer("p", ledger, Workload(rate_per_s=20, count=200), FAST)
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=20, count=200), FAST)
     wire = driver.add_client(producer)
     driver.run_for(1_000)
     for broker in wire.broker_ids:
@@ -211,7 +213,7 @@ def test_producer__it_comes_back_after_all_brokers_were_gone() -> None:
 
 def test_producer__talks_to_brokers_of_an_older_release() -> None:
     driver, ledger = started(kafka_version="2.8"), Ledger()
-    driver.add_client(Producer("p", ledger, Workload(rate_per_s=100, count=20)))
+    driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=20)))
     driver.run_for(3_000)
     assert outcomes(ledger) == {Outcome.ACKED: 20}
 
@@ -219,7 +221,7 @@ def test_producer__talks_to_brokers_of_an_older_release() -> None:
 def test_producer__the_same_seed_is_the_same_ledger() -> None:
     def run() -> Ledger:
         driver, ledger = started(partitions=3, seed=5), Ledger()
-        driver.add_client(Producer("p", ledger, Workload(rate_per_s=100, count=400)))
+        driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=400)))
         driver.run_for(1_000)
         driver.kill(leader(driver))
         driver.run_for(15_000)

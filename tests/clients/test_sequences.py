@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kcluster.clients.ledger import Outcome
 from kcluster.clients.producer.producer import Producer
-from kcluster.clients.producer.settings import ProducerSettings, Workload
+from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.evidence.history import Ledger
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -19,7 +19,7 @@ def producing(
 ) -> tuple[Brokers, Ledger, Producer]:
     """A batch of one record every 10 ms, at most five under way."""
     ledger = Ledger()
-    producer = Producer("p", ledger, Workload(rate_per_s=100, count=count), settings)
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=100, count=count), settings)
     brokers = Brokers(producer)
     brokers.run_until(10 * count)
     return brokers, ledger, producer
@@ -110,7 +110,7 @@ def test_sequences__behind_a_batch_that_was_given_up_an_epoch_begins() -> None:
     """Nobody knows whether the log has it, so nobody knows which sequence would fit."""
     ledger = Ledger()
     settings = ProducerSettings(linger_ms=0, delivery_timeout_ms=2_000, request_timeout_ms=1_500)
-    brokers = Brokers(Producer("p", ledger, Workload(rate_per_s=0.25, count=2), settings))
+    brokers = Brokers(Producer("p", ledger, ProducerPlan(rate_per_s=0.25, count=2), settings))
     brokers.hang_up(1)
     brokers.run_until(3_000)
     first = ledger.sends[0]
@@ -121,7 +121,7 @@ def test_sequences__behind_a_batch_that_was_given_up_an_epoch_begins() -> None:
 
 
 def test_sequences__a_producer_id_is_asked_for_until_there_is_one() -> None:
-    producer = Producer("p", Ledger(), Workload(rate_per_s=100, count=1), IN_ORDER)
+    producer = Producer("p", Ledger(), ProducerPlan(rate_per_s=100, count=1), IN_ORDER)
     refusals = {ApiKey.INIT_PRODUCER_ID: [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2}
     brokers = Brokers(producer, refusals)
     assert not brokers.produced
@@ -131,7 +131,7 @@ def test_sequences__a_producer_id_is_asked_for_until_there_is_one() -> None:
 
 def test_sequences__an_id_that_is_refused_for_good_fails_everything() -> None:
     ledger = Ledger()
-    producer = Producer("p", ledger, Workload(rate_per_s=100, count=2), IN_ORDER)
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=100, count=2), IN_ORDER)
     refusals = {ApiKey.INIT_PRODUCER_ID: [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]}
     Brokers(producer, refusals).run_until(2_000)
     assert [send.outcome for send in ledger.sends] == [Outcome.FAILED, Outcome.FAILED]
@@ -196,7 +196,7 @@ def test_sender__retries_that_are_used_up_end_it() -> None:
 
 def test_sender__a_broker_that_throttles_is_left_alone_as_long_as_it_says() -> None:
     ledger = Ledger()
-    brokers = Brokers(Producer("p", ledger, Workload(rate_per_s=10, count=2), IN_ORDER))
+    brokers = Brokers(Producer("p", ledger, ProducerPlan(rate_per_s=10, count=2), IN_ORDER))
     brokers.ack(brokers.produced[0], 0, throttle_ms=400)
     brokers.run_until(399)
     assert not brokers.produced

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final, TypeVar
 
-from kcluster.clients.wire import Client
+from kcluster.clients.wire import ClientStateMachine
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Event, Note, PeerRequest, PeerResponse, Request
 from kcluster.drivers.virtual_time import VirtualTime
@@ -68,7 +68,7 @@ class VirtualDriver(NetworkVerbs):
             self.dispatcher.start(process.node_id)
         self.time.settle()
 
-    def add_client(self, client: Client) -> ClientWire:
+    def add_client(self, client: ClientStateMachine) -> ClientWire:
         """Let a client begin; its wire has the id by which links to it are named."""
         client_id = FIRST_CLIENT_ID + len(self.clients)
         rng = Random(f"{self.plan.seed}/{client_id}")

@@ -21,7 +21,7 @@ from typing import Any, Final
 import gevent
 import gevent.monkey
 
-from kcluster.clients.wire import Client, broker_of
+from kcluster.clients.wire import ClientStateMachine, broker_of
 from kcluster.drivers.live import LiveDriver
 from kcluster.network.fabric import Link
 from kcluster.network.node_ids import FIRST_CLIENT_ID
@@ -46,7 +46,7 @@ class LiveClients:
 
     def __init__(self, driver: LiveDriver, seed: int) -> None:
         self.driver = driver
-        self.clients: dict[int, Client] = {}
+        self.clients: dict[int, ClientStateMachine] = {}
         self.sockets: dict[ClientSocket, None] = {}
         """Those that are open, also when their client wants to hear no more."""
         self.hub = gevent.get_hub()
@@ -62,7 +62,7 @@ class LiveClients:
         """Something of these was lost in a cut: when the link is whole again, both ends hear."""
         driver.dispatcher.heal_sinks = (*driver.dispatcher.heal_sinks, self._on_link_healed)
 
-    def add_client(self, client: Client) -> LiveWire:
+    def add_client(self, client: ClientStateMachine) -> LiveWire:
         """Let a client begin; its wire has the id by which links to it are named."""
         client_id = FIRST_CLIENT_ID + len(self.clients)
         wire = LiveWire(self, client_id, Random(f"{self._seed}/{client_id}"))

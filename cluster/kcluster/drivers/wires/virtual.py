@@ -10,7 +10,7 @@ from collections import deque
 from random import Random
 from typing import Any, Protocol
 
-from kcluster.clients.wire import Client, broker_of
+from kcluster.clients.wire import ClientStateMachine, broker_of
 from kcluster.contract import Reply, Request
 
 
@@ -63,14 +63,14 @@ class ClientConnection:
         self.in_broker = self.waiting.popleft()
         return self.in_broker
 
-    def tell_reply(self, client: Client, reply: Reply, now_ms: int) -> None:
+    def tell_reply(self, client: ClientStateMachine, reply: Reply, now_ms: int) -> None:
         """An answer has come to the client's end."""
         if self.hung_up:
             return
         self.unanswered -= 1
         client.on_reply(self.name, reply.request.correlation_id, reply.body, now_ms)
 
-    def tell_disconnected(self, client: Client, now_ms: int) -> None:
+    def tell_disconnected(self, client: ClientStateMachine, now_ms: int) -> None:
         """The end of the connection has come to the client's end."""
         if not self.hung_up:
             client.on_disconnected(self.name, now_ms)

@@ -13,7 +13,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from kcluster.clients.consumer.settings import Reading as Load
 from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.config.files.reading import Reading
 from kcluster.config.files.tree import Node, Scalar
@@ -23,7 +22,7 @@ from kcluster.protocol.names import has_internal_prefix
 from kcluster.scenario.actions.admin import AddBroker, AddPartitions, CreateTopic
 from kcluster.scenario.language.model import Checks, ConsumerSpec, ProducerSpec, Step, Workload
 from kcluster.scenario.language.words import Condition, Target
-from kcluster.scenario.play.workload import consumer_settings, producer_settings, reading_of
+from kcluster.scenario.play.workload import consumer_plan, consumer_settings, producer_settings
 
 
 class Names:
@@ -168,8 +167,8 @@ def _workload_problems(
             if problem := names.partition_problem(*partition):
                 yield f"{path}.partitions", problem
         settings = consumer_settings(consumer, topology.profile)
-        load: Load = reading_of(consumer, settings)
-        for problem in (*settings.problems(), *load.problems(settings)):
+        plan = consumer_plan(consumer, settings)
+        for problem in (*settings.problems(), *plan.problems(settings)):
             yield path, problem
     seen: set[str] = set()
     clients: list[ProducerSpec | ConsumerSpec] = [*workload.producers, *workload.consumers]

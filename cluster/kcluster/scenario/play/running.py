@@ -30,7 +30,7 @@ from kcluster.scenario.outcome import failed_checks
 from kcluster.scenario.play.runner import Played, Runner
 from kcluster.scenario.play.stage import StageBase
 from kcluster.scenario.play.virtual import VirtualStage
-from kcluster.scenario.play.workload import Reading, Sending, make_clients
+from kcluster.scenario.play.workload import WorkloadConsumer, WorkloadProducer, make_clients
 
 CALM_LIMIT_MS: Final = 300_000
 """In virtual time, for what is under way to come to its end; live, in profile fast, a hundredth."""
@@ -106,8 +106,8 @@ class Run:
         self.seed = seed
         self.recorder = recorder
         self.runner = Runner(scenario, stage)
-        self._producers: list[Sending] = []
-        self._consumers: list[Reading] = []
+        self._producers: list[WorkloadProducer] = []
+        self._consumers: list[WorkloadConsumer] = []
         self._began_ms = self._first_note = 0
         self._arrived_ms: int | None = None
 
@@ -118,7 +118,7 @@ class Run:
         self._producers, self._consumers = make_clients(
             self.scenario.workload, self.scenario.topology.profile, self.stage.ledger
         )
-        clients: list[Sending | Reading] = [*self._producers, *self._consumers]
+        clients: list[WorkloadProducer | WorkloadConsumer] = [*self._producers, *self._consumers]
         for client in clients:
             self.stage.add_client(client.name, client)
         self.runner.start()
@@ -147,7 +147,7 @@ class Run:
             self._arrived_ms = 0 if last_ms is None else last_ms + ARRIVAL_MS
         return self.stage.dispatcher.now_ms >= self._arrived_ms
 
-    def _has_caught_up(self, consumer: Reading) -> bool:
+    def _has_caught_up(self, consumer: WorkloadConsumer) -> bool:
         """It has read all that is committed of its partitions, or it has ended."""
         if consumer.is_done:
             return True
@@ -157,7 +157,7 @@ class Run:
             for partition in assignment
         ) and (bool(assignment) or self._is_spare(consumer))
 
-    def _is_spare(self, consumer: Reading) -> bool:
+    def _is_spare(self, consumer: WorkloadConsumer) -> bool:
         """Others of its group read everything: there are more members than partitions."""
         return any(other.assignment for other in self._consumers if other is not consumer)
 

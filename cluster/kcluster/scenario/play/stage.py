@@ -11,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from kcluster.clients.wire import Client, Wire
+from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.contract import Note
 from kcluster.evidence.history import Ledger
 from kcluster.operations.verbs import ClusterError, Verbs
@@ -59,12 +59,12 @@ class StageBase(ABC):
         """Do something as soon as this holds."""
 
     @abstractmethod
-    def _add(self, client: Client) -> Wire:
+    def _add(self, client: ClientStateMachine) -> Wire:
         """Let a client begin."""
 
     # -------------------------------------------------------------------------- what is meant
 
-    def add_client(self, name: str, client: Client) -> Wire:
+    def add_client(self, name: str, client: ClientStateMachine) -> Wire:
         """Let a client of the workload begin; targets mean it by its name."""
         wire = self._add(client)
         self._client_ids[name] = wire.client_id
