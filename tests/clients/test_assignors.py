@@ -1,4 +1,4 @@
-"""Who reads what, as Kafka's assignors share it out; and the bytes in which members say so."""
+"""Assignments as Kafka's assignors make them, and their encoding."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sizes(assigned: Assignment) -> list[int]:
     return sorted(len(partitions) for partitions in assigned.values())
 
 
-def test_range__each_topic_by_itself_the_first_members_get_one_more() -> None:
+def test_range__each_topic_separately_and_the_first_members_get_one_more() -> None:
     members = [MemberSubscription("b", ("t", "u")), MemberSubscription("a", ("t", "u"))]
     assert assign(RANGE, members, {"t": 3, "u": 3}) == {
         "a": of("t", 0, 1) + of("u", 0, 1), "b": of("t", 2) + of("u", 2)
@@ -47,7 +47,7 @@ def test_range__static_members_come_first_by_their_instance_ids() -> None:
     assert assign(RANGE, members, {"t": 3}) == {"y": of("t", 0), "z": of("t", 1), "a": of("t", 2)}
 
 
-def test_round_robin__one_after_the_other_over_all_topics() -> None:
+def test_round_robin__takes_turns_over_all_topics() -> None:
     members = [
         MemberSubscription("a", ("t", "u")),
         MemberSubscription("b", ("u",)),
@@ -67,13 +67,13 @@ def test_assignors__every_partition_has_one_reader_that_subscribed(assignor: str
     ]
     counts = {"t": 4, "u": 3, "other": 2}
     assigned = assign(assignor, members, counts)
-    given = sorted(key for partitions in assigned.values() for key in partitions)
-    assert given == of("t", 0, 1, 2, 3) + of("u", 0, 1, 2)
+    assigned_keys = sorted(key for partitions in assigned.values() for key in partitions)
+    assert assigned_keys == of("t", 0, 1, 2, 3) + of("u", 0, 1, 2)
     for member in members:
         assert all(topic in member.topics for topic, _ in assigned[member.member_id])
 
 
-def test_sticky__members_keep_what_they_had_and_nobody_gets_more_than_one_above_the_least() -> None:
+def test_sticky__members_keep_their_partitions_and_sizes_differ_by_at_most_one() -> None:
     had = {"a": of("t", 0, 1, 2), "b": of("t", 3, 4, 5)}
     members = [
         MemberSubscription(name, ("t",), owned=tuple(partitions), generation=4)
@@ -89,7 +89,7 @@ def test_sticky__members_keep_what_they_had_and_nobody_gets_more_than_one_above_
     assert sizes(fewer) == [6]
 
 
-def test_sticky__of_two_claims_the_newer_generation_wins_and_a_tie_counts_for_nobody() -> None:
+def test_sticky__of_two_claims_the_newer_generation_wins_and_a_tie_voids_both() -> None:
     old = MemberSubscription("a", ("t",), owned=tuple(of("t", 0, 1)), generation=3)
     new = MemberSubscription("b", ("t",), owned=tuple(of("t", 0, 1)), generation=4)
     assert set(assign(STICKY, [old, new, MemberSubscription("c", ("t",))], {"t": 6})["b"]) >= {
@@ -105,7 +105,7 @@ def test_sticky__of_two_claims_the_newer_generation_wins_and_a_tie_counts_for_no
     assert sizes(assigned) == [2, 2]
 
 
-def test_cooperative_sticky__nobody_gets_what_another_has_not_let_go_of() -> None:
+def test_cooperative_sticky__a_partition_is_assigned_only_after_its_owner_has_revoked_it() -> None:
     member = MemberSubscription("a", ("t",), owned=tuple(of("t", 0, 1, 2, 3)), generation=7)
     joined = MemberSubscription("b", ("t",))
     first = assign(COOPERATIVE_STICKY, [member, joined], {"t": 4})
@@ -118,7 +118,7 @@ def test_cooperative_sticky__nobody_gets_what_another_has_not_let_go_of() -> Non
 # ---------------------------------------------------------------------------------- their bytes
 
 
-def test_subscription__says_what_a_member_has() -> None:
+def test_subscription__carries_the_owned_partitions() -> None:
     data = encode_subscription(
         COOPERATIVE_STICKY, ("u", "t"), of("t", 1, 2), of("t", 9), 6, "rack-a"
     )
@@ -128,7 +128,7 @@ def test_subscription__says_what_a_member_has() -> None:
     )
 
 
-def test_subscription__of_sticky_says_what_it_had_in_its_user_data() -> None:
+def test_subscription__of_sticky_carries_the_last_assignment_in_its_user_data() -> None:
     data = encode_subscription(STICKY, ("t",), (), of("t", 1) + of("u", 0, 3), 6, None)
     member = decode_subscription(STICKY, "m", None, data)
     assert member is not None
@@ -141,12 +141,12 @@ def test_subscription__of_sticky_says_what_it_had_in_its_user_data() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00", b"\xff\xff\x00\x00", b"\x00\x01\x00\x00\x00\x05"])
-def test_subscription__what_cannot_be_read_is_none(data: bytes) -> None:
+def test_subscription__invalid_bytes_decode_to_none(data: bytes) -> None:
     assert decode_subscription(RANGE, "m", None, data) is None
     assert decode_assignment(data) is None
 
 
-def test_assignment__there_and_back() -> None:
+def test_assignment__round_trip() -> None:
     partitions = of("t", 0, 2) + of("u", 1)
     assert decode_assignment(encode_assignment(partitions)) == partitions
     assert decode_assignment(encode_assignment([])) == []

@@ -27,7 +27,7 @@ def response(
 
 
 def metadata_after(*responses: Response) -> Metadata:
-    """A view that was given these, a second apart."""
+    """A view after these responses, one second apart."""
     metadata = Metadata(MetadataSettings())
     metadata.start((1, 2, 3), Random(1))
     metadata.add_topic("orders")
@@ -36,27 +36,27 @@ def metadata_after(*responses: Response) -> Metadata:
     return metadata
 
 
-def test_metadata__an_older_epoch_is_not_believed() -> None:
+def test_metadata__an_older_epoch_is_ignored() -> None:
     metadata = metadata_after(response(2, 5), response(1, 4))
     assert metadata.leader("orders", 0) == 2
     assert metadata.leader_epoch("orders", 0) == 5
 
 
-def test_metadata__the_same_epoch_without_a_leader_is() -> None:
+def test_metadata__the_same_epoch_without_a_leader_is_taken() -> None:
     gone = response(-1, 5, error=ErrorCode.LEADER_NOT_AVAILABLE)
     metadata = metadata_after(response(2, 5), gone)
     assert metadata.leader("orders", 0) == NO_BROKER
     assert metadata.due_ms <= 1_000 + 1_200
 
 
-def test_metadata__a_topic_made_anew_begins_with_its_own_epochs() -> None:
+def test_metadata__a_recreated_topic_starts_with_its_own_epochs() -> None:
     metadata = metadata_after(response(2, 5), response(1, 0, topic_id=OTHER_ID))
     assert metadata.leader("orders", 0) == 1
     assert metadata.topic_name(OTHER_ID) == "orders"
     assert metadata.topic_name(ID) is None
 
 
-def test_metadata__a_leader_whose_broker_is_not_there_is_none() -> None:
+def test_metadata__a_leader_that_is_not_among_the_brokers_is_none() -> None:
     assert metadata_after(response(2, 5, brokers=(1, 3))).leader("orders", 0) == NO_BROKER
 
 
@@ -69,32 +69,32 @@ def test_metadata__an_error_may_name_a_newer_leader_and_no_older_one() -> None:
     assert metadata.leader("orders", 0) == 3
 
 
-def test_metadata__is_asked_for_again_by_age_and_when_wanted() -> None:
+def test_metadata__is_refreshed_by_age_and_on_request() -> None:
     metadata = metadata_after(response(2, 5))
     assert metadata.due_ms == 300_000
     metadata.request_update()
     assert 80 <= metadata.due_ms <= 120
 
 
-def test_metadata__a_topic_that_is_not_there_is_asked_for_soon() -> None:
+def test_metadata__an_unknown_topic_is_requested_again_soon() -> None:
     missing = response(0, 0, topic_error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     metadata = metadata_after(missing)
     assert metadata.topic_errors == {"orders": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert metadata.due_ms <= 120
 
 
-def test_metadata__answers_that_bring_nothing_new_are_asked_for_less_and_less() -> None:
+def test_metadata__equivalent_responses_are_requested_less_and_less_often() -> None:
     metadata = metadata_after(response(2, 5), *[response(2, 5)] * 6)
     metadata.request_update()
     assert metadata.due_ms - 6_000 == 1_000
 
 
-def test_metadata__an_answer_without_brokers_is_none() -> None:
+def test_metadata__a_response_without_brokers_is_ignored() -> None:
     metadata = metadata_after(response(2, 5), response(1, 6, brokers=()))
     assert metadata.leader("orders", 0) == 2
 
 
-def test_metadata__who_asked_before_a_topic_was_wanted_asks_again() -> None:
+def test_metadata__a_topic_added_during_a_request_is_requested_next() -> None:
     metadata = metadata_after(response(2, 5))
     before = metadata.request_version
     metadata.add_topic("more")

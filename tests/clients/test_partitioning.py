@@ -22,7 +22,7 @@ from tests.clients.worlds import started
         (b"abc", 479470107),
     ],
 )
-def test_murmur2__as_in_kafkas_own_test(data: bytes, expected: int) -> None:
+def test_murmur2__has_the_values_of_kafkas_own_test(data: bytes, expected: int) -> None:
     assert murmur2(data) == expected & 0xFFFFFFFF
     assert 0 <= partition_of_key(data, 7) < 7
 
@@ -41,7 +41,7 @@ def test_partitioning__a_key_always_goes_to_the_same_partition() -> None:
     assert len(set(found)) > 1
 
 
-def test_partitioning__without_keys_it_stays_for_two_batches_worth_of_half_full_ones() -> None:
+def test_partitioning__without_keys_it_stays_for_two_batches_worth_of_bytes() -> None:
     found = partitions_of(ProducerPlan(rate_per_s=100, count=400, size_bytes=200))
     stays = Counter(found)
     assert len(stays) > 1
