@@ -255,8 +255,8 @@ class GroupMembership:
         else:
             self._assign_later = assign_partitions
 
-    def _group_topics(self, body: Any) -> list[str]:
-        members = self._decode_members(body.members)
+    def _group_topics(self, response: Any) -> list[str]:
+        members = self._decode_members(response.members)
         return sorted({topic for member in members for topic in member.topics} | {*self._topics})
 
     def _decode_members(self, entries: Any) -> list[MemberSubscription]:
@@ -288,12 +288,12 @@ class GroupMembership:
         ]
 
     def _join_refused(
-        self, error: ErrorCode, body: Any, sent: tuple[int, str], now_ms: int
+        self, error: ErrorCode, response: Any, sent: tuple[int, str], now_ms: int
     ) -> None:
         member = self.member
         if error is ErrorCode.MEMBER_ID_REQUIRED:
-            member.generation_id, member.member_id = NO_GENERATION, body.member_id
-            member.request_rejoin(f"need to re-join with the given member-id: {body.member_id}")
+            member.generation_id, member.member_id = NO_GENERATION, response.member_id
+            member.request_rejoin(f"need to re-join with the given member-id: {response.member_id}")
             self._is_joining = False
             self._join_again(now_ms)
             return
