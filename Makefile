@@ -9,7 +9,7 @@
 #   make compare       this beside Apache Kafka, answer by answer, to docs/differences.md
 #   make compiled      the hot modules as a C extension, in build/compiled; PYTHONPATH=there runs it
 #   make tools         Kafka's command line tools against it; needs Java and Maven
-#   make bench         this, compiled, and the peers in one sitting, to docs/benchmarks.md
+#   make bench         this, compiled, and the peers in one session, to docs/benchmarks.md
 #   make bench-micro   the hot paths alone, in seconds
 #   make renew         newest versions of everything, to constraints.txt
 #   make clean         remove .venv, all caches, and what was compiled

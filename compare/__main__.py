@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 
 from compare import recorded
 from compare.cases import families
+from compare.checking import check, check_conversation, record, record_conversation
 from compare.conversations import conversations
 from compare.differences import DOCUMENT, Difference, document, unused_reasons
 from compare.running import Runner
-from compare.sitting import check, check_conversation, record, record_conversation
 from compare.systems import OverTcp, own_kafka
 from compare.virtual import Virtual
 
@@ -64,7 +64,7 @@ def missing_requirement() -> str:
     """Why no real cluster can be started; "" if one can."""
     from bench.systems import Kafka
 
-    return Kafka().lacks()
+    return Kafka().missing_requirement()
 
 
 @contextlib.contextmanager

@@ -1,5 +1,5 @@
 """Every API that a broker lists: a body of defaults, a truncated body, trailing bytes, versions
-that are not served.  Generated.  APIs that we do not serve are recorded, and compared once we do."""
+that are not served.  Generated.  APIs that we do not serve are recorded, too, for later."""
 
 from __future__ import annotations
 
