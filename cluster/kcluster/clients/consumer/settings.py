@@ -24,7 +24,7 @@ RESET_POLICIES: Final = (EARLIEST, LATEST, NO_RESET)
 AUTO: Final = "auto"
 AFTER_POLL: Final = "after_poll"
 NEVER: Final = "never"
-COMMIT_STYLES: Final = (AUTO, AFTER_POLL, NEVER)
+COMMIT_MODES: Final = (AUTO, AFTER_POLL, NEVER)
 MAX_IN_FLIGHT: Final = 100
 """ConsumerUtils.CONSUMER_MAX_INFLIGHT_REQUESTS_PER_CONNECTION."""
 
@@ -125,8 +125,8 @@ class ConsumerPlan(Struct, frozen=True):
             problems.append("topics, partitions: one of them must be given")
         if self.topics and not settings.group_id:
             problems.append("group_id: a consumer that subscribes to topics needs one")
-        if self.commit not in COMMIT_STYLES:
-            problems.append(f"commit: {self.commit} is not one of {', '.join(COMMIT_STYLES)}")
+        if self.commit not in COMMIT_MODES:
+            problems.append(f"commit: {self.commit} is not one of {', '.join(COMMIT_MODES)}")
         elif self.commit == AFTER_POLL and not settings.group_id:
             problems.append("commit: after_poll needs a group_id")
         return problems
