@@ -1,1 +1,1 @@
-"""Benchmarks: us and its peers in one sitting (`python -m bench`), hot paths (`.micro`)."""
+"""Benchmarks: this cluster and its peers (`python -m bench`), and the hot paths (`.micro`)."""

@@ -1,9 +1,9 @@
-"""`python -m bench`: this cluster and its peers in one sitting, to docs/benchmarks.md.
+"""`python -m bench`: measures this cluster and its peers in one session, for docs/benchmarks.md.
 
-Owns: the command line, the order of the runs, what is printed meanwhile.  Never: measures.
+Owns: the command line, the order of the runs, progress output.  Never: measures (visit.py does).
 
-In each run every system has its turn, alone; the one that begins changes from run to run.  A system
-or a step that fails is told, and the rest goes on.
+In each run the systems take turns, one at a time; each run begins with another system.  A failed
+system or step is reported, and the rest continues.
 """
 
 from __future__ import annotations
@@ -30,18 +30,20 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line, checked."""
     groups = "; ".join(f"{name}: {text}" for name, text in GROUPS.items())
     parser = argparse.ArgumentParser("python -m bench", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--runs", type=int, metavar="N", help=f"runs of each ({FULL_RUNS})")
+    parser.add_argument("--runs", type=int, metavar="N", help=f"number of runs ({FULL_RUNS})")
     parser.add_argument("--mb", type=int, help="size of the produce load (200)")
-    parser.add_argument("--quick", action="store_true", help="one short run, nothing is written")
-    parser.add_argument("--systems", default=",".join(SYSTEMS), help="of " + ",".join(SYSTEMS))
+    parser.add_argument("--quick", action="store_true", help="one short run, without writing files")
+    parser.add_argument("--systems", default=",".join(SYSTEMS), help="some of " + ",".join(SYSTEMS))
     parser.add_argument("--figures", default="", help=f"groups or figures; {groups}")
-    parser.add_argument("--keep", action="store_true", help="keep other figures of the last time")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep other figures of the last session"
+    )
     parser.add_argument("--dry", action="store_true", help="print the tables, write nothing")
     options = parser.parse_args(arguments)
     options.systems = [word for word in options.systems.split(",") if word]
     unknown = [word for word in options.systems if word not in SYSTEMS]
     if unknown:
-        parser.error(f"no system is called {unknown[0]!r}; there are {', '.join(SYSTEMS)}")
+        parser.error(f"unknown system {unknown[0]!r}; the systems are {', '.join(SYSTEMS)}")
     try:
         options.figures = chosen([word for word in options.figures.split(",") if word])
     except ValueError as error:
@@ -50,22 +52,22 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-class Clock:
+class ProgressPrinter:
     """Prints lines with the time since the start."""
 
     def __init__(self) -> None:
         self._began_s = time.monotonic()
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         passed_s = time.monotonic() - self._began_s
         print(f"[{passed_s // 60:3.0f}:{passed_s % 60:02.0f}] {line}", flush=True)
 
     def prefixed(self, prefix: str) -> Progress:
-        return lambda line: self.say(f"{prefix} {line}")
+        return lambda line: self.print_line(f"{prefix} {line}")
 
 
 def sizes_of(options: argparse.Namespace) -> Sizes:
-    """How much of everything, from the command line."""
+    """The sizes of all loads, from the command line."""
     base = QUICK if options.quick else FULL
     values = {name: getattr(base, name) for name in base.__struct_fields__}
     if options.mb:
@@ -73,50 +75,50 @@ def sizes_of(options: argparse.Namespace) -> Sizes:
     return Sizes(**values)
 
 
-def present(wanted: list[str], sitting: results.Sitting, clock: Clock) -> list[System]:
-    """The systems that can be run; of the others, why not."""
+def present(wanted: list[str], session: results.Session, clock: ProgressPrinter) -> list[System]:
+    """The systems that can be run; the session gets the reasons for the others."""
     known = all_systems()
-    there = []
+    available = []
     for name in wanted:
-        why = known[name].lacks()
+        why = known[name].missing_requirement()
         if why:
-            sitting.lacks(name, "all", why)
-            clock.say(f"{name}: left out: {why}")
+            session.add_missing(name, "all", why)
+            clock.print_line(f"{name}: left out: {why}")
         else:
-            there.append(known[name])
-    return there
+            available.append(known[name])
+    return available
 
 
-def keep(sitting: results.Sitting, system: str, log: Log) -> None:
-    """Take over what a visit found."""
-    sitting.add(system, log.values)
+def keep(session: results.Session, system: str, log: Log) -> None:
+    """Add the results of a visit to the session."""
+    session.add(system, log.values)
     for what, why in log.reasons.items():
-        sitting.lacks(system, what, why)
+        session.add_missing(system, what, why)
 
 
-def sit(options: argparse.Namespace, clock: Clock) -> results.Sitting:
+def run_session(options: argparse.Namespace, clock: ProgressPrinter) -> results.Session:
     """All runs."""
     sizes = sizes_of(options)
     figures: list[Figure] = options.figures
     shared = {figure.key for figure in figures if figure.is_for_peers}
     own = {figure.key for figure in figures if not figure.is_for_peers}
-    sitting = results.Sitting(
+    session = results.Session(
         datetime.date.today().isoformat(), options.runs, sizes.mb, options.quick, machine()
     )
-    systems = present(options.systems, sitting, clock)
-    sitting.versions = {system.name: system.version() for system in systems}
-    sitting.versions["librdkafka (client)"] = _librdkafka()
-    sitting.versions["gevent"] = _gevent()
+    systems = present(options.systems, session, clock)
+    session.versions = {system.name: system.version() for system in systems}
+    session.versions["librdkafka (client)"] = _librdkafka()
+    session.versions["gevent"] = _gevent()
     for run in range(options.runs):
         turn = f"run {run + 1}/{options.runs}"
         if shared:
             for at in range(len(systems)):
                 system = systems[(run + at) % len(systems)]
                 log = visit(system, shared, sizes, clock.prefixed(f"{turn} {system.name}:"))
-                keep(sitting, system.name, log)
+                keep(session, system.name, log)
         if own and OURS in options.systems:
-            keep(sitting, OURS, visit_ours(own, sizes, clock.prefixed(f"{turn} {OURS}:")))
-    return sitting
+            keep(session, OURS, visit_ours(own, sizes, clock.prefixed(f"{turn} {OURS}:")))
+    return session
 
 
 def _librdkafka() -> str:
@@ -133,25 +135,25 @@ def _gevent() -> str:
 
 def main(arguments: Sequence[str]) -> int:
     options = options_of(arguments)
-    clock = Clock()
+    clock = ProgressPrinter()
     allow_many_files()
     end_on_sigterm()
     commit = command_output(["git", "rev-parse", "--short", "HEAD"]) or "no commit"
     count = f"{len(options.figures)} of {len(FIGURES)} figures"
-    clock.say(f"kcluster {__version__} ({commit}, {build()}), {count}")
-    sitting = sit(options, clock)
+    clock.print_line(f"kcluster {__version__} ({commit}, {build()}), {count}")
+    session = run_session(options, clock)
     if options.keep and not options.quick:
         last = results.load()
         if last is not None:
-            last.update(sitting)
-            sitting = last
-    text = report.render(sitting)
+            last.update(session)
+            session = last
+    text = report.render(session)
     if options.dry or options.quick:
         print(text)
         return 0
-    results.save(sitting)
+    results.save(session)
     report.write(results.DOCUMENT, "bench", text)
-    clock.say(f"written: {_from_root(results.DOCUMENT)}, {_from_root(results.LATEST)}")
+    clock.print_line(f"written: {_from_root(results.DOCUMENT)}, {_from_root(results.LATEST)}")
     return 0
 
 

@@ -1,9 +1,9 @@
-"""The figures: what each is called, its unit, which way is better, and what it shall reach.
+"""The figures: title, unit, whether more or less is better, and goals.
 
-Owns: the table that the sitting, the results and the report share.  Never: measures.
+Owns: the table that the session, the results and the report share.  Never: measures.
 
-A goal beside a peer is a ratio of speeds: how many times better than that peer this cluster shall
-be, 1 for as good; a time of 1.2 times the peer's is the goal 1 / 1.2.
+A goal relative to a peer is a ratio of speeds: how many times better than the peer this cluster is
+to be.  1 means equal; a time of 1.2 times the peer's is the goal 1 / 1.2.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SYSTEMS: Final = {
     "kfake": "kfake",
     "mock": "librdkafka mock",
 }
-"""All systems, by the name that `--systems` knows."""
+"""The systems: name for `--systems` -> title."""
 
 GROUPS: Final = {
     "load": "every system in turn: start, produce, consume, ack, requests, fail-over",
@@ -34,7 +34,7 @@ GROUPS: Final = {
 
 
 class Figure(Struct, frozen=True):
-    """One figure.  `goals`: by peer, the ratio to reach; `limit`: the worst absolute value."""
+    """One figure.  `goals`: peer -> the ratio to reach; `limit`: the worst acceptable value."""
 
     key: str
     title: str
@@ -44,7 +44,7 @@ class Figure(Struct, frozen=True):
     goals: dict[str, float] = {}
     limit: float | None = None
     digits: int = 1
-    """Behind the point."""
+    """Decimal places."""
 
     @property
     def is_for_peers(self) -> bool:
@@ -69,7 +69,7 @@ SERIES: Final = {
     "clients": CLIENT_COUNTS,
 }
 GROWTH_LIMIT: Final = 1.5
-"""Cost at any point over the cost at the first point of its series."""
+"""The maximum of a point's cost divided by the cost at the first point of its series."""
 
 _LESS_KFAKE_1_2: Final = round(1 / 1.2, 3)
 
@@ -127,12 +127,12 @@ BY_KEY: Final = {figure.key: figure for figure in FIGURES}
 
 
 def chosen(words: list[str]) -> list[Figure]:
-    """The figures that names of groups and of figures stand for, in the table's order; all for
-    none.  ValueError names a word that is neither."""
+    """The figures named by groups or figures, in the table's order; all if there are no names.
+    Raises ValueError for an unknown name."""
     for word in words:
         if word not in GROUPS and word not in BY_KEY:
             raise ValueError(
-                f"no figure or group is called {word!r}; groups: {', '.join(GROUPS)}; figures: "
+                f"unknown figure or group {word!r}; groups: {', '.join(GROUPS)}; figures: "
                 + ", ".join(BY_KEY)
             )
     return [x for x in FIGURES if not words or x.group in words or x.key in words]

@@ -1,10 +1,10 @@
-"""`python -m bench.micro`: the hot paths alone, beside the figures committed last.
+"""`python -m bench.micro`: times the hot paths, and compares them with the committed figures.
 
-Owns: the stopwatch, the comparison.  Never: what is timed (micro_cases.py).
+Owns: timing, the comparison.  Never: defines the cases (micro_cases.py).
 
-Machines differ, and one machine from hour to hour: every case is also told in *units*, the time
-that a fixed piece of plain Python takes here and now.  Slower means: more units than before.  What
-is timed is the build that runs, pure or compiled; the figures say which.
+Machines differ, and one machine differs from hour to hour.  So every case is also measured in
+*units*: one unit is the time that a fixed piece of plain Python takes at the same moment.  Slower
+means more units than before.  The figures name the build that was timed, pure or compiled.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ COMMITTED: Final = ROOT / "bench" / "results" / "micro.json"
 SLOWER: Final = 1.15
 REPEATS: Final = 15
 RUN_S: Final = 0.02
-"""A timed run makes as many calls as fill this; all runs together CALLS at most."""
+"""The length of one timed run.  All runs together make at most CALLS calls."""
 UNIT_LOOPS: Final = 200
 
 
 class Timing(msgspec.Struct):
-    """Least time of a call, µs, and the same in units."""
+    """The fastest time per call in µs, and in units."""
 
     us: float
     units: float
 
 
 class Micro(msgspec.Struct):
-    """All timings, the machine's unit in µs, and the build (`cluster.build()`) that was timed."""
+    """All timings, the machine's unit in µs, and the build (`kcluster.build()`) that was timed."""
 
     unit_us: float
     build: str
@@ -49,7 +49,7 @@ class Micro(msgspec.Struct):
 
 
 def unit() -> int:
-    """Plain Python of the kind that the hot paths are: attributes, dicts, lists, slices, ints."""
+    """Plain Python like that of the hot paths: dicts, lists, method calls, ints."""
     table: dict[int, list[int]] = {}
     total = 0
     for number in range(UNIT_LOOPS):
@@ -59,8 +59,8 @@ def unit() -> int:
     return total
 
 
-def least_us(call: Call, calls: int) -> float:
-    """Time of one call in the quickest of several runs."""
+def fastest_us(call: Call, calls: int) -> float:
+    """The time per call in the fastest of several runs."""
     best = float("inf")
     for _ in range(REPEATS):
         began = time.perf_counter()
@@ -71,7 +71,7 @@ def least_us(call: Call, calls: int) -> float:
 
 
 def calls_for(call: Call) -> int:
-    """How many calls fill a timed run."""
+    """The number of calls in one timed run."""
     call()
     began = time.perf_counter()
     for _ in range(3):
@@ -86,14 +86,14 @@ def time_case(prepare: Callable[[], Call], unit_us: float) -> Timing:
     gc.collect()
     gc.disable()
     try:
-        us = least_us(call, calls_for(call))
+        us = fastest_us(call, calls_for(call))
     finally:
         gc.enable()
     return Timing(round(us, 3), round(us / unit_us, 4))
 
 
 def load(path: Path = COMMITTED) -> Micro | None:
-    """The figures committed last."""
+    """The committed figures."""
     return msgspec.json.decode(path.read_bytes(), type=Micro) if path.exists() else None
 
 
@@ -117,14 +117,14 @@ def line(name: str, now: Timing, before: Timing | None) -> str:
 
 
 def mixes(running: str, committed: Micro | None) -> str:
-    """The builds now and then, in a line, if they are not the same; else nothing."""
+    """A line that names both builds if they differ; else ""."""
     if committed is None or committed.build == running:
         return ""
     return f"not like with like: now {running}, committed {committed.build}"
 
 
 def head(running: str, committed: Micro | None) -> str:
-    """What the columns are, and of which build; before it a line if that was another one."""
+    """The column titles with the build; before them a line if the committed build differs."""
     columns = f"{f'hot paths, {running}':<52} {'now':>13} {'committed':>13}  by units"
     return "\n".join(filter(None, (mixes(running, committed), columns)))
 
@@ -133,7 +133,7 @@ def render(micro: Micro) -> str:
     """The committed figures as Markdown."""
     rows = [[name, f"{timing.us:,.2f}"] for name, timing in micro.cases.items()]
     about = (
-        f"Least time of a call, µs, {micro.build}, where a unit of plain Python takes"
+        f"Fastest time per call in µs, {micro.build}. One unit of plain Python took"
         f" {micro.unit_us:.1f} µs."
     )
     return f"## Hot paths\n\n{about}\n\n" + report.table(["path", "µs"], rows)
@@ -141,9 +141,9 @@ def render(micro: Micro) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("python -m bench.micro", description="hot paths, timed")
-    parser.add_argument("--only", default="", help="cases whose name has this in it")
-    parser.add_argument("--save", action="store_true", help="keep the figures, to be committed")
-    parser.add_argument("--strict", action="store_true", help="exit code 1 if one is slower")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--save", action="store_true", help="save the figures, to be committed")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a case is slower")
     options = parser.parse_args(arguments)
     committed = load()
     before = committed.cases if committed else {}
@@ -156,7 +156,7 @@ def main(arguments: Sequence[str]) -> int:
     for name, prepare in all_cases().items():
         if options.only.lower() not in name.lower():
             continue
-        unit_us = least_us(unit, 100)
+        unit_us = fastest_us(unit, 100)
         found.unit_us = min(unit_us, found.unit_us or unit_us)
         timing = found.cases[name] = time_case(prepare, unit_us)
         ratio = change(timing, before.get(name))

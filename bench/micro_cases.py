@@ -1,9 +1,9 @@
-"""The hot paths that `make bench-micro` times, each as something to be called again and again.
+"""The hot paths that `make bench-micro` times, each as a function to be called repeatedly.
 
-Owns: what is timed, on what input.  Never: keeps time (micro.py).
+Owns: the cases and their input.  Never: measures time (micro.py).
 
-A case is a function that makes everything ready and returns the call to be timed; a call that needs
-fresh input every time takes it from a list made beforehand, as long as `CALLS`.
+A case is a function that prepares everything and returns the call to be timed.  A call that needs
+new input each time takes it from a list of `CALLS` entries prepared in advance.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Case = Callable[[], Call]
 
 TOPIC: Final = "orders"
 CALLS: Final = 6_000
-"""All calls of one case, at most."""
+"""The maximum number of calls of one case."""
 CHUNK_FRAMES: Final = 20
 _ID: Final = bytes(range(16))
 
@@ -44,7 +44,7 @@ _ID: Final = bytes(range(16))
 
 
 def hot_messages() -> dict[str, tuple[ApiKey, int, Any, Any]]:
-    """By name: key, version, a request, a response, as today's clients send and get them."""
+    """Name -> (key, version, request, response), as current clients send and receive them."""
     produce = m.ProduceRequest(
         acks=ACKS_ALL, timeout_ms=30_000,
         topic_data=[
@@ -139,7 +139,7 @@ def _small_messages() -> dict[str, tuple[ApiKey, int, Any, Any]]:
 
 
 def codec_cases() -> Iterator[tuple[str, Case]]:
-    """Decoding a request with its header, encoding a response with its frame."""
+    """Decode a request with its header; encode a response with its frame."""
     for name, (key, version, request, response) in hot_messages().items():
         yield f"{name}: decode request", _decoding(key, version, request)
         yield f"{name}: encode response", _encoding(key, version, response)
@@ -169,7 +169,7 @@ def _frame(key: ApiKey, version: int, request: Any) -> bytearray:
 
 
 def frame_loop() -> Call:
-    """Cut a read of 20 small Produce requests into frames; the time is for all 20."""
+    """Split a read of 20 small Produce requests into frames; the time is for all 20."""
     key, version, request, _ = hot_messages()["Produce v11"]
     frame = b"".join(encode_request_frame(key, version, 7, "bench", request))
     chunk = memoryview(frame * CHUNK_FRAMES)
@@ -178,7 +178,7 @@ def frame_loop() -> Call:
 
 
 def parsing(records: int) -> Case:
-    """Look at the header of one batch."""
+    """Parse the header of one batch."""
 
     def prepare() -> Call:
         buffer = memoryview(bytearray(batch_of(records, 1_000)))
@@ -193,7 +193,7 @@ def checking_crc() -> Call:
 
 
 def appending(records: int) -> Case:
-    """Check, number and append one batch to a leader's log."""
+    """Validate one batch, assign its offsets and append it to a leader's log."""
 
     def prepare() -> Call:
         config = TopicConfig.resolve(BrokerConfig.resolve("kafka"), {})
@@ -206,7 +206,7 @@ def appending(records: int) -> Case:
 
 
 def _fresh(make: Callable[[], Any]) -> Iterator[Any]:
-    """Input made beforehand, enough for all runs of one case: one more when it runs out."""
+    """Input prepared in advance for all runs of one case; more is made when it runs out."""
     ready = [make() for _ in range(CALLS)]
     yield from ready
     while True:
@@ -217,7 +217,7 @@ def _fresh(make: Callable[[], Any]) -> Iterator[Any]:
 
 
 class Answers:
-    """The clients' side of a dispatcher, which only counts."""
+    """The client side of a dispatcher, which only counts replies."""
 
     def __init__(self) -> None:
         self.last: Any = None
@@ -233,7 +233,7 @@ class Answers:
 
 
 def small_cluster() -> tuple[Dispatcher, Answers, int]:
-    """Three brokers, quiet, one topic of one partition on all of them; and who leads it."""
+    """(three idle brokers with one topic of one partition and RF 3, its leader)."""
     topics = {TOPIC: {"assignment": [[1, 2, 3]], "config": {"retention.bytes": -1}}}
     plan = build(Topology.of(brokers=3, topics=topics), 1, {1: 9092, 2: 9093, 3: 9094})
     answers = Answers()
@@ -256,7 +256,7 @@ def produce_body(batch: bytes) -> Any:
 
 
 def producing(records: int, size_bytes: int) -> Case:
-    """From the decoded request to the reply, acks=all: append, two followers, watermark."""
+    """From the decoded request to the reply, acks=all: append, two followers, high watermark."""
 
     def prepare() -> Call:
         dispatcher, answers, leader = small_cluster()
@@ -276,7 +276,7 @@ def producing(records: int, size_bytes: int) -> Case:
 
 
 def producing_from_bytes() -> Call:
-    """The same from the frame to the answer's bytes, as a connection does it."""
+    """The same from the frame to the response's bytes, as on a connection."""
     dispatcher, answers, leader = small_cluster()
     node: Any = dispatcher.processes[leader].node
     channel = Channel(node)
@@ -306,7 +306,7 @@ def fetching() -> Call:
 
 
 def cached_metadata() -> Call:
-    """Metadata from the frame to the bytes, when it was asked before."""
+    """Metadata from the frame to the response's bytes, with the response in the cache."""
     dispatcher, answers, leader = small_cluster()
     node: Any = dispatcher.processes[leader].node
     channel = Channel(node)
@@ -320,7 +320,7 @@ def cached_metadata() -> Call:
 
 
 def quiet_second() -> Call:
-    """One second of an idle cluster: heartbeats, and what followers ask."""
+    """One second of an idle cluster: heartbeats, and followers' fetches."""
     dispatcher, _, _ = small_cluster()
 
     def call() -> None:

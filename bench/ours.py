@@ -1,6 +1,6 @@
-"""What is measured of this cluster alone: profile fast, memory, growth, in-process figures.
+"""The figures of this cluster alone: profile fast, memory, growth, in-process figures.
 
-Owns: these steps.  Never: a peer.
+Owns: these steps.  Never: measures a peer (visit.py).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ GROWTH_RECORDS: Final = 100
 GROWTH_PARTITIONS: Final = 100
 RETAINED_BYTES: Final = 64_000_000
 CHECK_MS: Final = 100
-"""Between two looks for what need not be retained: Kafka's 5 minutes are longer than the load."""
+"""log.retention.check.interval.ms: Kafka's default of 5 minutes is longer than the load."""
 QUARTERS: Final = 4
 
 Step = Callable[[Running], dict[str, float]]
 
 
 def visit_ours(wanted: Collection[str], sizes: Sizes, progress: Progress) -> Log:
-    """The wanted figures (keys) of the groups that only this cluster has."""
+    """Measure the wanted figures (keys) of the groups that only this cluster has."""
     log = new_log(progress)
 
     def attempt(
@@ -99,7 +99,7 @@ def _fast(running: Running, sizes: Sizes) -> dict[str, float]:
 
 
 def _connections(running: Running, count: int) -> dict[str, float]:
-    """Each has asked for ApiVersions once, as every client does first."""
+    """Memory per idle connection; each has sent ApiVersions, as every client does first."""
     address = address_of(running.bootstrap)
     question = m.ApiVersionsRequest(client_software_name="bench", client_software_version="1")
     wires = []
@@ -119,7 +119,7 @@ def _connections(running: Running, count: int) -> dict[str, float]:
 
 
 def _partitions(running: Running, count: int) -> dict[str, float]:
-    """Beside the same cluster without them."""
+    """Memory per replica, compared with the same cluster without the topics."""
     time.sleep(1)
     with_mb = memory_mb(running.pids)
     without = _with_cluster(lambda x: {"mb": memory_mb(x.pids)}, {"topics": {}})
@@ -143,7 +143,7 @@ def _passing(running: Running, passing_mb: int) -> dict[str, float]:
 
 
 def growth_points(sizes: Sizes) -> list[tuple[str, list[str], dict[str, Any]]]:
-    """(figure, arguments of the client, keys of the topology) of each point."""
+    """(figure, arguments of the client, changes of the topology) of each point."""
     points: list[tuple[str, list[str], dict[str, Any]]] = []
     for series, counts in SERIES.items():
         for count in counts:

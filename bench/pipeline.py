@@ -3,11 +3,11 @@
     python -m bench.pipeline --jars build/connector-jars [--bootstrap host:port] [--records N]
 
 Owns: a topic of equal records, the same batch read of it by each source in turn, the table.
-Never: judges; the machine's state is the reader's to know.  Without `--bootstrap` the topic is in a
-cluster of this project's, in this process: its broker then is measured too.
+Never: judges the figures.  Without `--bootstrap` the topic is in a cluster of this project within
+this process, whose CPU time then influences the figures.
 
-CPU time is that of the JVM and the Python workers below it: on a machine that others use, the more
-telling figure.  Linux.
+CPU time is that of the JVM and its Python workers.  On a shared machine it is more reliable than
+elapsed time.  Linux only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CREATE_VERSION: Final = 4
 
 
 def fill(bootstrap: str, records: int) -> None:
-    """Both topics, of one partition each; its replicas are one, which the first broker has."""
+    """Create and fill both topics, with one partition and replication factor 1."""
     with Wire(address_of(bootstrap), 60) as wire:
         topic = m.CreateTopicsRequest.CreatableTopic
         body = m.CreateTopicsRequest(
@@ -66,7 +66,7 @@ def leader_of(bootstrap: str, topic: str) -> tuple[str, int]:
 
 
 def read_s(spark: Any, source: str, bootstrap: str, topic: str) -> float:
-    """Seconds of one batch read of all columns, into nothing."""
+    """The seconds of one batch read of all columns into the noop sink."""
     begun = time.perf_counter()
     reader = spark.read.format(source).option("kafka.bootstrap.servers", bootstrap)
     frame = reader.option("subscribe", topic).load()
@@ -75,13 +75,13 @@ def read_s(spark: Any, source: str, bootstrap: str, topic: str) -> float:
 
 
 def cpu_s(root: int) -> float:
-    """CPU seconds of a process, of those below it, and of their children that ended."""
+    """The CPU seconds of a process and its descendants, including those that have ended."""
     parents: dict[int, tuple[int, int]] = {}
     for place in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = place.read_text().rpartition(")")[2].split()
         except OSError:
-            continue  # it ended meanwhile
+            continue  # the process has ended
         parents[int(place.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
     below, ticks = {root}, 0
     grown = True
@@ -106,7 +106,7 @@ def main() -> None:
     with own as cluster:
         bootstrap = chosen.bootstrap or cluster.bootstrap
         fill(bootstrap, chosen.records)
-        # What the JVM and Spark itself need for their first query is nobody's share.
+        # The first query of the JVM and of Spark itself counts for neither source.
         spark.range(1).write.format("noop").mode("overwrite").save()
         sources = ("kcluster", "kafka")
         first = {source: read_s(spark, source, bootstrap, ONE) for source in sources}

@@ -1,10 +1,11 @@
-"""`python -m bench.pipeline_audit RECORDS DIR`: how long the audit of a run so large takes.
+"""`python -m bench.pipeline_audit RECORDS DIR`: measures the audit of a large run.
 
-Owns: a made-up run directory with known losses, duplicates and reordering; time, heap and memory.
+Owns: a generated run directory with known losses, duplicates and reordering; time and memory.
 Never: measures a cluster.
 
-Six partitions, two producers that take turns by batches of 100; half-way a leader without the last
-1,000 records takes over; now and then a batch is appended twice, or two change places.
+There are six partitions, and two producers that send batches of 100 records in turn.  Halfway
+through, a leader without the last 1,000 records takes over.  Some batches are appended twice, and
+some are swapped.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ TOPIC: Final = "orders"
 PARTITIONS: Final = 6
 BATCH: Final = 100
 TAIL: Final = 10
-"""Batches that the next leader has not."""
+"""The number of batches that the next leader does not have."""
 EVERY: Final = 1_000
-"""Of so many batches, one is there twice, and two change places."""
+"""Of this many batches, one is appended twice, and two are swapped."""
 BATCH_MS: Final = 10
 BROKERS: Final = (1, 2, 3)
 
@@ -63,7 +64,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(partition: int, batches: int) -> Plan:
-    """As the module says."""
+    """The appends of one partition, as described in the module's docstring."""
     order = list(range(batches))
     for at in range(13, batches - 2, EVERY):
         order[at], order[at + 2] = order[at + 2], order[at]
@@ -80,7 +81,7 @@ def plan_of(partition: int, batches: int) -> Plan:
 
 
 def write(path: Path, records: int) -> None:
-    """The run directory."""
+    """Write the run directory."""
     path.mkdir(parents=True)
     plans = [plan_of(number, records // PARTITIONS // BATCH) for number in range(PARTITIONS)]
     encode = msgspec.json.Encoder().encode
@@ -99,12 +100,12 @@ def write(path: Path, records: int) -> None:
 
 
 def producer_of(batch: int) -> str:
-    """They take turns."""
+    """The producer of a batch: both take turns."""
     return f"shop-{batch % 2}"
 
 
 def number_of(batch: int) -> int:
-    """Of a batch's first record among its producer's in that partition."""
+    """The number of a batch's first record among its producer's records in the partition."""
     return batch // 2 * BATCH + 1
 
 
@@ -125,7 +126,7 @@ def sends(plans: list[Plan]) -> Iterator[Any]:
 
 
 def reads(plans: list[Plan]) -> Iterator[Any]:
-    """One consumer reads what is in the log at the end."""
+    """One consumer reads all records that are in the log at the end."""
     for plan in plans:
         for at, (batch, _, offset, is_held) in enumerate(plan.appends):
             for index in range(BATCH if is_held else 0):
@@ -147,7 +148,7 @@ def appends(plans: list[Plan]) -> Iterator[Any]:
 
 
 def moves(plans: list[Plan]) -> Iterator[Any]:
-    """Each replica moves with each batch."""
+    """Each replica's offsets move with each batch."""
     for plan in plans:
         for at, (_, _, offset, _) in enumerate(plan.appends):
             for broker in BROKERS:
@@ -156,7 +157,7 @@ def moves(plans: list[Plan]) -> Iterator[Any]:
 
 
 def contents(plans: list[Plan]) -> Iterator[Any]:
-    """A row for each batch: its neighbours are of the other producer."""
+    """A row for each batch; its neighbours belong to the other producer."""
     for plan in plans:
         copies: dict[tuple[int, bool], int] = {}
         for at, (batch, epoch, offset, is_held) in enumerate(plan.appends):
@@ -170,19 +171,19 @@ def contents(plans: list[Plan]) -> Iterator[Any]:
 
 
 def logs(plans: list[Plan]) -> Iterator[Any]:
-    """Where they end."""
+    """The bounds of each log."""
     for plan in plans:
         yield LogRow(TOPIC, plan.partition, 0, 0, plan.appends[-1][2] + BATCH)
 
 
 def leaders() -> Iterator[Any]:
-    """One row each: only the replicas matter."""
+    """One row per partition; only the replicas matter."""
     for number in range(PARTITIONS):
         yield LeaderRow(TOPIC, number, 0, 1, 0, BROKERS, (), BROKERS)
 
 
 def notes(plans: list[Plan]) -> Iterator[Any]:
-    """Leaders begin, and the one change of each."""
+    """The first leader of each partition, and its one leader change."""
     numbers = count()
     for plan in plans:
         half = len(plan.appends) // 2
@@ -197,7 +198,7 @@ def notes(plans: list[Plan]) -> Iterator[Any]:
 
 
 def expected(records: int) -> tuple[int, int, int]:
-    """(lost, duplicated, reordered) of the run, by trying every batch."""
+    """The run's (lost, duplicated, reordered) records, counted batch by batch."""
     lost = duplicated = reordered = 0
     for number in range(PARTITIONS):
         plan = plan_of(number, records // PARTITIONS // BATCH)
@@ -218,7 +219,7 @@ def expected(records: int) -> tuple[int, int, int]:
 
 
 def main() -> None:
-    """Write it unless it is there, audit it, print the seconds and the memory."""
+    """Write the run directory unless it exists, audit it, print the time and memory."""
     parser = argparse.ArgumentParser("python -m bench.pipeline_audit", description=__doc__)
     parser.add_argument("records", type=int)
     parser.add_argument("path", type=Path)

@@ -1,6 +1,6 @@
-"""Processes of the systems under test: start, look at, end.
+"""Processes of the systems under test: start, inspect, end.
 
-Owns: every process that a sitting starts, free ports, readings from /proc.  Never: ends a process
+Owns: every process that a session starts, free ports, readings from /proc.  Never: ends a process
 that it did not start.
 """
 
@@ -23,7 +23,7 @@ import kcluster
 
 ROOT: Final = Path(__file__).parents[1]
 CODE_PATH: Final = os.pathsep.join((str(Path(kcluster.__file__).parents[1]), str(ROOT)))
-"""PYTHONPATH of what is started: the same build of this cluster as here, and the bench itself."""
+"""PYTHONPATH of the processes: the same build of this cluster as here, and the bench itself."""
 POLL_S: Final = 0.002
 END_S: Final = 20.0
 """How long a process may take to end before it is killed."""
@@ -32,11 +32,11 @@ LAST_PORT: Final = 32_500
 
 
 class BenchError(Exception):
-    """A figure cannot be had; the text says why."""
+    """A figure cannot be measured, for the reason in the message."""
 
 
 def spawn(command: Sequence[str], log: Path, **environment: str) -> subprocess.Popen[bytes]:
-    """Start a program in a session of its own, its output in `log`."""
+    """Start a program in its own process group, with its output in `log`."""
     with log.open("wb") as out:
         return subprocess.Popen(
             command, cwd=ROOT, env={**os.environ, "PYTHONPATH": CODE_PATH, **environment},
@@ -45,7 +45,7 @@ def spawn(command: Sequence[str], log: Path, **environment: str) -> subprocess.P
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process that `spawn` started, and what it has started itself."""
+    """End a process that `spawn` started, and its children."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
@@ -57,7 +57,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_pids(pids: Iterable[int]) -> None:
-    """Wait for processes that were asked to end, then kill what is left of them."""
+    """Wait for processes that were told to end; kill those that remain."""
     until_s = time.monotonic() + END_S
     left = list(pids)
     while left and time.monotonic() < until_s:
@@ -69,7 +69,7 @@ def end_pids(pids: Iterable[int]) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process, zombies left out."""
+    """Whether the process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -77,7 +77,7 @@ def is_running(pid: int) -> bool:
 
 
 def end_on_sigterm() -> None:
-    """Let SIGTERM unwind this process as Ctrl-C does, so that what it started is ended too."""
+    """Unwind on SIGTERM as on Ctrl-C, so that child processes are ended, too."""
 
     def unwind(number: int, _: object) -> None:
         raise SystemExit(128 + number)
@@ -86,7 +86,7 @@ def end_on_sigterm() -> None:
 
 
 def client(module: str, *arguments: str, timeout_s: float, **environment: str) -> dict[str, Any]:
-    """Run `python -m bench.clients.<module>` to its end; the JSON object that it printed."""
+    """Run `python -m bench.clients.<module>`; returns the JSON object that it printed."""
     command = [sys.executable, "-P", "-m", f"bench.clients.{module}", *arguments]
     try:
         ended = subprocess.run(
@@ -107,8 +107,8 @@ def client(module: str, *arguments: str, timeout_s: float, **environment: str) -
 def free_ports(
     count: int, reserved: Sequence[int] = (), is_taken: Callable[[int], bool] = lambda _: False
 ) -> int:
-    """The first of `count` ports in a row that nobody listens on; nor at that port plus each of
-    `reserved`; and that is not taken otherwise."""
+    """The first of `count` consecutive free ports, for which also the ports at the offsets of
+    `reserved` are free, and which `is_taken` does not exclude."""
     for base in range(FIRST_PORT, LAST_PORT, 10):
         wanted = [base + at for at in range(count)] + [base + at for at in reserved]
         if not is_taken(base) and all(map(_is_free, wanted)):
@@ -127,8 +127,7 @@ def _is_free(port: int) -> bool:
 
 
 def allow_many_files() -> int:
-    """Let this process, and those that it starts, have as many open files as they may; how many
-    that is."""
+    """Raise the limit of open files for this process and its children; returns the limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65_536 if hard == resource.RLIM_INFINITY else hard
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
@@ -139,7 +138,7 @@ def allow_many_files() -> int:
 
 
 def memory_mb(pids: Iterable[int]) -> float:
-    """Resident memory of some processes, MB of 1,000,000 bytes.  BenchError where there is no
+    """The resident memory of processes, in MB of 1,000,000 bytes.  Raises BenchError without
     /proc."""
     return sum(_memory_kb(pid) for pid in pids) * 1024 / 1e6
 
@@ -161,8 +160,8 @@ def status_value(status: str, name: str) -> int:
 
 
 def cpu_s(pids: Iterable[int]) -> float:
-    """CPU time that some processes have had, seconds: to the nanosecond where the kernel tells,
-    else in its ticks."""
+    """The CPU time of processes in seconds: in nanoseconds if the kernel reports them, else in
+    ticks."""
     return sum(_cpu_s(pid) for pid in pids)
 
 
@@ -184,7 +183,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def machine() -> dict[str, str]:
-    """What the figures were taken on, in general words."""
+    """A general description of the machine."""
     pages, page = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     return {
         "cores": str(os.cpu_count()),
@@ -195,7 +194,7 @@ def machine() -> dict[str, str]:
 
 
 def command_output(command: Sequence[str], **environment: str) -> str:
-    """What a short command prints, "" if it fails."""
+    """The output of a short command; "" if it fails."""
     try:
         return subprocess.run(
             command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True,

@@ -1,10 +1,10 @@
-"""Where time goes: `python -m bench.profiled FIGURE` runs one load on a cluster under cProfile.
+"""`python -m bench.profiled LOAD`: runs one load on a cluster under cProfile.
 
-Owns: the profile of the cluster's process and its printing.  Never: a figure: a profiled cluster is
-several times slower; only shares count.
+Owns: profiling the cluster's process, printing the profile.  Never: measures a figure: a profiled
+cluster is several times slower, so only the proportions count.
 
-The cluster runs in the main thread of a process of its own (`--serve FILE`), because a profiler
-sees one thread; it ends by SIGTERM and then writes what it saw.
+The cluster runs in the main thread of a separate process (`--serve FILE OUT`), as cProfile sees one
+thread.  On SIGTERM that process writes the profile and ends.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ LOADS: Final[dict[str, tuple[str, ...]]] = {
     "small_produce": ("appends", "--seconds", "4"),
     "idle": (),
 }
-"""The client's module and its arguments, by what may be asked for."""
+"""Load -> the client's module and its arguments."""
 
 
 def serve(topology: str, out: str) -> None:
-    """A cluster in this thread until SIGTERM, then its profile to `out`."""
+    """Run a cluster in this thread until SIGTERM; then write the profile to `out`."""
     cluster = Cluster(Topology.load(topology))
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

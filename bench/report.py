@@ -1,6 +1,6 @@
-"""A sitting as Markdown: ratios first, then what they are ratios of.
+"""A session as Markdown: ratios first, then the absolute figures.
 
-Owns: the text between two marks in docs/benchmarks.md.  Never: touches what people wrote around it.
+Owns: the text between two marks in docs/benchmarks.md.  Never: changes the text around them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.figures import FIGURES, GROWTH_LIMIT, OURS, SERIES, SYSTEMS, Figure
-from bench.results import Found, Sitting
+from bench.results import Found, Session
 
 PREFACE: Final = """\
 # Benchmarks
@@ -21,8 +21,8 @@ within one session, not absolute figures: those depend on the machine.
 
 
 def marked(text: str, mark: str, part: str) -> str:
-    """`text` with what stands between `<!-- mark -->` and `<!-- /mark -->` replaced; both are put
-    at the end if they are not there yet."""
+    """`text` with the part between `<!-- mark -->` and `<!-- /mark -->` replaced.  If a mark is
+    missing, both are added at the end."""
     start, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
     if start not in text or end not in text:
         text = f"{text.rstrip()}\n\n{start}\n{end}\n"
@@ -32,26 +32,26 @@ def marked(text: str, mark: str, part: str) -> str:
 
 
 def write(path: Path, mark: str, part: str) -> None:
-    """Replace a marked part of a document, which begins with the preface if it is new."""
+    """Replace a marked part of a document; a new document starts with the preface."""
     text = path.read_text(encoding="utf-8") if path.exists() else PREFACE
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(marked(text, mark, part), encoding="utf-8")
 
 
-def render(sitting: Sitting) -> str:
-    """All tables of a sitting."""
+def render(session: Session) -> str:
+    """All tables of a session."""
     parts = [
-        heading(sitting),
-        "## Beside the peers\n\n" + LEGEND + ratios(sitting),
-        "## Absolute figures\n\nMedian (least to greatest).\n\n" + absolutes(sitting),
-        "## This cluster alone\n\nMedian (least to greatest).\n\n" + alone(sitting),
-        "## Growth\n\n" + GROWTH_LEGEND + growth(sitting),
-        "## Not measured\n\n" + missing(sitting),
+        heading(session),
+        "## Compared with the peers\n\n" + LEGEND + ratios(session),
+        "## Absolute figures\n\nMedian (minimum to maximum).\n\n" + absolutes(session),
+        "## This cluster alone\n\nMedian (minimum to maximum).\n\n" + alone(session),
+        "## Growth\n\n" + GROWTH_LEGEND + growth(session),
+        "## Not measured\n\n" + missing(session),
     ]
     return "\n\n".join(part.strip() for part in parts)
 
 
-NOTHING: Final = "Nothing of it in this sitting."
+NOTHING: Final = "Not measured in this session."
 LEGEND: Final = """\
 How many times better than the peer kcluster is, also for times and memory: 2 means twice as fast,
 or half the memory. The goal for the ratio is in brackets. kfake and the mock append once and do not
@@ -67,22 +67,22 @@ replication factor 3). No point may cost more than {GROWTH_LIMIT:g} times the fi
 """
 
 
-def heading(sitting: Sitting) -> str:
-    machine = ", ".join(f"{name} {value}" for name, value in sitting.machine.items())
+def heading(session: Session) -> str:
+    machine = ", ".join(f"{name} {value}" for name, value in session.machine.items())
     versions = ", ".join(
-        f"{SYSTEMS.get(name, name)} {version}" for name, version in sitting.versions.items()
+        f"{SYSTEMS.get(name, name)} {version}" for name, version in session.versions.items()
     )
-    sort = f"medians of {sitting.runs} runs"
-    if sitting.quick:
+    sort = f"medians of {session.runs} runs"
+    if session.quick:
         sort = "a quick run, shorter and smaller than the titles say"
     return (
-        f"Measured on {sitting.date}: {sort}, {sitting.mb} MB of load.\n\n"
+        f"Measured on {session.date}: {sort}, {session.mb} MB of load.\n\n"
         f"Machine: {machine}.\n\nVersions: {versions}."
     )
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table, the first column left, the others right."""
+    """A Markdown table: the first column aligned left, the others right."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -92,7 +92,7 @@ def number(value: float, digits: int) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio, in as many digits as tell something."""
+    """A ratio with its significant digits."""
     return f"{ratio:.0f} ×" if ratio >= 20 else f"{ratio:.1f} ×" if ratio >= 2 else f"{ratio:.2f} ×"
 
 
@@ -106,46 +106,46 @@ def cell(figure: Figure, found: Found | None) -> str:
     return f"{middle} ({number(low, figure.digits)} to {number(high, figure.digits)})"
 
 
-def measured_systems(sitting: Sitting) -> list[str]:
-    return [system for system in SYSTEMS if sitting.figures.get(system)]
+def measured_systems(session: Session) -> list[str]:
+    return [system for system in SYSTEMS if session.figures.get(system)]
 
 
-def shared_figures(sitting: Sitting) -> list[Figure]:
-    measured = {key for figures in sitting.figures.values() for key in figures}
+def shared_figures(session: Session) -> list[Figure]:
+    measured = {key for figures in session.figures.values() for key in figures}
     return [x for x in FIGURES if x.is_for_peers and x.key in measured]
 
 
-def ratios(sitting: Sitting) -> str:
-    peers = [system for system in measured_systems(sitting) if system != OURS]
+def ratios(session: Session) -> str:
+    peers = [system for system in measured_systems(session) if system != OURS]
     if not peers:
-        return "No peer was there."
+        return "No peer was available."
     rows = []
-    for figure in shared_figures(sitting):
+    for figure in shared_figures(session):
         row = [figure.title]
         for peer in peers:
-            ratio, goal = sitting.ratio(figure, peer), figure.goals.get(peer)
+            ratio, goal = session.ratio(figure, peer), figure.goals.get(peer)
             text = "–" if ratio is None else times(ratio)
             if goal is not None and ratio is not None:
                 text += f" (goal {goal:.2g}: {'met' if ratio >= goal else 'not met'})"
             row.append(text)
         rows.append(row)
-    return table(["figure", *(f"beside {SYSTEMS[peer]}" for peer in peers)], rows)
+    return table(["figure", *(f"vs {SYSTEMS[peer]}" for peer in peers)], rows)
 
 
-def absolutes(sitting: Sitting) -> str:
-    systems = measured_systems(sitting)
+def absolutes(session: Session) -> str:
+    systems = measured_systems(session)
     rows = [
         [f"{figure.title}, {figure.unit}"]
-        + [cell(figure, sitting.found(system, figure.key)) for system in systems]
-        for figure in shared_figures(sitting)
+        + [cell(figure, session.found(system, figure.key)) for system in systems]
+        for figure in shared_figures(session)
     ]
     return table(["figure", *(SYSTEMS[system] for system in systems)], rows)
 
 
-def alone(sitting: Sitting) -> str:
+def alone(session: Session) -> str:
     rows = []
     for figure in FIGURES:
-        found = sitting.found(OURS, figure.key)
+        found = session.found(OURS, figure.key)
         if found is None or figure.group == "growth":
             continue
         if figure.limit is None and figure.is_for_peers:
@@ -157,10 +157,10 @@ def alone(sitting: Sitting) -> str:
     return table(["figure", "median", "at most"], rows) if rows else NOTHING
 
 
-def growth(sitting: Sitting) -> str:
+def growth(session: Session) -> str:
     rows = []
     for series, counts in SERIES.items():
-        points = [(x, sitting.found(OURS, f"growth_{series}_{x}")) for x in counts]
+        points = [(x, session.found(OURS, f"growth_{series}_{x}")) for x in counts]
         known = [(count, found.median) for count, found in points if found is not None]
         if not known:
             continue
@@ -173,10 +173,10 @@ def growth(sitting: Sitting) -> str:
     return table(["by number of", "µs per record", "worst relative to the first"], rows)
 
 
-def missing(sitting: Sitting) -> str:
+def missing(session: Session) -> str:
     lines = [
         f"- {SYSTEMS.get(system, system)}, {what}: {why}"
-        for system, reasons in sitting.missing.items()
+        for system, reasons in session.missing.items()
         for what, why in reasons.items()
     ]
     return "\n".join(lines) or "Everything was measured."

@@ -1,6 +1,6 @@
-"""What a sitting found: every value of every figure, kept as JSON.
+"""The results of a session: every value of every figure, saved as JSON.
 
-Owns: the record of a sitting.  Never: writes text for people (report.py).
+Owns: the record of a session.  Never: renders it for readers (report.py).
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Found(msgspec.Struct):
         return min(self.values), max(self.values)
 
 
-class Sitting(msgspec.Struct):
-    """One sitting.  `figures`: by system, then by the figure's key; `missing`: by system, then by
-    the figure's key or the name of a step, why there is no value."""
+class Session(msgspec.Struct):
+    """One session.  `figures`: by system, then by the figure's key.  `missing`: the reasons for
+    missing values, by system, then by the figure's key or the name of a step."""
 
     date: str
     runs: int
@@ -47,21 +47,21 @@ class Sitting(msgspec.Struct):
     missing: dict[str, dict[str, str]] = {}
 
     def add(self, system: str, values: dict[str, float]) -> None:
-        """Values of one run."""
+        """Add the values of one run."""
         kept = self.figures.setdefault(system, {})
         for key, value in values.items():
             found = kept.setdefault(key, Found([]))
             found.values.append(round(value, 4))
 
-    def lacks(self, system: str, what: str, why: str) -> None:
-        """There is no value, and why."""
+    def add_missing(self, system: str, what: str, why: str) -> None:
+        """Add the reason for a missing value."""
         self.missing.setdefault(system, {})[what] = why
 
     def found(self, system: str, key: str) -> Found | None:
         return self.figures.get(system, {}).get(key)
 
     def ratio(self, figure: Figure, peer: str) -> float | None:
-        """How many times better than the peer we are; medians."""
+        """How many times better than the peer this cluster is, by the medians."""
         ours, theirs = self.found(OURS, figure.key), self.found(peer, figure.key)
         if ours is None or theirs is None or not ours.median or not theirs.median:
             return None
@@ -69,8 +69,8 @@ class Sitting(msgspec.Struct):
             return ours.median / theirs.median
         return theirs.median / ours.median
 
-    def update(self, newer: Sitting) -> None:
-        """Take over what a later sitting measured, keep the rest."""
+    def update(self, newer: Session) -> None:
+        """Take the figures of a later session, keep the others."""
         for system, figures in newer.figures.items():
             self.figures.setdefault(system, {}).update(figures)
             gone = self.missing.get(system, {})
@@ -80,14 +80,14 @@ class Sitting(msgspec.Struct):
         self.versions.update(newer.versions)
 
 
-def load(path: Path = LATEST) -> Sitting | None:
-    """The last sitting that was saved."""
+def load(path: Path = LATEST) -> Session | None:
+    """The last saved session."""
     if not path.exists():
         return None
-    return msgspec.json.decode(path.read_bytes(), type=Sitting)
+    return msgspec.json.decode(path.read_bytes(), type=Session)
 
 
-def save(sitting: Sitting, path: Path = LATEST) -> None:
-    """Keep a sitting."""
+def save(session: Session, path: Path = LATEST) -> None:
+    """Save a session."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(sitting), indent=1) + b"\n")
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(session), indent=1) + b"\n")

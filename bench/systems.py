@@ -1,11 +1,11 @@
-"""The systems under test: how each is started, found, killed a broker of, and stopped.
+"""The systems under test: how to start each one, kill one of its brokers, and stop it.
 
-Owns: the commands and what must be known about each system.  Never: loads or judges one.
+Owns: the commands, and everything specific to one system.  Never: loads or measures one.
 
-Peers come from the folder that the environment variable KCLUSTER_PEERS names: `kafka/kafka setup |
-start N PORT | stop PORT | kill PORT NODE`, `kfake/setup` (which builds the program `kfake/kfake N
-PORT` in PEERS_CACHE), `librdkafka-mock N` (which prints its bootstrap list).  They keep what they
-build in PEERS_CACHE, by default a folder `peers` among the temporary files.
+The peers' scripts are in the directory named by the environment variable KCLUSTER_PEERS:
+`kafka/kafka setup | start N PORT | stop PORT | kill PORT NODE`, `kfake/setup` (which builds the
+program `kfake/kfake N PORT` in PEERS_CACHE), `librdkafka-mock N` (which prints its bootstrap list).
+Build results are kept in PEERS_CACHE, by default the directory `peers` among the temporary files.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ BROKERS: Final = 3
 START_TIMEOUT_S: Final = 90.0
 SETUP_TIMEOUT_S: Final = 900.0
 KAFKA_CONTROLLER_PORTS: Final = (101, 102, 103)
-"""Beyond the first port."""
+"""Offsets from the first port."""
 
 
 _BOOTSTRAP: Final = re.compile(r"^([\w.-]+:\d+(?:,[\w.-]+:\d+)*)\n", re.MULTILINE)
 
 
 class Running:
-    """A system that is up: `bootstrap`, `pids` of its processes, `spawn_s` until it was found to
-    name all its brokers.  A context manager that stops it."""
+    """A running system.  `pids`: its processes.  `spawn_s`: the time until its Metadata named all
+    brokers.  As a context manager, it stops the system."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        """A folder of its own for what it writes."""
+        """A directory for its files."""
         self.bootstrap = ""
         self.pids: tuple[int, ...] = ()
         self.spawn_s = 0.0
@@ -68,7 +68,7 @@ class Running:
         self.stop()
 
     def kill_command(self) -> list[str] | None:
-        """Ends broker {leader} as by kill -9; None where that cannot be done."""
+        """A command that kills broker {leader} as by kill -9; None if that is impossible."""
         return None
 
     def stop(self) -> None:
@@ -77,7 +77,7 @@ class Running:
 
     @contextlib.contextmanager
     def stopped_unless_up(self) -> Iterator[None]:
-        """Around what a start does: if that is left by any exception, the system is stopped."""
+        """A context for a start: any exception stops the system."""
         is_up = False
         try:
             yield
@@ -87,12 +87,12 @@ class Running:
                 self.stop()
 
     def wait(self, address: tuple[str, int], brokers: int, began_s: float) -> None:
-        """Until Metadata names so many brokers."""
+        """Wait until Metadata names this many brokers."""
         while brokers_named(address) < brokers:
             if self.process is not None and self.process.poll() is not None:
-                raise BenchError(f"it ended at once: {self.log_tail()}")
+                raise BenchError(f"the process ended during the start: {self.log_tail()}")
             if time.perf_counter() - began_s > START_TIMEOUT_S:
-                raise BenchError(f"it names no {brokers} brokers within {START_TIMEOUT_S:g} s")
+                raise BenchError(f"fewer than {brokers} brokers after {START_TIMEOUT_S:g} s")
             time.sleep(POLL_S)
         self.spawn_s = time.perf_counter() - began_s
 
@@ -101,8 +101,8 @@ class Running:
         return self.place / "log"
 
     def log_tail(self) -> str:
-        """The last line that it printed."""
-        return (self.log.read_text(errors="replace").strip().splitlines() or ["no word"])[-1]
+        """The last line of its output."""
+        return (self.log.read_text(errors="replace").strip().splitlines() or ["no output"])[-1]
 
 
 class System:
@@ -110,35 +110,35 @@ class System:
 
     name = ""
     partitions = 6
-    """Of the topic that the load uses."""
+    """The number of partitions of the topic under load."""
     not_measured: dict[str, str] = {}
-    """By figure, why this system has none."""
+    """Figure -> why it is not measured for this system."""
 
-    def lacks(self) -> str:
-        """Why it cannot be run here; "" if it can."""
+    def missing_requirement(self) -> str:
+        """Why the system cannot be run here; "" if it can."""
         return ""
 
     def version(self) -> str:
-        """What is run, as far as can be told."""
-        raise AssertionError("each kind says")
+        """The system's version, as far as it is known."""
+        raise AssertionError(f"{type(self).__name__} must define version")
 
     def start(self, place: Path) -> Running:
-        """Start it, wait until it serves."""
-        raise AssertionError("each kind does it its way")
+        """Start the system, and wait until it serves."""
+        raise AssertionError(f"{type(self).__name__} must define start")
 
 
 # --------------------------------------------------------------------------------------- ours
 
 
 class KclusterRunning(Running):
-    """`kcluster up`; its control socket is in its own folder, so no other cluster is disturbed."""
+    """`kcluster up`, with its control socket in its own directory, apart from other clusters."""
 
     def kill_command(self) -> list[str]:
         return [*kcluster_command(), "kill", "{leader}"]
 
 
 class Kcluster(System):
-    """This cluster, on the topology of the repository, changed by `overrides` of its keys."""
+    """This cluster, with the repository's topology and `overrides` of its keys."""
 
     name = "kcluster"
 
@@ -154,7 +154,7 @@ class Kcluster(System):
         text, first_port, brokers = self.topology_text()
         (place / "topology.yaml").write_text(text)
         running.bootstrap = ",".join(f"127.0.0.1:{first_port + at}" for at in range(brokers))
-        # Short: the path of a socket has at most 107 bytes.
+        # A short path: that of a Unix socket has at most 107 bytes.
         running.environment = {"XDG_RUNTIME_DIR": str(place), "PYTHONUNBUFFERED": "1"}
         command = [*kcluster_command(), "up", str(place / "topology.yaml")]
         began_s = time.perf_counter()
@@ -179,7 +179,7 @@ class Kcluster(System):
 
 
 def kcluster_command() -> list[str]:
-    """The console script beside this Python, or the module that it calls."""
+    """The console script next to this Python, or the module that it calls."""
     script = Path(sys.executable).with_name("kcluster")
     return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "kcluster.cli.main"]
 
@@ -188,36 +188,36 @@ def kcluster_command() -> list[str]:
 
 
 def peers_folder() -> Path | None:
-    """Where the peers' scripts are; None if nobody said."""
+    """The directory of the peers' scripts; None if KCLUSTER_PEERS is not set."""
     named = os.environ.get("KCLUSTER_PEERS")
     return Path(named) if named else None
 
 
 def peers_cache() -> Path:
-    """Where the peers' scripts keep what they build."""
+    """The directory for the peers' build results."""
     return Path(os.environ.get("PEERS_CACHE") or Path(tempfile.gettempdir()) / "peers")
 
 
 class Peer(System):
-    """A system that a script of KCLUSTER_PEERS starts."""
+    """A system started by a script in KCLUSTER_PEERS."""
 
     script = ""
     needs = ""
-    """A program that must be there."""
+    """A program that must be installed."""
 
-    def lacks(self) -> str:
+    def missing_requirement(self) -> str:
         folder = peers_folder()
         if folder is None:
-            return "KCLUSTER_PEERS does not name a folder with the peers' scripts"
+            return "KCLUSTER_PEERS is not set: it names the directory of the peers' scripts"
         if not (folder / self.script).is_file():
             return f"there is no {self.script} in KCLUSTER_PEERS"
         if self.needs and shutil.which(self.needs) is None:
-            return f"it needs {self.needs}, which is not there"
+            return f"{self.needs} is not installed"
         return ""
 
     def path(self) -> str:
         folder = peers_folder()
-        assert folder is not None, "lacks() says so"
+        assert folder is not None, "missing_requirement() is empty"
         return str(folder / self.script)
 
     def call(self, *arguments: str, timeout_s: float, log: Path) -> None:
@@ -235,7 +235,7 @@ class Peer(System):
 
 
 def kafka_folder(port: int) -> Path:
-    """Where the script keeps a cluster's files and process numbers, by its first port."""
+    """Where the script keeps a cluster's files and process ids, by its first port."""
     return peers_cache() / "kafka" / f"run-{port}"
 
 
@@ -279,7 +279,7 @@ class Kafka(Peer):
         self.call("setup", timeout_s=SETUP_TIMEOUT_S, log=place / "setup")
         running = KafkaRunning(place)
         running.peer = self
-        # Where there is a folder already, it and the processes that it names are not ours.
+        # An existing directory, and the processes named in it, belong to another session.
         running.port = free_ports(
             BROKERS, KAFKA_CONTROLLER_PORTS, lambda port: kafka_folder(port).exists()
         )
@@ -293,7 +293,7 @@ class Kafka(Peer):
 
 
 class Kfake(Peer):
-    """franz-go's kfake: appends once, replicates nothing."""
+    """franz-go's kfake: appends each record once, does not replicate."""
 
     name, script, needs = "kfake", "kfake/setup", "go"
     not_measured = {
@@ -305,8 +305,8 @@ class Kfake(Peer):
     def program(self) -> Path:
         return peers_cache() / "kfake" / "kfake"
 
-    def lacks(self) -> str:
-        return "" if peers_folder() and self.program.is_file() else super().lacks()
+    def missing_requirement(self) -> str:
+        return "" if peers_folder() and self.program.is_file() else super().missing_requirement()
 
     def version(self) -> str:
         modules = self.program.with_name("go.mod")
@@ -330,14 +330,13 @@ class Kfake(Peer):
 
 
 class Mock(Peer):
-    """librdkafka's mock cluster: keeps the newest 5 MB of a partition, creates topics only by
-    their first use."""
+    """librdkafka's mock cluster: keeps the newest 5 MB of a partition, only auto-creates topics."""
 
     name, script = "mock", "librdkafka-mock"
     partitions = 4
     not_measured = {
         "consume": "it keeps the newest 5 MB of a partition",
-        "failover_ms": "its brokers elect nobody",
+        "failover_ms": "its brokers elect no leaders",
         "idle_cpu_pct": "left out, it does nothing by itself",
     }
 

@@ -1,4 +1,4 @@
-"""A minute of virtual time: one producer, 50 records a second, acks=all, two leaders die.
+"""A minute of virtual time: one producer, 50 records per second, acks=all, two leaders are killed.
 
 Owns: the scenario and its producer, a state machine.  Never: reads a clock.  The cluster has three
 brokers and the time constants of profile kafka; the topic has six partitions, replication factor 3.
@@ -30,7 +30,7 @@ METADATA_VERSION: Final = 9
 
 
 class Outcome(Struct):
-    """`lost`: acked, and not in the log of its partition's leader at the end."""
+    """`lost`: records that were acked but are not in the leader's log at the end."""
 
     sent: int
     acked: int
@@ -39,20 +39,20 @@ class Outcome(Struct):
 
 
 class Producer:
-    """Sends one record every 20 ms, each in a request of its own, until it is acked."""
+    """Sends one record every 20 ms, each in a separate request, and retries until it is acked."""
 
     def __init__(self, count: int) -> None:
         self.deadline_ms: int | None = None
         self.acked: dict[tuple[int, int], int] = {}
-        """By partition and offset, the record."""
+        """(partition, offset) -> record."""
         self.sent = 0
         self._count = count
         self._batch = batch_of(1, 100)
         self._leaders: dict[int, int] = {}
         self._in_flight: dict[int, tuple[int, int]] = {}
-        """By correlation id, (record, broker)."""
+        """Correlation id -> (record, broker)."""
         self._again: list[int] = []
-        """Records to be sent once more."""
+        """Records to be retried."""
         self._asked: int | None = None
         self._next_ms = 0
         self._retry_ms: int | None = None
@@ -143,7 +143,7 @@ class Producer:
 
 
 def run_scenario(seed: int = 1) -> Outcome:
-    """The whole scenario; the same each time."""
+    """Run the scenario; the outcome is the same each time."""
     topology = Topology.of(
         brokers=3, topics={TOPIC: {"partitions": PARTITIONS, "replication_factor": 3}}
     )
@@ -161,7 +161,7 @@ def run_scenario(seed: int = 1) -> Outcome:
         driver.at(at_ms, lambda: kill_a_leader(DOWN_MS))
     driver.add_client(producer)
     driver.run_until(DURATION_MS)
-    # Those that were sent at the very end.
+    # Wait for the acks of the last records.
     driver.run_until_condition(lambda: producer.is_done, 5_000)
     return Outcome(producer.sent, len(producer.acked), _lost(driver, producer), len(driver.notes))
 

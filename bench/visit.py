@@ -1,7 +1,7 @@
-"""What is measured of each system alike, from its start to its end.
+"""A visit: the same measurements on each system, from its start to its stop.
 
-Owns: the steps of a visit and their order.  Never: knows one system from another, but by what the
-system says of itself.
+Owns: the steps of a visit and their order.  Never: distinguishes systems, except by their own
+attributes (systems.py).
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ CLIENT_TIMEOUT_S: Final = 300.0
 
 
 class Sizes(Struct, frozen=True):
-    """How much of everything."""
+    """The sizes of all loads."""
 
     mb: int = 200
     acks: int = 2_000
     requests: int = 5_000
     seconds: float = 3.0
-    """Of small Produce requests, and of each point of growth."""
+    """The duration of the small Produce requests, and of each point of growth."""
     idle_s: float = 10.0
     connections: int = 2_000
     partitions: int = 10_000
     passing_mb: int = 1_000
     in_process_runs: int = 5
     largest: int = 10_000
-    """No point of growth above it."""
+    """The largest point of growth."""
 
 
 QUICK: Final = Sizes(
@@ -48,14 +48,15 @@ FULL: Final = Sizes()
 
 
 class Log(Struct):
-    """Where values and reasons go.  `value` gets figures by key; `reason` a step and why not."""
+    """The results of a visit.  `values`: by the figure's key.  `reasons`: why a step failed, by its
+    name."""
 
     values: dict[str, float]
     reasons: dict[str, str]
     progress: Progress
 
     def attempt(self, what: str, step: Callable[[], dict[str, float]]) -> None:
-        """Take a step; one that fails is told, and the rest goes on."""
+        """Take a step; a failure is reported, and the rest continues."""
         began_s = time.monotonic()
         try:
             values = step()
@@ -64,8 +65,8 @@ class Log(Struct):
             self.progress(f"{what}: not measured: {error}")
             return
         self.values.update(values)
-        told = ", ".join(f"{key} {value:.4g}" for key, value in values.items())
-        self.progress(f"{what}: {told}  ({time.monotonic() - began_s:.1f} s)")
+        figures = ", ".join(f"{key} {value:.4g}" for key, value in values.items())
+        self.progress(f"{what}: {figures}  ({time.monotonic() - began_s:.1f} s)")
 
 
 def new_log(progress: Progress) -> Log:
@@ -100,7 +101,7 @@ def _start(running: Running) -> dict[str, float]:
 def _steps(
     system: System, running: Running, sizes: Sizes
 ) -> list[tuple[str, tuple[str, ...], Callable[[], dict[str, float]]]]:
-    """(what, the figures that it gives, how), in order: what leaves traces comes late."""
+    """(name, figures, function) of each step in order; steps with lasting effects come last."""
     partitions = ("--partitions", str(system.partitions))
     lacking = system.not_measured
     load = "produce,ack" if "consume" in lacking else "produce,consume,ack"
@@ -145,7 +146,7 @@ def _steps(
 
 
 def idle_cpu_pct(running: Running, seconds: float) -> float:
-    """CPU of a system that nobody asks for anything, percent of one core."""
+    """The CPU use of an idle system, in percent of one core."""
     time.sleep(min(1.0, seconds))
     began_s, before_s = time.perf_counter(), cpu_s(running.pids)
     time.sleep(seconds)
@@ -153,7 +154,8 @@ def idle_cpu_pct(running: Running, seconds: float) -> float:
 
 
 def failover_ms(running: Running) -> tuple[float, float]:
-    """Kill a leader; until the next ack, for a client that asks every 5 ms and for librdkafka."""
+    """Kill a leader; the time to the next ack, for a client that polls Metadata every 5 ms and for
+    librdkafka."""
     command = running.kill_command()
     if command is None:
         raise BenchError("its leaders cannot be killed")

@@ -1,7 +1,7 @@
-"""A small blocking client of Kafka's wire, for what librdkafka does not show.
+"""A small blocking client of Kafka's protocol, for measurements that librdkafka does not allow.
 
-Owns: one connection at a time, frames in and out.  Never: retries.  Bodies are encoded by the
-project's own codec, before anything is timed.
+Owns: a connection, sending and receiving frames.  Never: retries.  Bodies are encoded by the
+project's own codec, before timing starts.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from kcluster.protocol.records.records import Record, build_batch
 LENGTH: Final = Layout(">i")
 METADATA_VERSION: Final = 4
 PRODUCE_VERSION: Final = 7
-"""Old enough for all the peers, new enough for Kafka 4."""
+"""Versions that all peers and Kafka 4 serve."""
 _WHO_IS_THERE: Final = bytes.fromhex("0000000f0003 0001 00000007 0001 62 00000000")
-"""Metadata v1 about no topic; the number of brokers follows the answer's correlation id.  In bytes,
-so that a start is not timed together with the compiling of a codec."""
+"""Metadata v1 without topics; the number of brokers follows the response's correlation id.  As
+bytes, so that the time of a start does not include compiling a codec."""
 ACKS_ALL: Final = -1
 
 
@@ -69,7 +69,7 @@ def address_of(bootstrap: str) -> tuple[str, int]:
 
 
 def brokers_named(address: tuple[str, int]) -> int:
-    """How many brokers a system's Metadata names; 0 if nobody answers."""
+    """The number of brokers in a system's Metadata; 0 if there is no response."""
     try:
         with Wire(address, 5) as wire:
             wire.socket.sendall(_WHO_IS_THERE)

@@ -1,4 +1,4 @@
-"""The comparison with Apache Kafka: the same requests to a real cluster and to one of ours.
+"""The comparison with Apache Kafka: the same requests to a real cluster and to ours.
 
 Owns: nothing itself; README.md says how to add a case.
 """

@@ -1,6 +1,6 @@
-"""Bodies that many cases need: batches of records, Produce, Fetch.
+"""Request bodies that many cases share: record batches, Produce, Fetch, groups.
 
-Owns: their usual form.  Never: a case.
+Owns: their default fields.  Never: defines a case.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compare.case import COORDINATOR, Ask, Pass, Step
+from compare.case import COORDINATOR, Ask, Step, Wait
 from compare.filling import Values
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.records import Record, build_batch
@@ -20,8 +20,8 @@ def batch(
     count: int = 1, *, value: bytes | None = b"v", key: bytes | None = None, time: int = 0,
     **more: Any,
 ) -> MakesBytes:  # fmt: skip
-    """Records at {now} + `time`, each 1 ms later; `more`: as build_batch has it; producer_id may
-    be the name of a placeholder."""
+    """Records from {now} + `time` on, 1 ms apart.  `more`: arguments of build_batch; producer_id
+    may be a placeholder."""
 
     def make(values: Values) -> bytes:
         start = values.known["now"] + time
@@ -36,7 +36,7 @@ def produce(
     topic: str = "{topic}", topic_id: str = "{topic_id}", records: Any = None, *, index: int = 0,
     acks: int = -1, timeout_ms: int = 5_000, count: int = 1, **more: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """Produce one batch to one partition, by name and by id."""
+    """Produce one batch to one partition, named by topic and by id."""
     data = {"index": index, "records": batch(count) if records is None else records}
     topics = [{"name": topic, "topic_id": topic_id, "partition_data": [data]}]
     return {"acks": acks, "timeout_ms": timeout_ms, "topic_data": topics, **more}
@@ -46,7 +46,8 @@ def fetch(
     offset: int = 0, topic: str = "{topic}", topic_id: str = "{topic_id}", *, partition: int = 0,
     partition_max_bytes: int = 1 << 20, request: dict[str, Any] | None = None, **more: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """Fetch one partition, not waiting; `more`: its other fields; `request`: those around it."""
+    """Fetch one partition without waiting.  `more`: other fields of the partition; `request`: other
+    fields of the request."""
     wanted = {
         "partition": partition, "fetch_offset": offset, "partition_max_bytes": partition_max_bytes,
         **more,
@@ -56,13 +57,13 @@ def fetch(
 
 
 def configured(topic: str = "{fresh}", **configs: str) -> tuple[Step, ...]:
-    """Steps that set configs of a topic, names with `_` for `.`."""
+    """Steps that set configs of a topic; `_` in a name stands for `.`."""
     entries = [
         {"name": name.replace("_", "."), "config_operation": 0, "value": value}
         for name, value in configs.items()
     ]
     resource = {"resource_type": 2, "resource_name": topic, "configs": entries}
-    return (Ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": [resource]}), Pass(200))
+    return (Ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": [resource]}), Wait(200))
 
 
 # ------------------------------------------------------------------------------------- groups
@@ -86,7 +87,7 @@ def sync(
     instance: str | None = None, assignments: Any = None, protocol_type: str = "consumer",
     protocol_name: str = "range",
 ) -> dict[str, Any]:  # fmt: skip
-    """SyncGroup of a leader that takes everything itself."""
+    """SyncGroup of a leader that assigns everything to itself."""
     if assignments is None:
         assignments = [{"member_id": member, "assignment": b"all of it"}]
     return {
@@ -111,5 +112,5 @@ def commit(
 
 
 def assigned_group() -> tuple[Step, ...]:
-    """A step that makes {group} by committing offsets without being a member."""
+    """A step that creates {group} by committing offsets without a member."""
     return (Ask(ApiKey.OFFSET_COMMIT, commit(), to=COORDINATOR),)

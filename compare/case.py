@@ -1,8 +1,8 @@
-"""What a case is: a few lines of data, run once for each version of its API.
+"""Cases and conversations as data.  A case is run once for each version of its API.
 
-Owns: Case and the steps that it may be made of.  Never: talks to anybody (running.py does).
+Owns: Case, Conversation and their steps.  Never: sends (running.py does).
 
-Values in bodies may be placeholders, strings in braces; filling.py has the list.
+Values in bodies may be placeholders, strings in braces; filling.py lists them.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
 from kcluster.protocol.codec.schema import Versions, parse_versions
 
 Body = Mapping[str, Any]
-"""Field values by name; structs are mappings, arrays lists.  What is not named has its default;
-what a version does not have is left out."""
+"""Field values by name; structs are mappings, arrays are lists.  Missing fields have their default;
+fields that a version does not have are left out."""
 
 COORDINATOR = "coordinator"
-"""As `to`: the broker that coordinates {group}."""
+"""As `to`: the coordinator of {group}."""
 NOT_COORDINATOR = "not the coordinator"
 CONTROLLER_ANY = 1
-"""Who is asked for what the controller decides."""
+"""As `to`: the broker that gets requests which the controller decides."""
 
 
 class Ask(Struct, frozen=True):
-    """One request; its answer is recorded in a conversation, and must be without error where it
-    comes before a case."""
+    """Send one request.  In a conversation its response is recorded; before a case its response
+    must have no error."""
 
     api: ApiKey
     body: Body = {}
@@ -36,24 +36,24 @@ class Ask(Struct, frozen=True):
     """-1: the newest."""
     to: int | str = 1
     on: str = ""
-    """Name of the connection; each broker has a connection of each name."""
+    """The name of the connection; every broker has one connection per name."""
     save: Mapping[str, str] = {}
-    """Placeholders to be filled from now on -> where in the answer: `responses[0].member_id`."""
+    """Placeholder -> its value's path in the response: `responses[0].member_id`."""
     later: bool = False
-    """Do not wait for the answer; a `Hear` does."""
+    """Do not wait for the response; an `Await` does."""
     retry: tuple[str, ...] = ()
-    """Names of errors anywhere in the answer after which it is asked again, for a while."""
+    """Errors anywhere in the response after which the request is retried for a while."""
     until: str = ""
-    """A text that the plain answer must contain: asked again while it does not."""
+    """A text in the plain response; the request is repeated until it appears."""
     client_id: str | None = "compare"
     note: str = ""
-    """What happens here, for who reads the recorded answers."""
+    """What happens in this step, for readers of the recorded responses."""
     may_fail: bool = False
-    """Before a case: an error in the answer is what is wanted."""
+    """Before a case: an error in the response is expected."""
 
 
-class Hear(Struct, frozen=True):
-    """Wait for the answer that a connection owes."""
+class Await(Struct, frozen=True):
+    """Wait for the pending response of a connection."""
 
     to: int | str
     on: str = ""
@@ -61,53 +61,52 @@ class Hear(Struct, frozen=True):
     note: str = ""
 
 
-class Pass(Struct, frozen=True):
+class Wait(Struct, frozen=True):
     """Let time pass."""
 
     duration_ms: int
 
 
-class Deed(Struct, frozen=True):
-    """Something done to a broker: `kill`, `stop` (cleanly), `start`; then wait until the cluster
-    knows."""
+class Operate(Struct, frozen=True):
+    """An operation on a broker: `kill`, `stop` (a clean shutdown) or `start`."""
 
     verb: str
     broker: int
 
 
 class Close(Struct, frozen=True):
-    """The client hangs up."""
+    """Close a connection."""
 
     to: int | str
     on: str = ""
 
 
-Step = Ask | Hear | Pass | Deed | Close
+Step = Ask | Await | Wait | Operate | Close
 
 
 class Case(Struct, frozen=True):
-    """One request in all its versions, what comes before it, and what it leaves behind."""
+    """One request in all its versions, with the steps before and after it."""
 
     name: str
     api: ApiKey
     body: Body | Callable[[int], Body] = {}
-    """Or a function of the version."""
+    """A body, or a function from the version to a body."""
     versions: str = ""
-    """`4-12`, `3+`, `7`, `3,9,13+`; empty: all that 4.3.1 serves."""
+    """`4-12`, `3+`, `7`, `3,9,13+`; empty: all versions that 4.3.1 serves."""
     to: int | str = 1
     before: tuple[Step, ...] = ()
     after: tuple[Step, ...] = ()
-    """Asked and recorded afterwards, on top of what running.py asks by itself."""
+    """Recorded after the case, in addition to the state that probes.py records."""
     mask: Mapping[str, str] = {}
-    """Fields (by name, anywhere in the answer) that cannot be compared -> why."""
+    """Fields (by name, anywhere in the response) that cannot be compared -> the reason."""
     bend: Callable[[bytes], bytes] | None = None
-    """Changes the encoded request (without its length), for what no codec would write."""
+    """Changes the encoded request (without its length), for bytes that no codec writes."""
     answered: bool = True
-    """False: no answer is due (acks=0), do not wait long for one."""
+    """False: no response is expected (acks=0), so the wait is short."""
     client_id: str | None = "compare"
 
     def each_version(self) -> list[int]:
-        """The versions to be run, the newest unstable one left out."""
+        """The versions to run, without an unstable latest one."""
         low, high = served(self.api)
         wanted = [parse_versions(one) for one in self.versions.split(",") if one] or [(low, high)]
         found = [v for v in range(low, high + 1) if any(a <= v <= b for a, b in wanted)]
@@ -116,13 +115,13 @@ class Case(Struct, frozen=True):
 
 
 class Conversation(Struct, frozen=True):
-    """Steps one after the other; every answer is recorded."""
+    """A sequence of steps; every response is recorded."""
 
     name: str
     steps: tuple[Step, ...]
     mask: Mapping[str, str] = {}
-    needs_deeds: bool = False
-    """Whether brokers go down in it, so that no shared cluster will do."""
+    needs_operations: bool = False
+    """Whether brokers are stopped, which needs a cluster of its own."""
 
 
 def served(api: ApiKey) -> Versions:

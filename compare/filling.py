@@ -1,17 +1,17 @@
-"""Placeholders: filled into bodies, and put back where answers tell the same values.
+"""Placeholders: filled into request bodies, and restored in responses.
 
 Owns: Values, the list of placeholders.  Never: knows systems.
 
   {topic} {topic_id}      3 partitions led by brokers 1, 2, 3; ten records in partition 0
-  {fresh} {fresh_id}      a topic of this run of the case alone: 2 partitions led by 1, 2; empty
-  {new} {new2}            names that no topic has; each run of a case has others
-  {missing} {missing_id}  no topic has this name, this id; never to be created
-  {group} {group2}        names of groups, others for each run of a case
-  {subscription}          bytes: a consumer's, to {topic}
-  {user}                  a name for whatever else is named; other for each run
-  {now}                   ms since 1970, at the start of everything; {now+5} {now-5} too
+  {fresh} {fresh_id}      a topic for this run of the case: 2 empty partitions led by 1, 2
+  {new} {new2}            names of topics that do not exist; different in each run of a case
+  {missing} {missing_id}  a name and an id of a topic that never exists
+  {group} {group2}        names of groups, different in each run of a case
+  {subscription}          bytes: a consumer's subscription to {topic}
+  {user}                  a name for any other entity, different in each run
+  {now}                   ms since 1970, at the start of the comparison; also {now+5}, {now-5}
   {cluster_id} {port_1} {port_2} {port_3} {coordinator}
-  and whatever a step saves
+  and every name that a step saves
 
 A string that is one placeholder becomes its value; inside a longer string it becomes text.
 """
@@ -27,7 +27,7 @@ from kcluster.protocol.codec.schema import FieldSchema, StructSchema, message_sc
 
 _ONE = re.compile(r"\{(\w+?)(?:([+-]\d+))?\}")
 NOW_REACH_MS = 10**9
-"""Numbers this close to {now} are told by their distance."""
+"""Numbers this close to {now} are shown by their distance from it."""
 
 
 class CaseError(Exception):
@@ -35,7 +35,7 @@ class CaseError(Exception):
 
 
 class Values:
-    """What placeholders stand for in one run of a case."""
+    """The values of the placeholders in one run of a case."""
 
     def __init__(self, known: Mapping[str, Any]) -> None:
         self.known = dict(known)
@@ -45,17 +45,17 @@ class Values:
         if not isinstance(value, str) or "{" not in value:
             return value
         if whole := _ONE.fullmatch(value):
-            return self._look_up(whole)
-        return _ONE.sub(lambda found: str(self._look_up(found)), value)
+            return self._lookup(whole)
+        return _ONE.sub(lambda found: str(self._lookup(found)), value)
 
-    def _look_up(self, found: re.Match[str]) -> Any:
+    def _lookup(self, found: re.Match[str]) -> Any:
         if found[1] not in self.known:
-            raise CaseError(f"nothing is known of {found[0]}")
+            raise CaseError(f"unknown placeholder {found[0]}")
         known = self.known[found[1]]
         return known + int(found[2]) if found[2] else known
 
-    def put_back(self, value: Any) -> Any:
-        """A value of an answer, with placeholders for what is known."""
+    def restore(self, value: Any) -> Any:
+        """A value of a response, with known values replaced by their placeholders."""
         if isinstance(value, str):
             for name, known in self._longest_first(str):
                 value = value.replace(known, f"{{{name}}}")
@@ -75,7 +75,7 @@ class Values:
 
 
 def request_of(api_name: str, body: Mapping[str, Any], values: Values) -> Any:
-    """The message of a body; asserts that all its fields exist."""
+    """The request message of a body; asserts that all its fields exist."""
     name = f"{api_name}Request"
     top = message_schema(name).top
     whole: Any = m.message_class(name)

@@ -1,9 +1,9 @@
-"""Answers as plain data that can be compared, written down and read.
+"""Responses as plain data, for comparing, recording and reading.
 
-Owns: `plain`, and the rules of what is masked or sorted, each with its reason.  Never: compares.
+Owns: `plain`, and the rules for masking and sorting, each with its reason.  Never: compares.
 
-A field that has its default is left out, so that versions that lack a field read like those that
-have it.  What is masked is told by a word in angle brackets: there is something, whatever it is.
+A field with its default value is left out, so that versions without the field look the same.  A
+masked value is shown as a word in angle brackets: only its presence is compared.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from kcluster.protocol.records.records import read_records
 UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TIME_FROM_MS: Final = 1_600_000_000_000
 
-WORDS: Final[Mapping[str, str]] = {
-    "error_message": "messages are compared by their presence; their words are each project's own",
+MASKED: Final[Mapping[str, str]] = {
+    "error_message": "each project has its own wording",
     "batch_index_error_message": "as error_message",
-    "documentation": "compared by its presence; the words are each project's own",
-    "controller_id": "Kafka draws one for every answer",
+    "documentation": "each project has its own wording",
+    "controller_id": "Kafka draws one for every response",
     "finalized_features_epoch": "an offset in the metadata log",
     "session_id": "drawn at random",
-    "producer_id": "the next of what other producers left; checked by its sign",
-    "leader_recovery_state": "no unclean election leaves a trace of its own here",
+    "producer_id": "depends on earlier producers; only its sign is compared",
+    "leader_recovery_state": "unclean elections are not recorded in this field here",
 }
-"""Fields of which only the presence is compared, by name anywhere -> the reason."""
+"""Fields of which only the presence is compared: name, anywhere in a response -> the reason."""
 
 UNORDERED: Final[Mapping[str, str]] = {
     "MetadataResponse.topics": "name",
@@ -63,13 +63,13 @@ UNORDERED: Final[Mapping[str, str]] = {
     "JoinGroupResponse.members": "member_id",
     "DescribeUserScramCredentialsResponse.credential_infos": "mechanism",
 }
-"""Lists that Kafka takes out of a hash table: compared in the order of this key."""
+"""Lists whose order comes from a hash table in Kafka -> the key to sort them by."""
 
 
 def plain(api_name: str, message: Any, values: Values, more_masks: Mapping[str, str] = {}) -> Any:
     """A decoded response as plain data."""
     name = f"{api_name}Response"
-    masks = {**WORDS, **more_masks}
+    masks = {**MASKED, **more_masks}
     return _struct(message, message_schema(name).top, values, masks, name)
 
 
@@ -126,11 +126,11 @@ def _one(
         return f"{{{ports[value]}}}" if value in ports else value
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _bytes(bytes(value), values)
-    return _scalar(values.put_back(value))
+    return _scalar(values.restore(value))
 
 
 def masked(value: Any) -> str:
-    """Whether there is something, without what it is."""
+    """A word for the kind of a value, without the value."""
     if isinstance(value, bool):
         return "<bool>"
     if isinstance(value, (int, float)):
@@ -147,7 +147,7 @@ def _scalar(value: Any) -> Any:
 
 
 def _bytes(value: bytes, values: Values) -> Any:
-    back = values.put_back(value)
+    back = values.restore(value)
     if isinstance(back, str):
         return back
     if len(value) == 16 and any(value) and not value.isascii():
@@ -156,7 +156,7 @@ def _bytes(value: bytes, values: Values) -> Any:
 
 
 def _records(value: Any, values: Values) -> Any:
-    """Batches with their records; what cannot be read as its size."""
+    """Batches with their records; invalid bytes by their size and error."""
     data = memoryview(value)
     try:
         batches = parse_batches(data)
@@ -174,7 +174,7 @@ def _batch(batch: Batch, values: Values) -> dict[str, Any]:
         "offsets": [batch.base_offset, batch.last_offset],
         "epoch": batch.leader_epoch,
         "attributes": batch.attributes,
-        "times": [_scalar(values.put_back(time)) for time in times],
+        "times": [_scalar(values.restore(time)) for time in times],
         "producer": [batch.producer_id, batch.producer_epoch, batch.base_sequence],
         "count": batch.record_count,
         "size_bytes": batch.size_bytes,

@@ -1,6 +1,6 @@
-"""What is there before a case, and what is asked after it: the stage, fresh topics, the state.
+"""Before and after a case: the shared stage, fresh topics, the state that a case leaves.
 
-Owns: setting up, looking, cleaning up.  Never: knows a case.
+Owns: setting up, reading the state, cleaning up.  Never: knows a case.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ FRESH_ASSIGNMENT: Final = ((1, 2, 3), (2, 3, 1))
 STAGE_RECORDS: Final = 10
 STABLE_TRIES: Final = 40
 PLACEMENT: Final = "placement"
-"""As a masked field: which brokers have new replicas was drawn."""
+"""As a masked field: the brokers of new replicas are drawn at random."""
 _TOPIC_SOURCE: Final = 1
 _NAMES_MADE: Final = ("fresh", "new", "new2")
 
 
-def set_stage(runner: Runner) -> None:
-    """Make {topic} with its records, learn {cluster_id}, see that groups have coordinators."""
+def prepare_stage(runner: Runner) -> None:
+    """Create {topic} with its records, read {cluster_id}, wait until groups have coordinators."""
     values = Values(runner.stage)
     _create(runner, values, "{topic}", STAGE_ASSIGNMENT)
     runner.stage["topic_id"] = _wait_for_topic(runner, values, runner.stage["topic"])
@@ -46,7 +46,7 @@ def set_stage(runner: Runner) -> None:
 
 
 def coordinator_of(runner: Runner, group: str) -> int:
-    """Broker id of a group's coordinator, once there is one and it answers."""
+    """The broker id of a group's coordinator, once there is one that serves."""
     values = Values(runner.stage)
     for _ in range(STABLE_TRIES * 10):
         body = {"key_type": 0, "coordinator_keys": [group]}
@@ -57,12 +57,12 @@ def coordinator_of(runner: Runner, group: str) -> int:
             )
             if described.groups[0].error_code in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
                 return int(found.node_id)
-        runner.system.pass_ms(50)
+        runner.system.sleep_ms(50)
     raise AssertionError(f"group {group} has no coordinator: {found}")
 
 
 def make_fresh(runner: Runner, values: Values) -> None:
-    """Create {fresh} where it is mentioned."""
+    """Create {fresh} if the run uses it."""
     if "fresh" in values.known:
         _create(runner, values, "{fresh}", FRESH_ASSIGNMENT)
         values.known["fresh_id"] = _wait_for_topic(runner, values, values.known["fresh"])
@@ -84,7 +84,7 @@ def _create(
 
 
 def _wait_for_topic(runner: Runner, values: Values, name: str) -> Any:
-    """Its id, once all brokers know it and each leader answers for its partition."""
+    """A topic's id, once all brokers know it and each leader serves its partition."""
     body = {"topics": [{"name": name}], "allow_auto_topic_creation": False}
     for broker in runner.system.addresses:
         for _ in range(STABLE_TRIES * 10):
@@ -94,12 +94,12 @@ def _wait_for_topic(runner: Runner, values: Values, name: str) -> Any:
                 _serves(runner, values, name, index, broker) for index in led_here
             ):
                 break
-            runner.system.pass_ms(5)
+            runner.system.sleep_ms(5)
     return topic.topic_id
 
 
 def _serves(runner: Runner, values: Values, name: str, index: int, broker: int) -> bool:
-    """Whether a leader has taken up its partition: its metadata is there a little earlier."""
+    """Whether a leader serves its partition, which begins shortly after it is in the metadata."""
     asked = [{"partition_index": index, "timestamp": -1, "current_leader_epoch": -1}]
     body = {"replica_id": -1, "topics": [{"name": name, "partitions": asked}]}
     answer = runner.message(ApiKey.LIST_OFFSETS, body, broker, values)
@@ -110,14 +110,14 @@ def _serves(runner: Runner, values: Values, name: str, index: int, broker: int) 
 
 
 def state_after(runner: Runner, values: Values, masks: Mapping[str, str]) -> dict[str, Any]:
-    """What is there now of all that a case could have changed, once that stands still."""
+    """The state of everything that a case could have changed, once it is stable."""
     values.known["placed_at_random"] = PLACEMENT in masks
     if not set(values.known) & {*_NAMES_MADE, "group"}:
         return {}
-    runner.system.pass_ms(runner.system.settle_ms)
+    runner.system.sleep_ms(runner.system.settle_ms)
     before = _state(runner, values)
     for _ in range(STABLE_TRIES):
-        runner.system.pass_ms(runner.system.settle_ms // 2)
+        runner.system.sleep_ms(runner.system.settle_ms // 2)
         now = _state(runner, values)
         if now == before:
             break
@@ -163,7 +163,7 @@ def _exactly(partition: Any) -> str:
 
 
 def _shape(partition: Any) -> str:
-    """Of a topic that the cluster placed as it liked."""
+    """A partition whose replicas the cluster placed at random."""
     return f"{len(partition.replica_nodes)} replicas, {len(partition.isr_nodes)} in sync"
 
 
@@ -173,7 +173,7 @@ def _ends(runner: Runner, values: Values, name: str, partition: Any) -> str:
     found = []
     for timestamp in (-2, -1):
         asked = {"partition_index": partition.partition_index, "timestamp": timestamp}
-        # As a debugging replica: the end of the log, not the watermark, which is late at times.
+        # As a debugging replica: the log end offset, as the high watermark may lag.
         body = {"replica_id": -2, "topics": [{"name": name, "partitions": [asked]}]}
         answer = runner.message(ApiKey.LIST_OFFSETS, body, partition.leader_id, values)
         one = answer.topics[0].partitions[0]
@@ -193,7 +193,7 @@ def _group_state(runner: Runner, values: Values) -> Any:
 
 
 def clean_up(runner: Runner, values: Values) -> None:
-    """Delete the topics of this run; connections that have names of their own go too."""
+    """Delete the topics of this run."""
     names = [values.known[name] for name in _NAMES_MADE if name in values.known]
     if names:
         body = {"topics": [{"name": name} for name in names], "timeout_ms": 30_000}

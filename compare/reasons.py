@@ -1,6 +1,6 @@
-"""Why an answer differs on purpose.
+"""The reasons for deliberate differences.
 
-Owns: the table.  Never: hides a bug: what has no good reason is fixed.
+Owns: the table.  Never: hides a bug: a difference without a good reason is fixed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 class Reason(Struct, frozen=True):
-    """Explains differences of some cases (`family: case`) at some paths; both are globs."""
+    """Explains the differences of some cases (`family: case`) at some paths; both are globs."""
 
     area: str
     text: str
@@ -29,7 +29,7 @@ VERSIONS = ("metadata: versions*", "wire: api_versions*")
 REASONS: Final[tuple[Reason, ...]] = (
     Reason(
         "quorum",
-        "There is one controller, which is no broker and has no listener: brokers are observers.",
+        "The controller is a separate node without a listener, so all brokers are observers.",
         ("quorum: quorum*",),
         ("*current_voters*", "*observers*", "*nodes*"),
     ),
@@ -47,67 +47,67 @@ REASONS: Final[tuple[Reason, ...]] = (
     ),
     Reason(
         "bytes",
-        "A string that is not UTF-8 closes the connection; Kafka puts replacement characters, so"
-        " that two clients may come to have one name.",
+        "A string that is not valid UTF-8 closes the connection. Kafka inserts replacement"
+        " characters, so that two clients may end up with the same name.",
         ("wire: client id that is no utf-8",),
     ),
     Reason(
         "produce",
-        "Null records are INVALID_RECORD. Kafka never answers them, and nothing behind them on the"
-        " connection.",
+        "Null records are INVALID_RECORD. Kafka never responds to them, nor to any later request on"
+        " the connection.",
         ("produce: no records",),
     ),
     Reason(
         "produce",
-        "Records are opened only where something depends on them, so a batch that says that it is"
-        " compressed, and is not, is taken; its consumers find out.",
+        "Records are decompressed only if that is needed, so a batch that claims a compression"
+        " codec but is not compressed is appended; its consumers get the error.",
         ("produce: codec, but not compressed",),
     ),
     Reason(
         "produce",
-        "Bytes in which no batch can be told are CORRUPT_MESSAGE without a message; Kafka, which"
-        " finds them before it looks for the partition, has one.",
+        "Bytes that contain no valid batch are CORRUPT_MESSAGE without an error message. Kafka"
+        " checks them before it looks up the partition, and sends a message.",
         ("produce: format 3", "produce: length *"),
         ("*.error_message",),
     ),
     Reason(
         "groups",
-        "What a consumer subscribes to is not read before somebody asks for it. Where it cannot be"
-        " read Kafka's coordinator fails within and never answers JoinGroup.",
+        "A member's subscription is decoded only when it is needed. If it is invalid, Kafka's"
+        " coordinator fails internally and never responds to JoinGroup.",
         ("groups: join: no subscription",),
     ),
     Reason(
         "configs",
-        "A resource named twice in AlterConfigs is INVALID_REQUEST both times. Kafka never answers"
-        " it, and nothing behind it on the connection.",
+        "A resource that is named twice in AlterConfigs is INVALID_REQUEST both times. Kafka never"
+        " responds, nor to any later request on the connection.",
         ("alter_configs: a topic replaced twice",),
     ),
     Reason(
         "configs",
-        "Loggers have the level INFO at first; this Kafka's log4j2.properties says WARN.",
+        "Loggers start at level INFO; the log4j2.properties of the Kafka compared with sets WARN.",
         ("alter_configs: logger: made",),
         ("*.value",),
     ),
 )
 
-BESIDE: Final[tuple[str, ...]] = (
-    "The first InitProducerId at a broker waits for its block of ids; Kafka answers"
-    " COORDINATOR_LOAD_IN_PROGRESS, and the client asks again.",
-    "InitProducerId with a transactional id: COORDINATOR_NOT_AVAILABLE, as transactions are not"
-    " served.",
-    "The controller that Metadata and DescribeCluster name changes with the metadata, not with each"
-    " answer, so that one seed gives one trace.",
-    "AlterReplicaLogDirs: the log is in the other directory at once; Kafka copies it and shows the"
-    " copy with its lag.",
-    "A member that repeats its JoinGroup or SyncGroup on another connection: the one that waited is"
-    " answered REBALANCE_IN_PROGRESS; Kafka never answers it.",
-    "`profile: fast` shows as configs of source STATIC_BROKER_CONFIG.",
-    "default.replication.factor is 3, or the number of brokers if that is less, and shows as a"
-    " STATIC_BROKER_CONFIG; Kafka's default is 1, and `config: {default.replication.factor: 1}` in"
-    " the topology brings it back.",
-    "max.connections.per.ip.overrides and quotas of addresses: names other than localhost are"
-    " nobody's; Kafka asks the name service.",
-    "A lowered max.connections closes the idlest within a second, Kafka within 0.3 s; simulated"
-    " clients of the virtual driver have no limits on connections.",
+WITHOUT_CASE: Final[tuple[str, ...]] = (
+    "The first InitProducerId at a broker waits for the broker's block of producer ids. Kafka"
+    " returns COORDINATOR_LOAD_IN_PROGRESS, and the client retries.",
+    "InitProducerId with a transactional id returns COORDINATOR_NOT_AVAILABLE, as transactions are"
+    " not served.",
+    "The controller in Metadata and DescribeCluster changes with the metadata, not with each"
+    " response, so that one seed gives one trace.",
+    "AlterReplicaLogDirs moves the log to the other directory at once. Kafka copies it, and shows"
+    " the copy with its lag.",
+    "If a member repeats its JoinGroup or SyncGroup on another connection, the request that was"
+    " waiting gets REBALANCE_IN_PROGRESS. Kafka never responds to it.",
+    "The settings of `profile: fast` appear as configs of source STATIC_BROKER_CONFIG.",
+    "default.replication.factor is 3, or the number of brokers if that is less, and is shown as a"
+    " STATIC_BROKER_CONFIG. Kafka's default is 1; `config: {default.replication.factor: 1}` in the"
+    " topology brings it back.",
+    "max.connections.per.ip.overrides and quotas of addresses: host names other than localhost"
+    " match no address. Kafka resolves them by DNS.",
+    "When max.connections is lowered, the connections idle the longest are closed within a second;"
+    " Kafka takes 0.3 s. Simulated clients of the virtual driver have no connection limits.",
 )
-"""What is known to differ and no case can show, as it depends on the moment or cannot be masked."""
+"""Known differences that no case can show: they depend on timing, or cannot be masked."""

@@ -1,8 +1,8 @@
-"""What Apache Kafka answered, kept in files: recorded/<family>.json.
+"""The recorded responses of Apache Kafka: recorded/<family>.json.
 
-Owns: their form.  Never: asks anybody.
+Owns: the format of these files.  Never: sends requests.
 
-{"case": {"4-12": outcome, "13-18": outcome}}: versions in a row with equal outcomes share one.
+{"case": {"4-12": outcome, "13-18": outcome}}: consecutive versions with equal outcomes share one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Outcomes = dict[str, dict[str, Any]]
 
 
 def load(family: str) -> Outcomes:
-    """What was recorded of a family; empty if nothing was."""
+    """The recorded outcomes of a family; empty if there are none."""
     path = FOLDER / f"{family}.json"
     if not path.is_file():
         return {}
@@ -28,7 +28,7 @@ def load(family: str) -> Outcomes:
 
 
 def save(family: str, outcomes: Outcomes) -> None:
-    """Write a family's file: one line for each case and range of versions."""
+    """Write a family's file, one line per case and range of versions."""
     lines = []
     for name, by_versions in outcomes.items():
         inner = [f"  {_text(versions)}: {_text(one)}" for versions, one in by_versions.items()]
@@ -39,7 +39,7 @@ def save(family: str, outcomes: Outcomes) -> None:
 
 
 def merged(by_version: Mapping[int, Any]) -> dict[str, Any]:
-    """Outcomes by version, those in a row that are equal put together."""
+    """Outcomes by range of versions: consecutive versions with equal outcomes share one."""
     out: list[tuple[int, int, Any]] = []
     for version in sorted(by_version):
         outcome = by_version[version]
@@ -51,7 +51,7 @@ def merged(by_version: Mapping[int, Any]) -> dict[str, Any]:
 
 
 def of_version(by_versions: Mapping[str, Any], version: int) -> Any:
-    """The outcome of one version; KeyError if it was not recorded."""
+    """The outcome of one version.  Raises KeyError if it was not recorded."""
     for versions, outcome in by_versions.items():
         low, _, high = versions.partition("-")
         if int(low) <= version <= int(high or low):
@@ -60,7 +60,7 @@ def of_version(by_versions: Mapping[str, Any], version: int) -> Any:
 
 
 def as_json(value: Any) -> Any:
-    """A value as it comes back from a file."""
+    """A value as it is read back from a file."""
     return json.loads(_text(value))
 
 

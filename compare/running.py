@@ -1,7 +1,7 @@
-"""Runs cases and conversations on one system, and returns what was answered as plain data.
+"""Runs cases and conversations on one system, and returns the responses as plain data.
 
-Owns: the stage (topics that are there from the start), names that are new in each run, steps, what
-is asked afterwards.  Never: compares.
+Owns: steps, placeholders and names of each run, connections' checks.  Never: compares
+(differences.py), knows the stage (probes.py).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from compare.case import (
     COORDINATOR,
     NOT_COORDINATOR,
     Ask,
+    Await,
     Case,
     Close,
     Conversation,
-    Deed,
-    Hear,
-    Pass,
+    Operate,
     Step,
+    Wait,
     newest,
 )
 from compare.filling import CaseError, Values, request_of
@@ -47,7 +47,8 @@ _PATH: Final = re.compile(r"(\w+)|\[(\d+)\]")
 
 
 class Runner:
-    """One system, with its stage set.  `tag`: begins every name, new for each run."""
+    """Runs cases and conversations on one system.  `tag`: the prefix of all names, new for each
+    run."""
 
     def __init__(self, system: System, tag: str) -> None:
         self.system = system
@@ -64,12 +65,12 @@ class Runner:
             "missing_id": b"\x01no such topic\xff\xfe",
             **ports,
         }
-        probes.set_stage(self)
+        probes.prepare_stage(self)
 
     # --------------------------------------------------------------------------- cases
 
     def run(self, case: Case, version: int) -> Any:
-        """What one version of a case is answered, and the state that it leaves."""
+        """Run one version of a case; its responses, and the state that it leaves."""
         body = case.body(version) if callable(case.body) else case.body
         values = self.begin(case, body)
         for step in case.before:
@@ -79,9 +80,9 @@ class Runner:
         answer = self._exchange(case, version, request, to, values)
         out: dict[str, Any] = {"answer": answer}
         for number, step in enumerate(case.after):
-            heard = self.take(step, values, case.mask)
-            if heard is not None:
-                out[f"after {number}"] = heard
+            received = self.take(step, values, case.mask)
+            if received is not None:
+                out[f"after {number}"] = received
         state = probes.state_after(self, values, case.mask)
         if state:
             out["state"] = state
@@ -89,7 +90,7 @@ class Runner:
         return out
 
     def begin(self, *mentions: Any) -> Values:
-        """The values of one more run; makes what `mentions` mention."""
+        """The values of a new run; creates the topics and groups that `mentions` use."""
         self._runs += 1
         start = f"{self.tag}.{self._runs}"
         values = Values(self.stage)
@@ -105,67 +106,67 @@ class Runner:
         return values
 
     def _take_before(self, step: Step, values: Values, case: Case) -> None:
-        heard = self.take(step, values)
-        if heard is None or (isinstance(step, Ask) and step.may_fail):
+        received = self.take(step, values)
+        if received is None or (isinstance(step, Ask) and step.may_fail):
             return
-        if not isinstance(heard, dict) or "'error_code'" in repr(heard):
-            raise CaseError(f"{case.name}: {step} was answered {heard}")
+        if not isinstance(received, dict) or "'error_code'" in repr(received):
+            raise CaseError(f"{case.name}: {step} got {received}")
 
     def _exchange(self, case: Case, version: int, request: Any, to: int, values: Values) -> Any:
-        """The request that a case is about, and whether the connection is good afterwards."""
+        """Send the case's request, and check that the connection still works afterwards."""
         frame = self.frame(case.api, version, case.client_id, request)
         if case.bend is not None:
             bent = case.bend(frame[4:])
             frame = _LENGTH.pack(len(bent)) + bent
         limit_ms = ANSWER_LIMIT_MS if case.answered else SILENCE_MS
         self.system.send("case", to, frame)
-        heard = self.system.hear("case", to, limit_ms)
-        answer = self._told(case.api, version, heard, values, case.mask)
-        if heard == CLOSED or (heard == SILENT and case.answered):
+        received = self.system.receive("case", to, limit_ms)
+        answer = self._plain_response(case.api, version, received, values, case.mask)
+        if received == CLOSED or (received == SILENT and case.answered):
             self.system.close("case", to)
             return answer
         check = self.frame(ApiKey.API_VERSIONS, 0, None, None)
         self.system.send("case", to, check)
-        heard = self.system.hear("case", to, ANSWER_LIMIT_MS)
-        if isinstance(heard, str):
+        received = self.system.receive("case", to, ANSWER_LIMIT_MS)
+        if isinstance(received, str):
             self.system.close("case", to)
-            return {"first": answer, "then": heard}
+            return {"first": answer, "then": received}
         return answer
 
     # --------------------------------------------------------------------- conversations
 
     def converse(self, conversation: Conversation) -> list[Any]:
-        """What each step of a conversation is answered."""
+        """Hold a conversation; the response of each step."""
         values = self.begin(conversation.steps)
-        told: list[Any] = []
+        responses: list[Any] = []
         for step in conversation.steps:
-            heard = self.take(step, values, conversation.mask)
-            if isinstance(step, (Ask, Hear)):
-                told.append({step.note or "asked": heard})
+            received = self.take(step, values, conversation.mask)
+            if isinstance(step, (Ask, Await)):
+                responses.append({step.note or "asked": received})
         probes.clean_up(self, values)
-        return told
+        return responses
 
     def take(self, step: Step, values: Values, masks: Mapping[str, str] = {}) -> Any:
-        """One step; its answer as plain data, None if none is waited for."""
+        """Take one step; its response as plain data, None if it waits for none."""
         match step:
             case Ask():
                 return self.ask(step, values, masks)
-            case Hear():
-                return self._hear(step, values, masks)
-            case Pass():
-                self.system.pass_ms(step.duration_ms)
-            case Deed():
-                self.system.deed(step.verb, step.broker)
+            case Await():
+                return self._await(step, values, masks)
+            case Wait():
+                self.system.sleep_ms(step.duration_ms)
+            case Operate():
+                self.system.operate(step.verb, step.broker)
                 if step.verb == "start":
                     self.system.close_all(step.broker)
             case Close():
                 self.system.close(step.on, self.broker_of(step.to, values))
         return None
 
-    # --------------------------------------------------------------------------- asking
+    # -------------------------------------------------------------------------- sending
 
     def ask(self, step: Ask, values: Values, masks: Mapping[str, str] = {}) -> Any:
-        """Ask, again and again if the step says so; plain data."""
+        """Send a step's request, with its retries; the response as plain data."""
         to = self.broker_of(step.to, values)
         version = newest(step.api) if step.version < 0 else step.version
         for _ in range(RETRIES):
@@ -174,23 +175,23 @@ class Runner:
             if step.later:
                 self._pending[step.on, to] = step
                 return None
-            heard = self.system.hear(step.on, to, ANSWER_LIMIT_MS)
-            told = self._told(step.api, version, heard, values, masks, step.save)
-            text = repr(told)
+            received = self.system.receive(step.on, to, ANSWER_LIMIT_MS)
+            response = self._plain_response(step.api, version, received, values, masks, step.save)
+            text = repr(response)
             if step.until in text and not any(name in text for name in step.retry):
                 break
-            self.system.pass_ms(RETRY_AFTER_MS)
-        return told
+            self.system.sleep_ms(RETRY_AFTER_MS)
+        return response
 
-    def _hear(self, step: Hear, values: Values, masks: Mapping[str, str]) -> Any:
+    def _await(self, step: Await, values: Values, masks: Mapping[str, str]) -> Any:
         to = self.broker_of(step.to, values)
         asked = self._pending.pop((step.on, to))
         version = newest(asked.api) if asked.version < 0 else asked.version
-        heard = self.system.hear(step.on, to, 3 * ANSWER_LIMIT_MS)
-        return self._told(asked.api, version, heard, values, masks, step.save)
+        received = self.system.receive(step.on, to, 3 * ANSWER_LIMIT_MS)
+        return self._plain_response(asked.api, version, received, values, masks, step.save)
 
     def frame(self, api: ApiKey, version: int, client_id: str | None, request: Any) -> bytes:
-        """A request as it goes to the wire."""
+        """The bytes of a request."""
         self._correlation_id += 1
         if request is None:
             request = request_of(APIS[api].name, {}, Values(self.stage))
@@ -198,17 +199,17 @@ class Runner:
         return b"".join(buffers)
 
     def message(self, api: ApiKey, body: Mapping[str, Any], to: int, values: Values) -> Any:
-        """Ask the newest version, outside of any case; the decoded answer."""
+        """Send a request in its newest version, outside of any case; the decoded response."""
         version = newest(api)
         request = request_of(APIS[api].name, body, values)
         self.system.send("stage", to, self.frame(api, version, "stage", request))
-        heard = self.system.hear("stage", to, 30_000)
-        if isinstance(heard, str):
-            raise CaseError(f"{api.name} was answered by {heard}")
-        return decode_response_frame(api, version, memoryview(heard))[1]
+        received = self.system.receive("stage", to, 30_000)
+        if isinstance(received, str):
+            raise CaseError(f"{api.name} got no response: {received}")
+        return decode_response_frame(api, version, memoryview(received))[1]
 
     def broker_of(self, to: int | str, values: Values) -> int:
-        """The id of the broker that a step is for."""
+        """The id of the broker that a step addresses."""
         if to == NOT_COORDINATOR:
             return next(id_ for id_ in BROKERS if id_ != values.known["coordinator"])
         if to == COORDINATOR:
@@ -217,32 +218,32 @@ class Runner:
         assert isinstance(filled, int), to
         return filled
 
-    def _told(
-        self, api: ApiKey, version: int, heard: bytes | str, values: Values,
+    def _plain_response(
+        self, api: ApiKey, version: int, received: bytes | str, values: Values,
         masks: Mapping[str, str], save: Mapping[str, str] = {},
     ) -> Any:  # fmt: skip
-        """An answer as plain data; what is to be saved is saved first."""
-        if isinstance(heard, str):
-            return heard
+        """A response as plain data, after its values for `save` are taken."""
+        if isinstance(received, str):
+            return received
         try:
-            _, message = decode_response_frame(api, version, memoryview(heard))
+            _, message = decode_response_frame(api, version, memoryview(received))
         except ProtocolError as problem:
             if api is not ApiKey.API_VERSIONS:
                 return f"undecodable: {problem}"
-            _, message = decode_response_frame(api, 0, memoryview(heard))
+            _, message = decode_response_frame(api, 0, memoryview(received))
         for name, path in save.items():
-            values.known[name] = looked_up(message, path)
+            values.known[name] = value_at(message, path)
         return plain(APIS[api].name, message, values, masks)
 
 
 def subscription_to(topic: str) -> bytes:
-    """What a consumer's JoinGroup carries, version 0: one topic, no user data."""
+    """A consumer's subscription of version 0: one topic, no user data."""
     name = topic.encode()
     return b"\0\0\0\0\0\1" + len(name).to_bytes(2) + name + b"\xff\xff\xff\xff"
 
 
-def looked_up(message: Any, path: str) -> Any:
-    """`topics[0].topic_id` of a message."""
+def value_at(message: Any, path: str) -> Any:
+    """The value at a path of a message: `topics[0].topic_id`."""
     for name, index in _PATH.findall(path):
         message = message[int(index)] if index else getattr(message, name)
     return message

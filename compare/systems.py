@@ -1,6 +1,6 @@
-"""The clusters that are asked, over TCP: Apache Kafka's, and one of ours.
+"""The systems under comparison, and Apache Kafka's over TCP (ours is in virtual.py).
 
-Owns: connections by name, how long an answer is waited for, starting and ending a real cluster.
+Owns: connections by name, starting and stopping a real cluster, the common server configuration.
 Never: decodes anything.
 """
 
@@ -21,7 +21,7 @@ from kcluster.config.topology.model import Topology
 
 CLOSED: Final = "closed"
 SILENT: Final = "silent"
-"""What is heard instead of an answer."""
+"""Outcomes without a response."""
 
 BROKERS: Final = (1, 2, 3)
 _LENGTH: Final = Layout(">i")
@@ -33,40 +33,40 @@ SERVER_CONFIG: Final[dict[str, Any]] = {
     "transaction.state.log.min.isr": 1,
     "group.initial.rebalance.delay.ms": 0,
 }
-"""What the script that starts Apache Kafka sets, beside addresses and paths."""
+"""The configs that the script which starts Apache Kafka sets, besides addresses and paths."""
 
 
 class System(Protocol):
-    """Three brokers that can be asked."""
+    """Three brokers."""
 
     name: str
     settle_ms: int
-    """How long after an answer what it changed may take to be seen everywhere."""
+    """How long a change may take to be visible everywhere after its response."""
 
     def now_ms(self) -> int: ...
-    def pass_ms(self, duration_ms: int) -> None: ...
+    def sleep_ms(self, duration_ms: int) -> None: ...
     def send(self, on: str, broker: int, frame: bytes) -> None: ...
-    def hear(self, on: str, broker: int, limit_ms: int) -> bytes | str:
+    def receive(self, on: str, broker: int, limit_ms: int) -> bytes | str:
         """The next frame without its length, CLOSED or SILENT."""
 
     def close(self, on: str, broker: int) -> None: ...
     def close_all(self, broker: int) -> None:
         """All connections to one broker."""
 
-    def deed(self, verb: str, broker: int) -> None:
-        """kill, stop or start a broker; returns when the process is gone or has been started."""
+    def operate(self, verb: str, broker: int) -> None:
+        """Kill, stop or start a broker; returns when its process is gone or has been started."""
 
     @property
     def addresses(self) -> dict[int, tuple[str, int]]: ...
 
 
 def our_topology() -> Topology:
-    """What Apache Kafka's cluster is set up as."""
+    """A topology like that of Apache Kafka's cluster."""
     return Topology.of(brokers=len(BROKERS), profile="kafka", config=SERVER_CONFIG)
 
 
 class OverTcp:
-    """A cluster at `bootstrap`: three addresses, of brokers 1, 2 and 3."""
+    """A cluster at `bootstrap`: the addresses of brokers 1, 2 and 3."""
 
     name = "kafka"
     settle_ms = 40
@@ -83,12 +83,12 @@ class OverTcp:
     def now_ms(self) -> int:
         return int(time.time() * 1000)
 
-    def pass_ms(self, duration_ms: int) -> None:
+    def sleep_ms(self, duration_ms: int) -> None:
         time.sleep(duration_ms / 1000)
 
     def send(self, on: str, broker: int, frame: bytes) -> None:
-        """Send one frame, its length included; opens the connection if there is none.  What goes
-        wrong shows in `hear`."""
+        """Send one frame with its length; open the connection if there is none.  Failures show in
+        `receive`."""
         found = self._sockets.get((on, broker))
         with contextlib.suppress(OSError):
             if found is None:
@@ -98,7 +98,7 @@ class OverTcp:
                 self._buffers[on, broker] = bytearray()
             found.sendall(frame)
 
-    def hear(self, on: str, broker: int, limit_ms: int) -> bytes | str:
+    def receive(self, on: str, broker: int, limit_ms: int) -> bytes | str:
         found = self._sockets.get((on, broker))
         if found is None:
             return CLOSED
@@ -131,12 +131,12 @@ class OverTcp:
             if to == broker:
                 self.close(on, to)
 
-    def deed(self, verb: str, broker: int) -> None:
-        raise AssertionError(f"nobody may {verb} broker {broker} of a cluster that others use")
+    def operate(self, verb: str, broker: int) -> None:
+        raise AssertionError(f"cannot {verb} broker {broker} of a shared cluster")
 
 
 class OwnKafka(OverTcp):
-    """Apache Kafka's cluster, started for this run: its brokers may be killed."""
+    """A Kafka cluster started for this run, whose brokers may be killed."""
 
     def __init__(self, bootstrap: str, folder: Path, libraries: Path) -> None:
         super().__init__(bootstrap)
@@ -144,7 +144,7 @@ class OwnKafka(OverTcp):
         self.libraries = libraries
         self._started: list[subprocess.Popen[bytes]] = []
 
-    def deed(self, verb: str, broker: int) -> None:
+    def operate(self, verb: str, broker: int) -> None:
         pid_file = self.folder / f"n{broker}" / "pid"
         if verb == "start":
             self._start(broker, pid_file)

@@ -1,8 +1,8 @@
-"""Our cluster in virtual time, asked with bytes.
+"""Our cluster in virtual time, with requests and responses as bytes.
 
-Owns: the frames' way into virtual brokers.  Never: decides what is asked.
+Owns: carrying frames to and from virtual brokers.  Never: decides which requests are sent.
 
-Bytes go through the same Channel as over TCP; only sockets and the clock are not real.
+Bytes go through the same Channel as over TCP; only the sockets and the clock are simulated.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Virtual:
     def now_ms(self) -> int:
         return self.driver.now_ms
 
-    def pass_ms(self, duration_ms: int) -> None:
+    def sleep_ms(self, duration_ms: int) -> None:
         self.driver.run_for(duration_ms)
 
     def channel(self, broker: int) -> Channel | None:
-        """Of the life that the broker's process lives; None while it is down."""
+        """The channel of the broker's current process; None while it is down."""
         process = self.driver.dispatcher.processes[broker]
         if not isinstance(process.node, BrokerNode):
             return None
@@ -61,13 +61,13 @@ class Virtual:
             client = self._clients[on, broker] = _Client(self, broker)
         client.send(frame)
 
-    def hear(self, on: str, broker: int, limit_ms: int) -> bytes | str:
+    def receive(self, on: str, broker: int, limit_ms: int) -> bytes | str:
         client = self._clients.get((on, broker))
         if client is None:
             return CLOSED
         self.driver.run_until_condition(client.has_news, limit_ms)
-        if client.heard:
-            return client.heard.popleft()
+        if client.frames:
+            return client.frames.popleft()
         if not client.is_closed:
             return SILENT
         self.close(on, broker)
@@ -83,7 +83,7 @@ class Virtual:
             if to == broker:
                 self.close(on, to)
 
-    def deed(self, verb: str, broker: int) -> None:
+    def operate(self, verb: str, broker: int) -> None:
         if verb == "start":
             self.driver.start(broker)
             return
@@ -93,7 +93,7 @@ class Virtual:
 
 
 class _Client:
-    """One connection: bytes in, bytes out.  A client of the virtual driver."""
+    """One connection with bytes in and out, as a client of the virtual driver."""
 
     deadline_ms: int | None = None
 
@@ -103,14 +103,14 @@ class _Client:
         self._channel = system.channel(broker)
         self._asked: deque[Request] = deque()
         self._connection: ClientConnection | None = None
-        self.heard: deque[bytes] = deque()
+        self.frames: deque[bytes] = deque()
         self.is_closed = self._channel is None
         wire = system.driver.add_client(self)
         if not self.is_closed:
             self._connection = system.driver.time.connect(wire.client_id, broker)
 
     def has_news(self) -> bool:
-        return self.is_closed or bool(self.heard)
+        return self.is_closed or bool(self.frames)
 
     def send(self, frame: bytes) -> None:
         driver = self._system.driver
@@ -130,7 +130,7 @@ class _Client:
             driver.time.transmit(self._connection, received)
             driver.run_for(0)
         else:
-            self.heard.append(b"".join(received)[4:])
+            self.frames.append(b"".join(received)[4:])
 
     def close(self) -> None:
         self.is_closed = True
@@ -138,18 +138,18 @@ class _Client:
             self._system.driver.time.hang_up(self._connection)
             self._system.driver.run_for(0)
 
-    # ------------------------------------------------------------- as a Client
+    # ------------------------------------------------------------------ callbacks
 
     def start(self, wire: ClientWire, now_ms: int) -> None:
         pass
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
-        # Requests that are not answered at all leave theirs behind.
+        # Requests without a response (acks=0) are still in the queue.
         while self._asked[0].correlation_id != correlation_id:
             self._asked.popleft()
         reply = Reply(self._asked.popleft(), body)
         assert self._channel is not None
-        self.heard.append(b"".join(self._channel.answer(reply))[4:])
+        self.frames.append(b"".join(self._channel.answer(reply))[4:])
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
         self.is_closed = True

@@ -359,11 +359,8 @@ RULES: tuple[Rule, ...] = (
 
 
 TWINS = {
-    "Batch",
     "Change",
     "ClientQuotas",
-    "Group",
-    "Membership",
     "Place",
     "ProducerIds",
     "Refusal",

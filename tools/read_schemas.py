@@ -3,11 +3,11 @@
     python tools/read_schemas.py --newer DIR_WITH_4.3.1_JARS --older kafka-clients-3.9.1.jar
 
 Owns: reading `common/message/*.json`, merging two releases into one table, writing our notation
-(cluster/kcluster/protocol/codec/schema.py says what it means).  Never: copies prose; facts only.
+(defined in cluster/kcluster/protocol/codec/schema.py).  Never: copies prose, only facts.
 
-Merging goes version by version: for a version that 4.3.1 serves its definition counts, for one that
-only 3.9.1 serves (KIP-896 removed it in 4.0) that of 3.9.1.  A field that only 3.9.1 knows is kept
-if it is in none of 4.3.1's versions; otherwise it was renamed, and the new name counts.
+Each version is taken from one release: from 4.3.1 if that serves it, else from 3.9.1 (KIP-896
+removed old versions in 4.0).  A field that only 3.9.1 has is kept if none of its versions is in
+4.3.1; otherwise it was renamed, and the new name is used.
 Get the older jar with `mvn dependency:copy -Dartifact=org.apache.kafka:kafka-clients:3.9.1`.
 """
 
@@ -34,7 +34,7 @@ NEWER_JARS = ("clients", "group-coordinator", "transaction-coordinator", "share-
 HEADERS = ("RequestHeader", "ResponseHeader")  # framing.py reads these by hand
 RECORD_TYPES = ("coordinator-key", "coordinator-value", "data")
 OPEN = 999
-"""Upper end of `3+`."""
+"""The upper end of `3+`."""
 
 Definition = dict[str, Any]
 Definitions = dict[str, Definition]
@@ -123,7 +123,7 @@ class Merge:
         return bool(versions) and not any(self.is_new[v] for v in versions)
 
     def pick(self, new: Definition, old: Definition, key: str) -> list[int]:
-        """Versions of `key`, each as the release says that defines the version."""
+        """The versions in which `key` holds, each from the release that defines the version."""
         of_new, of_old = (
             {*(field_versions(f) if key == "versions" else bounds(f.get(key)))} for f in (new, old)
         )
@@ -160,7 +160,7 @@ def field_versions(field: Definition) -> range:
 
 
 def default_text(field: Definition) -> str:
-    """Numbers in decimal, true and false, null, strings in double quotes."""
+    """A default in our notation: decimal numbers, true, false, null, strings in double quotes."""
     text = str(field["default"])
     if text == "null":
         return "null"

@@ -1,11 +1,11 @@
-"""Write protocol/releases.txt: what brokers of each Kafka release list, from its jars.
+"""Write protocol/releases.txt: the API versions that brokers of each Kafka release list.
 
     python tools/read_versions.py --jars DIR_WITH_KAFKA_CLIENTS_JARS --slf4j slf4j-api-1.7.36.jar
 
-Owns: running BrokerVersions.java over each kafka-clients-X.jar, and the form of the table
-(cluster/kcluster/protocol/releases.py says what it means).  Never: copies prose; facts only.
+Owns: running BrokerVersions.java on each kafka-clients-X.jar, and the format of the table (defined
+in cluster/kcluster/protocol/releases.py).  Never: copies prose, only facts.
 Needs Java 17.  Get the jars with `mvn dependency:copy -Dartifact=org.apache.kafka:kafka-clients:X`;
-of each release the last patch is read.
+the last patch of each release is used.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from kcluster.protocol.apis import ApiKey  # noqa: E402 - after the path is set
 TABLE = REPOSITORY / "cluster" / "kcluster" / "protocol" / "releases.txt"
 PROGRAM = REPOSITORY / "tools" / "BrokerVersions.java"
 FIRST_KRAFT = (3, 3)
-"""From here on the table has what a KRaft broker lists (KIP-833), before it what a ZooKeeper one
-does."""
+"""From this release on the table has the versions of a KRaft broker (KIP-833), before it those of a
+ZooKeeper broker."""
 
 Ranges = dict[int, str]
 """API key -> `low-high`."""
 
 
 def facts_of(jar: Path, slf4j: Path, release: tuple[int, int]) -> tuple[Ranges, int]:
-    """(what a broker of the jar's release lists, its highest error code)."""
+    """(the API versions that a broker of the release lists, its highest error code)."""
     command = ["java", "-cp", f"{jar}:{slf4j}", str(PROGRAM)]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     listener = "broker" if release >= FIRST_KRAFT else "zk"
@@ -48,7 +48,7 @@ def facts_of(jar: Path, slf4j: Path, release: tuple[int, int]) -> tuple[Ranges, 
 
 
 def table(facts: dict[tuple[int, int], tuple[Ranges, int]]) -> str:
-    """The table as text; a row tells where something changed."""
+    """The table as text; a row has the releases in which a value changed."""
     names = {release: f"{release[0]}.{release[1]}" for release in facts}
     lines = [
         "# Written by tools/read_versions.py.  What a broker of each release lists in ApiVersions:",
@@ -57,14 +57,14 @@ def table(facts: dict[tuple[int, int], tuple[Ranges, int]]) -> str:
         _row("errors", {names[release]: str(known) for release, (_, known) in facts.items()}),
     ]
     for key in sorted({key for ranges, _ in facts.values() for key in ranges}):
-        told = {names[release]: ranges.get(key, "-") for release, (ranges, _) in facts.items()}
-        lines.append(_row(f"{key} {ApiKey(key).name}", told))
+        listed = {names[release]: ranges.get(key, "-") for release, (ranges, _) in facts.items()}
+        lines.append(_row(f"{key} {ApiKey(key).name}", listed))
     return "\n".join(lines) + "\n"
 
 
-def _row(head: str, told: dict[str, str]) -> str:
+def _row(head: str, values: dict[str, str]) -> str:
     cells, last = [head], "-"
-    for release, value in told.items():
+    for release, value in values.items():
         if value != last:
             cells.append(f"{release} {value}")
         last = value
@@ -72,7 +72,7 @@ def _row(head: str, told: dict[str, str]) -> str:
 
 
 def main() -> None:
-    """See the module."""
+    """Write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jars", type=Path, required=True)
     parser.add_argument("--slf4j", type=Path, required=True)

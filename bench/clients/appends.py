@@ -1,10 +1,10 @@
-"""Produce requests of one shape over many connections: python -m bench.clients.appends BOOTSTRAP.
+"""Equal Produce requests over many connections: python -m bench.clients.appends BOOTSTRAP.
 
-Owns: the lanes (connections), what is in flight on them, the count of acks.  Never: decodes an
-answer: to one topic all have one size, and the error code has its place.
+Owns: the connections (lanes), their requests in flight, the count of acks.  Never: decodes a
+response: all responses for a topic have the same size, with the error code at a fixed place.
 
-Prints `rate` (thousand requests/s), `cpu_us` (CPU of the system a record, where --pids names its
-processes), both over the time after the warm-up.
+Prints `rate` (thousand requests/s) and, with --pids, `cpu_us` (CPU time of these processes per
+record), both measured after the warm-up.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BEHIND_ERROR: Final = 8 + 8 + 8 + 4
 
 
 class Lane:
-    """One connection: its requests go round its partitions."""
+    """One connection, whose requests go to its partitions in turn."""
 
     __slots__ = ("_at", "_head", "_partial", "_tail", "acked", "size", "wire")
 
@@ -35,7 +35,7 @@ class Lane:
         self.wire = Wire(address)
         self.acked = 0
         self.size = 0
-        """Of an answer."""
+        """The size of a response."""
         frames = [produce_frame(topic, number, batch) for number in partitions[:1]]
         start = len(frames[0]) - len(batch)
         self._tail = batch
@@ -44,14 +44,14 @@ class Lane:
         self._partial = b""
 
     def first(self) -> None:
-        """The first request, alone: it shows the size of the answers."""
+        """Send the first request alone, to learn the size of the responses."""
         self.send(1)
         frame = self.wire.frame()
         self.size = len(frame)
         self._check(frame, 1)
 
     def send(self, count: int) -> None:
-        """Send so many requests."""
+        """Send `count` requests."""
         head, tail, at = self._head, self._tail, self._at
         parts: list[bytes] = []
         for _ in range(count):
@@ -61,7 +61,7 @@ class Lane:
         self.wire.socket.sendall(b"".join(parts))
 
     def receive(self) -> int:
-        """Count the answers that have come."""
+        """Count the responses that have arrived."""
         data = self.wire.socket.recv(1 << 16)
         if not data:
             raise SystemExit("a connection was closed")
@@ -99,7 +99,7 @@ def make_lanes(
 
 
 def run(lanes: list[Lane], in_flight: int, seconds: float, pids: list[int]) -> tuple[float, float]:
-    """(acked requests a second, seconds of the system's CPU for one), after the warm-up."""
+    """(acked requests per second, the system's CPU seconds per request), after the warm-up."""
     selector = selectors.DefaultSelector()
     for lane in lanes:
         lane.first()
@@ -120,7 +120,7 @@ def run(lanes: list[Lane], in_flight: int, seconds: float, pids: list[int]) -> t
 
 
 def _pump(selector: selectors.BaseSelector, until_s: float) -> None:
-    """Send a request for each answer, until it is time."""
+    """Send a new request for each response, until the given time."""
     while time.perf_counter() < until_s:
         for key, _ in selector.select(0.1):
             lane: Lane = key.data

@@ -1,11 +1,11 @@
 """From the death of a leader to the next ack: python -m bench.clients.failover BOOTSTRAP COMMAND…
 
-Owns: the clock between the two.  Never: counts how long the kill command takes: the clock starts
-when a connection to the leader ends.  `{leader}` in the command becomes the leader's id.
+Owns: the clock between the two.  Never: counts the time of the kill command: the clock starts when
+a connection to the leader ends.  `{leader}` in the command becomes the leader's id.
 
-Two clients wait for that ack.  One asks another broker for Metadata every few ms and goes where it
-is told: what the cluster needs.  One is librdkafka, which looks for new leaders once a second,
-whatever its settings: what its user sees.
+Two clients wait for that ack.  One polls another broker's Metadata every few ms: it measures the
+cluster.  The other is librdkafka, which looks for new leaders once per second, whatever its
+settings: it measures what a user sees.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 
 PARTITIONS: Final = 6
-"""So that every broker leads some and the clients know them all."""
+"""Enough that every broker leads some, so that the clients know all brokers."""
 WARM_UP: Final = 60
 DEATH_S: Final = 30.0
 ACK_S: Final = 60
-LOOK_S: Final = 0.005
+POLL_S: Final = 0.005
 SETTINGS: Final = {
     "acks": "all",
     "linger.ms": 0,
@@ -44,7 +44,7 @@ SETTINGS: Final = {
 
 
 class Librdkafka:
-    """One record at a time; `acked_s` is when the last one was acked."""
+    """Sends one record at a time; `acked_s`: when the last one was acked."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.acked_s: float | None = None
@@ -57,7 +57,7 @@ class Librdkafka:
             self._topic, b"x", partition=partition, on_delivery=self._on_delivery
         )
 
-    def look(self) -> None:
+    def poll(self) -> None:
         self._producer.poll(0)
 
     def wait(self) -> float:
@@ -73,28 +73,30 @@ class Librdkafka:
         self.acked_s = time.perf_counter()
 
 
-class Prompt:
-    """A client that asks a living broker again and again who leads partition 0."""
+class MetadataPoller:
+    """A client that polls the Metadata of a live broker for the leader of partition 0."""
 
     def __init__(self, topic: str, living: tuple[str, int]) -> None:
         self._topic = topic
         self._wires = {living: Wire(living)}
         self._living = living
         self._body = produce_body(topic, 0, batch_of(1, 1))
-        self._question = m.MetadataRequest(
+        self._request = m.MetadataRequest(
             topics=[m.MetadataRequest.MetadataRequestTopic(name=topic)],
             allow_auto_topic_creation=False,
         )
 
     def leader(self) -> tuple[str, int] | None:
-        """Where partition 0 is led, as far as the living broker knows."""
+        """The address of partition 0's leader in the live broker's Metadata."""
         wire = self._wires[self._living]
-        answer = wire.ask(ApiKey.METADATA, METADATA_VERSION, self._question)
-        found = {x.partition_index: x.leader_id for x in answer.topics[0].partitions}.get(0, -1)
-        return next(((x.host, x.port) for x in answer.brokers if x.node_id == found), None)
+        answer = wire.ask(ApiKey.METADATA, METADATA_VERSION, self._request)
+        leader_address = {x.partition_index: x.leader_id for x in answer.topics[0].partitions}.get(
+            0, -1
+        )
+        return next(((x.host, x.port) for x in answer.brokers if x.node_id == leader_address), None)
 
     def is_acked(self, address: tuple[str, int]) -> bool:
-        """Whether the broker there takes a record."""
+        """Whether the broker at this address acks a record."""
         if address not in self._wires:
             self._wires[address] = Wire(address)
         answer = self._wires[address].ask(ApiKey.PRODUCE, PRODUCE_VERSION, self._body)
@@ -113,7 +115,7 @@ def die(command: list[str], leader: int, address: tuple[str, int]) -> Any:
         except ConnectionResetError:
             alive = b""
     if alive:
-        raise SystemExit("the leader spoke instead of dying")
+        raise SystemExit("the leader sent data instead of dying")
     return killing
 
 
@@ -123,21 +125,25 @@ def main() -> None:
     leader = leaders[0][0]
     dead = leaders[0][1:]
     living = next((host, port) for number, host, port in leaders.values() if number != leader)
-    user, prompt = Librdkafka(bootstrap, topic), Prompt(topic, living)
+    user, poller = Librdkafka(bootstrap, topic), MetadataPoller(topic, living)
     for at in range(WARM_UP):
         user.send(at % PARTITIONS)
         user.wait()
-    if not prompt.is_acked(prompt.leader() or dead):
-        raise SystemExit("the leader takes no record")
+    if not poller.is_acked(poller.leader() or dead):
+        raise SystemExit("the leader does not ack a record")
     killing = die(command, leader, dead)
     began_s = time.perf_counter()
     user.send(0)
     while time.perf_counter() - began_s < ACK_S:
-        found = prompt.leader()
-        if found is not None and found != dead and prompt.is_acked(found):
+        leader_address = poller.leader()
+        if (
+            leader_address is not None
+            and leader_address != dead
+            and poller.is_acked(leader_address)
+        ):
             break
-        user.look()
-        time.sleep(LOOK_S)
+        user.poll()
+        time.sleep(POLL_S)
     acked_s = time.perf_counter()
     user_s = user.wait()
     try:

@@ -1,7 +1,7 @@
-"""Figures of one Python process: python -m bench.clients.in_process FIGURE --runs N.
+"""Figures within one Python process: python -m bench.clients.in_process FIGURE --runs N.
 
-Owns: `warm_ack_ms` (a Cluster made, opened, and written to) and `virtual_ms` (a scenario in virtual
-time).  Never: counts the first time, when code is compiled and imported.  Prints the median.
+Owns: `warm_ack_ms` (a Cluster is created, opened and written to) and `virtual_ms` (a scenario in
+virtual time).  Never: counts the first run, which imports and compiles code.  Prints the median.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ TOPIC: Final = "orders"
 
 
 def warm_ack_ms() -> float:
-    """From the call of Cluster(...) to the first record's ack, acks=all, by a client that asks
-    Metadata where to go.  The topology has been read before."""
+    """The time from the call of Cluster(...) to the first record's ack, acks=all, by a client that
+    finds the leader by Metadata.  The topology is loaded before."""
     topology = Topology.of(brokers=3, topics={TOPIC: {"partitions": 6, "replication_factor": 3}})
     batch = batch_of(1, 100)
     began_s = time.perf_counter()
@@ -49,7 +49,7 @@ def warm_ack_ms() -> float:
 
 
 def virtual_ms() -> float:
-    """The scenario once; its outcome must be as it should."""
+    """The time of one run of the scenario, whose outcome must be correct."""
     began_s = time.perf_counter()
     outcome = run_scenario()
     took_ms = (time.perf_counter() - began_s) * 1e3

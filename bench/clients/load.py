@@ -1,6 +1,6 @@
 """Produce, consume and single acks by a librdkafka client: python -m bench.clients.load BOOTSTRAP.
 
-Owns: that load.  Never: knows which system it is.  Prints the figures by their keys.
+Owns: this load.  Never: distinguishes systems.  Prints the figures by their keys.
 """
 
 from __future__ import annotations

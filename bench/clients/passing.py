@@ -1,7 +1,7 @@
-"""Much data through little retention: python -m bench.clients.passing BOOTSTRAP --pids PIDS.
+"""Much data with a small retention: python -m bench.clients.passing BOOTSTRAP --pids PIDS.
 
-Owns: the load and the looks at the system's memory meanwhile.  Never: judges them.  Prints
-`quarters_mb`: the most memory seen during each quarter of the data.
+Owns: the load, and measuring the system's memory during it.  Never: judges the result.  Prints
+`quarters_mb`: the maximum memory during each quarter of the data.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from bench.processes import memory_mb
 
 PARTITIONS: Final = 6
 SEGMENTS: Final = 8
-"""A partition keeps so many segments: only whole ones are deleted."""
+"""The number of segments that a partition keeps: only whole segments are deleted."""
 LEAST_SEGMENT_BYTES: Final = 1 << 20
 LOOKS: Final = 10
-"""At the memory, in each quarter."""
+"""The number of memory readings in each quarter."""
 MB_PER_S: Final = 150.0
 """Not faster: between two of retention's looks (CHECK_MS of bench/ours.py) comes what must be held
 beside RETAINED_BYTES.  At full speed, 500 MB/s here, that is 50 MB more, and memory swings by it.
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def serve_until(producer: Any, at_s: float) -> None:
-    """Take delivery reports until then; one poll ends with the first of them."""
+    """Process delivery reports until the given time; a poll returns after the first one."""
     while (left_s := at_s - time.perf_counter()) > 0:
         producer.poll(left_s)
 

@@ -1,7 +1,7 @@
-"""Questions over one connection: python -m bench.clients.requests BOOTSTRAP.
+"""Requests over one connection: python -m bench.clients.requests BOOTSTRAP.
 
-Owns: ApiVersions and Metadata, one by one and 50 in flight.  Never: decodes while it times: answers
-to one question have one size, lengths and correlation ids are checked afterwards.
+Owns: ApiVersions and Metadata, one at a time and 50 in flight.  Never: decodes while it times: all
+responses have the same size; lengths and correlation ids are checked afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ API_VERSIONS_VERSION: Final = 3
 def rate(address: tuple[str, int], key: int, version: int, body: Any, count: int, window: int) -> (
     float
 ):  # fmt: skip
-    """Thousand answers a second with `window` questions in flight."""
+    """Thousand responses per second with `window` requests in flight."""
     with Wire(address) as wire:
         sock = wire.socket
         sock.sendall(request_frames(key, version, body, [0])[0])
@@ -48,7 +48,7 @@ def rate(address: tuple[str, int], key: int, version: int, body: Any, count: int
 
 
 def check(answers: bytes, size: int, count: int) -> None:
-    """Each answer is whole and in its place."""
+    """Check that each response is complete and in order."""
     if len(answers) != size * count:
         raise SystemExit(f"{len(answers)} bytes of answers, not {count} times {size}")
     for number in range(count):

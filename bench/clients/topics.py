@@ -1,6 +1,6 @@
-"""A topic to load, and who leads it.
+"""The topic under load, and its leaders.
 
-Owns: making it, waiting until each partition has a leader.  Never: times anything.
+Owns: creating it, waiting until each partition has a leader.  Never: times anything.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from kcluster.protocol.apis import ApiKey
 QUIET: Final = {"log_level": 0}
 WAIT_S: Final = 60.0
 SETTLE_S: Final = 1.0
-"""A follower's fetch that is under way knows nothing of a new partition; it ends within half a
-second (replica.fetch.wait.max.ms), and only then does the next one ask for it.  So in Kafka too."""
+"""A follower's fetch in flight does not include a new partition.  It ends within half a second
+(replica.fetch.wait.max.ms), and the next one includes it.  The same holds in Kafka."""
 
 
 def admin(bootstrap: str) -> AdminClient:
-    """A client for questions."""
+    """An admin client."""
     return AdminClient({"bootstrap.servers": bootstrap, **QUIET})
 
 
 def make_topic(
     bootstrap: str, partitions: int, replication_factor: int = 3, **config: str
 ) -> tuple[str, dict[int, tuple[int, str, int]]]:
-    """Create a topic (where that cannot be asked for: by using it) and wait for all its leaders.
+    """Create a topic, by its first use if CreateTopics is not served, and wait for all its leaders.
 
-    Returns its name, and by partition (leader, its host, its port).
+    Returns its name, and (leader, its host, its port) by partition.
     """
     name = f"bench-{os.urandom(4).hex()}"
     wanted = {key.replace("_", "."): value for key, value in config.items()}
@@ -59,14 +59,14 @@ def make_topic(
 
 
 def can_create(bootstrap: str) -> bool:
-    """Whether topics can be asked for; if not, they come by being used."""
+    """Whether CreateTopics is served; if not, topics are auto-created."""
     with Wire(address_of(bootstrap)) as wire:
         answer = wire.ask(ApiKey.API_VERSIONS, 0, m.ApiVersionsRequest())
     return any(api.api_key == ApiKey.CREATE_TOPICS for api in answer.api_keys)
 
 
 def leaders(client: Any, topic: str, until_s: float) -> dict[int, tuple[int, str, int]]:
-    """By partition (leader, its host, its port)."""
+    """(leader, its host, its port) by partition."""
     while True:
         known = client.list_topics(topic, timeout=WAIT_S)
         found = known.topics[topic].partitions

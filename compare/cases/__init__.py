@@ -1,6 +1,6 @@
 """The cases, one module per family of APIs; each has CASES.
 
-Owns: finding them.  Never: a list to be kept up: a new module is found by itself.
+Owns: finding these modules.  Never: lists them by hand.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compare.case import Ask, Case, Pass, Step
+from compare.case import Ask, Case, Step, Wait
 from kcluster.protocol.apis import ApiKey
 
 ALTER, REPLACE = ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ALTER_CONFIGS
@@ -50,8 +50,8 @@ def kept(kind: int, name: str, *changes: Change) -> tuple[Step, ...]:
     """Look at what was set, take it back, look again; each once the broker has heard of it."""
     back: list[Change] = [(change[0], None, DELETE) for change in changes]
     look = described(kind, name, *(change[0] for change in changes))
-    heard = Pass(150)
-    return heard, look, Ask(ALTER, body(resource(kind, name, *back))), heard, look
+    received = Wait(150)
+    return received, look, Ask(ALTER, body(resource(kind, name, *back))), received, look
 
 
 def made(name: str, kind: int, of: str, *changes: Change) -> Case:

@@ -1,10 +1,10 @@
-"""DescribeConfigs and ListConfigResources: every kind of resource, in good and bad forms."""
+"""DescribeConfigs and ListConfigResources: every kind of resource, valid and invalid."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from compare.case import Ask, Case, Pass
+from compare.case import Ask, Case, Wait
 from compare.cases.alter_configs import ALTER, BROKER, GROUP, LOGGER, METRICS, TOPIC, resource
 from compare.cases.alter_configs import body as changed
 from kcluster.config.kafka.catalog import broker_catalog, internal_configs
@@ -55,11 +55,11 @@ CASES = (
             ("min.insync.replicas", "2"), ("segment.ms", "8"), ("preallocate", "TRUE"),
             ("min.cleanable.dirty.ratio", "1"), ("flush.ms", "7"),
         ))),
-        Pass(150),
+        Wait(150),
     )),
     Case("topic with an internal config", DESCRIBE, body(one(TOPIC, "{fresh}")), before=(
         Ask(ALTER, changed(resource(TOPIC, "{fresh}", ("internal.segment.bytes", "1000")))),
-        Pass(150),
+        Wait(150),
     )),
     Case("internal topic", DESCRIBE, body(one(TOPIC, "__consumer_offsets"))),
     Case("missing topic", DESCRIBE, body(one(TOPIC, "{missing}"))),
@@ -86,7 +86,7 @@ CASES = (
     Case("broker, retention", DESCRIBE, body(one(BROKER, "1", RETENTION))),
     Case("broker, retention set", DESCRIBE, body(one(BROKER, "3", RETENTION)), to=3, before=(
         Ask(ALTER, changed(resource(BROKER, "3", ("log.retention.ms", "600000000"))), to=3),
-        Pass(150),
+        Wait(150),
     ), after=(
         Ask(ALTER, changed(resource(BROKER, "3", ("log.retention.ms", None, 1))), to=3),
     )),

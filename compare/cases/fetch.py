@@ -1,4 +1,4 @@
-"""Fetch: where one may read, how much comes, sessions' errors."""
+"""Fetch: readable offsets, size limits, errors of sessions."""
 
 from __future__ import annotations
 

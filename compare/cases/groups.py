@@ -1,11 +1,11 @@
-"""Classic groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and what admins ask of groups."""
+"""Classic groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and the admin APIs of groups."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from compare.bodies import assigned_group, join, sync
-from compare.case import COORDINATOR, NOT_COORDINATOR, Ask, Case, Pass
+from compare.case import COORDINATOR, NOT_COORDINATOR, Ask, Case, Wait
 from kcluster.protocol.apis import ApiKey
 
 JOIN, SYNC = ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP
@@ -102,7 +102,7 @@ CASES = (
     case("leave: wrong broker", LEAVE, leave(("me", None)), to=NOT_COORDINATOR),
 
     case("describe: stable", DESCRIBE, {"groups": ["{group}"]}, before=STABLE),
-    case("describe: joined", DESCRIBE, {"groups": ["{group}"]}, before=(*JOINED, Pass(100))),
+    case("describe: joined", DESCRIBE, {"groups": ["{group}"]}, before=(*JOINED, Wait(100))),
     case("describe: unknown", DESCRIBE, {"groups": ["{group}"]}),
     case("describe: twice", DESCRIBE, {"groups": ["{group}", "{group}"]}, before=STABLE),
     case("describe: nothing", DESCRIBE, {"groups": []}),

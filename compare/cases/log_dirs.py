@@ -1,4 +1,4 @@
-"""DescribeLogDirs, AlterReplicaLogDirs: where logs are."""
+"""DescribeLogDirs, AlterReplicaLogDirs: the directories of logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata, DescribeTopicPartitions, DescribeCluster, ApiVersions: how clusters show."""
+"""Metadata, DescribeTopicPartitions, DescribeCluster, ApiVersions: the view of a cluster."""
 
 from __future__ import annotations
 

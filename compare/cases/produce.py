@@ -1,4 +1,4 @@
-"""Produce: what a leader takes and what it refuses."""
+"""Produce: the records that a leader appends or refuses."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compare.case import Ask, Case, Pass, Step
+from compare.case import Ask, Case, Step, Wait
 from kcluster.protocol.apis import ApiKey
 
 DESCRIBE, ALTER = ApiKey.DESCRIBE_CLIENT_QUOTAS, ApiKey.ALTER_CLIENT_QUOTAS
@@ -53,13 +53,13 @@ def kept(name: str, *entries: dict[str, Any]) -> Case:
         )
     )
     after: tuple[Step, ...] = (
-        Pass(300),
+        Wait(300),
         Ask(DESCRIBE, described(("user", EXACT, "compare-user"))),
         Ask(DESCRIBE, described(("client-id", EXACT, "compare-client"))),
         Ask(DESCRIBE, described(("user", EXACT, "compare-user"), strict=True)),
         Ask(DESCRIBE, described(("user", EXACT, "compare-user"), ("client-id", ANY, None))),
         Ask(ALTER, undo),
-        Pass(300),
+        Wait(300),
         Ask(DESCRIBE, described(("user", EXACT, "compare-user"))),
     )
     return Case(name, ALTER, altered(*entries), after=after)
@@ -167,14 +167,14 @@ CASES = (
     scram(
         "set and removed", put=(setting("{user}"),),
         after=(
-            Pass(300),
+            Wait(300),
             Ask(USERS, users("{user}")),
             Ask(SCRAM, {"upsertions": [setting("{user}", SHA_512, 16384)]}),
-            Pass(300),
+            Wait(300),
             Ask(USERS, users("{user}")),
             Ask(SCRAM, {"deletions": [{"name": "{user}", "mechanism": SHA_256}]}),
             Ask(SCRAM, {"deletions": [{"name": "{user}", "mechanism": SHA_512}]}),
-            Pass(300),
+            Wait(300),
             Ask(USERS, users("{user}"), may_fail=True),
         ),
     ),

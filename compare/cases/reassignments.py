@@ -1,11 +1,11 @@
-"""AlterPartitionReassignments, ListPartitionReassignments: what is refused, what is done at once,
-and what a move leaves behind."""
+"""AlterPartitionReassignments, ListPartitionReassignments: errors, reassignments that end at once,
+and the state after one."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from compare.case import Ask, Case, Pass
+from compare.case import Ask, Case, Wait
 from kcluster.protocol.apis import ApiKey
 
 ALTER, LIST = ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS
@@ -22,7 +22,7 @@ CREATE = Ask(
     }]},
 )  # fmt: skip
 TOLD = (
-    Pass(1_000),
+    Wait(1_000),
     Ask(ApiKey.METADATA, {"topics": [{"name": "{new}"}]}),
     Ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, {
         "topics": [{"name": "{new}"}], "response_partition_limit": 10,
@@ -38,16 +38,16 @@ def moved(*wanted: tuple[int, list[int] | None], topic: str = "{new}", **more: A
 
 
 def refused(name: str, *wanted: tuple[int, list[int] | None], **more: Any) -> Case:
-    return Case(name, ALTER, moved(*wanted, **more), before=(CREATE, Pass(300)))
+    return Case(name, ALTER, moved(*wanted, **more), before=(CREATE, Wait(300)))
 
 
 def held(name: str, *wanted: tuple[int, list[int] | None]) -> Case:
     body = moved(*wanted, allow_replication_factor_change=False)
-    return Case(name, ALTER, body, versions="1+", before=(CREATE, Pass(300)), after=TOLD)
+    return Case(name, ALTER, body, versions="1+", before=(CREATE, Wait(300)), after=TOLD)
 
 
 def done(name: str, *wanted: tuple[int, list[int] | None]) -> Case:
-    return Case(name, ALTER, moved(*wanted), before=(CREATE, Pass(300)), after=TOLD)
+    return Case(name, ALTER, moved(*wanted), before=(CREATE, Wait(300)), after=TOLD)
 
 
 CASES = (

@@ -1,10 +1,10 @@
-"""GetTelemetrySubscriptions and PushTelemetry, with and without anybody who subscribes."""
+"""GetTelemetrySubscriptions and PushTelemetry, with and without subscriptions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from compare.case import Ask, Case, Pass, Step
+from compare.case import Ask, Case, Step, Wait
 from compare.cases.alter_configs import ALTER, DELETE, METRICS, Change, body, resource
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.compression import CODEC_NAMES, compress
@@ -15,7 +15,7 @@ LAST = {"terminating": True}
 
 
 def got(**more: Any) -> Ask:
-    """Ask as a client without an id; from then on {me} and {told}."""
+    """Get a subscription as a client without an id; saves {me} and {told}."""
     return Ask(GET, {}, save={"me": "client_instance_id", "told": "subscription_id"}, **more)
 
 
@@ -34,12 +34,12 @@ def pushed(**fields: Any) -> Ask:
 
 
 def subscribed(*changes: Change) -> tuple[Step, ...]:
-    return Ask(ALTER, body(resource(METRICS, "{user}", *changes))), Pass(150)
+    return Ask(ALTER, body(resource(METRICS, "{user}", *changes))), Wait(150)
 
 
 def gone(*changes: Change) -> tuple[Step, ...]:
     back: list[Change] = [(change[0], None, DELETE) for change in changes]
-    return Ask(ALTER, body(resource(METRICS, "{user}", *back))), Pass(150)
+    return Ask(ALTER, body(resource(METRICS, "{user}", *back))), Wait(150)
 
 
 def case(name: str, api: ApiKey, asked: Any, *before: Step, **more: Any) -> Case:
@@ -99,9 +99,9 @@ CASES = (
     case("subscribed after having asked", GET, ME, got(), *subscribed(*MINE), after=gone(*MINE)),
     case("push what was told before", PUSH, push(), got(), *subscribed(*MINE), after=gone(*MINE)),
     case("push what is subscribed to", PUSH, push(), *subscribed(*MINE), got(), after=gone(*MINE)),
-    case("push after an interval", PUSH, push(), *subscribed(*QUICK), got(), pushed(), Pass(150),
+    case("push after an interval", PUSH, push(), *subscribed(*QUICK), got(), pushed(), Wait(150),
          after=gone(*QUICK)),
-    case("get after an interval", GET, ME, *subscribed(*QUICK), got(), Pass(150),
+    case("get after an interval", GET, ME, *subscribed(*QUICK), got(), Wait(150),
          after=gone(*QUICK)),
     case("others subscribed", GET, {}, *subscribed(*OTHERS), after=gone(*OTHERS)),
     case("all metrics", GET, {}, *subscribed(("metrics", "*,a.b")), after=gone(("metrics", ""))),

@@ -1,5 +1,5 @@
-"""Of every API that a broker lists: defaults only, a body cut short, bytes behind it, versions that
-not served.  Generated; what we do not serve is recorded too, and compared as soon as we do."""
+"""Every API that a broker lists: a body of defaults, a truncated body, trailing bytes, versions
+that are not served.  Generated.  APIs that we do not serve are recorded, too, for later."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Conversations: streams, groups, failovers, step by step; each module has CONVERSATIONS.
+"""Conversations of several steps: fetch sessions, groups, failovers; CONVERSATIONS of each module.
 
-Owns: finding them.  Never: a list to be kept up.
+Owns: finding these modules.  Never: lists them by hand.
 """
 
 from __future__ import annotations

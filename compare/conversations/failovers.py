@@ -1,11 +1,11 @@
-"""Leaders that are stopped or killed, and what a client sees at each step."""
+"""A leader is stopped or killed, and what a client sees at each step."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from compare.bodies import batch, fetch, produce
-from compare.case import Ask, Conversation, Deed, Hear, Pass
+from compare.case import Ask, Await, Conversation, Operate, Wait
 from kcluster.protocol.apis import ApiKey
 
 NOT_YET = ("NOT_LEADER", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC", "NOT_ENOUGH", "FENCED_LEADER",
@@ -58,13 +58,13 @@ def story(verb: str) -> tuple[Any, ...]:
         write("before, acks=all"),
         topic("the leader is 1"),
         waiting_fetch(),
-        Deed(verb, 1),
-        Hear(1, "waiting", note="a fetch that waited there"),
+        Operate(verb, 1),
+        Await(1, "waiting", note="a fetch that waited there"),
         topic("2 leads", until="'leader_id': 2"),
         write("to the new leader", 2, retry=NOT_YET),
         write("to a follower", 3),
         read("all of it", 2),
-        Pass(1_500),
+        Wait(1_500),
         read("at a follower, once it has heard of the watermark", 3),
         read("with the old epoch", 2, current_leader_epoch=0),
         read("with the new one", 2, current_leader_epoch=1),
@@ -74,7 +74,7 @@ def story(verb: str) -> tuple[Any, ...]:
         epoch_end("the end of epoch 1", 1, 2),
         end_of_log("the end of the log", 2),
         elected("the preferred leader is away"),
-        Deed("start", 1),
+        Operate("start", 1),
         topic("1 is back in the ISR", until="'isr_nodes': [1, 2, 3]"),
         topic("as 1 sees it", to=1, until="'isr_nodes': [1, 2, 3]"),
         write("to the old leader, a follower now", 1),
@@ -89,6 +89,6 @@ def story(verb: str) -> tuple[Any, ...]:
 
 
 CONVERSATIONS = (
-    Conversation("the leader is stopped", story("stop"), needs_deeds=True),
-    Conversation("the leader is killed", story("kill"), needs_deeds=True),
+    Conversation("the leader is stopped", story("stop"), needs_operations=True),
+    Conversation("the leader is killed", story("kill"), needs_operations=True),
 )

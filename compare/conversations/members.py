@@ -1,11 +1,11 @@
-"""Members of classic groups come and go."""
+"""Members of classic groups join, leave and fail."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from compare.bodies import commit, join, sync
-from compare.case import COORDINATOR, Ask, Conversation, Hear, Pass
+from compare.case import COORDINATOR, Ask, Await, Conversation, Wait
 from kcluster.protocol.apis import ApiKey
 
 JOIN, SYNC = ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP
@@ -13,7 +13,7 @@ BEAT, LEAVE, DESCRIBE = ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.DESCRIBE_GR
 
 
 def joins(who: str, note: str, **more: Any) -> Ask:
-    """With the id that {who} has, waiting for nothing."""
+    """Join with the id of `who`, without waiting for the response."""
     return Ask(JOIN, join(member=f"{{{who}}}", **more), to=COORDINATOR, on=who, later=True,
                note=note)  # fmt: skip
 
@@ -23,8 +23,8 @@ def gets_id(who: str) -> Ask:
                note=f"{who} gets an id")  # fmt: skip
 
 
-def heard(who: str, note: str) -> Hear:
-    return Hear(COORDINATOR, who, note=note)
+def received(who: str, note: str) -> Await:
+    return Await(COORDINATOR, who, note=note)
 
 
 def syncs(who: str, generation: int, note: str, given: tuple[str, ...] = (), **more: Any) -> Ask:
@@ -43,8 +43,8 @@ def leaves(who: str, note: str) -> Ask:
     return Ask(LEAVE, body, to=COORDINATOR, on=who, note=note)
 
 
-def described(note: str) -> tuple[Pass, Ask]:
-    return Pass(100), Ask(DESCRIBE, {"groups": ["{group}"]}, to=COORDINATOR, note=note)
+def described(note: str) -> tuple[Wait, Ask]:
+    return Wait(100), Ask(DESCRIBE, {"groups": ["{group}"]}, to=COORDINATOR, note=note)
 
 
 def commits(who: str, generation: int, note: str) -> Ask:
@@ -55,7 +55,7 @@ def commits(who: str, generation: int, note: str) -> Ask:
 FIRST = (
     gets_id("anna"),
     joins("anna", "anna joins"),
-    heard("anna", "she leads alone"),
+    received("anna", "she leads alone"),
     syncs("anna", 1, "takes all", ("anna",)),
 )
 
@@ -67,19 +67,19 @@ CONVERSATIONS = (
             *described("stable with one"),
             gets_id("bert"),
             joins("bert", "bert joins and waits"),
-            Pass(200),
+            Wait(200),
             *described("a rebalance is prepared"),
             beats("anna", 1, "anna hears of it"),
             commits("anna", 1, "she commits"),
             joins("anna", "anna joins again"),
-            heard("anna", "she still leads"),
-            heard("bert", "he follows"),
+            received("anna", "she still leads"),
+            received("bert", "he follows"),
             *described("the assignment is awaited"),
             beats("bert", 2, "his heartbeat"),
             commits("bert", 2, "his commit comes too early"),
             syncs("bert", 2, "bert waits for his part", later=True),
             syncs("anna", 2, "anna gives both theirs", ("anna", "bert")),
-            heard("bert", "his part"),
+            received("bert", "his part"),
             *described("stable with two"),
             commits("bert", 2, "he commits"),
             commits("bert", 1, "with the old generation"),
@@ -87,7 +87,7 @@ CONVERSATIONS = (
             beats("bert", 2, "and is not known any more"),
             beats("anna", 2, "she hears of it"),
             joins("anna", "anna joins once more"),
-            heard("anna", "alone"),
+            received("anna", "alone"),
             leaves("anna", "leaves before her sync"),
             *described("empty"),
         ),
@@ -97,17 +97,17 @@ CONVERSATIONS = (
         (
             gets_id("anna"),
             joins("anna", "anna joins, session 6 s", session_timeout_ms=6_000),
-            heard("anna", "leads"),
+            received("anna", "leads"),
             syncs("anna", 1, "takes all", ("anna",)),
-            Pass(4_000),
+            Wait(4_000),
             beats("anna", 1, "in time"),
-            Pass(4_000),
+            Wait(4_000),
             beats("anna", 1, "in time again"),
-            Pass(7_500),
+            Wait(7_500),
             beats("anna", 1, "too late"),
             *described("empty"),
             joins("anna", "with the id of before"),
-            heard("anna", "it is not known"),
+            received("anna", "it is not known"),
         ),
     ),
     Conversation(
@@ -136,14 +136,14 @@ CONVERSATIONS = (
         (
             gets_id("anna"),
             joins("anna", "knows range and sticky", protocols=("range", "sticky")),
-            heard("anna", "range"),
+            received("anna", "range"),
             syncs("anna", 1, "takes all", ("anna",)),
             gets_id("bert"),
             joins("bert", "knows sticky and rr", protocols=("sticky", "rr")),
-            Pass(200),
+            Wait(200),
             joins("anna", "again", protocols=("range", "sticky")),
-            heard("anna", "what both know"),
-            heard("bert", "what both know"),
+            received("anna", "what both know"),
+            received("bert", "what both know"),
             Ask(JOIN, join(protocols=("rr",)), to=COORDINATOR, on="carl",
                 note="knows nothing in common"),
         ),

@@ -1,11 +1,11 @@
-"""Fetch sessions and long polls while records come."""
+"""Fetch sessions and long polls while records arrive."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from compare.bodies import batch, fetch, produce
-from compare.case import Ask, Conversation, Hear, Pass
+from compare.case import Ask, Await, Conversation, Wait
 from kcluster.protocol.apis import ApiKey
 
 FETCH, PRODUCE = ApiKey.FETCH, ApiKey.PRODUCE
@@ -80,10 +80,10 @@ def session_story(name: str, version: int) -> Conversation:
             poll(11, fresh(99), note="out of range", version=version),
             poll(12, fresh(3), note="back at the end", version=version),
             Ask(gone, deletion, note="the topic is deleted"),
-            Pass(300),
+            Wait(300),
             poll(13, note="what is read of it", version=version),
             Ask(ApiKey.CREATE_TOPICS, AGAIN, note="a topic of its name is created"),
-            Pass(300),
+            Wait(300),
             poll(14, note="what is read of that", version=version),
             poll(-1, id_="{session}", note="closed", version=version),
             poll(15, note="it is gone", version=version),
@@ -105,14 +105,14 @@ CONVERSATIONS = (
         (
             long_poll(5_000, 1, "waits"),
             write("a record ends it"),
-            Hear(1, "consumer", note="what it brings"),
+            Await(1, "consumer", note="what it brings"),
             long_poll(300, 1 << 20, "wants more than there is"),
             write("a record is not enough"),
-            Hear(1, "consumer", note="time ends it"),
+            Await(1, "consumer", note="time ends it"),
             long_poll(5_000, 200, "wants 200 bytes"),
             write("not yet", value=b"x" * 10),
             write("now", value=b"x" * 200),
-            Hear(1, "consumer", note="enough"),
+            Await(1, "consumer", note="enough"),
         ),
     ),
     Conversation(

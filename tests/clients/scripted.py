@@ -1,4 +1,4 @@
-"""Three brokers that answer as a test tells them to: for what a real one says only rarely."""
+"""Three scripted brokers, for responses that a real broker sends only rarely."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOPIC_ID = bytes(15) + b"\1"
 
 
 class Produced:
-    """A Produce request with one batch that waits for its answer."""
+    """A Produce request with one batch that waits for its response."""
 
     def __init__(self, broker_id: int, number: int, body: m.ProduceRequest) -> None:
         self.broker_id = broker_id
@@ -31,7 +31,7 @@ class Produced:
 
 
 class Brokers:
-    """As a Wire, and time for one producer.  What is no Produce is answered at once."""
+    """A Wire and a clock for one producer.  All requests but Produce are answered at once."""
 
     client_id = 100_000
     broker_ids = (1, 2, 3)
@@ -47,9 +47,9 @@ class Brokers:
         """(broker, API) of every request."""
         self.produced: list[Produced] = []
         self.refusals = refusals or {}
-        """By API: errors that the next answers have."""
+        """By API: the errors of the next responses."""
         self._number = 0
-        self._later: list[Callable[[], None]] = []
+        self._pending: list[Callable[[], None]] = []
         producer.start(self, 0)
         self._settle()
 
@@ -62,9 +62,9 @@ class Brokers:
         if api_key == ApiKey.PRODUCE:
             self.produced.append(Produced(broker_id, number, body))
         else:
-            answer = self._answer(api_key, api_version, body)
-            self._later.append(
-                lambda: self.producer.on_reply(broker_id, number, answer, self.now_ms)
+            response = self._response(api_key, api_version, body)
+            self._pending.append(
+                lambda: self.producer.on_reply(broker_id, number, response, self.now_ms)
             )
         return number
 
@@ -72,7 +72,7 @@ class Brokers:
         self.produced = [x for x in self.produced if x.broker_id != broker_id]
 
     def run_until(self, at_ms: int) -> None:
-        """Let the producer have its ticks."""
+        """Advance the clock, and call the producer's ticks."""
         while (due_ms := self.producer.deadline_ms) is not None and due_ms <= at_ms:
             self.now_ms = max(self.now_ms, due_ms)
             self.producer.on_tick(self.now_ms)
@@ -92,32 +92,32 @@ class Brokers:
 
     def _reply(self, request: Produced, throttle_ms: int, **fields: Any) -> None:
         self.produced.remove(request)
-        answer = m.ProduceResponse.PartitionProduceResponse(index=request.partition, **fields)
+        partition = m.ProduceResponse.PartitionProduceResponse(index=request.partition, **fields)
         topic = m.ProduceResponse.TopicProduceResponse(
-            topic_id=TOPIC_ID, partition_responses=[answer]
+            topic_id=TOPIC_ID, partition_responses=[partition]
         )
         body = m.ProduceResponse(responses=[topic], throttle_time_ms=throttle_ms)
         self.producer.on_reply(request.broker_id, request.number, body, self.now_ms)
         self._settle()
 
     def _settle(self) -> None:
-        while self._later:
-            self._later.pop(0)()
+        while self._pending:
+            self._pending.pop(0)()
 
-    def _answer(self, api_key: int, api_version: int, body: Any) -> Any:
+    def _response(self, api_key: int, api_version: int, body: Any) -> Any:
         refusals = self.refusals.get(ApiKey(api_key))
         error = refusals.pop(0) if refusals else ErrorCode.NONE
         if api_key == ApiKey.API_VERSIONS:
             return build_api_versions(body, api_version, 1, {})
         if api_key == ApiKey.INIT_PRODUCER_ID:
             return m.InitProducerIdResponse(error_code=error, producer_id=9, producer_epoch=0)
-        answer = m.MetadataResponse
-        partition = answer.MetadataResponsePartition(
+        metadata = m.MetadataResponse
+        partition = metadata.MetadataResponsePartition(
             partition_index=0, leader_id=self.leader, leader_epoch=self.leader_epoch
         )
-        brokers = [answer.MetadataResponseBroker(node_id=at) for at in self.broker_ids]
+        brokers = [metadata.MetadataResponseBroker(node_id=id_) for id_ in self.broker_ids]
         topics = [
-            answer.MetadataResponseTopic(name=x.name, topic_id=TOPIC_ID, partitions=[partition])
+            metadata.MetadataResponseTopic(name=x.name, topic_id=TOPIC_ID, partitions=[partition])
             for x in body.topics
         ]
-        return answer(brokers=brokers, topics=topics)
+        return metadata(brokers=brokers, topics=topics)

@@ -1,4 +1,4 @@
-"""A cluster in virtual time with producers and consumers, and one ledger: the stage of stories."""
+"""A cluster in virtual time with producers, consumers and one ledger: the rig of these tests."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from kcluster.clients.consumer.consumer import Consumer
-from kcluster.clients.consumer.settings import ConsumerSettings, Reading
+from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Read
 from kcluster.clients.producer.producer import Producer
-from kcluster.clients.producer.settings import ProducerSettings, Workload
+from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
@@ -20,30 +20,30 @@ from kcluster.protocol.apis import ApiKey
 TOPIC = "orders"
 
 
-class Asker:
-    """A client that asks one thing of one broker."""
+class OneRequest:
+    """A client that sends one request to one broker."""
 
     deadline_ms: int | None = None
 
     def __init__(self, broker_id: int, api_key: int, version: int, body: Any) -> None:
-        self.asked = (broker_id, api_key, version, body)
-        self.answer: Any = None
+        self.request = (broker_id, api_key, version, body)
+        self.response: Any = None
 
     def start(self, wire: Wire, now_ms: int) -> None:
-        wire.send(*self.asked)
+        wire.send(*self.request)
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
-        self.answer = body
+        self.response = body
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
         raise AssertionError("the broker hung up")
 
     def on_tick(self, now_ms: int) -> None:
-        raise AssertionError("it waits for nothing")
+        raise AssertionError("it has no deadline")
 
 
 class Story:
-    """Times are in ms since the cluster serves."""
+    """Times are in ms since the cluster became ready."""
 
     def __init__(self, seed: int = 1, brokers: int = 3, config: Any = None, **topic: Any) -> None:
         spec = {"partitions": 1, "replication_factor": 3} | topic
@@ -58,21 +58,23 @@ class Story:
 
     # ------------------------------------------------------------------------------ clients
 
-    def producer(self, name: str = "p", settings: Any = None, **workload: Any) -> Producer:
-        given = {"topics": (TOPIC,), "rate_per_s": 100.0} | workload
+    def producer(self, name: str = "p", settings: Any = None, **plan: Any) -> Producer:
+        values = {"topics": (TOPIC,), "rate_per_s": 100.0} | plan
         producer = Producer(
-            name, self.ledger, Workload(**given), ProducerSettings(**(settings or {}))
+            name, self.ledger, ProducerPlan(**values), ProducerSettings(**(settings or {}))
         )
         self._add(name, producer)
         return producer
 
     def consumer(
-        self, name: str = "c", *, group: str = "g", reading: Any = None, **settings: Any
+        self, name: str = "c", *, group: str = "g", plan: Any = None, **settings: Any
     ) -> Consumer:
-        given = {"group_id": group, "auto_offset_reset": "earliest"} | settings
-        wanted = {"topics": (TOPIC,)} if reading is None else reading
-        wanted = wanted if "partitions" in wanted else {"topics": (TOPIC,)} | wanted
-        consumer = Consumer(name, self.ledger, Reading(**wanted), ConsumerSettings(**given))
+        """`plan`: changes of a plan that subscribes to TOPIC, or assigns partitions."""
+        configs = {"group_id": group, "auto_offset_reset": "earliest"} | settings
+        values = plan or {}
+        if "partitions" not in values:
+            values = {"topics": (TOPIC,)} | values
+        consumer = Consumer(name, self.ledger, ConsumerPlan(**values), ConsumerSettings(**configs))
         self._add(name, consumer)
         return consumer
 
@@ -80,10 +82,10 @@ class Story:
         self.client_ids[name] = self.driver.add_client(client).client_id
 
     def ask(self, broker_id: int, api_key: int, version: int, body: Any) -> Any:
-        asker = Asker(broker_id, api_key, version, body)
-        self.driver.add_client(asker)
-        assert self.until(lambda: asker.answer is not None)
-        return asker.answer
+        client = OneRequest(broker_id, api_key, version, body)
+        self.driver.add_client(client)
+        assert self.until(lambda: client.response is not None)
+        return client.response
 
     # -------------------------------------------------------------------------------- time
 
@@ -105,16 +107,16 @@ class Story:
 
     def coordinator(self, group: str = "g") -> int:
         body = m.FindCoordinatorRequest(coordinator_keys=[group])
-        (found,) = self.ask(self.leader, ApiKey.FIND_COORDINATOR, 4, body).coordinators
-        return int(found.node_id)
+        (coordinator,) = self.ask(self.leader, ApiKey.FIND_COORDINATOR, 4, body).coordinators
+        return int(coordinator.node_id)
 
     def delete_before(self, offset: int) -> None:
-        """DeleteRecords: the log begins at `offset` from now on."""
+        """DeleteRecords: move the log start offset to `offset`."""
         partition = m.DeleteRecordsRequest.DeleteRecordsPartition(0, offset)
         topic = m.DeleteRecordsRequest.DeleteRecordsTopic(TOPIC, [partition])
         body = m.DeleteRecordsRequest([topic], 5_000)
-        (answer,) = self.ask(self.leader, ApiKey.DELETE_RECORDS, 2, body).topics
-        assert answer.partitions[0].error_code == 0
+        (deleted,) = self.ask(self.leader, ApiKey.DELETE_RECORDS, 2, body).topics
+        assert deleted.partitions[0].error_code == 0
 
     # ---------------------------------------------------------------------------- the ledger
 
@@ -124,13 +126,13 @@ class Story:
     def offsets(self, name: str | None = None, partition: int = 0) -> list[int]:
         return [read.offset for read in self.reads(name) if read.partition == (TOPIC, partition)]
 
-    def told(self, name: str) -> list[tuple[str, str]]:
-        """(API, error), each once, in order."""
-        found = [(told.api, told.error) for told in self.ledger.told if told.client == name]
-        return list(dict.fromkeys(found))
+    def errors(self, name: str) -> list[tuple[str, str]]:
+        """(API, error) of a client, each once, in order."""
+        errors = [(error.api, error.error) for error in self.ledger.told if error.client == name]
+        return list(dict.fromkeys(errors))
 
     def committed(self, is_commit: bool = True) -> list[int]:
-        """Offsets of orders-0 that were committed, or looked up."""
+        """Offsets of orders-0 that were committed, or fetched."""
         return [
             offset
             for _, partition, offset, was_commit in self.ledger.commits

@@ -10,7 +10,7 @@ import pytest
 
 from kcluster.clients.ledger import Outcome, Partition
 from kcluster.clients.producer.producer import Producer
-from kcluster.clients.producer.settings import ProducerSettings, Workload
+from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.drivers.wires.tcp import LiveClients
 from kcluster.evidence.history import Ledger
 from kcluster.handle.cluster import Cluster
@@ -18,7 +18,7 @@ from kcluster.network.node_ids import FIRST_CLIENT_ID
 from tests.clients.worlds import final_values, outcomes, started, topology
 
 COUNT = 300
-WORKLOAD = Workload(rate_per_s=300, size_bytes=50, keys=9, count=COUNT)
+WORKLOAD = ProducerPlan(rate_per_s=300, size_bytes=50, keys=9, count=COUNT)
 SETTINGS = ProducerSettings(request_timeout_ms=2_000, delivery_timeout_ms=30_000)
 VICTIM = 2
 
@@ -73,15 +73,15 @@ def test_both_clocks__the_same_ledger_and_the_same_logs(kill: bool) -> None:
     }
 
 
-def test_live_clients__an_old_broker_says_in_version_0_what_it_has() -> None:
+def test_live_clients__an_old_broker_lists_its_versions_in_version_0() -> None:
     live, _ = run_live("2.1", kill=False)
     assert outcomes(live) == {Outcome.ACKED: COUNT}
 
 
-def test_live_clients__a_cut_link_is_silence_and_latency_is_kept() -> None:
+def test_live_clients__a_cut_link_drops_messages_and_latency_is_kept() -> None:
     ledger = Ledger()
     settings = ProducerSettings(linger_ms=0, request_timeout_ms=300, delivery_timeout_ms=20_000)
-    producer = Producer("p", ledger, Workload(rate_per_s=100, count=60), settings)
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=100, count=60), settings)
     one_way_ms = 20
     with Cluster(topology(), seed=1) as cluster, live_clients(cluster) as clients:
         driver = cluster.driver
@@ -92,7 +92,9 @@ def test_live_clients__a_cut_link_is_silence_and_latency_is_kept() -> None:
         leader = cluster.status().partitions[0].leader
         driver.call(lambda: cluster.verbs.links.cut(wire.client_id, leader)).result(5)
         cluster._wait(
-            lambda: any(told.error == "REQUEST_TIMED_OUT" for told in ledger.told), 10, "no timeout"
+            lambda: any(error.error == "REQUEST_TIMED_OUT" for error in ledger.told),
+            10,
+            "no timeout",
         )
         driver.call(cluster.verbs.links.heal).result(5)
         cluster._wait(lambda: producer.is_done, 20, "no end")

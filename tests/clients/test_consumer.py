@@ -1,4 +1,4 @@
-"""A consumer reads while its cluster fails: what it is given, told, and what it does about it."""
+"""The project's own consumer while its cluster fails: the records it gets, errors, reactions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ ALONE: Any = {"partitions": ((TOPIC, 0),)}
 
 
 def in_order(offsets: list[int]) -> bool:
-    """From 0 on, each once."""
+    """Whether they are 0, 1, 2, …"""
     return offsets == list(range(len(offsets)))
 
 
-def test_consumer__reads_all_in_order_and_commits_when_it_is_closed() -> None:
+def test_consumer__reads_everything_in_order_and_commits_when_it_is_closed() -> None:
     story = Story()
     producer = story.producer(count=500)
     consumer = story.consumer()
@@ -32,7 +32,7 @@ def test_consumer__reads_all_in_order_and_commits_when_it_is_closed() -> None:
     assert consumer.failed == ""
 
 
-def test_consumer__another_goes_on_where_the_first_committed() -> None:
+def test_consumer__another_continues_at_the_committed_offset() -> None:
     story = Story()
     story.producer(count=1_000)
     first = story.consumer("a")
@@ -59,8 +59,8 @@ def test_consumer__reads_on_when_the_leader_dies() -> None:
     assert story.until(lambda: consumer.records_read == 3_000, 30_000)
     assert in_order(story.offsets())
     assert sum(read.restarted for read in story.reads()) == 1
-    assert ("Fetch", "DISCONNECTED") in story.told("c")
-    assert all(name != "OFFSET_OUT_OF_RANGE" for _, name in story.told("c"))
+    assert ("Fetch", "DISCONNECTED") in story.errors("c")
+    assert all(name != "OFFSET_OUT_OF_RANGE" for _, name in story.errors("c"))
 
 
 def test_consumer__reads_on_at_the_new_leader_when_leadership_moves() -> None:
@@ -72,7 +72,7 @@ def test_consumer__reads_on_at_the_new_leader_when_leadership_moves() -> None:
     story.driver.move(TOPIC, 0, follower)
     story.run(1_000)
     assert story.leader == follower
-    assert story.told("c")[-1] == ("Fetch", "FENCED_LEADER_EPOCH")
+    assert story.errors("c")[-1] == ("Fetch", "FENCED_LEADER_EPOCH")
     (position,) = consumer.positions.values()
     assert (position.leader, position.leader_epoch) == (follower, 1)
     assert in_order(story.offsets())
@@ -80,10 +80,10 @@ def test_consumer__reads_on_at_the_new_leader_when_leadership_moves() -> None:
     assert story.reads()[-1].at_ms >= story.driver.now_ms - 50
 
 
-def test_consumer__one_that_works_slowly_is_given_no_more_than_it_can_do() -> None:
+def test_consumer__a_slow_application_gets_no_more_than_it_can_process() -> None:
     story = Story()
     story.producer(rate_per_s=200.0)
-    story.consumer(reading={"records_per_s": 50.0}, max_poll_records=10)
+    story.consumer(plan={"records_per_s": 50.0}, max_poll_records=10)
     story.run(10_000)
     assert 480 <= len(story.offsets()) <= 510
     assert in_order(story.offsets())
@@ -114,7 +114,7 @@ def test_consumer__out_of_range_the_reset_policy_decides(
     assert story.until(lambda: last.is_done)
     story.run(500)
     assert story.committed(False)[-1] == 10
-    assert story.told("new").count(("Fetch", "OFFSET_OUT_OF_RANGE")) == 1
+    assert story.errors("new").count(("Fetch", "OFFSET_OUT_OF_RANGE")) == 1
     assert (consumer.failed, consumer.is_done) == (failed, bool(failed))
     assert story.offsets("new") == ([] if first is None else list(range(first, 105)))
     assert [read.restarted for read in story.reads("new")][:1] == ([] if failed else [True])
@@ -126,21 +126,21 @@ def test_consumer__no_committed_offset_and_no_reset_policy_ends_it() -> None:
     consumer = story.consumer(auto_offset_reset="none")
     story.run(3_000)
     assert (consumer.failed, consumer.is_done) == ("NO_OFFSET_FOR_PARTITION", True)
-    assert ("OffsetFetch", "NO_OFFSET_FOR_PARTITION") in story.told("c")
+    assert ("OffsetFetch", "NO_OFFSET_FOR_PARTITION") in story.errors("c")
 
 
 def unclean(policy: str) -> tuple[Story, Any]:
-    """A consumer has read what the leader, alone in the ISR, had; the leader dies for good, and a
-    follower without those records is elected."""
+    """A consumer has read records that only the leader, alone in the ISR, has.  The leader dies
+    for good, and a follower without those records is elected."""
     story = Story(
         brokers=2, replication_factor=2,
         config={"unclean.leader.election.enable": "true", "offsets.topic.replication.factor": 2},
     )  # fmt: skip
     story.producer(settings={"acks": 1}, stop_ms=40_000)
-    first = story.consumer("first", reading=ALONE)
+    first = story.consumer("first", plan=ALONE)
     story.run(2_000)
     first.stop(story.driver.now_ms)
-    consumer = story.consumer(reading=ALONE, auto_offset_reset=policy)
+    consumer = story.consumer(plan=ALONE, auto_offset_reset=policy)
     story.run(3_000)
     leader = story.leader
     follower = 3 - leader
@@ -155,7 +155,7 @@ def unclean(policy: str) -> tuple[Story, Any]:
     return story, consumer
 
 
-def test_consumer__a_log_that_was_cut_off_is_read_from_where_the_two_agree() -> None:
+def test_consumer__a_truncated_log_is_read_from_where_the_logs_agree() -> None:
     story, consumer = unclean("latest")
     offsets = story.offsets("c")
     _, again = (at for at, read in enumerate(story.reads("c")) if read.restarted)
@@ -165,10 +165,10 @@ def test_consumer__a_log_that_was_cut_off_is_read_from_where_the_two_agree() -> 
     assert consumer.failed == ""
 
 
-def test_consumer__a_log_that_was_cut_off_without_a_reset_policy_ends_it() -> None:
+def test_consumer__a_truncated_log_without_a_reset_policy_ends_it() -> None:
     story, consumer = unclean("none")
     assert consumer.failed == "LOG_TRUNCATION"
-    assert ("OffsetForLeaderEpoch", "LOG_TRUNCATION") in story.told("c")
+    assert ("OffsetForLeaderEpoch", "LOG_TRUNCATION") in story.errors("c")
     assert in_order(story.offsets())
 
 

@@ -17,14 +17,14 @@ def everything(partitions: int) -> list[tuple[str, int]]:
 
 
 def each_once(story: Story, partitions: int) -> bool:
-    """Every record was read once, by whomever, in order."""
+    """Whether every record was read once and in order, by any member."""
     return all(
         story.offsets(partition=number) == list(range(len(story.offsets(partition=number))))
         for number in range(partitions)
     )
 
 
-def test_group__partitions_are_shared_and_move_when_a_member_leaves() -> None:
+def test_group__partitions_are_shared_and_reassigned_when_a_member_leaves() -> None:
     story = Story(partitions=6)
     producer = story.producer(count=2_000)
     members = [story.consumer(name) for name in "abc"]
@@ -40,7 +40,7 @@ def test_group__partitions_are_shared_and_move_when_a_member_leaves() -> None:
     assert each_once(story, 6)
 
 
-def test_group__a_member_that_dies_is_missed_after_its_session() -> None:
+def test_group__a_dead_member_is_removed_after_its_session_timeout() -> None:
     story = Story(partitions=2)
     story.producer(stop_ms=30_000)
     a, b = (story.consumer(name, **SHORT) for name in "ab")
@@ -54,14 +54,14 @@ def test_group__a_member_that_dies_is_missed_after_its_session() -> None:
     assert len(b.assignment) == 1
     story.run(5_000)
     assert list(b.assignment) == everything(2)
-    # What was read after the last commit is read again, and nothing is left out.
+    # Records after the last commit are read again, and none is skipped.
     again = story.offsets("b", lost[1])
     assert again == list(range(committed, committed + len(again)))
     assert again[-1] > read
-    assert ("Heartbeat", "REBALANCE_IN_PROGRESS") in story.told("b")
+    assert ("Heartbeat", "REBALANCE_IN_PROGRESS") in story.errors("b")
 
 
-def test_group__reads_and_commits_on_when_the_coordinator_dies() -> None:
+def test_group__keeps_reading_and_committing_when_the_coordinator_dies() -> None:
     story = Story(partitions=2)
     story.producer()
     members = [story.consumer(name, **SHORT) for name in "ab"]
@@ -84,7 +84,7 @@ def test_group__reads_and_commits_on_when_the_coordinator_dies() -> None:
     assert members[0].group.member.generation == generation
 
 
-def test_group__committed_offsets_that_were_lost_are_read_again_from_the_beginning() -> None:
+def test_group__after_committed_offsets_were_lost_everything_is_read_again() -> None:
     story = Story(config={"offsets.topic.replication.factor": 1, "log.flush.interval.messages": 1})
     story.producer(count=200)
     first = story.consumer("a")
@@ -104,13 +104,13 @@ def test_group__committed_offsets_that_were_lost_are_read_again_from_the_beginni
     assert story.offsets("b") == list(range(200))
 
 
-def test_group__a_static_member_returns_and_nobody_rebalances() -> None:
+def test_group__a_static_member_returns_without_a_rebalance() -> None:
     story = Story(partitions=2)
     story.producer()
     a = story.consumer("a", group_instance_id="one", **SHORT)
     b = story.consumer("b", group_instance_id="two", **SHORT)
     story.run(8_000)
-    had, told = a.assignment, story.told("b")
+    had, errors = a.assignment, story.errors("b")
     a.stop(story.driver.now_ms)
     assert story.until(lambda: a.is_done, 100)
     story.run(2_000)
@@ -118,11 +118,11 @@ def test_group__a_static_member_returns_and_nobody_rebalances() -> None:
     story.run(3_000)
     assert again.assignment == had
     assert len(b.assignment) == 1
-    assert story.told("b") == told
+    assert story.errors("b") == errors
     assert each_once(story, 2)
 
 
-def test_group__the_older_of_two_with_one_instance_id_is_fenced() -> None:
+def test_group__of_two_members_with_one_instance_id_the_older_is_fenced() -> None:
     story = Story(partitions=2)
     story.producer()
     a = story.consumer("a", group_instance_id="one", **SHORT)
@@ -151,7 +151,7 @@ def test_group__cooperative_members_keep_what_they_read() -> None:
     assert each_once(story, 4)
 
 
-def test_group__sticky_members_get_back_what_they_had() -> None:
+def test_group__sticky_members_get_their_partitions_back() -> None:
     story = Story(partitions=4)
     story.producer()
     sticky: Any = {"partition_assignment_strategy": "sticky", **SHORT}
@@ -168,33 +168,31 @@ def test_group__sticky_members_get_back_what_they_had() -> None:
     assert each_once(story, 4)
 
 
-def test_group__who_works_longer_than_a_poll_may_take_is_out_and_comes_back() -> None:
+def test_group__a_member_that_exceeds_the_poll_interval_leaves_and_rejoins() -> None:
     story = Story()
     story.producer(count=100, rate_per_s=1_000.0)
     story.run(1_000)
-    slow = story.consumer(
-        "slow", reading={"records_per_s": 10.0}, max_poll_interval_ms=2_000, **SHORT
-    )
+    slow = story.consumer("slow", plan={"records_per_s": 10.0}, max_poll_interval_ms=2_000, **SHORT)
     story.run(1_500)
     assert slow.group is not None
     assert slow.group.member.state is MemberState.STABLE
     story.run(2_000)
     assert slow.group.member.state is MemberState.UNJOINED
     story.run(12_000)
-    # It was given all at once, and committed none of it before it was out.
+    # One poll() returned all records, and none was committed before the member was removed.
     assert slow.group.member.state is MemberState.UNJOINED
     assert story.offsets("slow") == list(range(100)) * 2
     assert story.committed() == []
 
 
-def test_group__commit_after_each_poll_never_reads_more_than_one_poll_again() -> None:
+def test_group__with_a_commit_after_each_poll_at_most_one_poll_is_read_again() -> None:
     story = Story()
     story.producer()
-    a = story.consumer("a", reading={"commit": "after_poll"}, **SHORT)
+    a = story.consumer("a", plan={"commit": "after_poll"}, **SHORT)
     story.run(5_000)
     a.abort(story.driver.now_ms)
     assert story.committed()[-1] >= story.offsets("a")[-1]
-    b = story.consumer("b", reading={"commit": "never"}, **SHORT)
+    b = story.consumer("b", plan={"commit": "never"}, **SHORT)
     story.run(10_000)
     assert story.offsets("b")[0] == story.offsets("a")[-1] + 1
     commits = len(story.committed())
@@ -203,7 +201,7 @@ def test_group__commit_after_each_poll_never_reads_more_than_one_poll_again() ->
     assert len(story.committed()) == commits
 
 
-def test_group__a_new_partition_is_read_when_its_leader_hears_of_it() -> None:
+def test_group__a_new_partition_is_assigned_when_the_leader_learns_of_it() -> None:
     story = Story(partitions=1)
     members = [story.consumer(name, metadata_max_age_ms=2_000) for name in "ab"]
     story.run(4_000)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kcluster.clients.consumer.consumer import Consumer
-from kcluster.clients.consumer.settings import ConsumerSettings, Reading
+from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
 from kcluster.clients.producer.producer import Producer
-from kcluster.clients.producer.settings import ProducerSettings, Workload
+from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.config.topology.model import Topology
 from kcluster.evidence.history import Ledger
 from kcluster.handle.cluster import Cluster
@@ -20,7 +20,7 @@ def test_consumer_live__a_group_reads_all_while_leader_and_coordinator_die() -> 
     )
     ledger = Ledger()
     producer = Producer(
-        "p", ledger, Workload(rate_per_s=500.0, keys=20, count=COUNT),
+        "p", ledger, ProducerPlan(rate_per_s=500.0, keys=20, count=COUNT),
         ProducerSettings(retry_backoff_ms=5),
     )  # fmt: skip
     settings = ConsumerSettings(
@@ -29,7 +29,7 @@ def test_consumer_live__a_group_reads_all_while_leader_and_coordinator_die() -> 
         fetch_max_wait_ms=20, metadata_max_age_ms=1_000, request_timeout_ms=1_000,
     )  # fmt: skip
     consumers = [
-        Consumer(name, ledger, Reading(topics=("orders",)), settings) for name in ("a", "b")
+        Consumer(name, ledger, ConsumerPlan(topics=("orders",)), settings) for name in ("a", "b")
     ]
     with Cluster(topology, seed=1) as cluster, live_clients(cluster) as clients:
         driver = cluster.driver

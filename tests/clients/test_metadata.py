@@ -2,103 +2,103 @@ from __future__ import annotations
 
 from random import Random
 
-from kcluster.clients.metadata import NOBODY, Metadata, MetadataSettings, backoff_ms
+from kcluster.clients.metadata import NO_BROKER, Metadata, MetadataSettings, backoff_ms
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
 ID, OTHER_ID = bytes(15) + b"\1", bytes(15) + b"\2"
-Answer = m.MetadataResponse
+Response = m.MetadataResponse
 
 
-def told(
+def response(
     leader: int, epoch: int, *, topic_id: bytes = ID, error: ErrorCode = ErrorCode.NONE,
     brokers: tuple[int, ...] = (1, 2, 3), topic_error: ErrorCode = ErrorCode.NONE,
-) -> Answer:  # fmt: skip
-    partition = Answer.MetadataResponsePartition(
+) -> Response:  # fmt: skip
+    partition = Response.MetadataResponsePartition(
         error_code=error, partition_index=0, leader_id=leader, leader_epoch=epoch
     )
-    topic = Answer.MetadataResponseTopic(
+    topic = Response.MetadataResponseTopic(
         error_code=topic_error, name="orders", topic_id=topic_id,
         partitions=[] if topic_error else [partition],
     )  # fmt: skip
-    return Answer(
-        brokers=[Answer.MetadataResponseBroker(node_id=at) for at in brokers], topics=[topic]
+    return Response(
+        brokers=[Response.MetadataResponseBroker(node_id=at) for at in brokers], topics=[topic]
     )
 
 
-def asked(*answers: Answer) -> Metadata:
-    """A view that was given these, a second apart."""
+def metadata_after(*responses: Response) -> Metadata:
+    """A view after these responses, one second apart."""
     metadata = Metadata(MetadataSettings())
     metadata.start((1, 2, 3), Random(1))
-    metadata.want("orders")
-    for at, answer in enumerate(answers):
-        metadata.take(answer, metadata.wanted_version, 1_000 * at)
+    metadata.add_topic("orders")
+    for at, response in enumerate(responses):
+        metadata.update(response, metadata.request_version, 1_000 * at)
     return metadata
 
 
-def test_metadata__an_older_epoch_is_not_believed() -> None:
-    metadata = asked(told(2, 5), told(1, 4))
+def test_metadata__an_older_epoch_is_ignored() -> None:
+    metadata = metadata_after(response(2, 5), response(1, 4))
     assert metadata.leader("orders", 0) == 2
     assert metadata.leader_epoch("orders", 0) == 5
 
 
-def test_metadata__the_same_epoch_without_a_leader_is() -> None:
-    gone = told(-1, 5, error=ErrorCode.LEADER_NOT_AVAILABLE)
-    metadata = asked(told(2, 5), gone)
-    assert metadata.leader("orders", 0) == NOBODY
+def test_metadata__the_same_epoch_without_a_leader_is_taken() -> None:
+    gone = response(-1, 5, error=ErrorCode.LEADER_NOT_AVAILABLE)
+    metadata = metadata_after(response(2, 5), gone)
+    assert metadata.leader("orders", 0) == NO_BROKER
     assert metadata.due_ms <= 1_000 + 1_200
 
 
-def test_metadata__a_topic_made_anew_begins_with_its_own_epochs() -> None:
-    metadata = asked(told(2, 5), told(1, 0, topic_id=OTHER_ID))
+def test_metadata__a_recreated_topic_starts_with_its_own_epochs() -> None:
+    metadata = metadata_after(response(2, 5), response(1, 0, topic_id=OTHER_ID))
     assert metadata.leader("orders", 0) == 1
     assert metadata.topic_name(OTHER_ID) == "orders"
     assert metadata.topic_name(ID) is None
 
 
-def test_metadata__a_leader_whose_broker_is_not_there_is_none() -> None:
-    assert asked(told(2, 5, brokers=(1, 3))).leader("orders", 0) == NOBODY
+def test_metadata__a_leader_that_is_not_among_the_brokers_is_none() -> None:
+    assert metadata_after(response(2, 5, brokers=(1, 3))).leader("orders", 0) == NO_BROKER
 
 
 def test_metadata__an_error_may_name_a_newer_leader_and_no_older_one() -> None:
-    metadata = asked(told(2, 5))
-    assert not metadata.told_leader("orders", 0, 1, 5)
-    assert metadata.told_leader("orders", 0, 3, 6)
+    metadata = metadata_after(response(2, 5))
+    assert not metadata.update_leader("orders", 0, 1, 5)
+    assert metadata.update_leader("orders", 0, 3, 6)
     assert metadata.leader("orders", 0) == 3
-    assert metadata.take(told(2, 5), metadata.wanted_version, 2_000) == []
+    assert metadata.update(response(2, 5), metadata.request_version, 2_000) == []
     assert metadata.leader("orders", 0) == 3
 
 
-def test_metadata__is_asked_for_again_by_age_and_when_wanted() -> None:
-    metadata = asked(told(2, 5))
+def test_metadata__is_refreshed_by_age_and_on_request() -> None:
+    metadata = metadata_after(response(2, 5))
     assert metadata.due_ms == 300_000
     metadata.request_update()
     assert 80 <= metadata.due_ms <= 120
 
 
-def test_metadata__a_topic_that_is_not_there_is_asked_for_soon() -> None:
-    missing = told(0, 0, topic_error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    metadata = asked(missing)
+def test_metadata__an_unknown_topic_is_requested_again_soon() -> None:
+    missing = response(0, 0, topic_error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    metadata = metadata_after(missing)
     assert metadata.topic_errors == {"orders": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert metadata.due_ms <= 120
 
 
-def test_metadata__answers_that_bring_nothing_new_are_asked_for_less_and_less() -> None:
-    metadata = asked(told(2, 5), *[told(2, 5)] * 6)
+def test_metadata__equivalent_responses_are_requested_less_and_less_often() -> None:
+    metadata = metadata_after(response(2, 5), *[response(2, 5)] * 6)
     metadata.request_update()
     assert metadata.due_ms - 6_000 == 1_000
 
 
-def test_metadata__an_answer_without_brokers_is_none() -> None:
-    metadata = asked(told(2, 5), told(1, 6, brokers=()))
+def test_metadata__a_response_without_brokers_is_ignored() -> None:
+    metadata = metadata_after(response(2, 5), response(1, 6, brokers=()))
     assert metadata.leader("orders", 0) == 2
 
 
-def test_metadata__who_asked_before_a_topic_was_wanted_asks_again() -> None:
-    metadata = asked(told(2, 5))
-    before = metadata.wanted_version
-    metadata.want("more")
-    metadata.take(told(2, 5), before, 1_000)
+def test_metadata__a_topic_added_during_a_request_is_requested_next() -> None:
+    metadata = metadata_after(response(2, 5))
+    before = metadata.request_version
+    metadata.add_topic("more")
+    metadata.update(response(2, 5), before, 1_000)
     assert metadata.due_ms < 1_200
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kcluster.clients.producer.partitioning import murmur2, partition_of_key
 from kcluster.clients.producer.producer import Producer
-from kcluster.clients.producer.settings import ProducerSettings, Workload
+from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.evidence.history import Ledger
 from tests.clients.worlds import started
 
@@ -22,12 +22,12 @@ from tests.clients.worlds import started
         (b"abc", 479470107),
     ],
 )
-def test_murmur2__as_in_kafkas_own_test(data: bytes, expected: int) -> None:
+def test_murmur2__has_the_values_of_kafkas_own_test(data: bytes, expected: int) -> None:
     assert murmur2(data) == expected & 0xFFFFFFFF
     assert 0 <= partition_of_key(data, 7) < 7
 
 
-def partitions_of(workload: Workload, settings: ProducerSettings | None = None) -> list[int]:
+def partitions_of(workload: ProducerPlan, settings: ProducerSettings | None = None) -> list[int]:
     driver = started(partitions=3)
     ledger = Ledger()
     driver.add_client(Producer("p", ledger, workload, settings))
@@ -36,13 +36,13 @@ def partitions_of(workload: Workload, settings: ProducerSettings | None = None) 
 
 
 def test_partitioning__a_key_always_goes_to_the_same_partition() -> None:
-    found = partitions_of(Workload(rate_per_s=100, count=60, keys=6))
+    found = partitions_of(ProducerPlan(rate_per_s=100, count=60, keys=6))
     assert found[:6] * 10 == found
     assert len(set(found)) > 1
 
 
-def test_partitioning__without_keys_it_stays_for_two_batches_worth_of_half_full_ones() -> None:
-    found = partitions_of(Workload(rate_per_s=100, count=400, size_bytes=200))
+def test_partitioning__without_keys_it_stays_for_two_batches_worth_of_bytes() -> None:
+    found = partitions_of(ProducerPlan(rate_per_s=100, count=400, size_bytes=200))
     stays = Counter(found)
     assert len(stays) > 1
     switches = [at for at in range(1, 400) if found[at] != found[at - 1]]
@@ -50,6 +50,6 @@ def test_partitioning__without_keys_it_stays_for_two_batches_worth_of_half_full_
 
 
 def test_partitioning__explicit_and_round_robin_take_turns() -> None:
-    assert partitions_of(Workload(rate_per_s=100, count=6, partitions=(2, 0))) == [2, 0] * 3
+    assert partitions_of(ProducerPlan(rate_per_s=100, count=6, partitions=(2, 0))) == [2, 0] * 3
     round_robin = ProducerSettings(partitioner="round-robin")
-    assert partitions_of(Workload(rate_per_s=100, count=6), round_robin) == [0, 1, 2] * 2
+    assert partitions_of(ProducerPlan(rate_per_s=100, count=6), round_robin) == [0, 1, 2] * 2

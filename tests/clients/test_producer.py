@@ -1,4 +1,4 @@
-"""Stories: a producer of the project's own and a real cluster, in virtual time."""
+"""The project's own producer on a cluster in virtual time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from kcluster.clients.ledger import Outcome
 from kcluster.clients.producer.producer import Producer
-from kcluster.clients.producer.settings import ACKS_ALL, ProducerSettings, Workload
+from kcluster.clients.producer.settings import ACKS_ALL, ProducerPlan, ProducerSettings
 from kcluster.evidence.history import Ledger
 from tests.clients.worlds import in_the_log, leader, outcomes, started, values
 
@@ -16,9 +16,9 @@ REPEATING = ProducerSettings(
 )
 
 
-def test_producer__all_that_it_sends_is_acked_and_in_the_log_in_order() -> None:
+def test_producer__every_record_is_acked_and_in_the_log_in_order() -> None:
     driver, ledger = started(), Ledger()
-    producer = Producer("p", ledger, Workload(rate_per_s=50, size_bytes=40, count=200))
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=50, size_bytes=40, count=200))
     driver.add_client(producer)
     driver.run_for(10_000)
     assert outcomes(ledger) == {Outcome.ACKED: 200}
@@ -32,7 +32,7 @@ def test_producer__all_that_it_sends_is_acked_and_in_the_log_in_order() -> None:
 
 def test_producer__when_the_leader_dies_it_finds_the_next_and_loses_nothing() -> None:
     driver, ledger = started(), Ledger()
-    driver.add_client(Producer("p", ledger, Workload(rate_per_s=100, count=500)))
+    driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=500)))
     first = leader(driver)
     driver.run_for(1_000)
     driver.kill(first)
@@ -40,13 +40,13 @@ def test_producer__when_the_leader_dies_it_finds_the_next_and_loses_nothing() ->
     assert leader(driver) != first
     assert outcomes(ledger) == {Outcome.ACKED: 500}
     assert in_the_log(driver) == values(ledger.sends)
-    assert any(told.error == "DISCONNECTED" for told in ledger.told)
+    assert any(error.error == "DISCONNECTED" for error in ledger.told)
 
 
-def _lose_an_answer(settings: ProducerSettings) -> tuple[list[bytes], Ledger]:
-    """What comes back from the leader is lost for a second."""
+def _lose_responses(settings: ProducerSettings) -> tuple[list[bytes], Ledger]:
+    """The leader's responses are lost for a second."""
     driver, ledger = started(), Ledger()
-    producer = Producer("p", ledger, Workload(rate_per_s=10, count=20), settings)
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=10, count=20), settings)
     wire = driver.add_client(producer)
     driver.run_for(500)
     driver.cut(leader(driver), wire.client_id, one_way=True)
@@ -58,22 +58,22 @@ def _lose_an_answer(settings: ProducerSettings) -> tuple[list[bytes], Ledger]:
 
 def test_producer__a_lost_ack_makes_a_duplicate_without_idempotence() -> None:
     """Incident S26."""
-    log, ledger = _lose_an_answer(REPEATING)
+    log, ledger = _lose_responses(REPEATING)
     assert outcomes(ledger) == {Outcome.ACKED: 20}
     assert len(log) > 20
     assert set(log) == set(values(ledger.sends))
 
 
-def test_producer__a_lost_ack_makes_none_with_idempotence() -> None:
-    log, ledger = _lose_an_answer(FAST)
+def test_producer__a_lost_ack_makes_no_duplicate_with_idempotence() -> None:
+    log, ledger = _lose_responses(FAST)
     assert outcomes(ledger) == {Outcome.ACKED: 20}
     assert log == values(ledger.sends)
     assert max(send.attempts for send in ledger.sends) > 1
 
 
-def _die_with_five_under_way(settings: ProducerSettings) -> tuple[list[bytes], Ledger]:
+def _kill_leader_with_five_in_flight(settings: ProducerSettings) -> tuple[list[bytes], Ledger]:
     driver, ledger = started(), Ledger()
-    producer = Producer("p", ledger, Workload(rate_per_s=100, count=300), settings)
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=100, count=300), settings)
     wire = driver.add_client(producer)
     for broker in wire.broker_ids:
         driver.dispatcher.fabric.set_latency(wire.client_id, broker, 20)
@@ -83,9 +83,9 @@ def _die_with_five_under_way(settings: ProducerSettings) -> tuple[list[bytes], L
     return in_the_log(driver), ledger
 
 
-def test_producer__several_under_way_are_reordered_by_a_retry_without_idempotence() -> None:
+def test_producer__requests_in_flight_are_reordered_by_a_retry_without_idempotence() -> None:
     """Incident S27."""
-    log, ledger = _die_with_five_under_way(REPEATING)
+    log, ledger = _kill_leader_with_five_in_flight(REPEATING)
     sent = values(ledger.sends)
     assert outcomes(ledger) == {Outcome.ACKED: 300}
     assert set(log) == set(sent)
@@ -93,16 +93,16 @@ def test_producer__several_under_way_are_reordered_by_a_retry_without_idempotenc
     assert firsts != sent
 
 
-def test_producer__several_under_way_stay_in_order_with_idempotence() -> None:
-    log, ledger = _die_with_five_under_way(FAST)
+def test_producer__requests_in_flight_stay_in_order_with_idempotence() -> None:
+    log, ledger = _kill_leader_with_five_in_flight(FAST)
     assert outcomes(ledger) == {Outcome.ACKED: 300}
     assert log == values(ledger.sends)
 
 
-def test_producer__at_the_delivery_timeout_what_was_sent_is_unknown_and_the_rest_failed() -> None:
+def test_producer__at_the_delivery_timeout_sent_records_are_unknown_and_the_rest_failed() -> None:
     driver, ledger = started(), Ledger()
     settings = ProducerSettings(linger_ms=0, request_timeout_ms=1_000, delivery_timeout_ms=3_000)
-    producer = Producer("p", ledger, Workload(rate_per_s=10, count=80), settings)
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=10, count=80), settings)
     wire = driver.add_client(producer)
     driver.run_for(1_000)
     for broker in wire.broker_ids:
@@ -124,10 +124,10 @@ def test_producer__at_the_delivery_timeout_what_was_sent_is_unknown_and_the_rest
     assert ledger.sends[-1].outcome is Outcome.ACKED
 
 
-def test_producer__acks_0_is_told_success_whatever_happens() -> None:
+def test_producer__acks_0_always_reports_success() -> None:
     driver, ledger = started(), Ledger()
     settings = ProducerSettings(linger_ms=0, acks=0)
-    driver.add_client(Producer("p", ledger, Workload(rate_per_s=100, count=200), settings))
+    driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=200), settings))
     driver.run_for(1_000)
     driver.kill(leader(driver))
     driver.run_for(10_000)
@@ -139,7 +139,7 @@ def test_producer__acks_0_is_told_success_whatever_happens() -> None:
 def test_producer__send_blocks_without_metadata_and_gives_up_after_max_block() -> None:
     driver, ledger = started(), Ledger()
     settings = ProducerSettings(max_block_ms=2_000)
-    workload = Workload(topics=("nowhere",), partitions=(9,), rate_per_s=10, count=2)
+    workload = ProducerPlan(topics=("nowhere",), partitions=(9,), rate_per_s=10, count=2)
     driver.add_client(Producer("p", ledger, workload, settings))
     driver.run_for(10_000)
     assert [(x.outcome, x.ended_ms - x.sent_ms, x.error) for x in ledger.sends] == [
@@ -147,10 +147,12 @@ def test_producer__send_blocks_without_metadata_and_gives_up_after_max_block() -
     ] * 2
 
 
-def test_producer__what_fills_its_memory_blocks_send_until_there_is_room() -> None:
+def test_producer__full_buffer_memory_blocks_send_until_there_is_room() -> None:
     driver, ledger = started(), Ledger()
     settings = ProducerSettings(batch_size_bytes=1_000, buffer_memory_bytes=3_000)
-    producer = Producer("p", ledger, Workload(rate_per_s=200, size_bytes=600, count=100), settings)
+    producer = Producer(
+        "p", ledger, ProducerPlan(rate_per_s=200, size_bytes=600, count=100), settings
+    )
     wire = driver.add_client(producer)
     driver.run_for(200)
     driver.cut(wire.client_id, leader(driver))
@@ -165,17 +167,17 @@ def test_producer__what_fills_its_memory_blocks_send_until_there_is_room() -> No
 def test_producer__lingering_records_share_a_batch() -> None:
     driver, ledger = started(), Ledger()
     settings = ProducerSettings(linger_ms=100, compression_type="gzip")
-    driver.add_client(Producer("p", ledger, Workload(rate_per_s=100, count=50), settings))
+    driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=50), settings))
     driver.run_for(5_000)
     assert in_the_log(driver) == values(ledger.sends)
     assert len({send.ended_ms for send in ledger.sends}) == 5
 
 
-def test_producer__stop_sees_through_what_was_given_and_abort_does_not() -> None:
+def test_producer__stop_sends_pending_records_and_abort_does_not() -> None:
     driver = started()
     stopped, aborted = Ledger(), Ledger()
-    first = Producer("a", stopped, Workload(rate_per_s=100))
-    second = Producer("b", aborted, Workload(rate_per_s=100), ProducerSettings(linger_ms=50))
+    first = Producer("a", stopped, ProducerPlan(rate_per_s=100))
+    second = Producer("b", aborted, ProducerPlan(rate_per_s=100), ProducerSettings(linger_ms=50))
     driver.add_client(first)
     driver.add_client(second)
     driver.run_for(1_030)
@@ -189,10 +191,10 @@ def test_producer__stop_sees_through_what_was_given_and_abort_does_not() -> None
     assert driver.run_until_idle(1_000)
 
 
-def test_producer__it_comes_back_after_all_brokers_were_gone() -> None:
-    """Nobody it knows answers, so it begins again with its bootstrap servers (KIP-899)."""
+def test_producer__recovers_after_all_brokers_were_down() -> None:
+    """No known broker responds, so it starts again from its bootstrap servers (KIP-899)."""
     driver, ledger = started(), Ledger()
-    producer = Producer("p", ledger, Workload(rate_per_s=20, count=200), FAST)
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=20, count=200), FAST)
     wire = driver.add_client(producer)
     driver.run_for(1_000)
     for broker in wire.broker_ids:
@@ -204,14 +206,14 @@ def test_producer__it_comes_back_after_all_brokers_were_gone() -> None:
     driver.run_for(25_000)
     assert outcomes(ledger) == {Outcome.ACKED: 200}
     assert in_the_log(driver) == values(ledger.sends)
-    refused = [told.at_ms for told in ledger.told if told.api == "ApiVersions"]
+    refused = [error.at_ms for error in ledger.told if error.api == "ApiVersions"]
     gaps = [after - before for before, after in pairwise(refused)]
     assert max(gaps) > 100, "it backs off"
 
 
 def test_producer__talks_to_brokers_of_an_older_release() -> None:
     driver, ledger = started(kafka_version="2.8"), Ledger()
-    driver.add_client(Producer("p", ledger, Workload(rate_per_s=100, count=20)))
+    driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=20)))
     driver.run_for(3_000)
     assert outcomes(ledger) == {Outcome.ACKED: 20}
 
@@ -219,7 +221,7 @@ def test_producer__talks_to_brokers_of_an_older_release() -> None:
 def test_producer__the_same_seed_is_the_same_ledger() -> None:
     def run() -> Ledger:
         driver, ledger = started(partitions=3, seed=5), Ledger()
-        driver.add_client(Producer("p", ledger, Workload(rate_per_s=100, count=400)))
+        driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=400)))
         driver.run_for(1_000)
         driver.kill(leader(driver))
         driver.run_for(15_000)
@@ -230,7 +232,7 @@ def test_producer__the_same_seed_is_the_same_ledger() -> None:
     assert first.told == second.told
 
 
-def test_settings__what_kafka_refuses() -> None:
+def test_settings__report_what_kafka_refuses() -> None:
     assert ProducerSettings().problems() == []
     assert ProducerSettings().is_idempotent
     assert not ProducerSettings(acks=1).is_idempotent

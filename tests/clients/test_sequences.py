@@ -1,10 +1,10 @@
-"""What the Java producer's TransactionManager and Sender do, step by step."""
+"""Sequences and retries, as in the Java producer's TransactionManager and Sender."""
 
 from __future__ import annotations
 
 from kcluster.clients.ledger import Outcome
 from kcluster.clients.producer.producer import Producer
-from kcluster.clients.producer.settings import ProducerSettings, Workload
+from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.evidence.history import Ledger
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -17,9 +17,9 @@ IN_ORDER = ProducerSettings(linger_ms=0)
 def producing(
     count: int, settings: ProducerSettings = IN_ORDER
 ) -> tuple[Brokers, Ledger, Producer]:
-    """A batch of one record every 10 ms, at most five under way."""
+    """A batch of one record every 10 ms, at most five in flight."""
     ledger = Ledger()
-    producer = Producer("p", ledger, Workload(rate_per_s=100, count=count), settings)
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=100, count=count), settings)
     brokers = Brokers(producer)
     brokers.run_until(10 * count)
     return brokers, ledger, producer
@@ -29,7 +29,7 @@ def shape(brokers: Brokers) -> list[tuple[int, int]]:
     return [(request.epoch, request.sequence) for request in brokers.produced]
 
 
-def test_sequences__batches_under_way_have_one_after_the_other() -> None:
+def test_sequences__batches_in_flight_have_consecutive_sequences() -> None:
     brokers, ledger, producer = producing(3)
     assert shape(brokers) == [(0, 0), (0, 1), (0, 2)]
     for offset, request in enumerate(list(brokers.produced)):
@@ -39,7 +39,7 @@ def test_sequences__batches_under_way_have_one_after_the_other() -> None:
     assert producer.deadline_ms is None
 
 
-def test_sequences__after_a_lost_connection_they_go_again_one_at_a_time_in_order() -> None:
+def test_sequences__after_a_lost_connection_batches_are_retried_in_order_one_at_a_time() -> None:
     brokers, _, _ = producing(3)
     brokers.hang_up(1)
     brokers.run_until(1_000)
@@ -54,7 +54,7 @@ def test_sequences__a_duplicate_is_success_without_an_offset() -> None:
     assert [(send.outcome, send.offset) for send in ledger.sends] == [(Outcome.ACKED, -1)]
 
 
-def test_sequences__out_of_order_is_no_news_behind_a_batch_that_is_to_be_sent_again() -> None:
+def test_sequences__out_of_order_is_expected_after_a_batch_that_waits_for_its_retry() -> None:
     brokers, _, producer = producing(2)
     first, second = brokers.produced
     brokers.refuse(first, ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -67,7 +67,7 @@ def test_sequences__out_of_order_is_no_news_behind_a_batch_that_is_to_be_sent_ag
     assert not producer.identity.epoch_bumps
 
 
-def test_sequences__out_of_order_right_behind_what_was_acked_begins_an_epoch() -> None:
+def test_sequences__out_of_order_right_after_the_last_acked_batch_starts_an_epoch() -> None:
     brokers, ledger, producer = producing(3)
     first, second, third = brokers.produced
     brokers.ack(first, 0)
@@ -83,7 +83,7 @@ def test_sequences__out_of_order_right_behind_what_was_acked_begins_an_epoch() -
     assert [place for _, place in producer.identity.epoch_bumps] == ["orders-0"]
 
 
-def test_sequences__unknown_producer_id_begins_an_epoch() -> None:
+def test_sequences__unknown_producer_id_starts_an_epoch() -> None:
     brokers, _, _ = producing(2)
     first, second = brokers.produced
     brokers.ack(first, 0)
@@ -92,7 +92,7 @@ def test_sequences__unknown_producer_id_begins_an_epoch() -> None:
     assert shape(brokers) == [(1, 0)]
 
 
-def test_sequences__a_refused_batch_fails_and_the_next_begin_an_epoch() -> None:
+def test_sequences__a_refused_batch_fails_and_the_next_ones_start_an_epoch() -> None:
     brokers, ledger, _ = producing(2)
     first, second = brokers.produced
     brokers.refuse(first, ErrorCode.MESSAGE_TOO_LARGE)
@@ -106,11 +106,11 @@ def test_sequences__a_refused_batch_fails_and_the_next_begin_an_epoch() -> None:
     ]  # fmt: skip
 
 
-def test_sequences__behind_a_batch_that_was_given_up_an_epoch_begins() -> None:
-    """Nobody knows whether the log has it, so nobody knows which sequence would fit."""
+def test_sequences__an_expired_batch_starts_a_new_epoch() -> None:
+    """The log's last sequence is unknown, so the producer must bump its epoch."""
     ledger = Ledger()
     settings = ProducerSettings(linger_ms=0, delivery_timeout_ms=2_000, request_timeout_ms=1_500)
-    brokers = Brokers(Producer("p", ledger, Workload(rate_per_s=0.25, count=2), settings))
+    brokers = Brokers(Producer("p", ledger, ProducerPlan(rate_per_s=0.25, count=2), settings))
     brokers.hang_up(1)
     brokers.run_until(3_000)
     first = ledger.sends[0]
@@ -120,8 +120,8 @@ def test_sequences__behind_a_batch_that_was_given_up_an_epoch_begins() -> None:
     assert shape(brokers) == [(1, 0)]
 
 
-def test_sequences__a_producer_id_is_asked_for_until_there_is_one() -> None:
-    producer = Producer("p", Ledger(), Workload(rate_per_s=100, count=1), IN_ORDER)
+def test_sequences__a_producer_id_is_requested_until_there_is_one() -> None:
+    producer = Producer("p", Ledger(), ProducerPlan(rate_per_s=100, count=1), IN_ORDER)
     refusals = {ApiKey.INIT_PRODUCER_ID: [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2}
     brokers = Brokers(producer, refusals)
     assert not brokers.produced
@@ -129,9 +129,9 @@ def test_sequences__a_producer_id_is_asked_for_until_there_is_one() -> None:
     assert shape(brokers) == [(0, 0)]
 
 
-def test_sequences__an_id_that_is_refused_for_good_fails_everything() -> None:
+def test_sequences__a_fatal_error_of_init_producer_id_fails_everything() -> None:
     ledger = Ledger()
-    producer = Producer("p", ledger, Workload(rate_per_s=100, count=2), IN_ORDER)
+    producer = Producer("p", ledger, ProducerPlan(rate_per_s=100, count=2), IN_ORDER)
     refusals = {ApiKey.INIT_PRODUCER_ID: [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]}
     Brokers(producer, refusals).run_until(2_000)
     assert [send.outcome for send in ledger.sends] == [Outcome.FAILED, Outcome.FAILED]
@@ -146,13 +146,13 @@ def test_sender__not_leader_with_a_hint_goes_to_the_new_leader_without_backoff()
     assert [request.broker_id for request in brokers.produced] == [3]
     assert brokers.now_ms == 10
     brokers.ack(brokers.produced[0], 5)
-    assert [(told.api, told.error) for told in ledger.told] == [
+    assert [(error.api, error.error) for error in ledger.told] == [
         ("Produce", "NOT_LEADER_OR_FOLLOWER")
     ]
     assert [(send.offset, send.attempts) for send in ledger.sends] == [(5, 2)]
 
 
-def test_sender__without_idempotence_a_later_batch_overtakes_one_that_is_sent_again() -> None:
+def test_sender__without_idempotence_a_later_batch_overtakes_a_retry() -> None:
     """Incident S27."""
     settings = ProducerSettings(linger_ms=0, enable_idempotence=False)
     brokers, ledger, _ = producing(2, settings)
@@ -175,17 +175,17 @@ def test_sender__with_one_request_in_flight_nothing_overtakes() -> None:
     assert len(brokers.produced) == 1
 
 
-def test_sender__an_error_that_is_not_retriable_fails_at_once_and_is_told() -> None:
+def test_sender__a_non_retriable_error_fails_at_once_and_is_recorded() -> None:
     settings = ProducerSettings(linger_ms=0, acks=1)
     brokers, ledger, producer = producing(1, settings)
     brokers.refuse(brokers.produced[0], ErrorCode.INVALID_RECORD)
     assert [(send.outcome, send.attempts) for send in ledger.sends] == [(Outcome.FAILED, 1)]
-    assert [told.error for told in ledger.told] == ["INVALID_RECORD"]
+    assert [error.error for error in ledger.told] == ["INVALID_RECORD"]
     assert producer.failed == 1
     assert producer.is_done
 
 
-def test_sender__retries_that_are_used_up_end_it() -> None:
+def test_sender__exhausted_retries_end_a_batch() -> None:
     settings = ProducerSettings(linger_ms=0, acks=1, retries=2)
     brokers, ledger, _ = producing(1, settings)
     for _ in range(3):
@@ -194,9 +194,9 @@ def test_sender__retries_that_are_used_up_end_it() -> None:
     assert [(send.outcome, send.attempts) for send in ledger.sends] == [(Outcome.UNKNOWN, 3)]
 
 
-def test_sender__a_broker_that_throttles_is_left_alone_as_long_as_it_says() -> None:
+def test_sender__a_throttling_broker_gets_no_request_for_the_throttle_time() -> None:
     ledger = Ledger()
-    brokers = Brokers(Producer("p", ledger, Workload(rate_per_s=10, count=2), IN_ORDER))
+    brokers = Brokers(Producer("p", ledger, ProducerPlan(rate_per_s=10, count=2), IN_ORDER))
     brokers.ack(brokers.produced[0], 0, throttle_ms=400)
     brokers.run_until(399)
     assert not brokers.produced

@@ -1,4 +1,4 @@
-"""Clusters in virtual time with the project's own clients."""
+"""Clusters in virtual time for the project's own clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kcluster.runtime.dispatch import Dispatcher
 
 
 def topology(partitions: int = 1, **changed: Any) -> Topology:
-    """Three brokers, `orders` on all of them."""
+    """Three brokers and a topic `orders` with replication factor 3."""
     topics = {"orders": {"partitions": partitions, "replication_factor": 3}}
     values: dict[str, Any] = {
         "brokers": 3, "topics": topics, "profile": "fast", "network": {"default_latency_ms": 1},
@@ -25,7 +25,7 @@ def topology(partitions: int = 1, **changed: Any) -> Topology:
 
 
 def started(*, seed: int = 1, **changed: Any) -> VirtualDriver:
-    """A cluster that serves."""
+    """A cluster that is ready for clients."""
     driver = VirtualDriver(topology(**changed), seed)
     driver.open()
     driver.run_for(3_000)
@@ -37,13 +37,13 @@ def leader(driver: VirtualDriver, partition: int = 0) -> int:
 
 
 def final_values(plan: Plan, dispatcher: Dispatcher) -> dict[Partition, list[bytes]]:
-    """What the leaders' logs of `orders` hold, in order."""
+    """The values in the leaders' logs of `orders`, in order."""
     values: dict[Partition, list[bytes]] = {}
     for registration in controller_image(dispatcher).topics["orders"].partitions:
         log = plan.disks[registration.leader].logs[registration.topic_id, registration.partition]
-        found = values["orders", registration.partition] = []
+        in_partition = values["orders", registration.partition] = []
         for batch in log.batches_from(log.log_start_offset):
-            found += [record.value or b"" for record in read_records(batch)]
+            in_partition += [record.value or b"" for record in read_records(batch)]
     return values
 
 
@@ -52,9 +52,9 @@ def in_the_log(driver: VirtualDriver, partition: int = 0) -> list[bytes]:
 
 
 def outcomes(ledger: Ledger) -> Mapping[Outcome, int]:
-    """How many sends ended as what; none that are none."""
-    found = [send.outcome for send in ledger.sends]
-    return {outcome: found.count(outcome) for outcome in Outcome if outcome in found}
+    """The number of sends by outcome, without zeros."""
+    ended = [send.outcome for send in ledger.sends]
+    return {outcome: ended.count(outcome) for outcome in Outcome if outcome in ended}
 
 
 def values(sends: list[Send]) -> list[bytes]:

@@ -6,9 +6,9 @@ import pytest
 
 from compare import recorded
 from compare.cases import families
+from compare.checking import check, check_conversation
 from compare.conversations import conversations
 from compare.running import Runner
-from compare.sitting import check, check_conversation
 from compare.virtual import Virtual
 
 

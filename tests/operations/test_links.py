@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcluster.clients.producer.producer import Producer
-from kcluster.clients.producer.settings import Workload
+from kcluster.clients.producer.settings import ProducerPlan
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.virtual import VirtualDriver
@@ -56,7 +56,7 @@ def test_shape__a_slow_broker_falls_behind_but_nothing_overtakes() -> None:
 def test_heal__a_client_whose_request_was_lost_hears_that_its_connection_broke() -> None:
     driver = started()
     ledger = Ledger()
-    load = Workload(topics=("orders",), partitions=(0,), rate_per_s=10, count=50)
+    load = ProducerPlan(topics=("orders",), partitions=(0,), rate_per_s=10, count=50)
     producer = Producer("shop", ledger, load)
     wire = driver.add_client(producer)
     driver.run_for(1_000)
@@ -72,7 +72,7 @@ def test_heal__a_client_whose_request_was_lost_hears_that_its_connection_broke()
 def test_isolate__the_projects_own_clients_by_name() -> None:
     driver = started()
     ledger = Ledger()
-    load = Workload(topics=("orders",), partitions=(0,), rate_per_s=10, count=20)
+    load = ProducerPlan(topics=("orders",), partitions=(0,), rate_per_s=10, count=20)
     producer = Producer("shop", ledger, load)
     driver.add_client(producer)
     with driver.isolate("client sh*", "brokers"):
@@ -91,7 +91,7 @@ def test_isolate__the_projects_own_clients_by_name() -> None:
 
 def test_limit_bandwidth__a_client_queues_behind_its_own_bytes() -> None:
     driver = started()
-    load = Workload(topics=("orders",), partitions=(0,), rate_per_s=100, count=100)
+    load = ProducerPlan(topics=("orders",), partitions=(0,), rate_per_s=100, count=100)
     producer = Producer("shop", Ledger(), load)
     driver.add_client(producer)
     fault = driver.limit_bandwidth("client shop", "brokers", bytes_per_s=600)

@@ -1,4 +1,4 @@
-"""The project's own Kafka clients as state machines: they never wait, and run on both clocks.
+"""The project's own Kafka clients as state machines: they never block, and run on both clocks.
 
-`wire.py` is what they are given to talk with; `ledger.py` is where they write down what they sent
-and were told, for the verdict."""
+They send through a Wire (`wire.py`).  Everything they send, read and receive as an error goes into
+the ledger (`ledger.py`), from which the verdict is made."""

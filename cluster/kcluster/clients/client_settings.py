@@ -1,6 +1,7 @@
-"""What producers and consumers have in common in their settings.
+"""Settings that producers and consumers have in common.
 
-Owns: ClientSettings: timeouts, backoffs, the age of metadata.  Never: what is of one of them alone.
+Owns: ClientSettings: timeouts, backoffs, the maximum age of metadata.  Never: settings of producers
+or of consumers alone (their own settings.py).
 Kafka: CommonClientConfigs of 4.3.1.
 """
 
@@ -25,12 +26,12 @@ class ClientSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def max_in_flight(self) -> int:
-        """Requests on one connection that are not answered, at most."""
-        raise AssertionError(f"{type(self).__name__} must say")
+        """The most unanswered requests on one connection."""
+        raise AssertionError(f"{type(self).__name__} must define max_in_flight")
 
     @property
     def network(self) -> NetworkSettings:
-        """What connections need of these."""
+        """The settings of the NetworkClient."""
         return NetworkSettings(
             request_timeout_ms=self.request_timeout_ms,
             reconnect_backoff_ms=self.reconnect_backoff_ms,
@@ -41,7 +42,7 @@ class ClientSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def metadata(self) -> MetadataSettings:
-        """What the view of the cluster needs of these."""
+        """The settings of the client's Metadata."""
         return MetadataSettings(
             max_age_ms=self.metadata_max_age_ms,
             retry_backoff_ms=self.retry_backoff_ms,

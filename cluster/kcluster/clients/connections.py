@@ -1,12 +1,13 @@
-"""A client's connections: who can be asked, what is under way, when it has taken too long.
+"""A client's connections to the brokers, and its requests in flight.
 
-Owns: one connection to each broker with its API versions, requests in flight and their timeouts,
-reconnect backoff, and asking for metadata.  Never: knows what a request is for.
+Owns: the state and API versions of each connection, requests in flight and their timeouts,
+reconnect backoff, Metadata requests.  Never: interprets responses other than ApiVersions and
+Metadata.
 Kafka: NetworkClient, ClusterConnectionStates, InFlightRequests, NodeApiVersions;
 KIP-580 (exponential backoff), KIP-899 and KIP-1102 (rebootstrap).
 
-A client calls `poll` at the beginning of each of its turns, and forwards `on_reply` and
-`on_disconnected`; whoever sent a request is called back in the same turn.
+A client calls `poll` at the beginning of each turn, and forwards `on_reply` and `on_disconnected`.
+The `on_response` of a request is called within the same turn.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kcluster.clients.ledger import Ledger, Partition, Told
-from kcluster.clients.metadata import NOBODY, Metadata, backoff_ms
+from kcluster.clients.metadata import NO_BROKER, Metadata, backoff_ms
 from kcluster.clients.wire import Wire
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, VERSIONS, ApiKey
@@ -28,15 +29,15 @@ from kcluster.timers import NEVER_MS
 DISCONNECTED: Final = "DISCONNECTED"
 REQUEST_TIMED_OUT: Final = "REQUEST_TIMED_OUT"
 UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
-"""Why a request got no answer."""
+"""Reasons why a request got no response."""
 
 API_VERSIONS_VERSION: Final = 4
 _METADATA: Final = int(ApiKey.METADATA)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
-_OURS: Final = {
+_SUPPORTED: Final = {
     key: (low, high - APIS[key].is_latest_unstable) for key, (low, high) in VERSIONS.items()
 }
-"""By API: the versions that this client speaks."""
+"""By API key: the lowest and highest version that this client supports."""
 
 
 class NetworkSettings(Struct, frozen=True):
@@ -54,7 +55,7 @@ class NetworkSettings(Struct, frozen=True):
 
 
 class InFlightRequest(Struct):
-    """A request under way.  `context` is the sender's own."""
+    """A request without a response so far.  `context` belongs to its sender."""
 
     correlation_id: int
     broker_id: int
@@ -62,27 +63,28 @@ class InFlightRequest(Struct):
     version: int
     sent_ms: int
     timeout_at_ms: int
-    on_answer: OnAnswer
+    on_response: OnResponse
     context: Any
 
 
-OnAnswer = Callable[[InFlightRequest, Any, str, int], None]
-"""(request, answer or None, why there is none or "", now_ms)."""
+OnResponse = Callable[[InFlightRequest, Any, str, int], None]
+"""(request, response or None, the reason if there is none, else "", now_ms)."""
 
 
 class ConnectionState:
-    """The connection to one broker, past, present or to come."""
+    """The connection to one broker.  It outlives the connection itself, for the backoff.
+    Kafka: ClusterConnectionStates.NodeConnectionState."""
 
     __slots__ = (
         "broker_id",
+        "connect_after_ms",
         "failures",
         "in_flight",
         "is_ready",
         "is_up",
-        "may_connect_ms",
+        "last_attempt_ms",
         "setup_failures",
         "throttled_until_ms",
-        "tried_ms",
         "versions",
     )
 
@@ -96,24 +98,21 @@ class ConnectionState:
         self.versions: dict[int, int] = {}
         self.failures = 0
         self.setup_failures = 0
-        self.tried_ms = -1
-        self.may_connect_ms = 0
+        self.last_attempt_ms = -1
+        self.connect_after_ms = 0
         self.throttled_until_ms = 0
 
-    def take_versions(self, api_keys: Any) -> None:
-        """The broker told what it serves: `ApiVersionsResponse.api_keys`."""
+    def set_versions(self, api_keys: Any) -> None:
+        """Take the versions that the broker serves from `ApiVersionsResponse.api_keys`."""
         self.versions = {}
         for entry in api_keys:
-            low, high = _OURS.get(entry.api_key, (0, -1))
+            low, high = _SUPPORTED.get(entry.api_key, (0, -1))
             if low <= entry.max_version and entry.min_version <= high:
                 self.versions[entry.api_key] = min(high, entry.max_version)
 
 
 class NetworkClient:
-    """All connections of one client.
-
-    `due_ms`: `poll` wants to be called then.  `name` is the client's, for the ledger.
-    """
+    """All connections of one client.  `name`: the client's, for the ledger."""
 
     def __init__(
         self, name: str, settings: NetworkSettings, metadata: Metadata, ledger: Ledger
@@ -126,19 +125,20 @@ class NetworkClient:
         self._connections: dict[int, ConnectionState] = {}
         self._next_timeout_ms = NEVER_MS
         self._wake_ms = NEVER_MS
-        self._asks_metadata = False
+        self._is_metadata_in_flight = False
         self._metadata_hold_ms = 0
-        """Nobody could be asked: not worth a turn of its own before this."""
+        """No broker was ready for a Metadata request: do not wake up for it before this."""
         self._no_metadata_since_ms = -1
+        """When metadata was first needed after the last successful response; for rebootstrap."""
 
     def start(self, wire: Wire, now_ms: int) -> None:
-        """The client's life begins; nothing is sent before `poll`."""
+        """Attach to a wire.  Nothing is sent before `poll`."""
         self.wire = wire
         self.rng = wire.rng
         self.metadata.start(wire.broker_ids, wire.rng)
 
     def close(self) -> None:
-        """Close every connection; nobody is called back."""
+        """Close every connection, without calling back for the requests in flight."""
         self.closed = True
         self.metadata.stop()
         self._next_timeout_ms = self._wake_ms = NEVER_MS
@@ -152,11 +152,11 @@ class NetworkClient:
 
     @property
     def due_ms(self) -> int:
-        """When `poll` has something to do, at the latest; NEVER_MS for never."""
+        """When `poll` must be called at the latest; NEVER_MS for never."""
         due_ms = self._next_timeout_ms
         if self._wake_ms < due_ms:
             due_ms = self._wake_ms
-        if self._asks_metadata:
+        if self._is_metadata_in_flight:
             return due_ms
         metadata_ms = self.metadata.due_ms
         if metadata_ms < self._metadata_hold_ms:
@@ -164,32 +164,32 @@ class NetworkClient:
         return metadata_ms if metadata_ms < due_ms else due_ms
 
     def poll(self, now_ms: int) -> None:
-        """Give up what took too long; ask for metadata if it is time."""
+        """Time out requests; request metadata if it is due."""
         if now_ms >= self._wake_ms:
             self._wake_ms = NEVER_MS
         if now_ms >= self._next_timeout_ms:
             self._time_out(now_ms)
-        if now_ms >= self.metadata.due_ms and not self._asks_metadata and not self.closed:
-            self._ask_metadata(now_ms)
+        if now_ms >= self.metadata.due_ms and not self._is_metadata_in_flight and not self.closed:
+            self._send_metadata_request(now_ms)
 
     def _time_out(self, now_ms: int) -> None:
         for connection in tuple(self._connections.values()):
-            if any(asked.timeout_at_ms <= now_ms for asked in connection.in_flight):
-                self._drop(connection, REQUEST_TIMED_OUT, now_ms)
+            if any(request.timeout_at_ms <= now_ms for request in connection.in_flight):
+                self._close_connection(connection, REQUEST_TIMED_OUT, now_ms)
         self._next_timeout_ms = min(
-            (asked.timeout_at_ms for x in self._connections.values() for asked in x.in_flight),
+            (request.timeout_at_ms for x in self._connections.values() for request in x.in_flight),
             default=NEVER_MS,
         )
 
     def wake_at(self, at_ms: int) -> None:
-        """Have `due_ms` be this at the latest."""
+        """Make sure that the client gets a turn at this time."""
         self._wake_ms = min(self._wake_ms, at_ms)
 
     # --------------------------------------------------------------------------- sending
 
     def is_ready(self, broker_id: int, now_ms: int) -> bool:
-        """Whether a request can be sent to a broker now.  If not, a connection is begun as soon as
-        the backoff allows, and the client has a turn when the answer may be another."""
+        """Whether a request can be sent to a broker now.  If not, start connecting as soon as the
+        backoff allows; the client gets a turn when that may have changed.  Kafka: ready."""
         connection = self._connections.get(broker_id)
         if connection is not None and connection.is_ready:
             if connection.throttled_until_ms > now_ms:
@@ -199,18 +199,18 @@ class NetworkClient:
         self._connect(broker_id, now_ms)
         return False
 
-    def is_failed(self, broker_id: int) -> bool:
-        """Whether the last connection to a broker ended, and there is none yet again."""
+    def connection_failed(self, broker_id: int) -> bool:
+        """Whether the last connection to a broker ended, and no new one has been started."""
         connection = self._connections.get(broker_id)
         return connection is not None and not connection.is_up and connection.failures > 0
 
     def in_flight(self, broker_id: int) -> int:
-        """How many requests to a broker have no answer yet."""
+        """The number of requests to a broker without a response."""
         connection = self._connections.get(broker_id)
         return 0 if connection is None else len(connection.in_flight)
 
     def version(self, broker_id: int, api_key: int) -> int:
-        """The highest version that both know, of a broker that `is_ready`; -1 if there is none."""
+        """The highest version that a ready broker and this client support; -1 if there is none."""
         return self._connections[broker_id].versions.get(api_key, -1)
 
     def send(
@@ -219,17 +219,18 @@ class NetworkClient:
         api_key: int,
         body: Any,
         now_ms: int,
-        on_answer: OnAnswer,
+        on_response: OnResponse,
         *,
         context: Any = None,
         version: int = -1,
         timeout_ms: int = -1,
         answered: bool = True,
     ) -> None:
-        """Send a request to a broker that `is_ready`; `on_answer` is called once, unless not
-        `answered` or the network is closed before.
+        """Send a request to a broker that `is_ready`.  `on_response` is called exactly once, unless
+        `answered` is False or the client is closed first.
 
-        `version`: the highest that both know, if not given.  `timeout_ms`: request.timeout.ms.
+        `version`: by default the highest that both support.  `timeout_ms`: by default
+        request.timeout.ms.
         """
         connection = self._connections[broker_id]
         if version < 0:
@@ -238,39 +239,46 @@ class NetworkClient:
             self.settings.request_timeout_ms if timeout_ms < 0 else timeout_ms
         )
         if version < 0:
-            asked = InFlightRequest(
-                0, broker_id, api_key, -1, now_ms, timeout_at_ms, on_answer, context
+            request = InFlightRequest(
+                0, broker_id, api_key, -1, now_ms, timeout_at_ms, on_response, context
             )
-            on_answer(asked, None, UNSUPPORTED_VERSION, now_ms)
+            on_response(request, None, UNSUPPORTED_VERSION, now_ms)
             return
-        number = self.wire.send(broker_id, api_key, version, body, answered=answered)
+        correlation_id = self.wire.send(broker_id, api_key, version, body, answered=answered)
         if answered:
             connection.in_flight.append(
                 InFlightRequest(
-                    number, broker_id, api_key, version, now_ms, timeout_at_ms, on_answer, context
+                    correlation_id,
+                    broker_id,
+                    api_key,
+                    version,
+                    now_ms,
+                    timeout_at_ms,
+                    on_response,
+                    context,
                 )
             )
             if timeout_at_ms < self._next_timeout_ms:
                 self._next_timeout_ms = timeout_at_ms
 
     def disconnect(self, broker_id: int, now_ms: int) -> None:
-        """Close a connection; what is under way over it is DISCONNECTED."""
+        """Close a connection; its requests in flight end as DISCONNECTED."""
         connection = self._connections.get(broker_id)
         if connection is not None and connection.is_up:
-            self._drop(connection, DISCONNECTED, now_ms)
+            self._close_connection(connection, DISCONNECTED, now_ms)
 
     def least_loaded(self, now_ms: int) -> int:
-        """The broker to ask what any can answer: one that is connected and has least to do, else
-        one that is being connected to, else the one tried longest ago; NOBODY if all of them are
-        in their backoff.  It need not be ready."""
+        """A broker for a request that any broker can serve: the connected one with the fewest
+        requests in flight, else one that is connecting, else the one with the oldest connection
+        attempt; NO_BROKER if all are backing off.  It may not be ready.  Kafka: leastLoadedNode."""
         brokers = self.metadata.brokers
         count = len(brokers)
         start = self.rng.randrange(count) if count else 0
-        ready = preparing = fresh = NOBODY
+        ready = connecting = fresh = NO_BROKER
         fewest = self.settings.max_in_flight
         oldest_ms = NEVER_MS
-        for at in range(count):
-            broker_id = brokers[(start + at) % count]
+        for step in range(count):
+            broker_id = brokers[(start + step) % count]
             connection = self._connections.get(broker_id)
             if connection is None:
                 if oldest_ms > -1:
@@ -280,58 +288,57 @@ class NetworkClient:
                 if load < fewest and connection.throttled_until_ms <= now_ms:
                     ready, fewest = broker_id, load
             elif connection.is_up:
-                preparing = broker_id
-            elif connection.may_connect_ms <= now_ms and connection.tried_ms < oldest_ms:
-                fresh, oldest_ms = broker_id, connection.tried_ms
-        for found in (ready, preparing):
-            if found != NOBODY:
-                return found
-        return fresh
+                connecting = broker_id
+            elif connection.connect_after_ms <= now_ms and connection.last_attempt_ms < oldest_ms:
+                fresh, oldest_ms = broker_id, connection.last_attempt_ms
+        if ready != NO_BROKER:
+            return ready
+        return fresh if connecting == NO_BROKER else connecting
 
-    # --------------------------------------------------------------------------- answers
+    # ------------------------------------------------------------------------- responses
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
-        """The client's."""
+        """A response has arrived: forwarded by the client."""
         connection = self._connections.get(broker_id)
         if connection is None or not connection.in_flight:
             return
-        asked = connection.in_flight[0]
-        if asked.correlation_id != correlation_id:
-            # What came before was lost on the way: over TCP the connection would have broken.
+        request = connection.in_flight[0]
+        if request.correlation_id != correlation_id:
+            # An earlier response was lost on the link: over TCP the connection would have broken.
             if any(other.correlation_id == correlation_id for other in connection.in_flight):
-                self._drop(connection, DISCONNECTED, now_ms)
+                self._close_connection(connection, DISCONNECTED, now_ms)
             return
         connection.in_flight.popleft()
         throttle_ms = getattr(body, "throttle_time_ms", 0)
         if throttle_ms:
             connection.throttled_until_ms = max(connection.throttled_until_ms, now_ms + throttle_ms)
-        asked.on_answer(asked, body, "", now_ms)
+        request.on_response(request, body, "", now_ms)
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
-        """The client's."""
+        """A connection broke: forwarded by the client."""
         connection = self._connections.get(broker_id)
         if connection is not None and connection.is_up:
-            self._drop(connection, DISCONNECTED, now_ms, hang_up=False)
+            self._close_connection(connection, DISCONNECTED, now_ms, hang_up=False)
 
     # ----------------------------------------------------------------------- connections
 
     def _connect(self, broker_id: int, now_ms: int) -> None:
-        """Begin, unless it is begun or must wait."""
+        """Start connecting, unless that has been done or must wait for the backoff."""
         connection = self._connections.get(broker_id)
         if connection is None:
             connection = self._connections[broker_id] = ConnectionState(broker_id)
         if connection.is_up or self.closed:
             return
-        if connection.may_connect_ms > now_ms:
-            self.wake_at(connection.may_connect_ms)
+        if connection.connect_after_ms > now_ms:
+            self.wake_at(connection.connect_after_ms)
             return
         connection.is_up = True
-        connection.tried_ms = now_ms
+        connection.last_attempt_ms = now_ms
         connection.throttled_until_ms = 0
         connection.versions = {_API_VERSIONS: API_VERSIONS_VERSION}
         settings = self.settings
-        # DIFFERS: a wire does not tell when TCP has connected, so the time for that is the time
-        # for the first answer, too; a paused broker is given up sooner than by the Java client.
+        # DIFFERS: a wire does not report when TCP has connected, so the connection setup timeout
+        # covers the ApiVersions response, too: a paused broker is given up earlier than in Java.
         timeout_ms = backoff_ms(
             connection.setup_failures,
             settings.connection_setup_timeout_ms,
@@ -349,16 +356,18 @@ class NetworkClient:
             timeout_ms=timeout_ms,
         )
 
-    def _on_versions(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
-        connection: ConnectionState = asked.context
+    def _on_versions(
+        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+    ) -> None:
+        connection: ConnectionState = request.context
         if failure:
             connection.setup_failures += 1
-            self.tell(now_ms, _API_VERSIONS, failure)
+            self.record_error(now_ms, _API_VERSIONS, failure)
             return
-        if body.error_code == ErrorCode.UNSUPPORTED_VERSION and asked.version > 0:
-            # An older broker, which says in version 0 what it has (KIP-511).
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and request.version > 0:
+            # An older broker: it answers in version 0 with the versions it has (KIP-511).
             self.send(
-                asked.broker_id,
+                request.broker_id,
                 _API_VERSIONS,
                 m.ApiVersionsRequest(),
                 now_ms,
@@ -367,20 +376,21 @@ class NetworkClient:
                 version=0,
             )
             return
-        connection.take_versions(body.api_keys)
+        connection.set_versions(response.api_keys)
         connection.is_ready = True
         self._metadata_hold_ms = 0
         connection.failures = connection.setup_failures = 0
 
-    def _drop(
+    def _close_connection(
         self, connection: ConnectionState, failure: str, now_ms: int, *, hang_up: bool = True
     ) -> None:
-        """The connection is gone, and with it what was asked over it, oldest first."""
+        """Fail the requests in flight, oldest first, and back off.  `hang_up`: the broker's end is
+        still open."""
         lost, connection.in_flight = connection.in_flight, deque()
         connection.is_up = connection.is_ready = False
-        connection.tried_ms = now_ms
+        connection.last_attempt_ms = now_ms
         settings = self.settings
-        connection.may_connect_ms = now_ms + backoff_ms(
+        connection.connect_after_ms = now_ms + backoff_ms(
             connection.failures,
             settings.reconnect_backoff_ms,
             settings.reconnect_backoff_max_ms,
@@ -389,51 +399,53 @@ class NetworkClient:
         connection.failures += 1
         if hang_up:
             self.wire.disconnect(connection.broker_id)
-        if self.metadata.due_ms <= now_ms and not self._asks_metadata:
-            self.metadata.failed(now_ms)
+        if self.metadata.due_ms <= now_ms and not self._is_metadata_in_flight:
+            self.metadata.update_failed(now_ms)
         self.metadata.request_update()
-        for asked in lost:
-            asked.on_answer(asked, None, failure, now_ms)
+        for request in lost:
+            request.on_response(request, None, failure, now_ms)
 
     # -------------------------------------------------------------------------- metadata
 
-    def _ask_metadata(self, now_ms: int) -> None:
+    def _send_metadata_request(self, now_ms: int) -> None:
         if self._no_metadata_since_ms < 0:
             self._no_metadata_since_ms = now_ms
         elif now_ms - self._no_metadata_since_ms >= self.settings.rebootstrap_trigger_ms:
             self._rebootstrap(now_ms)
         broker_id = self.least_loaded(now_ms)
-        if broker_id == NOBODY:
+        if broker_id == NO_BROKER:
             self.metadata.rebootstrap(self.wire.broker_ids)
             broker_id = self.least_loaded(now_ms)
-        if broker_id == NOBODY or not self.is_ready(broker_id, now_ms):
-            # A connection that becomes ready gives the client a turn before.
+        if broker_id == NO_BROKER or not self.is_ready(broker_id, now_ms):
+            # If a connection becomes ready earlier, that response gives the client a turn.
             self._metadata_hold_ms = now_ms + self.settings.reconnect_backoff_ms
             return
-        self._asks_metadata = True
+        self._is_metadata_in_flight = True
         self.send(
             broker_id,
             _METADATA,
-            self.metadata.request(),
+            self.metadata.build_request(),
             now_ms,
             self._on_metadata,
-            context=self.metadata.wanted_version,
+            context=self.metadata.request_version,
         )
 
-    def _on_metadata(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
-        self._asks_metadata = False
+    def _on_metadata(
+        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+    ) -> None:
+        self._is_metadata_in_flight = False
         if failure:
-            self.tell(now_ms, _METADATA, failure)
-            self.metadata.failed(now_ms)
+            self.record_error(now_ms, _METADATA, failure)
+            self.metadata.update_failed(now_ms)
             return
-        if body.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
-            self.tell(now_ms, _METADATA, ErrorCode.REBOOTSTRAP_REQUIRED.name)
+        if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
+            self.record_error(now_ms, _METADATA, ErrorCode.REBOOTSTRAP_REQUIRED.name)
             self._rebootstrap(now_ms)
             return
-        for topic, partition, error in self.metadata.take(body, asked.context, now_ms):
-            place = (topic, partition) if partition >= 0 else None
-            self.tell(now_ms, _METADATA, error.name, place)
-        if body.brokers:
+        for topic, index, error in self.metadata.update(response, request.context, now_ms):
+            partition = (topic, index) if index >= 0 else None
+            self.record_error(now_ms, _METADATA, error.name, partition)
+        if response.brokers:
             self._no_metadata_since_ms = -1
 
     def _rebootstrap(self, now_ms: int) -> None:
@@ -442,6 +454,8 @@ class NetworkClient:
             self.disconnect(broker_id, now_ms)
         self.metadata.rebootstrap(self.wire.broker_ids)
 
-    def tell(self, now_ms: int, api_key: int, error: str, place: Partition | None = None) -> None:
-        """Write an error into the ledger."""
-        self.ledger.told.append(Told(now_ms, self.name, APIS[api_key].name, error, place))
+    def record_error(
+        self, now_ms: int, api_key: int, error: str, partition: Partition | None = None
+    ) -> None:
+        """Add an error to the ledger."""
+        self.ledger.told.append(Told(now_ms, self.name, APIS[api_key].name, error, partition))

@@ -1,12 +1,12 @@
-"""What clients sent, read and were told, as they know it: the outside half of the truth.
+"""A run as its clients saw it: records sent and read, commits, and errors.
 
 Owns: the values of a run's ledger.  Never: judges them (checks/), looks into a node.
 Kafka: no counterpart; the three outcomes of a send are Jepsen's.
 
-Every value is sent once by the application, so it is its own name.  A send ends as one of
-  acked    the answer said so, with an offset
-  failed   an answer said that nothing was done
-  unknown  no answer, or one that leaves it open: the record may be there or not
+The application sends each value once, so the value identifies the record.  A send ends as one of
+  acked    the response reported success, with an offset
+  failed   no attempt can have been appended
+  unknown  no response, or an ambiguous one: the record may be in the log or not
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Partition = tuple[str, int]
 
 
 class Outcome(StrEnum):
-    """What a producer knows of a send."""
+    """What a producer knows about a send."""
 
     ACKED = "acked"
     FAILED = "failed"
@@ -28,10 +28,10 @@ class Outcome(StrEnum):
 
 
 class Send(Struct):
-    """One record given to a producer.  `offset` is known when acked, unless acks=0.
+    """One record that an application sent.  `offset` is known once acked, unless acks=0.
 
-    `attempts`: Produce requests that carried it.  `error`: Kafka's name of the last one it met, on
-    the way to whatever outcome.  Times in ms, -1 while it is not so far."""
+    `attempts`: Produce requests that carried it.  `error`: Kafka's name of the last error, whatever
+    the outcome.  Times are in ms, -1 until they are known."""
 
     producer: str
     partition: Partition
@@ -47,7 +47,8 @@ class Send(Struct):
 
 
 class Read(Struct, frozen=True):
-    """One record given to a consumer; `restarted`: the first after it chose a position itself."""
+    """One record that a consumer's application received.  `restarted`: the first one after the
+    consumer's position was set: to a committed offset, by a reset, or after a truncation."""
 
     consumer: str
     partition: Partition
@@ -58,8 +59,8 @@ class Read(Struct, frozen=True):
 
 
 class Told(Struct, frozen=True):
-    """An error that a client was told, or met: `api` and `error` by Kafka's names, `DISCONNECTED`
-    and `REQUEST_TIMED_OUT` (the client's own) where no answer came."""
+    """An error that a client received: `api` and `error` are Kafka's names.  If no response came,
+    the client's own `DISCONNECTED` or `REQUEST_TIMED_OUT`."""
 
     at_ms: int
     client: str
@@ -75,5 +76,6 @@ class Ledger:
         self.sends: list[Send] = []
         self.reads: list[Read] = []
         self.commits: list[tuple[str, Partition, int, bool]] = []
-        """(group, partition, offset, True for an acked commit and False for a later look)."""
+        """(group, partition, offset, True for an acked commit or False for a fetched one)."""
         self.told: list[Told] = []
+        """Errors that clients received."""

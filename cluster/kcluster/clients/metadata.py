@@ -1,7 +1,7 @@
-"""What a client knows of the cluster: topics, partitions, leaders and their epochs, brokers.
+"""A client's view of the cluster: brokers, topics, partitions, leaders and their epochs.
 
-Owns: that view, when it is to be asked for anew, and which of two answers is the newer one.
-Never: sends (connections.py does), retries what a client wanted to do.
+Owns: that view, when it must be refreshed, and which of two responses is newer.
+Never: sends (connections.py does), retries a client's operations.
 Kafka: org.apache.kafka.clients.Metadata and MetadataSnapshot; KIP-320 (never back to an older
 leader epoch), KIP-516 (topic ids), KIP-899 and KIP-1102 (rebootstrap), KIP-951 (errors that name
 the leader).
@@ -20,8 +20,8 @@ from kcluster.protocol.codec.schema import ZERO_UUID
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.timers import NEVER_MS
 
-NOBODY: Final = -1
-"""No broker, no leader."""
+NO_BROKER: Final = -1
+"""No broker, or no leader.  Kafka: Node.noNode()."""
 NO_EPOCH: Final = -1
 
 _JITTER: Final = 0.2
@@ -41,13 +41,13 @@ _STALE: Final = (
 
 
 def is_stale_metadata(error: ErrorCode) -> bool:
-    """Whether the error means that the client's view is old.  Kafka: InvalidMetadataException."""
+    """Whether the error means that the view is outdated.  Kafka: InvalidMetadataException."""
     return error in _STALE
 
 
 def backoff_ms(attempts: int, first_ms: int, max_ms: int, rng: Rng) -> int:
-    """How long to wait after `attempts` failures before this one: doubled each time, give or take
-    a fifth.  Kafka: ExponentialBackoff."""
+    """How long to wait after a failure that follows `attempts` earlier ones: doubled each time,
+    plus or minus 20 %.  Kafka: ExponentialBackoff."""
     if first_ms >= max_ms:
         return max_ms
     factor = 1 - _JITTER + 2 * _JITTER * rng.random()
@@ -65,10 +65,11 @@ class MetadataSettings(Struct, frozen=True):
 
 
 class PartitionView(Struct):
-    """A partition as last told.  `leader` NOBODY: none, or one whose broker is not known."""
+    """A partition in the last response.  `leader` NO_BROKER: none, or one whose broker is not in
+    the response."""
 
     index: int
-    leader: int = NOBODY
+    leader: int = NO_BROKER
     leader_epoch: int = NO_EPOCH
     replicas: tuple[int, ...] = ()
     isr: tuple[int, ...] = ()
@@ -77,7 +78,7 @@ class PartitionView(Struct):
 
 
 class TopicView(Struct):
-    """A topic as last told; `partitions` by index, without holes."""
+    """A topic in the last response; `partitions` by index, without gaps."""
 
     name: str
     topic_id: bytes
@@ -87,8 +88,8 @@ class TopicView(Struct):
 class Metadata:
     """One client's view.
 
-    `brokers`: ids of the brokers last told of, sorted.  `due_ms`: when to ask again, never while
-    an answer is awaited (connections.py).  `version`: grows with each change of the view.
+    `brokers`: ids of the brokers in the last response, sorted.  `due_ms`: when to refresh, if no
+    request is in flight (connections.py checks that).  `version`: incremented on each change.
     """
 
     def __init__(self, settings: MetadataSettings) -> None:
@@ -96,180 +97,184 @@ class Metadata:
         self.brokers: tuple[int, ...] = ()
         self.topics: dict[str, TopicView] = {}
         self.topic_errors: dict[str, ErrorCode] = {}
-        """What the last answer said of topics that are not there."""
-        self.wanted: dict[str, None] | None = {}
-        """Topics to ask for; None for all there are (a consumer with a pattern)."""
+        """Errors of whole topics in the last response."""
+        self.wanted_topics: dict[str, None] | None = {}
+        """Topics to request; None for all topics (a consumer with a pattern)."""
         self.due_ms = 0
         self.version = 0
-        self.controller = NOBODY
+        self.controller = NO_BROKER
         self._names: dict[bytes, str] = {}
         self._epochs: dict[Partition, int] = {}
-        """The newest leader epoch seen; it outlives an answer that does not tell any."""
+        """The newest leader epoch seen.  Kafka: Metadata.lastSeenLeaderEpochs."""
         self._topic_ids: dict[str, bytes] = {}
-        self._is_wanted_now = True
+        self._needs_update = True
         self._refreshed_ms = -settings.retry_backoff_max_ms
         self._succeeded_ms = 0
         self._failures = 0
-        self._answers_alike = 0
-        self._wanted_version = 0
+        self._equivalent_responses = 0
+        self._request_version = 0
         self._rng: Rng | None = None
 
     def start(self, bootstrap: tuple[int, ...], rng: Rng) -> None:
-        """Known at first: the bootstrap servers."""
+        """Begin with the bootstrap servers."""
         self.brokers = bootstrap
         self._rng = rng
 
-    # --------------------------------------------------------------------------- looking
+    # ---------------------------------------------------------------------------- lookup
 
     def leader(self, topic: str, partition: int) -> int:
-        """The broker that leads, as far as is known; NOBODY if none is."""
+        """The known leader of a partition; NO_BROKER if there is none."""
         view = self.topics.get(topic)
         if view is None or partition >= len(view.partitions):
-            return NOBODY
+            return NO_BROKER
         return view.partitions[partition].leader
 
     def leader_epoch(self, topic: str, partition: int) -> int:
-        """The newest leader epoch that was told; NO_EPOCH if none was."""
+        """The newest leader epoch seen; NO_EPOCH if none was."""
         return self._epochs.get((topic, partition), NO_EPOCH)
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions; 0 where the topic is not known."""
+        """The number of partitions; 0 if the topic is unknown."""
         view = self.topics.get(topic)
         return 0 if view is None else len(view.partitions)
 
     def topic_id(self, topic: str) -> bytes:
-        """Sixteen zero bytes where it is not known."""
+        """The topic's id; sixteen zero bytes if it is unknown."""
         return self._topic_ids.get(topic, ZERO_UUID)
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """The topic of this id, if it was told."""
+        """The topic with this id, if it is known."""
         return self._names.get(topic_id)
 
-    # --------------------------------------------------------------------------- asking
+    # --------------------------------------------------------------------------- requests
 
-    def want(self, topic: str) -> None:
-        """Ask for this topic from now on: at once if it is new."""
-        if self.wanted is not None and topic not in self.wanted:
-            self.wanted[topic] = None
-            self._wanted_version += 1
+    def add_topic(self, topic: str) -> None:
+        """Request this topic from now on, and at once if it is new."""
+        if self.wanted_topics is not None and topic not in self.wanted_topics:
+            self.wanted_topics[topic] = None
+            self._request_version += 1
             self._refreshed_ms = -self.settings.retry_backoff_max_ms
-            self._answers_alike = 0
-            self._is_wanted_now = True
-            self._reckon()
+            self._equivalent_responses = 0
+            self._needs_update = True
+            self._schedule()
 
     def request_update(self) -> None:
-        """Something says that the view is old: ask as soon as the backoff allows."""
-        if not self._is_wanted_now:
-            self._is_wanted_now = True
-            self._reckon()
+        """The view may be outdated: refresh as soon as the backoff allows."""
+        if not self._needs_update:
+            self._needs_update = True
+            self._schedule()
 
-    def request(self) -> m.MetadataRequest:
-        """The question; for names, or for all topics."""
+    def build_request(self) -> m.MetadataRequest:
+        """A request for the wanted topics, or for all."""
         topics = None
-        if self.wanted is not None:
+        if self.wanted_topics is not None:
             named = m.MetadataRequest.MetadataRequestTopic
-            topics = [named(name=name) for name in self.wanted]
+            topics = [named(name=name) for name in self.wanted_topics]
         return m.MetadataRequest(
             topics=topics, allow_auto_topic_creation=self.settings.allow_auto_create_topics
         )
 
     @property
-    def wanted_version(self) -> int:
-        """Of what a question asks; given back with the answer to it."""
-        return self._wanted_version
+    def request_version(self) -> int:
+        """The version of the set of wanted topics.  A request's version is passed to `update` with
+        its response."""
+        return self._request_version
 
-    def failed(self, now_ms: int) -> None:
-        """No answer, or one without brokers."""
+    def update_failed(self, now_ms: int) -> None:
+        """There was no response, or one without brokers."""
         self._failures += 1
         self._refreshed_ms = now_ms
-        self._reckon()
+        self._schedule()
 
     def rebootstrap(self, bootstrap: tuple[int, ...]) -> None:
-        """Nobody known answers: begin again with the bootstrap servers, knowing no topic."""
+        """No known broker is reachable: start again from the bootstrap servers, without topics."""
         self.brokers = bootstrap
         self.topics = {}
-        self._is_wanted_now = True
+        self._needs_update = True
         self.version += 1
-        self._reckon()
+        self._schedule()
 
-    # -------------------------------------------------------------------------- answers
+    # ------------------------------------------------------------------------- responses
 
-    def take(self, body: Any, wanted_version: int, now_ms: int) -> list[tuple[str, int, ErrorCode]]:
-        """An answer.  Returns the errors in it: (topic, partition or -1, error)."""
+    def update(
+        self, body: Any, request_version: int, now_ms: int
+    ) -> list[tuple[str, int, ErrorCode]]:
+        """Take a MetadataResponse.  Returns the errors in it: (topic, partition or -1, error)."""
         if not body.brokers:
-            self.failed(now_ms)
+            self.update_failed(now_ms)
             return []
         self._refreshed_ms = self._succeeded_ms = now_ms
         self._failures = 0
-        self._answers_alike += 1
-        self._is_wanted_now = wanted_version < self._wanted_version
+        self._equivalent_responses += 1
+        self._needs_update = request_version < self._request_version
         self.version += 1
         self.brokers = tuple(sorted(broker.node_id for broker in body.brokers))
         self.controller = body.controller_id
         errors: list[tuple[str, int, ErrorCode]] = []
         topics: dict[str, TopicView] = {}
         self.topic_errors = {}
-        for told in body.topics:
-            if told.error_code:
-                error = error_of(told.error_code)
-                errors.append((told.name, -1, error))
-                self.topic_errors[told.name] = error
-                self._is_wanted_now |= error in _STALE
+        for topic in body.topics:
+            if topic.error_code:
+                error = error_of(topic.error_code)
+                errors.append((topic.name, -1, error))
+                self.topic_errors[topic.name] = error
+                self._needs_update |= error in _STALE
             else:
-                topics[told.name] = self._taken(told, errors)
+                topics[topic.name] = self._topic_view(topic, errors)
         self.topics = topics
-        self._reckon()
+        self._schedule()
         return errors
 
-    def _taken(self, told: Any, errors: list[tuple[str, int, ErrorCode]]) -> TopicView:
-        name: str = told.name
+    def _topic_view(self, topic: Any, errors: list[tuple[str, int, ErrorCode]]) -> TopicView:
+        name: str = topic.name
         old_id = self._topic_ids.get(name)
-        is_new = told.topic_id not in (ZERO_UUID, old_id)
+        is_new = topic.topic_id not in (ZERO_UUID, old_id)
         if is_new:
             self._names.pop(old_id or ZERO_UUID, None)
-            self._topic_ids[name] = told.topic_id
-            self._names[told.topic_id] = name
-        partitions = [PartitionView(index) for index in range(len(told.partitions))]
-        for entry in told.partitions:
-            if entry.error_code:
-                error = error_of(entry.error_code)
-                errors.append((name, entry.partition_index, error))
-                self._is_wanted_now |= error in _STALE
-            if entry.partition_index < len(partitions):
-                partitions[entry.partition_index] = self._newer(name, entry, is_new)
-        return TopicView(name, told.topic_id, partitions)
+            self._topic_ids[name] = topic.topic_id
+            self._names[topic.topic_id] = name
+        partitions = [PartitionView(index) for index in range(len(topic.partitions))]
+        for partition in topic.partitions:
+            if partition.error_code:
+                error = error_of(partition.error_code)
+                errors.append((name, partition.partition_index, error))
+                self._needs_update |= error in _STALE
+            if partition.partition_index < len(partitions):
+                view = self._partition_view(name, partition, is_new)
+                partitions[partition.partition_index] = view
+        return TopicView(name, topic.topic_id, partitions)
 
-    def _newer(self, topic: str, told: Any, is_new_topic: bool) -> PartitionView:
-        """What the answer says of a partition, or what was known if that is newer."""
-        key: Partition = (topic, told.partition_index)
-        index: int = told.partition_index
+    def _partition_view(self, topic: str, partition: Any, is_new_topic: bool) -> PartitionView:
+        """The partition in the response, or the known view if that one is newer (KIP-320)."""
+        index: int = partition.partition_index
+        key: Partition = (topic, index)
         known = self._epochs.get(key)
-        if told.leader_epoch < 0:
+        if partition.leader_epoch < 0:
             # An old broker, or an error without a leader.
             self._epochs.pop(key, None)
-            self._answers_alike = 0
-        elif known is None or is_new_topic or told.leader_epoch >= known:
-            if told.leader_epoch != known:
-                self._answers_alike = 0
-            self._epochs[key] = told.leader_epoch
+            self._equivalent_responses = 0
+        elif known is None or is_new_topic or partition.leader_epoch >= known:
+            if partition.leader_epoch != known:
+                self._equivalent_responses = 0
+            self._epochs[key] = partition.leader_epoch
         else:
             view = self.topics.get(topic)
             if view is not None and index < len(view.partitions):
                 return view.partitions[index]
-            return PartitionView(told.partition_index)
-        leader = told.leader_id if told.leader_id in self.brokers else NOBODY
+            return PartitionView(index)
         return PartitionView(
-            told.partition_index,
-            leader,
-            told.leader_epoch,
-            tuple(told.replica_nodes),
-            tuple(told.isr_nodes),
-            tuple(told.offline_replicas),
-            error_of(told.error_code),
+            index=index,
+            leader=partition.leader_id if partition.leader_id in self.brokers else NO_BROKER,
+            leader_epoch=partition.leader_epoch,
+            replicas=tuple(partition.replica_nodes),
+            isr=tuple(partition.isr_nodes),
+            offline=tuple(partition.offline_replicas),
+            error=error_of(partition.error_code),
         )
 
-    def told_leader(self, topic: str, partition: int, leader: int, leader_epoch: int) -> bool:
-        """An error's answer named the leader (KIP-951); whether that was news."""
+    def update_leader(self, topic: str, partition: int, leader: int, leader_epoch: int) -> bool:
+        """An error response named the leader (KIP-951).  Returns whether it is newer than the view.
+        Kafka: Metadata.updatePartitionLeadership."""
         view = self.topics.get(topic)
         known = self._epochs.get((topic, partition), NO_EPOCH)
         if view is None or partition >= len(view.partitions) or leader_epoch <= known or leader < 0:
@@ -284,8 +289,8 @@ class Metadata:
 
     # ---------------------------------------------------------------------------- time
 
-    def _reckon(self) -> None:
-        """When to ask next, after any change of what that depends on."""
+    def _schedule(self) -> None:
+        """Set `due_ms`, after a change of anything that it depends on."""
         rng = self._rng
         if rng is None:
             return
@@ -294,12 +299,12 @@ class Metadata:
         allowed_ms = self._refreshed_ms + backoff_ms(
             max(0, self._failures - 1), first_ms, max_ms, rng
         )
-        if self._answers_alike > 1:
-            wait_ms = backoff_ms(self._answers_alike - 1, first_ms, max_ms, rng)
+        if self._equivalent_responses > 1:
+            wait_ms = backoff_ms(self._equivalent_responses - 1, first_ms, max_ms, rng)
             allowed_ms = max(allowed_ms, self._refreshed_ms + wait_ms)
         due_ms = self._succeeded_ms + settings.max_age_ms
-        self.due_ms = max(0 if self._is_wanted_now else due_ms, allowed_ms)
+        self.due_ms = max(0 if self._needs_update else due_ms, allowed_ms)
 
     def stop(self) -> None:
-        """Never ask again."""
+        """Request nothing any more."""
         self.due_ms = NEVER_MS

@@ -1,8 +1,9 @@
-"""What a client must be, and what it is given to talk with; the same on both clocks.
+"""The interface between a client and its driver; the same on both clocks.
 
-Owns: the protocols `Client` and `Wire`.  Never: how bytes travel (drivers/virtual.py carries
-messages as they are, drivers/wires/tcp.py encodes them for TCP).
-Kafka: KafkaClient and its callbacks, of clients/.
+Owns: the protocols `ClientStateMachine` (called by the driver) and `Wire` (called by the client).
+Never: moves bytes (drivers/wires/virtual.py carries messages as objects, drivers/wires/tcp.py
+encodes them for TCP).
+Kafka: Selectable, and the callbacks of KafkaClient.
 """
 
 from __future__ import annotations
@@ -12,34 +13,34 @@ from typing import Any, Final, Protocol
 from kcluster.contract import Rng
 
 SECOND_CONNECTION: Final = 1 << 30
-"""Added to a broker's id: another connection to the same broker.  A consumer talks to its group's
-coordinator over one of its own, so that heartbeats and commits do not wait behind a fetch.
-Kafka: AbstractCoordinator counts the coordinator's node id down from MAX_VALUE for this."""
+"""Added to a broker's id to name a second connection to that broker.  A consumer has a separate
+connection to its group coordinator, so that heartbeats and commits do not wait behind a fetch.
+Kafka: for this, AbstractCoordinator subtracts the coordinator's node id from Integer.MAX_VALUE."""
 
 
 def broker_of(connection: int) -> int:
-    """The id of the broker at the other end."""
+    """The id of the broker at the other end of a connection."""
     return connection & (SECOND_CONNECTION - 1)
 
 
 class Wire(Protocol):
-    """A client's way to the brokers: one connection to each, made when it is first used.
+    """A client's connections to the brokers: one to each, opened on first use.
 
-    Where a broker is named, its id plus SECOND_CONNECTION is allowed, and is what the client is
-    called back with.
+    Every `broker_id` may have SECOND_CONNECTION added; the client's callbacks then get the same
+    number.
     """
 
     @property
     def client_id(self) -> int:
-        """The client's id in the fabric: links to it are named by it."""
+        """The client's id in the fabric, which names its links."""
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """Whom it may ask first: its bootstrap.servers."""
+        """The client's bootstrap.servers."""
 
     @property
     def rng(self) -> Rng:
-        """Its own, seeded."""
+        """The client's own random numbers, seeded."""
 
     def send(
         self, broker_id: int, api_key: int, api_version: int, body: Any, *, answered: bool = True
@@ -47,24 +48,24 @@ class Wire(Protocol):
         """Send a request; returns its correlation id.  `answered`: False for acks=0."""
 
     def disconnect(self, broker_id: int) -> None:
-        """Close the connection to a broker; what was asked over it gets no answer."""
+        """Close the connection to a broker; its requests in flight get no response."""
 
 
-class Client(Protocol):
-    """A client as a state machine, driven as nodes are; never waits."""
+class ClientStateMachine(Protocol):
+    """A client, driven by events as nodes are; never blocks."""
 
     @property
     def deadline_ms(self) -> int | None:
-        """When it wants `on_tick`; None for never."""
+        """When `on_tick` is to be called; None for never."""
 
     def start(self, wire: Wire, now_ms: int) -> None:
-        """Its life begins."""
+        """Begin.  Called once, before any other callback."""
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
-        """The answer to a request; none comes for Produce with acks=0."""
+        """A response has arrived.  A Produce request with acks=0 gets none."""
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
-        """The connection to a broker is gone or was refused, and what was asked over it."""
+        """A connection broke or was refused; its requests in flight get no response."""
 
     def on_tick(self, now_ms: int) -> None:
         """`deadline_ms` has come."""

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kcluster.clients.wire import Client
+from kcluster.clients.wire import ClientStateMachine
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Input, Note, PeerRequest, PeerResponse, Request
 from kcluster.drivers.virtual_time import VirtualTime
@@ -75,7 +75,7 @@ class VirtualDriver(NetworkVerbs):
 
         self._do(start_all)
 
-    def add_client(self, client: Client) -> ClientWire:
+    def add_client(self, client: ClientStateMachine) -> ClientWire:
         """Start a client; its wire has the id by which links to it are named."""
         client_id = FIRST_CLIENT_ID + len(self.clients)
         rng = Random(f"{self.plan.seed}/{client_id}")

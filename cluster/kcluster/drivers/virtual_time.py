@@ -17,7 +17,7 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Final, final
 
-from kcluster.clients.wire import Client
+from kcluster.clients.wire import ClientStateMachine
 from kcluster.contract import ConnectionClosed, Note, Reply, Request
 from kcluster.drivers.wires.virtual import ClientConnection
 from kcluster.network.fabric import Fabric, Link
@@ -42,7 +42,7 @@ class VirtualTime:
     ) -> None:  # fmt: skip
         self.dispatcher = Dispatcher(fabric, processes, self)
         self.dispatcher.heal_sinks = (self._on_link_healed,)
-        self.clients: dict[int, Client] = {}
+        self.clients: dict[int, ClientStateMachine] = {}
         self._transit: Transit[ClientConnection] = Transit(fabric, self, self, self._on_lost)
         self._addresses = addresses
         self._trace = trace

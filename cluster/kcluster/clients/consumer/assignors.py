@@ -1,7 +1,7 @@
-"""Who of a group reads what: range, round robin, sticky and cooperative sticky.
+"""The assignors of consumer groups: range, round robin, sticky and cooperative sticky.
 
-Owns: assignments, as pure functions of members and partitions.  Never: knows how members tell each
-other (group_protocol.py), asks how many partitions there are.
+Owns: assignments, as pure functions of members and partition counts.  Never: knows the encoding
+(group_protocol.py) or the metadata.
 Kafka: RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor (KIP-54, 429).
 """
 
@@ -24,11 +24,12 @@ ASSIGNORS: Final = (RANGE, ROUND_ROBIN, STICKY, COOPERATIVE_STICKY)
 NO_GENERATION: Final = -1
 
 Assignment = dict[str, list[Partition]]
-"""By member id; every member is in it."""
+"""The partitions of each member, by member id.  It has an entry for every member."""
 
 
-class Member(Struct, frozen=True):
-    """A member as the leader sees it.  `owned`: what it says it had in `generation`."""
+class MemberSubscription(Struct, frozen=True):
+    """A member's subscription.  `owned`: the partitions it claims to have had in `generation`.
+    Kafka: ConsumerPartitionAssignor.Subscription, MemberInfo."""
 
     member_id: str
     topics: tuple[str, ...]
@@ -38,27 +39,29 @@ class Member(Struct, frozen=True):
     rack: str | None = None
 
 
-def assign(assignor: str, members: Sequence[Member], counts: Mapping[str, int]) -> Assignment:
-    """Share out all partitions of the subscribed topics; `counts`: partitions of each topic.
+def assign(
+    assignor: str, members: Sequence[MemberSubscription], counts: Mapping[str, int]
+) -> Assignment:
+    """Assign all partitions of the subscribed topics; `counts`: the partition count of each topic.
 
-    DIFFERS: racks of members are not looked at (KIP-881): with a replica in each rack, as here by
-    default, Kafka's assignors do not either.
+    DIFFERS: racks of members are ignored (KIP-881).  With a replica in each rack, as here by
+    default, Kafka's assignors ignore them, too.
     """
-    wanted = sorted({topic for member in members for topic in member.topics})
-    known = {topic: counts[topic] for topic in wanted if counts.get(topic, 0) > 0}
+    subscribed = sorted({topic for member in members for topic in member.topics})
+    known = {topic: counts[topic] for topic in subscribed if counts.get(topic, 0) > 0}
     if assignor == RANGE:
         return _range(members, known)
     if assignor == ROUND_ROBIN:
         return _round_robin(members, known)
     assigned = _sticky(members, known)
     if assignor == COOPERATIVE_STICKY:
-        return _without_what_is_to_be_revoked(assigned, members)
+        return _adjust_assignment(assigned, members)
     assert assignor == STICKY, assignor
     return assigned
 
 
-def _in_order(members: Iterable[Member]) -> list[Member]:
-    """Static members by instance id, before the others by member id.  Kafka: MemberInfo."""
+def _in_order(members: Iterable[MemberSubscription]) -> list[MemberSubscription]:
+    """Static members by instance id, then dynamic members by member id.  Kafka: MemberInfo."""
     return sorted(
         members,
         key=lambda x: (
@@ -68,37 +71,37 @@ def _in_order(members: Iterable[Member]) -> list[Member]:
     )
 
 
-def _range(members: Sequence[Member], counts: Mapping[str, int]) -> Assignment:
+def _range(members: Sequence[MemberSubscription], counts: Mapping[str, int]) -> Assignment:
     assigned: Assignment = {member.member_id: [] for member in members}
     ordered = _in_order(members)
     for topic, count in counts.items():
-        readers = [member for member in ordered if topic in member.topics]
-        each, extra = divmod(count, len(readers))
+        subscribers = [member for member in ordered if topic in member.topics]
+        each, extra = divmod(count, len(subscribers))
         start = 0
-        for at, member in enumerate(readers):
-            end = start + each + (at < extra)
+        for rank, member in enumerate(subscribers):
+            end = start + each + (rank < extra)
             assigned[member.member_id] += [(topic, index) for index in range(start, end)]
             start = end
     return assigned
 
 
-def _round_robin(members: Sequence[Member], counts: Mapping[str, int]) -> Assignment:
+def _round_robin(members: Sequence[MemberSubscription], counts: Mapping[str, int]) -> Assignment:
     assigned: Assignment = {member.member_id: [] for member in members}
     ordered = _in_order(members)
-    at = 0
+    turn = 0
     for topic, count in counts.items():
         for index in range(count):
-            while topic not in ordered[at % len(ordered)].topics:
-                at += 1
-            assigned[ordered[at % len(ordered)].member_id].append((topic, index))
-            at += 1
+            while topic not in ordered[turn % len(ordered)].topics:
+                turn += 1
+            assigned[ordered[turn % len(ordered)].member_id].append((topic, index))
+            turn += 1
     return assigned
 
 
 # ---------------------------------------------------------------------------------- sticky
 
 
-def _sticky(members: Sequence[Member], counts: Mapping[str, int]) -> Assignment:
+def _sticky(members: Sequence[MemberSubscription], counts: Mapping[str, int]) -> Assignment:
     owned, contested = _claims(members, counts)
     everything = [(topic, index) for topic, count in counts.items() for index in range(count)]
     if len({tuple(sorted(member.topics)) for member in members}) == 1:
@@ -107,11 +110,12 @@ def _sticky(members: Sequence[Member], counts: Mapping[str, int]) -> Assignment:
 
 
 def _claims(
-    members: Sequence[Member], counts: Mapping[str, int]
+    members: Sequence[MemberSubscription], counts: Mapping[str, int]
 ) -> tuple[Assignment, dict[Partition, None]]:
-    """What each member may keep, and what two of one generation claim, so that neither may."""
+    """(the partitions that each member may keep, those that two members of the same generation
+    claim, which neither may keep)."""
     owned: Assignment = {}
-    owners: dict[Partition, Member] = {}
+    owners: dict[Partition, MemberSubscription] = {}
     contested: dict[Partition, None] = {}
     for member in members:
         owned[member.member_id] = []
@@ -134,92 +138,97 @@ def _claims(
 def _balanced(
     owned: Assignment, contested: Mapping[Partition, None], everything: Sequence[Partition]
 ) -> Assignment:
-    """All members read the same topics: nobody gets more than one above the least.
+    """All members subscribe to the same topics: sizes differ by at most one.
     Kafka: ConstrainedAssignmentBuilder."""
-    least, over = divmod(len(everything), len(owned))
-    most = least + (over > 0)
+    min_quota, max_quota_members = divmod(len(everything), len(owned))
+    max_quota = min_quota + (max_quota_members > 0)
     assigned: Assignment = {}
-    under: list[str] = []
-    exact: list[str] = []
-    full = 0
-    for name, partitions in owned.items():
-        keep = sorted((x for x in partitions if x not in contested), key=lambda x: (x[1], x[0]))
-        if len(keep) < least:
-            under.append(name)
-        elif len(keep) >= most and full < over:
-            keep = keep[:most]
-            full += 1
-            if full == over:
-                exact.clear()
+    below_min: list[str] = []
+    at_min: list[str] = []
+    members_at_max = 0
+    for member_id, partitions in owned.items():
+        kept = sorted((x for x in partitions if x not in contested), key=lambda x: (x[1], x[0]))
+        if len(kept) < min_quota:
+            below_min.append(member_id)
+        elif len(kept) >= max_quota and members_at_max < max_quota_members:
+            kept = kept[:max_quota]
+            members_at_max += 1
+            if members_at_max == max_quota_members:
+                at_min.clear()
         else:
-            keep = keep[:least]
-            if full < over:
-                exact.append(name)
-        assigned[name] = keep
-    taken = {partition: None for keep in assigned.values() for partition in keep}
-    left = [partition for partition in everything if partition not in taken]
-    _fill(assigned, deque(sorted(under)), deque(sorted(exact)), left, least)
+            kept = kept[:min_quota]
+            if members_at_max < max_quota_members:
+                at_min.append(member_id)
+        assigned[member_id] = kept
+    taken = {partition: None for kept in assigned.values() for partition in kept}
+    unassigned = [partition for partition in everything if partition not in taken]
+    _fill(assigned, deque(sorted(below_min)), deque(sorted(at_min)), unassigned, min_quota)
     return assigned
 
 
 def _fill(
     assigned: Assignment,
-    under: deque[str],
-    exact: deque[str],
-    left: Sequence[Partition],
-    least: int,
+    below_min: deque[str],
+    at_min: deque[str],
+    unassigned: Sequence[Partition],
+    min_quota: int,
 ) -> None:
-    """Round robin to those that have too little; then one each to those that have just enough."""
-    for partition in left:
-        name = under.popleft() if under else exact.popleft()
-        assigned[name].append(partition)
-        if len(assigned[name]) < least:
-            under.append(name)
-        elif len(assigned[name]) == least:
-            exact.append(name)
+    """Round robin to the members below the minimum; then one partition each to those at it."""
+    for partition in unassigned:
+        member_id = below_min.popleft() if below_min else at_min.popleft()
+        assigned[member_id].append(partition)
+        if len(assigned[member_id]) < min_quota:
+            below_min.append(member_id)
+        elif len(assigned[member_id]) == min_quota:
+            at_min.append(member_id)
 
 
 def _greedy(
-    members: Sequence[Member],
+    members: Sequence[MemberSubscription],
     owned: Assignment,
     contested: Mapping[Partition, None],
     everything: Sequence[Partition],
 ) -> Assignment:
-    """Members read different topics.
+    """Members subscribe to different topics.
 
-    DIFFERS: GeneralAssignmentBuilder searches for the best balance; here what is nobody's goes to
-    the member that has least, then single partitions move while that narrows a gap of two."""
+    DIFFERS: GeneralAssignmentBuilder searches for the best balance.  Here an unassigned partition
+    goes to the subscriber with the fewest; then single partitions move while two subscribers differ
+    by two or more."""
     topics = {member.member_id: member.topics for member in members}
-    assigned = {name: [x for x in keep if x not in contested] for name, keep in owned.items()}
-    taken = {partition: None for keep in assigned.values() for partition in keep}
+    assigned = {
+        member_id: [x for x in partitions if x not in contested]
+        for member_id, partitions in owned.items()
+    }
+    taken = {partition: None for kept in assigned.values() for partition in kept}
 
-    def least_of(partition: Partition) -> str:
-        readers = [name for name in sorted(assigned) if partition[0] in topics[name]]
-        return min(readers, key=lambda name: len(assigned[name]))
+    def least_loaded(partition: Partition) -> str:
+        subscribers = [x for x in sorted(assigned) if partition[0] in topics[x]]
+        return min(subscribers, key=lambda x: len(assigned[x]))
 
     for partition in everything:
         if partition not in taken:
-            assigned[least_of(partition)].append(partition)
+            assigned[least_loaded(partition)].append(partition)
     moved = True
     while moved:
         moved = False
-        for name in sorted(assigned, key=lambda x: (-len(assigned[x]), x)):
-            for partition in tuple(assigned[name]):
-                other = least_of(partition)
-                if len(assigned[name]) >= len(assigned[other]) + 2:
-                    assigned[name].remove(partition)
+        for member_id in sorted(assigned, key=lambda x: (-len(assigned[x]), x)):
+            for partition in tuple(assigned[member_id]):
+                other = least_loaded(partition)
+                if len(assigned[member_id]) >= len(assigned[other]) + 2:
+                    assigned[member_id].remove(partition)
                     assigned[other].append(partition)
                     moved = True
     return assigned
 
 
-def _without_what_is_to_be_revoked(assigned: Assignment, members: Sequence[Member]) -> Assignment:
-    """What another member still has is given to nobody until that one has let go (KIP-429)."""
+def _adjust_assignment(assigned: Assignment, members: Sequence[MemberSubscription]) -> Assignment:
+    """Without the partitions that another member still owns: they are assigned in the next
+    rebalance, after their owner has revoked them (KIP-429)."""
     owners: dict[Partition, list[str]] = {}
     for member in members:
         for partition in member.owned:
             owners.setdefault(partition, []).append(member.member_id)
     return {
-        name: [partition for partition in given if owners.get(partition, [name]) == [name]]
-        for name, given in assigned.items()
+        member_id: [x for x in partitions if owners.get(x, [member_id]) == [member_id]]
+        for member_id, partitions in assigned.items()
     }

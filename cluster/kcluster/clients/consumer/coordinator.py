@@ -1,7 +1,8 @@
-"""A consumer's way to its group's coordinator, and what it is in the group.
+"""A consumer's connection to its group coordinator, and its state as a member of the group.
 
-Owns: FindCoordinator, the connection of its own, when it is given up; Membership, which is all
-state of a member and every change of it.  Never: joins (group.py), commits (commits.py).
+Owns: FindCoordinator, the separate connection, when the coordinator counts as unknown;
+MembershipState, the fields of a member's state.  Never: joins (group.py, which also moves the state
+through a rebalance), sends heartbeats (heartbeats.py), commits (commits.py).
 Kafka: AbstractCoordinator (coordinator, MemberState, Generation).
 """
 
@@ -10,9 +11,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Final
 
-from kcluster.clients.connections import InFlightRequest, NetworkClient, OnAnswer
+from kcluster.clients.connections import InFlightRequest, NetworkClient, OnResponse
 from kcluster.clients.consumer.settings import ConsumerSettings
-from kcluster.clients.metadata import NOBODY, Metadata, backoff_ms
+from kcluster.clients.metadata import NO_BROKER, Metadata, backoff_ms
 from kcluster.clients.wire import SECOND_CONNECTION, broker_of
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -29,7 +30,7 @@ _GROUP: Final = 0
 
 
 class MemberState(IntEnum):
-    """Kafka: AbstractCoordinator.MemberState."""
+    """The state of a member.  Kafka: AbstractCoordinator.MemberState."""
 
     UNJOINED = 0
     PREPARING_REBALANCE = 1
@@ -37,8 +38,16 @@ class MemberState(IntEnum):
     STABLE = 3
 
 
-class Membership:
-    """What a consumer is in its group.  `generation`: (generation id, member id) of requests."""
+class MembershipState:
+    """A consumer's state in its group.  `generation`: (generation id, member id), as requests have
+    it.
+
+        UNJOINED --> PREPARING_REBALANCE --> COMPLETING_REBALANCE --> STABLE
+                 JoinGroup sent        JoinGroup succeeded     SyncGroup succeeded
+
+    From STABLE a member goes to PREPARING_REBALANCE when it joins again.  `reset` leads from every
+    state to UNJOINED: the member has left, or an error said that it or its generation is unknown.
+    """
 
     def __init__(self) -> None:
         self.state = MemberState.UNJOINED
@@ -46,8 +55,8 @@ class Membership:
         self.member_id = NO_MEMBER_ID
         self.protocol_name = ""
         self.rejoin_needed = True
-        self.needs_prepare = True
-        """What it has is to be let go of before it joins."""
+        self.needs_join_prepare = True
+        """Offsets must be committed and partitions revoked before it joins."""
         self.rejoin_reason = ""
 
     @property
@@ -59,28 +68,28 @@ class Membership:
         return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 
     @property
-    def heartbeats(self) -> bool:
-        """Whether the coordinator waits for heartbeats of this member."""
+    def sends_heartbeats(self) -> bool:
+        """Whether the coordinator expects heartbeats from this member."""
         return self.state in (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
 
     def request_rejoin(self, reason: str) -> None:
-        """Join again at the next poll."""
+        """Join again in the next poll()."""
         self.rejoin_reason = reason
         self.rejoin_needed = True
 
     def reset(self, reason: str, *, forget_member_id: bool) -> None:
-        """No longer a member of any generation: join again."""
+        """The member is in no generation: join again."""
         self.state = MemberState.UNJOINED
         self.generation_id = NO_GENERATION
         self.protocol_name = ""
         if forget_member_id:
             self.member_id = NO_MEMBER_ID
-        self.needs_prepare = True
+        self.needs_join_prepare = True
         self.request_rejoin(reason)
 
-    def refused(self, api: str, error: ErrorCode) -> None:
-        """An answer said that this member or its generation is none.  The member id is still good
-        after ILLEGAL_GENERATION."""
+    def reset_on_error(self, api: str, error: ErrorCode) -> None:
+        """A response said that the member or its generation is unknown.  The member id stays valid
+        after ILLEGAL_GENERATION.  Kafka: resetStateOnResponseError."""
         self.reset(
             f"encountered {error.name} from {api} response",
             forget_member_id=error is not ErrorCode.ILLEGAL_GENERATION,
@@ -88,9 +97,9 @@ class Membership:
 
 
 class Coordinator:
-    """Where the coordinator is.  `fatal`: the error that the application gets, "" for none.
-    `retry_ms`: when `is_ready` may have another answer without one from a broker; it is as of the
-    present turn of the consumer, which sets it back."""
+    """The group coordinator.  `fatal`: the error that poll() throws, "" for none.  `retry_ms`: when
+    `is_ready` may change without a response; valid for the current turn of the consumer, which
+    resets it."""
 
     def __init__(
         self, settings: ConsumerSettings, metadata: Metadata, network: NetworkClient
@@ -100,43 +109,44 @@ class Coordinator:
         self._settings = settings
         self._metadata = metadata
         self._network = network
-        self._connection = NOBODY
-        self._asks = False
-        self._may_ask_ms = 0
+        self._connection = NO_BROKER
+        self._is_finding = False
+        self._find_after_ms = 0
         self._failures = 0
 
     @property
     def is_known(self) -> bool:
-        """Whether there is one, as far as is known."""
-        return self._connection != NOBODY
+        """Whether a coordinator is known."""
+        return self._connection != NO_BROKER
 
     @property
     def broker_id(self) -> int:
-        """Who it is; NOBODY if that is not known."""
-        return NOBODY if self._connection == NOBODY else broker_of(self._connection)
+        """The coordinator's broker id; NO_BROKER if it is unknown."""
+        return NO_BROKER if self._connection == NO_BROKER else broker_of(self._connection)
 
     def is_ready(self, now_ms: int) -> bool:
-        """Whether it can be asked now; if not, it is looked for, or connected to."""
+        """Whether a request can be sent to it now.  If not, find it or connect to it.
+        Kafka: ensureCoordinatorReady."""
         connection = self._connection
-        if connection != NOBODY:
+        if connection != NO_BROKER:
             network = self._network
             if network.is_ready(connection, now_ms):
                 return True
-            if not network.is_failed(connection):
+            if not network.connection_failed(connection):
                 return False
-            self._lose(now_ms)
+            self._connection_lost(now_ms)
         self._find(now_ms)
         return False
 
-    def _lose(self, now_ms: int) -> None:
-        self._connection = NOBODY
+    def _connection_lost(self, now_ms: int) -> None:
+        self._connection = NO_BROKER
         self._failures += 1
         if self._failures > 1:
-            self._wait(now_ms)
+            self._back_off(now_ms)
 
-    def _wait(self, now_ms: int) -> None:
+    def _back_off(self, now_ms: int) -> None:
         settings = self._settings
-        self._may_ask_ms = now_ms + backoff_ms(
+        self._find_after_ms = now_ms + backoff_ms(
             max(0, self._failures - 1),
             settings.retry_backoff_ms,
             settings.retry_backoff_max_ms,
@@ -144,26 +154,27 @@ class Coordinator:
         )
 
     def mark_unknown(self, now_ms: int) -> None:
-        """It says that it is none, or is silent: hang up, and look for another."""
-        connection, self._connection = self._connection, NOBODY
-        if connection != NOBODY:
+        """It is no longer the coordinator, or does not respond: disconnect, and find another.
+        Kafka: markCoordinatorUnknown."""
+        connection, self._connection = self._connection, NO_BROKER
+        if connection != NO_BROKER:
             self._network.disconnect(connection, now_ms)
 
     # ---------------------------------------------------------------------------- finding
 
     def _find(self, now_ms: int) -> None:
-        if self._asks:
+        if self._is_finding:
             return
-        if self._may_ask_ms > now_ms:
-            self.retry_ms = self._may_ask_ms
+        if self._find_after_ms > now_ms:
+            self.retry_ms = self._find_after_ms
             return
         network = self._network
         broker_id = network.least_loaded(now_ms)
-        if broker_id == NOBODY or not network.is_ready(broker_id, now_ms):
-            if broker_id == NOBODY:
+        if broker_id == NO_BROKER or not network.is_ready(broker_id, now_ms):
+            if broker_id == NO_BROKER:
                 self._metadata.request_update()
-                self._may_ask_ms = now_ms + self._settings.retry_backoff_ms
-                self.retry_ms = self._may_ask_ms
+                self._find_after_ms = now_ms + self._settings.retry_backoff_ms
+                self.retry_ms = self._find_after_ms
             return
         group = self._settings.group_id
         version = network.version(broker_id, _FIND_COORDINATOR)
@@ -171,67 +182,68 @@ class Coordinator:
             body = m.FindCoordinatorRequest(key=group, key_type=_GROUP)
         else:
             body = m.FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=[group])
-        self._asks = True
+        self._is_finding = True
         network.send(broker_id, _FIND_COORDINATOR, body, now_ms, self._on_found)
 
-    def _on_found(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
-        self._asks = False
+    def _on_found(self, request: InFlightRequest, response: Any, failure: str, now_ms: int) -> None:
+        self._is_finding = False
         if failure:
-            self._network.tell(now_ms, _FIND_COORDINATOR, failure)
-            self._not_found(now_ms)
+            self._network.record_error(now_ms, _FIND_COORDINATOR, failure)
+            self._find_failed(now_ms)
             return
-        found = body
-        if asked.version >= _FIRST_VERSION_WITH_MANY_KEYS:
-            (found,) = body.coordinators
-        if found.error_code:
-            error = error_of(found.error_code)
-            self._network.tell(now_ms, _FIND_COORDINATOR, error.name)
+        coordinator = response
+        if request.version >= _FIRST_VERSION_WITH_MANY_KEYS:
+            (coordinator,) = response.coordinators
+        if coordinator.error_code:
+            error = error_of(coordinator.error_code)
+            self._network.record_error(now_ms, _FIND_COORDINATOR, error.name)
             if not error.retriable:
                 self.fatal = error.name
-            self._not_found(now_ms)
+            self._find_failed(now_ms)
             return
-        self._connection = found.node_id + SECOND_CONNECTION
+        self._connection = coordinator.node_id + SECOND_CONNECTION
         is_ready = self._network.is_ready(self._connection, now_ms)
-        if not is_ready and self._network.is_failed(self._connection):
-            # It is down, and nobody has noticed yet.
-            self._lose(now_ms)
-            self._wait(now_ms)
+        if not is_ready and self._network.connection_failed(self._connection):
+            # It is down, and the brokers have not noticed yet.
+            self._connection_lost(now_ms)
+            self._back_off(now_ms)
 
-    def _not_found(self, now_ms: int) -> None:
+    def _find_failed(self, now_ms: int) -> None:
         self._failures += 1
-        self._wait(now_ms)
+        self._back_off(now_ms)
         self._metadata.request_update()
 
-    # ----------------------------------------------------------------------------- asking
+    # ---------------------------------------------------------------------------- sending
 
-    def ask(
+    def send(
         self,
         api_key: int,
         body: Any,
         now_ms: int,
-        on_answer: OnAnswer,
+        on_response: OnResponse,
         *,
         context: Any = None,
         timeout_ms: int = -1,
     ) -> None:
-        """Ask the coordinator, which `is_ready`.  If no answer comes it is no longer known when
-        `on_answer` is called, and the failure is in the ledger."""
+        """Send a request to the coordinator, which `is_ready`.  If there is no response, the
+        coordinator counts as unknown when `on_response` is called, and the failure is in the
+        ledger."""
 
-        def answered(asked: InFlightRequest, answer: Any, failure: str, then_ms: int) -> None:
+        def handle(request: InFlightRequest, response: Any, failure: str, then_ms: int) -> None:
             if failure:
-                self._network.tell(then_ms, api_key, failure)
-                if asked.broker_id == self._connection:
-                    self._connection = NOBODY
+                self._network.record_error(then_ms, api_key, failure)
+                if request.broker_id == self._connection:
+                    self._connection = NO_BROKER
             else:
                 self._failures = 0
-            on_answer(asked, answer, failure, then_ms)
+            on_response(request, response, failure, then_ms)
 
         self._network.send(
             self._connection,
             api_key,
             body,
             now_ms,
-            answered,
+            handle,
             context=context,
             timeout_ms=timeout_ms,
         )

@@ -1,12 +1,12 @@
-"""A consumer fetches: one request at a time to each broker, for all partitions it reads there.
+"""A consumer's fetches: one request at a time to each broker, for all partitions read there.
 
-Owns: Fetch requests, what their errors mean, records that have come and are not given out.
-Never: opens batches (fetched.py), asks for offsets (offset_lookups.py).
+Owns: Fetch requests, the handling of their errors, the buffer of completed fetches.
+Never: decodes batches (completed_fetch.py), looks up offsets (offset_lookups.py).
 Kafka: AbstractFetch, FetchCollector; KIP-320 (leader epochs), KIP-392 (nearest replica), KIP-516
 (topic ids), KIP-951 (errors name the leader).
 
-DIFFERS: no fetch sessions (KIP-227): each request names all partitions, which a broker answers the
-same.  As in Kafka, consumers send no last_fetched_epoch: what was cut off they learn from
+DIFFERS: no fetch sessions (KIP-227): each request names all partitions; the responses are the same.
+As in Kafka, consumers send no last_fetched_epoch: they detect a truncated log by
 OffsetForLeaderEpoch when the leader changes.
 """
 
@@ -16,11 +16,11 @@ from collections import deque
 from typing import Any, Final
 
 from kcluster.clients.connections import InFlightRequest, NetworkClient
-from kcluster.clients.consumer.fetched import Fetched, open_records
-from kcluster.clients.consumer.positions import Position, Positions, State
+from kcluster.clients.consumer.completed_fetch import CompletedFetch, open_records
+from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.clients.consumer.settings import READ_COMMITTED, ConsumerSettings
 from kcluster.clients.ledger import Partition
-from kcluster.clients.metadata import NOBODY, Metadata
+from kcluster.clients.metadata import NO_BROKER, Metadata
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.codec.schema import ZERO_UUID
@@ -30,25 +30,25 @@ from kcluster.protocol.records.records import Record
 from kcluster.timers import NEVER_MS
 
 ERROR_PAUSE_MS: Final = 10
-"""DIFFERS: the Java client fetches again at once after an error, as often as the network lets it,
-until new metadata has come.  Virtual links may have no delay at all."""
+"""DIFFERS: after an error, the Java client fetches again without a pause until new metadata has
+arrived.  Here that could be an endless loop: virtual links may have no latency."""
 LAST_VERSION_WITHOUT_TOPIC_IDS: Final = 12
 
 _FETCH: Final = int(ApiKey.FETCH)
-_FETCHING: Final = State.FETCHING
+_FETCHING: Final = FetchState.FETCHING
 _CONSUMER: Final = -1
 _NO_SESSION: Final = -1
 _Request: Final = m.FetchRequest
 _Topic: Final = m.FetchRequest.FetchTopic
-_Asked: Final = m.FetchRequest.FetchPartition
-_WITHOUT_METADATA: Final = (ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR)
-"""Errors that are waited out; all other retriable ones have metadata asked for."""
+_Partition: Final = m.FetchRequest.FetchPartition
+_NO_METADATA_UPDATE: Final = (ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR)
+"""Errors that need no new metadata; all others request it."""
 _FATAL: Final = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CORRUPT_MESSAGE)
 
 
 class Fetcher:
-    """Of one consumer.  `fatal`: the error that its application gets, "" for none.
-    `retry_ms`: when `send` has something to do that no answer will bring about."""
+    """The fetches of one consumer.  `fatal`: the error that poll() throws, "" for none.
+    `retry_ms`: when `send` must be called without a response; NEVER_MS for never."""
 
     def __init__(
         self,
@@ -75,58 +75,62 @@ class Fetcher:
             0,
             _NO_SESSION,
         )
-        """Of each request, what comes before its topics."""
+        """The fields of each request before its topics."""
         self._pending: dict[int, None] = {}
-        """Brokers that owe an answer."""
-        self.buffer: deque[Fetched] = deque()
-        """What has come and is not given out."""
+        """Brokers with a fetch in flight."""
+        self.buffer: deque[CompletedFetch] = deque()
+        """Records that have not been returned to the application."""
 
-    # --------------------------------------------------------------------------- asking
+    # --------------------------------------------------------------------------- sending
 
     def send(self, now_ms: int) -> None:
-        """Ask every broker that owes nothing for what is read there."""
+        """Send a fetch to every broker without one in flight."""
         self.retry_ms = NEVER_MS
         pending, network = self._pending, self._network
-        wanted: dict[int, list[Position]] = {}
+        fetchable: dict[int, list[Position]] = {}
         for position in self._positions.values():
-            if position.state is not _FETCHING or position.is_buffered or position.will_be_revoked:
+            if (
+                position.state is not _FETCHING
+                or position.is_buffered
+                or position.pending_revocation
+            ):
                 continue
             node = position.leader
-            if position.preferred_replica != NOBODY:
-                node = self._nearest(position, now_ms)
+            if position.preferred_replica != NO_BROKER:
+                node = self._select_read_replica(position, now_ms)
             if node in pending:
                 continue
             if position.fetch_at_ms > now_ms:
                 self.retry_ms = min(self.retry_ms, position.fetch_at_ms)
-            elif node == NOBODY:
+            elif node == NO_BROKER:
                 self._metadata.request_update()
-            elif node in wanted:
-                wanted[node].append(position)
+            elif node in fetchable:
+                fetchable[node].append(position)
             else:
-                wanted[node] = [position]
-        # What a broker sent before is given out first: it is asked for all that is read there.
-        busy = [fetched.node for fetched in self.buffer]
-        for node, positions in wanted.items():
-            if node not in busy and network.is_ready(node, now_ms):
-                self._ask(node, positions, now_ms)
+                fetchable[node] = [position]
+        # A broker with buffered records waits: its next fetch covers all partitions read there.
+        buffered_nodes = [completed_fetch.node for completed_fetch in self.buffer]
+        for node, positions in fetchable.items():
+            if node not in buffered_nodes and network.is_ready(node, now_ms):
+                self._send_fetch(node, positions, now_ms)
 
-    def _nearest(self, position: Position, now_ms: int) -> int:
-        """The replica that the leader said to fetch from, or the leader again."""
+    def _select_read_replica(self, position: Position, now_ms: int) -> int:
+        """The preferred read replica, or the leader if that is no longer valid."""
         replica = position.preferred_replica
         view = self._metadata.topics.get(position.topic)
         if now_ms > position.preferred_until_ms:
-            position.preferred_replica = NOBODY
+            position.preferred_replica = NO_BROKER
         elif (
             replica not in self._metadata.brokers
             or view is None
             or position.index >= len(view.partitions)
             or replica in view.partitions[position.index].offline
         ):
-            position.preferred_replica = NOBODY
+            position.preferred_replica = NO_BROKER
             self._metadata.request_update()
-        return position.leader if position.preferred_replica == NOBODY else replica
+        return position.leader if position.preferred_replica == NO_BROKER else replica
 
-    def _ask(self, node: int, positions: list[Position], now_ms: int) -> None:
+    def _send_fetch(self, node: int, positions: list[Position], now_ms: int) -> None:
         metadata = self._metadata
         topics: dict[str, m.FetchRequest.FetchTopic] = {}
         context: dict[Partition, tuple[Position, int]] = {}
@@ -142,77 +146,98 @@ class Fetcher:
                     version = min(version, LAST_VERSION_WITHOUT_TOPIC_IDS)
                 topic = topics[name] = _Topic(name, topic_id)
             topic.partitions.append(
-                _Asked(position.index, position.leader_epoch, offset, -1, -1, max_bytes)
+                _Partition(position.index, position.leader_epoch, offset, -1, -1, max_bytes)
             )
         body = _Request(*self._head, [*topics.values()], [], self._settings.client_rack)
         self._pending[node] = None
         self._network.send(
-            node, _FETCH, body, now_ms, self._on_answer, context=context, version=version
+            node, _FETCH, body, now_ms, self._on_response, context=context, version=version
         )
 
-    # -------------------------------------------------------------------------- answers
+    # -------------------------------------------------------------------------- responses
 
-    def _on_answer(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
-        node = asked.broker_id
+    def _on_response(
+        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+    ) -> None:
+        node = request.broker_id
         del self._pending[node]
-        context: dict[Partition, tuple[Position, int]] = asked.context
+        context: dict[Partition, tuple[Position, int]] = request.context
         if failure:
-            self._network.tell(now_ms, _FETCH, failure)
+            self._network.record_error(now_ms, _FETCH, failure)
             for position, _ in context.values():
-                position.preferred_replica = NOBODY
+                position.preferred_replica = NO_BROKER
             return
-        if body.error_code:
-            self._network.tell(now_ms, _FETCH, error_of(body.error_code).name)
+        if response.error_code:
+            self._network.record_error(now_ms, _FETCH, error_of(response.error_code).name)
             self._metadata.request_update()
             for position, _ in context.values():
                 position.fetch_at_ms = now_ms + ERROR_PAUSE_MS
             return
-        for topic in body.responses:
+        for topic in response.responses:
             name = topic.topic or self._metadata.topic_name(topic.topic_id)
-            for told in topic.partitions:
-                wanted = context.get((name or "", told.partition_index))
-                if wanted is not None:
-                    self._take(*wanted, told, asked, now_ms)
+            for partition_response in topic.partitions:
+                fetchable = context.get((name or "", partition_response.partition_index))
+                if fetchable is not None:
+                    self._handle_partition(*fetchable, partition_response, request, now_ms)
 
-    def _take(
-        self, position: Position, offset: int, told: Any, asked: InFlightRequest, now_ms: int
+    def _handle_partition(
+        self,
+        position: Position,
+        offset: int,
+        partition_response: Any,
+        request: InFlightRequest,
+        now_ms: int,
     ) -> None:
-        if told.error_code:
-            self._refused(position, offset, told, error_of(told.error_code), now_ms)
+        if partition_response.error_code:
+            self._handle_error(
+                position,
+                offset,
+                partition_response,
+                error_of(partition_response.error_code),
+                now_ms,
+            )
             return
         if position.state is not _FETCHING or position.offset != offset:
-            return  # it was moved while this was under way
-        position.high_watermark = told.high_watermark
-        position.last_stable_offset = told.last_stable_offset
-        position.log_start_offset = told.log_start_offset
-        if told.preferred_read_replica >= 0:
+            return  # the position moved while the fetch was in flight
+        position.high_watermark = partition_response.high_watermark
+        position.last_stable_offset = partition_response.last_stable_offset
+        position.log_start_offset = partition_response.log_start_offset
+        if partition_response.preferred_read_replica >= 0:
             until_ms = now_ms + self._settings.metadata_max_age_ms
-            position.prefer(told.preferred_read_replica, until_ms)
-        if not told.records:
-            if asked.sent_ms == now_ms:
-                position.fetch_at_ms = now_ms + 1  # neither the broker nor the link takes any time
+            position.prefer(partition_response.preferred_read_replica, until_ms)
+        if not partition_response.records:
+            if request.sent_ms == now_ms:
+                # Neither the broker nor the link takes any time: avoid an endless loop.
+                position.fetch_at_ms = now_ms + 1
             return
         try:
-            segments = open_records(told, offset, self._is_committed, self._settings.check_crcs)
+            segments = open_records(
+                partition_response, offset, self._is_committed, self._settings.check_crcs
+            )
         except InvalidRecords as problem:
-            self._network.tell(now_ms, _FETCH, problem.error.name, position.key)
+            self._network.record_error(now_ms, _FETCH, problem.error.name, position.key)
             self.fatal = problem.error.name
-            self._positions.need_care = True
+            self._positions.needs_update = True
             return
         if segments:
             position.is_buffered = True
-            self.buffer.append(Fetched(position, asked.broker_id, segments))
+            self.buffer.append(CompletedFetch(position, request.broker_id, segments))
 
-    def _refused(
-        self, position: Position, offset: int, told: Any, error: ErrorCode, now_ms: int
+    def _handle_error(
+        self,
+        position: Position,
+        offset: int,
+        partition_response: Any,
+        error: ErrorCode,
+        now_ms: int,
     ) -> None:
-        """Kafka: FetchCollector.handleInitializeErrors."""
-        self._network.tell(now_ms, _FETCH, error.name, position.key)
-        self._positions.need_care = True
+        """React to a partition's error.  Kafka: FetchCollector.handleInitializeErrors."""
+        self._network.record_error(now_ms, _FETCH, error.name, position.key)
+        self._positions.needs_update = True
         metadata = self._metadata
         if error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
-            leader = told.current_leader
-            metadata.told_leader(
+            leader = partition_response.current_leader
+            metadata.update_leader(
                 position.topic, position.index, leader.leader_id, leader.leader_epoch
             )
         if position.state is not _FETCHING:
@@ -220,43 +245,44 @@ class Fetcher:
         position.fetch_at_ms = now_ms + ERROR_PAUSE_MS
         self._positions.move_to_end(position)
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
-            if position.preferred_replica != NOBODY:
-                position.preferred_replica = NOBODY
+            if position.preferred_replica != NO_BROKER:
+                position.preferred_replica = NO_BROKER
             elif offset == position.offset and self._settings.may_reset:
                 position.reset()
             elif offset == position.offset:
                 self.fatal = error.name
         elif error in _FATAL:
             self.fatal = error.name
-        elif error not in _WITHOUT_METADATA:
-            position.preferred_replica = NOBODY
+        elif error not in _NO_METADATA_UPDATE:
+            position.preferred_replica = NO_BROKER
             metadata.request_update()
 
-    # ------------------------------------------------------------------------ giving out
+    # ------------------------------------------------------------------------- collecting
 
     def collect(self, limit: int) -> list[tuple[Position, list[Record]]]:
-        """Up to `limit` records for the application, by partition; positions are behind them."""
-        found: list[tuple[Position, list[Record]]] = []
+        """Up to `limit` records for the application, by partition; advances their positions.
+        Kafka: FetchCollector.collectFetch."""
+        collected: list[tuple[Position, list[Record]]] = []
         buffer, positions = self.buffer, self._positions
         while buffer and limit:
-            fetched = buffer[0]
-            position = fetched.position
+            completed_fetch = buffer[0]
+            position = completed_fetch.position
             if (
                 positions.get(position.key) is not position
                 or position.state is not _FETCHING
-                or position.will_be_revoked
-                or not fetched.is_next
+                or position.pending_revocation
+                or not completed_fetch.is_next
             ):
-                # Moved, or taken away, since it was asked for.
+                # The position has moved or was revoked since the fetch was sent.
                 buffer.popleft()
                 position.is_buffered = False
                 continue
-            records = fetched.take(limit)
+            records = completed_fetch.take(limit)
             limit -= len(records)
             if records:
-                found.append((position, records))
-            if fetched.is_empty:
+                collected.append((position, records))
+            if completed_fetch.is_empty:
                 buffer.popleft()
                 position.is_buffered = False
                 positions.move_to_end(position)
-        return found
+        return collected

@@ -1,11 +1,11 @@
-"""A consumer in its group: it joins, is given partitions, heartbeats, lets go, joins again, leaves.
+"""A consumer's membership in its group: it joins, gets partitions, revokes them, rejoins, leaves.
 
-Owns: JoinGroup, SyncGroup, LeaveGroup, what is read by whom of the group when this member leads it.
-Never: heartbeats by itself (heartbeats.py), commits (commits.py), keeps the member's state
-(coordinator.py's Membership).
-Kafka: AbstractCoordinator and ConsumerCoordinator's half about rebalances, classic protocol;
-KIP-394 (member id first), KIP-345 (static members), KIP-429 (cooperative), KIP-814 (a leader that
-returns does not assign).
+Owns: JoinGroup, SyncGroup, LeaveGroup, the transitions of a member through a rebalance, the
+group's assignment if this member is the leader.
+Never: sends heartbeats (heartbeats.py) or commits (commits.py).
+Kafka: AbstractCoordinator and the rebalance half of ConsumerCoordinator, classic protocol; KIP-394
+(member id first), KIP-345 (static members), KIP-429 (cooperative), KIP-814 (a static leader that
+rejoins does not assign).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kcluster.clients.connections import InFlightRequest, NetworkClient
-from kcluster.clients.consumer.assignors import NO_GENERATION, Member, assign
+from kcluster.clients.consumer.assignors import NO_GENERATION, MemberSubscription, assign
 from kcluster.clients.consumer.commits import Commits
 from kcluster.clients.consumer.coordinator import (
     COORDINATOR_GONE,
     Coordinator,
-    Membership,
+    MembershipState,
     MemberState,
 )
 from kcluster.clients.consumer.group_protocol import (
     PROTOCOL_TYPE,
     decode_assignment,
-    decode_member,
+    decode_subscription,
     encode_assignment,
     encode_subscription,
 )
@@ -40,7 +40,8 @@ from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.timers import NEVER_MS
 
 JOIN_GROUP_TIMEOUT_LAPSE_MS: Final = 5_000
-"""AbstractCoordinator's: so much longer than a rebalance may take, the answer may be on its way."""
+"""The response to JoinGroup may arrive this much later than a rebalance may take.
+Kafka: AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE."""
 
 _JOIN: Final = int(ApiKey.JOIN_GROUP)
 _SYNC: Final = int(ApiKey.SYNC_GROUP)
@@ -53,8 +54,8 @@ _JOIN_AT_ONCE: Final = (
 )
 
 
-class Group:
-    """One member.  `fatal`: the error that its application gets, "" for none."""
+class GroupMembership:
+    """The membership of one consumer.  `fatal`: the error that poll() throws, "" for none."""
 
     def __init__(
         self,
@@ -65,11 +66,11 @@ class Group:
         positions: Positions,
         coordinator: Coordinator,
         commits: Commits,
-        member: Membership,
+        member: MembershipState,
     ) -> None:
         self.fatal = ""
         self.retry_ms = NEVER_MS
-        """When `poll` has something to do that no answer will bring about."""
+        """When `poll` must be called without a response; NEVER_MS for never."""
         self.member = member
         self.heartbeats = Heartbeats(settings, network, coordinator, member, self.leave)
         self._settings = settings
@@ -80,101 +81,105 @@ class Group:
         self._coordinator = coordinator
         self._commits = commits
         self.is_leaving = False
-        """The answer to LeaveGroup is to come."""
+        """A LeaveGroup request is in flight."""
         self._is_joining = False
-        """A join, or the sync after it, is under way or not completed."""
-        self._given: bytes | None = None
-        """The assignment that SyncGroup answered, for the next poll."""
-        self._join_at_ms = 0
-        self._refused_ms = -1
-        self._prepare_ends_ms = -1
+        """A join has started and is not complete: JoinGroup, SyncGroup, and taking the result."""
+        self._received_assignment: bytes | None = None
+        """The assignment in the response to SyncGroup, for the next poll()."""
+        self._join_after_ms = 0
+        self._last_refused_ms = -1
+        self._prepare_deadline_ms = -1
         self._is_committing = False
-        self._last_given: list[Partition] = []
+        self._last_assignment: list[Partition] = []
         self._last_generation = NO_GENERATION
-        self._to_assign: Callable[[int], None] | None = None
-        """The leader waits for metadata of the group's topics."""
-        self._counts: dict[str, int] | None = None
-        """Partitions of the group's topics as the leader assigned them; None: it does not lead."""
-        self._counts_version = -1
+        self._assign_later: Callable[[int], None] | None = None
+        """The leader's assignment, while it waits for metadata of the group's topics."""
+        self._partition_counts: dict[str, int] | None = None
+        """The partition count of each of the group's topics when the leader assigned them; None:
+        this member is not the leader."""
+        self._partition_counts_version = -1
 
     @property
     def is_settled(self) -> bool:
-        """Whether `poll` has nothing to do until something comes."""
+        """Whether `poll` has nothing to do."""
         return not (self.member.rejoin_needed or self._is_joining)
 
     # ------------------------------------------------------------------------- in poll()
 
     def poll(self, now_ms: int) -> bool:
-        """A poll's part about the group: whether the coordinator is known, so that poll goes on."""
+        """Do the group's part of a poll.  Returns False if it must wait for the coordinator."""
         self.retry_ms = NEVER_MS
-        self.heartbeats.polled(now_ms)
+        self.heartbeats.reset_poll_timer(now_ms)
         if not self._coordinator.is_ready(now_ms):
             return False
-        if self._counts is not None and self._metadata.version != self._counts_version:
-            self._look_at_counts()
-        if self._to_assign is not None and self._knows_topics():
-            to_assign, self._to_assign = self._to_assign, None
-            to_assign(now_ms)
-        if self._given is not None:
-            self._complete(self._given, now_ms)
+        if (
+            self._partition_counts is not None
+            and self._metadata.version != self._partition_counts_version
+        ):
+            self._check_partition_counts()
+        if self._assign_later is not None and self._knows_topics():
+            assign_partitions, self._assign_later = self._assign_later, None
+            assign_partitions(now_ms)
+        if self._received_assignment is not None:
+            self._complete_join(self._received_assignment, now_ms)
         if self.member.rejoin_needed and not self._is_joining:
             self._rejoin(now_ms)
         return True
 
-    def _look_at_counts(self) -> None:
-        self._counts_version = self._metadata.version
-        assert self._counts is not None
-        now = {topic: self._metadata.partition_count(topic) for topic in self._counts}
-        if now != self._counts and not self.member.rejoin_needed:
+    def _check_partition_counts(self) -> None:
+        self._partition_counts_version = self._metadata.version
+        assert self._partition_counts is not None
+        now = {topic: self._metadata.partition_count(topic) for topic in self._partition_counts}
+        if now != self._partition_counts and not self.member.rejoin_needed:
             self.member.request_rejoin("cached metadata has changed")
 
     def _rejoin(self, now_ms: int) -> None:
-        if now_ms < self._join_at_ms:
-            self.retry_ms = self._join_at_ms
+        if now_ms < self._join_after_ms:
+            self.retry_ms = self._join_after_ms
             return
-        if self.member.needs_prepare and not self._prepare(now_ms):
+        if self.member.needs_join_prepare and not self._prepare_to_join(now_ms):
             return
         if self._coordinator.is_ready(now_ms):
             self._join(now_ms)
 
-    def _prepare(self, now_ms: int) -> bool:
-        """Let go of what this member has, its offsets committed; whether that is done.
-        Kafka: onJoinPrepare."""
+    def _prepare_to_join(self, now_ms: int) -> bool:
+        """Commit the offsets of this member's partitions and revoke them.  Returns whether that is
+        done.  Kafka: onJoinPrepare."""
         member, settings = self.member, self._settings
-        if self._prepare_ends_ms < 0:
-            self._prepare_ends_ms = now_ms + settings.max_poll_interval_ms
-        if now_ms < self._prepare_ends_ms:
+        if self._prepare_deadline_ms < 0:
+            self._prepare_deadline_ms = now_ms + settings.max_poll_interval_ms
+        if now_ms < self._prepare_deadline_ms:
             if self._is_committing:
-                self.retry_ms = self._prepare_ends_ms
+                self.retry_ms = self._prepare_deadline_ms
                 return False
             offsets = self._positions.consumed() if self._commits.is_auto else {}
             if offsets and member.state is MemberState.STABLE:
                 if not settings.is_cooperative:
-                    self._positions.mark_revoked_soon()
+                    self._positions.mark_pending_revocation()
                 self._is_committing = True
                 self._commits.send(offsets, now_ms, self._committed)
                 return False
-        self._let_go()
+        self._revoke()
         return True
 
-    def _committed(self, is_done: bool, again: bool, now_ms: int) -> None:
-        """The commit before a rebalance has ended; if it may be tried again, it is."""
+    def _committed(self, is_done: bool, can_retry: bool, now_ms: int) -> None:
+        """The commit before a rebalance has ended: revoke, or retry the commit."""
         if self._is_committing:
             self._is_committing = False
-            if again:
-                self._join_at_ms = now_ms + self._settings.retry_backoff_ms
+            if can_retry:
+                self._join_after_ms = now_ms + self._settings.retry_backoff_ms
             else:
-                self._let_go()
+                self._revoke()
 
-    def _let_go(self) -> None:
+    def _revoke(self) -> None:
         member = self.member
         self._is_committing = False
-        self._prepare_ends_ms = -1
-        self._counts = None
+        self._prepare_deadline_ms = -1
+        self._partition_counts = None
         is_lost = not member.member_id or member.generation_id < 0
         if is_lost or not self._settings.is_cooperative:
             self._positions.assign([])
-        member.needs_prepare = False
+        member.needs_join_prepare = False
 
     # ------------------------------------------------------------------------------ join
 
@@ -189,72 +194,74 @@ class Group:
                 encode_subscription(
                     assignor,
                     self._topics,
-                    self._positions,
-                    self._last_given,
-                    self._last_generation,
-                    settings.client_rack,
+                    owned=self._positions,
+                    last=self._last_assignment,
+                    generation=self._last_generation,
+                    rack=settings.client_rack,
                 ),
             )
             for assignor in settings.assignors
         ]
         body = m.JoinGroupRequest(
-            settings.group_id,
-            settings.session_timeout_ms,
-            settings.max_poll_interval_ms,
-            member.member_id,
-            settings.group_instance_id or None,
-            PROTOCOL_TYPE,
-            protocols,
-            member.rejoin_reason,
+            group_id=settings.group_id,
+            session_timeout_ms=settings.session_timeout_ms,
+            rebalance_timeout_ms=settings.max_poll_interval_ms,
+            member_id=member.member_id,
+            group_instance_id=settings.group_instance_id or None,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=protocols,
+            reason=member.rejoin_reason,
         )
         timeout_ms = max(
             settings.request_timeout_ms, settings.max_poll_interval_ms + JOIN_GROUP_TIMEOUT_LAPSE_MS
         )
-        self._coordinator.ask(
+        self._coordinator.send(
             _JOIN, body, now_ms, self._on_joined, context=member.generation, timeout_ms=timeout_ms
         )
 
-    def _on_joined(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
+    def _on_joined(
+        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+    ) -> None:
         member = self.member
         if failure:
             self._join_failed(None, now_ms)
             return
-        error = error_of(body.error_code)
+        error = error_of(response.error_code)
         if error:
-            self._join_refused(error, body, asked.context, now_ms)
+            self._join_refused(error, response, request.context, now_ms)
             return
         if member.state is not MemberState.PREPARING_REBALANCE:
-            self._join_failed(ErrorCode.UNKNOWN_MEMBER_ID, now_ms)  # it has left meanwhile
+            self._join_failed(ErrorCode.UNKNOWN_MEMBER_ID, now_ms)  # the member has left
             return
         member.state = MemberState.COMPLETING_REBALANCE
-        member.generation_id, member.member_id = body.generation_id, body.member_id
-        member.protocol_name = body.protocol_name or ""
-        self.heartbeats.begin(now_ms)
-        if body.leader != body.member_id:
+        member.generation_id, member.member_id = response.generation_id, response.member_id
+        member.protocol_name = response.protocol_name or ""
+        self.heartbeats.start(now_ms)
+        if response.leader != response.member_id:
             self._sync([], now_ms)
             return
 
-        def to_assign(then_ms: int) -> None:
+        def assign_partitions(then_ms: int) -> None:
             if member.state is not MemberState.COMPLETING_REBALANCE:
                 self._join_failed(ErrorCode.ILLEGAL_GENERATION, then_ms)
                 return
-            self._sync([] if body.skip_assignment else self._assign(body.members), then_ms)
+            self._sync([] if response.skip_assignment else self._assign(response.members), then_ms)
 
-        for topic in self._group_topics(body):
-            self._metadata.want(topic)
-        self._counts = dict.fromkeys(self._group_topics(body), -1)
+        for topic in self._group_topics(response):
+            self._metadata.add_topic(topic)
+        self._partition_counts = dict.fromkeys(self._group_topics(response), -1)
         if self._knows_topics():
-            to_assign(now_ms)
+            assign_partitions(now_ms)
         else:
-            self._to_assign = to_assign
+            self._assign_later = assign_partitions
 
-    def _group_topics(self, body: Any) -> list[str]:
-        members = self._read_members(body.members)
+    def _group_topics(self, response: Any) -> list[str]:
+        members = self._decode_members(response.members)
         return sorted({topic for member in members for topic in member.topics} | {*self._topics})
 
-    def _read_members(self, entries: Any) -> list[Member]:
+    def _decode_members(self, entries: Any) -> list[MemberSubscription]:
         read = [
-            decode_member(
+            decode_subscription(
                 self.member.protocol_name, entry.member_id, entry.group_instance_id, entry.metadata
             )
             for entry in entries
@@ -265,39 +272,44 @@ class Group:
         metadata = self._metadata
         return all(
             topic in metadata.topics or topic in metadata.topic_errors
-            for topic in self._counts or ()
+            for topic in self._partition_counts or ()
         )
 
     def _assign(self, entries: Any) -> list[Any]:
-        members = self._read_members(entries)
-        counts = {topic: self._metadata.partition_count(topic) for topic in self._counts or ()}
-        given = assign(self.member.protocol_name, members, counts)
+        members = self._decode_members(entries)
+        counts = {
+            topic: self._metadata.partition_count(topic) for topic in self._partition_counts or ()
+        }
+        assignment = assign(self.member.protocol_name, members, counts)
         entry = m.SyncGroupRequest.SyncGroupRequestAssignment
-        return [entry(name, encode_assignment(partitions)) for name, partitions in given.items()]
+        return [
+            entry(member_id, encode_assignment(partitions))
+            for member_id, partitions in assignment.items()
+        ]
 
     def _join_refused(
-        self, error: ErrorCode, body: Any, sent: tuple[int, str], now_ms: int
+        self, error: ErrorCode, response: Any, sent: tuple[int, str], now_ms: int
     ) -> None:
         member = self.member
         if error is ErrorCode.MEMBER_ID_REQUIRED:
-            member.generation_id, member.member_id = NO_GENERATION, body.member_id
-            member.request_rejoin(f"need to re-join with the given member-id: {body.member_id}")
+            member.generation_id, member.member_id = NO_GENERATION, response.member_id
+            member.request_rejoin(f"need to re-join with the given member-id: {response.member_id}")
             self._is_joining = False
             self._join_again(now_ms)
             return
-        self._network.tell(now_ms, _JOIN, error.name)
+        self._network.record_error(now_ms, _JOIN, error.name)
         if error is ErrorCode.UNKNOWN_MEMBER_ID:
             if member.generation == sent:
-                member.refused("JOIN_GROUP", error)
+                member.reset_on_error("JOIN_GROUP", error)
         elif error in COORDINATOR_GONE:
             self._coordinator.mark_unknown(now_ms)
         self._join_failed(error, now_ms)
 
     def _join_failed(self, error: ErrorCode | None, now_ms: int) -> None:
-        """A join or a sync came to nothing.  `error` None: there was no answer."""
+        """A JoinGroup or SyncGroup failed.  `error` None: there was no response."""
         self._is_joining = False
-        self._to_assign = None
-        self._given = None
+        self._assign_later = None
+        self._received_assignment = None
         reason = "DisconnectException" if error is None else error.name
         self.member.request_rejoin(f"rebalance failed due to {reason}")
         if error in _JOIN_AT_ONCE:
@@ -305,64 +317,69 @@ class Group:
             return
         if error is not None and not error.retriable:
             self.fatal = error.name
-        self._join_at_ms = now_ms + self._settings.retry_backoff_ms
+        self._join_after_ms = now_ms + self._settings.retry_backoff_ms
 
     def _join_again(self, now_ms: int) -> None:
-        """At once; but where nothing takes any time, no more than twice in a millisecond."""
-        if self._refused_ms == now_ms:
-            self._join_at_ms = now_ms + 1
-        self._refused_ms = now_ms
+        """Rejoin without a backoff; but at most twice per millisecond, as virtual links may have no
+        latency."""
+        if self._last_refused_ms == now_ms:
+            self._join_after_ms = now_ms + 1
+        self._last_refused_ms = now_ms
 
     # ------------------------------------------------------------------------------ sync
 
     def _sync(self, assignments: list[Any], now_ms: int) -> None:
-        """Kafka: onLeaderElected and onJoinFollower."""
-        if self._counts is not None:
-            self._counts = {topic: self._metadata.partition_count(topic) for topic in self._counts}
-            self._counts_version = self._metadata.version
+        """Send SyncGroup.  Kafka: onLeaderElected and onJoinFollower."""
+        if self._partition_counts is not None:
+            self._partition_counts = {
+                topic: self._metadata.partition_count(topic) for topic in self._partition_counts
+            }
+            self._partition_counts_version = self._metadata.version
         if not self._coordinator.is_ready(now_ms):
             self._join_failed(ErrorCode.COORDINATOR_NOT_AVAILABLE, now_ms)
             return
         member = self.member
         body = m.SyncGroupRequest(
-            self._settings.group_id,
-            member.generation_id,
-            member.member_id,
-            self._settings.group_instance_id or None,
-            PROTOCOL_TYPE,
-            member.protocol_name,
-            assignments,
+            group_id=self._settings.group_id,
+            generation_id=member.generation_id,
+            member_id=member.member_id,
+            group_instance_id=self._settings.group_instance_id or None,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=member.protocol_name,
+            assignments=assignments,
         )
-        self._coordinator.ask(_SYNC, body, now_ms, self._on_synced, context=member.generation)
+        self._coordinator.send(_SYNC, body, now_ms, self._on_synced, context=member.generation)
 
-    def _on_synced(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
+    def _on_synced(
+        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+    ) -> None:
         member = self.member
         if failure:
             self._join_failed(None, now_ms)
             return
-        error = error_of(body.error_code)
+        error = error_of(response.error_code)
         if error:
-            self._network.tell(now_ms, _SYNC, error.name)
+            self._network.record_error(now_ms, _SYNC, error.name)
             if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
-                if member.generation == asked.context:
-                    member.refused("SYNC_GROUP", error)
+                if member.generation == request.context:
+                    member.reset_on_error("SYNC_GROUP", error)
             elif error in COORDINATOR_GONE:
                 self._coordinator.mark_unknown(now_ms)
             self._join_failed(error, now_ms)
         elif member.state is not MemberState.COMPLETING_REBALANCE:
-            # A heartbeat was refused meanwhile, or it has left.
+            # A heartbeat failed since SyncGroup was sent, or the member has left.
             self._join_failed(ErrorCode.ILLEGAL_GENERATION, now_ms)
-        elif body.protocol_name not in (None, member.protocol_name):
-            self._network.tell(now_ms, _SYNC, ErrorCode.INCONSISTENT_GROUP_PROTOCOL.name)
+        elif response.protocol_name not in (None, member.protocol_name):
+            self._network.record_error(now_ms, _SYNC, ErrorCode.INCONSISTENT_GROUP_PROTOCOL.name)
             self._join_failed(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, now_ms)
         else:
             member.state = MemberState.STABLE
             member.rejoin_reason, member.rejoin_needed = "", False
-            self._given = bytes(body.assignment)
+            self._received_assignment = bytes(response.assignment)
 
-    def _complete(self, data: bytes, now_ms: int) -> None:
-        """Take what this member is given.  Kafka: onJoinComplete."""
-        self._given = None
+    def _complete_join(self, data: bytes, now_ms: int) -> None:
+        """Take the assignment.  Kafka: onJoinComplete."""
+        self._received_assignment = None
         self._is_joining = False
         member, positions = self.member, self._positions
         if member.state is not MemberState.STABLE or member.generation_id < 0:
@@ -371,26 +388,26 @@ class Group:
                 forget_member_id=True,
             )
             return
-        member.needs_prepare = True
-        given = decode_assignment(data) or []
+        member.needs_join_prepare = True
+        assignment = decode_assignment(data) or []
         self._last_generation = member.generation_id
-        if any(topic not in self._topics for topic, _ in given):
+        if any(topic not in self._topics for topic, _ in assignment):
             member.request_rejoin("received assignment does not match the current subscription")
             return
-        self._last_given = given
-        wanted = dict.fromkeys(given)
-        if self._settings.is_cooperative and any(key not in wanted for key in positions):
+        self._last_assignment = assignment
+        assigned = dict.fromkeys(assignment)
+        if self._settings.is_cooperative and any(key not in assigned for key in positions):
             member.request_rejoin("need to revoke partitions and re-join")
         self._commits.restart_timer(now_ms)
-        self._commits.look_ms = 0
-        positions.assign(sorted(given))
+        self._commits.fetch_committed_ms = 0
+        positions.assign(sorted(assignment))
 
     # ----------------------------------------------------------------------------- leave
 
     def leave(self, reason: str, now_ms: int) -> bool:
-        """Tell the coordinator, unless this is a static member; whether an answer is to come."""
+        """Leave the group; a static member sends no LeaveGroup.  Returns whether one was sent."""
         member, settings = self.member, self._settings
-        asks = False
+        is_sent = False
         if (
             not settings.group_instance_id
             and member.member_id
@@ -399,17 +416,17 @@ class Group:
         ):
             entry = m.LeaveGroupRequest.MemberIdentity(member.member_id, None, reason)
             body = m.LeaveGroupRequest(settings.group_id, member.member_id, [entry])
-            asks = True
+            is_sent = True
             self.is_leaving = True
-            self._coordinator.ask(_LEAVE, body, now_ms, self._on_left)
+            self._coordinator.send(_LEAVE, body, now_ms, self._on_left)
         member.reset("consumer pro-actively leaving the group", forget_member_id=True)
-        return asks
+        return is_sent
 
-    def _on_left(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
+    def _on_left(self, request: InFlightRequest, response: Any, failure: str, now_ms: int) -> None:
         self.is_leaving = False
         if failure:
             return
-        members = body.members or ()
-        code = body.error_code or next((x.error_code for x in members if x.error_code), 0)
+        members = response.members or ()
+        code = response.error_code or next((x.error_code for x in members if x.error_code), 0)
         if code:
-            self._network.tell(now_ms, _LEAVE, error_of(code).name)
+            self._network.record_error(now_ms, _LEAVE, error_of(code).name)

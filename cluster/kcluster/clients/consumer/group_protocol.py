@@ -1,4 +1,4 @@
-"""What members of a group tell each other through the coordinator, which does not read it.
+"""The encoding of subscriptions and assignments, which the coordinator passes on unread.
 
 Owns: the bytes of subscriptions and assignments, and the user data of the sticky assignors.
 Never: assigns (assignors.py), sends.
@@ -12,7 +12,12 @@ from struct import Struct as Layout
 from struct import error as StructError
 from typing import Any, Final
 
-from kcluster.clients.consumer.assignors import COOPERATIVE_STICKY, NO_GENERATION, STICKY, Member
+from kcluster.clients.consumer.assignors import (
+    COOPERATIVE_STICKY,
+    NO_GENERATION,
+    STICKY,
+    MemberSubscription,
+)
 from kcluster.clients.ledger import Partition
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import record_codec
@@ -35,8 +40,8 @@ def encode_subscription(
     generation: int,
     rack: str | None,
 ) -> bytes:
-    """A member's own.  `owned`: what it has now; `last`: what it was given last, for `sticky`,
-    which lets go of everything before it joins.  `generation`: of its last assignment."""
+    """A member's subscription.  `owned`: its partitions.  `last`: its last assignment, for
+    `sticky`, which revokes everything before it joins.  `generation`: of its last assignment."""
     user_data = None
     if assignor == COOPERATIVE_STICKY:
         user_data = _INT32.pack(generation)
@@ -53,10 +58,10 @@ def encode_subscription(
     return record_codec(_SUBSCRIPTION, HIGHEST_VERSION).encode_prefixed(body)
 
 
-def decode_member(
+def decode_subscription(
     assignor: str, member_id: str, instance_id: str | None, data: bytes
-) -> Member | None:
-    """A member as its leader reads it, of any version; None if it cannot be read."""
+) -> MemberSubscription | None:
+    """A member's subscription as the leader decodes it, of any version; None if it is invalid."""
     body = _decode(_SUBSCRIPTION, data)
     if body is None:
         return None
@@ -66,11 +71,13 @@ def decode_member(
         owned, generation = _read_sticky_data(body.user_data)
     elif generation < 0 and assignor == COOPERATIVE_STICKY and len(body.user_data or b"") == 4:
         (generation,) = _INT32.unpack(body.user_data)
-    return Member(member_id, tuple(body.topics), instance_id, owned, generation, body.rack_id)
+    return MemberSubscription(
+        member_id, tuple(body.topics), instance_id, owned, generation, body.rack_id
+    )
 
 
 def encode_assignment(partitions: Iterable[Partition]) -> bytes:
-    """What the leader gives a member."""
+    """A member's assignment, made by the leader."""
     entry = m.ConsumerProtocolAssignment.TopicPartition
     body = m.ConsumerProtocolAssignment(
         assigned_partitions=[
@@ -81,17 +88,17 @@ def encode_assignment(partitions: Iterable[Partition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> list[Partition] | None:
-    """What a member is given; None if it cannot be read."""
+    """A member's partitions; None if the assignment is invalid."""
     body = _decode(_ASSIGNMENT, data)
     return None if body is None else list(_partitions(body.assigned_partitions))
 
 
 def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
-    """Partition numbers of each topic, in the order given."""
-    found: dict[str, list[int]] = {}
+    """The partition numbers of each topic, in the given order."""
+    numbers: dict[str, list[int]] = {}
     for topic, number in partitions:
-        found.setdefault(topic, []).append(number)
-    return found
+        numbers.setdefault(topic, []).append(number)
+    return numbers
 
 
 def _partitions(entries: Iterable[Any]) -> Iterable[Partition]:
@@ -110,7 +117,7 @@ def _decode(name: str, data: bytes) -> Any:
         return None
 
 
-# --------------------------------------------------------------------------- of `sticky`
+# ------------------------------------------------------------------ user data of `sticky`
 
 
 def _sticky_data(partitions: Iterable[Partition], generation: int) -> bytes:
@@ -125,8 +132,8 @@ def _sticky_data(partitions: Iterable[Partition], generation: int) -> bytes:
 
 
 def _read_sticky_data(data: bytes | None) -> tuple[tuple[Partition, ...], int]:
-    """(what a member was given last, in which generation); nothing if it cannot be read."""
-    found: list[Partition] = []
+    """(a member's last assignment, its generation); ((), NO_GENERATION) if the data is invalid."""
+    partitions: list[Partition] = []
     if not data:
         return (), NO_GENERATION
     position = 4
@@ -138,11 +145,11 @@ def _read_sticky_data(data: bytes | None) -> tuple[tuple[Partition, ...], int]:
             (count,) = _INT32.unpack_from(data, position)
             position += 4
             for _ in range(count):
-                found.append((topic, _INT32.unpack_from(data, position)[0]))
+                partitions.append((topic, _INT32.unpack_from(data, position)[0]))
                 position += 4
-        # Version 0 of it ends without a generation.
+        # Version 0 of the user data has no generation.
         has_generation = len(data) >= position + 4
         generation = _INT32.unpack_from(data, position)[0] if has_generation else NO_GENERATION
     except (StructError, UnicodeDecodeError):
         return (), NO_GENERATION
-    return tuple(found), generation
+    return tuple(partitions), generation

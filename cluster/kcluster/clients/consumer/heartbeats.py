@@ -1,7 +1,7 @@
-"""A member's heartbeats, which go on while its application works.
+"""A member's heartbeats, which continue while its application processes records.
 
-Owns: Heartbeat, and the three clocks: when to beat, how long without an answer, how long without
-poll().  Never: changes the member's state but as an answer says.
+Owns: Heartbeat requests, and three timers: the heartbeat interval, the session timeout, the poll
+interval.  Never: changes the member's state, except as a response or the poll timer demands.
 Kafka: HeartbeatThread and Heartbeat; KIP-62.
 """
 
@@ -14,7 +14,7 @@ from kcluster.clients.connections import InFlightRequest, NetworkClient
 from kcluster.clients.consumer.coordinator import (
     COORDINATOR_GONE,
     Coordinator,
-    Membership,
+    MembershipState,
     MemberState,
 )
 from kcluster.clients.consumer.settings import ConsumerSettings
@@ -36,14 +36,15 @@ Leave = Callable[[str, int], bool]
 
 
 class Heartbeats:
-    """Of one member.  `fatal`: the error that its application gets at its next poll."""
+    """The heartbeats of one member.  `fatal`: the error that the next poll() throws, "" for
+    none."""
 
     def __init__(
         self,
         settings: ConsumerSettings,
         network: NetworkClient,
         coordinator: Coordinator,
-        member: Membership,
+        member: MembershipState,
         leave: Leave,
     ) -> None:
         self.fatal = ""
@@ -52,79 +53,86 @@ class Heartbeats:
         self._coordinator = coordinator
         self._member = member
         self._leave = leave
-        self._beat_ms = NEVER_MS
-        self._session_ends_ms = NEVER_MS
-        self._poll_ends_ms = NEVER_MS
-        self._hold_ms = 0
-        """Nothing can be sent before: the coordinator is looked for, or connected to."""
+        self._heartbeat_ms = NEVER_MS
+        self._session_deadline_ms = NEVER_MS
+        self._poll_deadline_ms = NEVER_MS
+        self._retry_ms = 0
+        """The coordinator is not ready: try again then."""
         self._failures = 0
 
     @property
     def due_ms(self) -> int:
-        """When `beat` has something to do; NEVER_MS for never."""
-        if not self._member.heartbeats:
+        """When `run` must be called; NEVER_MS for never."""
+        if not self._member.sends_heartbeats:
             return NEVER_MS
-        return max(self._hold_ms, min(self._beat_ms, self._session_ends_ms, self._poll_ends_ms))
+        return max(
+            self._retry_ms,
+            min(self._heartbeat_ms, self._session_deadline_ms, self._poll_deadline_ms),
+        )
 
-    def begin(self, now_ms: int) -> None:
-        """The coordinator has let this member in."""
-        self._beat_ms = now_ms + self._settings.heartbeat_interval_ms
-        self._session_ends_ms = now_ms + self._settings.session_timeout_ms
-        self.polled(now_ms)
+    def start(self, now_ms: int) -> None:
+        """The member has joined: start all timers."""
+        self._heartbeat_ms = now_ms + self._settings.heartbeat_interval_ms
+        self._session_deadline_ms = now_ms + self._settings.session_timeout_ms
+        self.reset_poll_timer(now_ms)
 
-    def polled(self, now_ms: int) -> None:
-        """The application is in poll()."""
-        self._poll_ends_ms = now_ms + self._settings.max_poll_interval_ms
+    def reset_poll_timer(self, now_ms: int) -> None:
+        """The application has called poll()."""
+        self._poll_deadline_ms = now_ms + self._settings.max_poll_interval_ms
 
-    def beat(self, now_ms: int) -> None:
-        """Send a heartbeat, or see that something has taken too long."""
+    def run(self, now_ms: int) -> None:
+        """Send a heartbeat, or act on an expired timer."""
         if now_ms < self.due_ms:
             return
         coordinator = self._coordinator
         if not coordinator.is_ready(now_ms):
-            self._hold_ms = now_ms + self._settings.retry_backoff_ms
-        elif now_ms >= self._session_ends_ms:
-            # No heartbeat was answered for so long: perhaps another coordinator is known by now.
-            self._session_ends_ms = now_ms + self._settings.session_timeout_ms
+            self._retry_ms = now_ms + self._settings.retry_backoff_ms
+        elif now_ms >= self._session_deadline_ms:
+            # No heartbeat was answered for session.timeout.ms: find the coordinator again.
+            self._session_deadline_ms = now_ms + self._settings.session_timeout_ms
             coordinator.mark_unknown(now_ms)
-        elif now_ms >= self._poll_ends_ms:
+        elif now_ms >= self._poll_deadline_ms:
             self._leave("consumer poll timeout has expired.", now_ms)
         else:
             self._send(now_ms)
 
     def _send(self, now_ms: int) -> None:
         member, settings = self._member, self._settings
-        self._beat_ms = now_ms + settings.heartbeat_interval_ms
+        self._heartbeat_ms = now_ms + settings.heartbeat_interval_ms
         body = m.HeartbeatRequest(
             settings.group_id,
             member.generation_id,
             member.member_id,
             settings.group_instance_id or None,
         )
-        self._coordinator.ask(_HEARTBEAT, body, now_ms, self._on_answer, context=member.generation)
+        self._coordinator.send(
+            _HEARTBEAT, body, now_ms, self._on_response, context=member.generation
+        )
 
-    def _on_answer(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
+    def _on_response(
+        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+    ) -> None:
         if failure:
             self._failed(now_ms)
             return
-        error = error_of(body.error_code)
+        error = error_of(response.error_code)
         if not error:
-            self._answered(now_ms)
+            self._succeeded(now_ms)
             return
-        self._network.tell(now_ms, _HEARTBEAT, error.name)
+        self._network.record_error(now_ms, _HEARTBEAT, error.name)
         member = self._member
         if error is ErrorCode.REBALANCE_IN_PROGRESS:
             if member.state is MemberState.STABLE:
                 member.request_rejoin("group is already rebalancing")
-            self._answered(now_ms)
+            self._succeeded(now_ms)
         elif error in COORDINATOR_GONE:
             self._coordinator.mark_unknown(now_ms)
             self._failed(now_ms)
         elif error in _REFUSED:
-            if member.generation != asked.context:
-                self._answered(now_ms)
+            if member.generation != request.context:
+                self._succeeded(now_ms)
                 return
-            member.refused("HEARTBEAT", error)
+            member.reset_on_error("HEARTBEAT", error)
             if error is ErrorCode.FENCED_INSTANCE_ID:
                 self.fatal = error.name
             else:
@@ -134,13 +142,13 @@ class Heartbeats:
                 self.fatal = error.name
             self._failed(now_ms)
 
-    def _answered(self, now_ms: int) -> None:
+    def _succeeded(self, now_ms: int) -> None:
         self._failures = 0
-        self._session_ends_ms = now_ms + self._settings.session_timeout_ms
+        self._session_deadline_ms = now_ms + self._settings.session_timeout_ms
 
     def _failed(self, now_ms: int) -> None:
         settings = self._settings
-        self._beat_ms = now_ms + backoff_ms(
+        self._heartbeat_ms = now_ms + backoff_ms(
             self._failures,
             settings.retry_backoff_ms,
             settings.retry_backoff_max_ms,

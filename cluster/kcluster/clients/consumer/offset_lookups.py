@@ -1,7 +1,7 @@
-"""A consumer asks leaders where a log begins and ends, and whether it was cut off.
+"""A consumer looks up offsets at the leaders, to reset and to validate its positions.
 
-Owns: ListOffsets for positions that are reset, OffsetForLeaderEpoch for those that are validated.
-Never: decides when (positions.py does), asks for committed offsets (commits.py).
+Owns: ListOffsets for positions that are reset, OffsetForLeaderEpoch for positions that are
+validated.  Never: decides when (positions.py does), fetches committed offsets (commits.py).
 Kafka: OffsetFetcher, OffsetFetcherUtils, OffsetsForLeaderEpochClient; KIP-320.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kcluster.clients.connections import InFlightRequest, NetworkClient
-from kcluster.clients.consumer.positions import Position, Positions, State
+from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.clients.consumer.settings import EARLIEST, READ_COMMITTED, ConsumerSettings
 from kcluster.clients.ledger import Partition
 from kcluster.clients.metadata import NO_EPOCH, Metadata
@@ -23,7 +23,8 @@ from kcluster.timers import NEVER_MS
 EARLIEST_TIMESTAMP: Final = -2
 LATEST_TIMESTAMP: Final = -1
 LOG_TRUNCATION: Final = "LOG_TRUNCATION"
-"""What the Java client raises when a log was cut off and there is no reset policy."""
+"""The ledger's name of LogTruncationException: a log was truncated below the position, and there is
+no reset policy."""
 
 _CONSUMER: Final = -1
 _LIST_OFFSETS: Final = int(ApiKey.LIST_OFFSETS)
@@ -31,8 +32,8 @@ _OFFSET_FOR_LEADER_EPOCH: Final = int(ApiKey.OFFSET_FOR_LEADER_EPOCH)
 
 
 class OffsetLookups:
-    """Of one consumer.  `fatal`: the error that its application gets, "" for none.
-    `retry_ms`: when `work` has something to do again; NEVER_MS if only an answer changes that."""
+    """The offset lookups of one consumer.  `fatal`: the error that poll() throws, "" for none.
+    `retry_ms`: when `run` must be called without a response; NEVER_MS for never."""
 
     def __init__(
         self,
@@ -48,40 +49,40 @@ class OffsetLookups:
         self._network = network
         self._positions = positions
 
-    def work(self, now_ms: int) -> None:
-        """Ask what there is to ask now."""
+    def run(self, now_ms: int) -> None:
+        """Send the requests that can be sent now."""
         self.retry_ms = NEVER_MS
         resets: dict[int, list[Position]] = {}
         checks: dict[int, list[Position]] = {}
         for position in self._positions.values():
-            if position.state is State.AWAIT_RESET:
+            if position.state is FetchState.AWAIT_RESET:
                 leader = self._metadata.leader(position.topic, position.index)
-                self._sort(resets, leader, position, now_ms)
-            elif position.state is State.AWAIT_VALIDATION:
-                self._sort(checks, position.leader, position, now_ms)
+                self._add_if_sendable(resets, leader, position, now_ms)
+            elif position.state is FetchState.AWAIT_VALIDATION:
+                self._add_if_sendable(checks, position.leader, position, now_ms)
         for leader, group in resets.items():
-            self._ask_offsets(leader, group, now_ms)
+            self._send_list_offsets(leader, group, now_ms)
         for leader, group in checks.items():
-            self._ask_epochs(leader, group, now_ms)
+            self._send_epochs(leader, group, now_ms)
 
-    def _sort(
-        self, asked: dict[int, list[Position]], leader: int, position: Position, now_ms: int
+    def _add_if_sendable(
+        self, request: dict[int, list[Position]], leader: int, position: Position, now_ms: int
     ) -> None:
         if position.retry_at_ms > now_ms:
             self.retry_ms = min(self.retry_ms, position.retry_at_ms)
         elif leader < 0:
             self._metadata.request_update()
         elif self._network.is_ready(leader, now_ms):
-            asked.setdefault(leader, []).append(position)
+            request.setdefault(leader, []).append(position)
 
     def _fail(self, positions: Iterable[Position], now_ms: int) -> None:
         self._metadata.request_update()
         for position in positions:
             position.retry_at_ms = now_ms + self._settings.retry_backoff_ms
 
-    # ------------------------------------------------------------------------ where it begins
+    # ----------------------------------------------------------------------------- resetting
 
-    def _ask_offsets(self, leader: int, positions: list[Position], now_ms: int) -> None:
+    def _send_list_offsets(self, leader: int, positions: list[Position], now_ms: int) -> None:
         settings = self._settings
         is_earliest = settings.auto_offset_reset == EARLIEST
         entry = m.ListOffsetsRequest.ListOffsetsPartition
@@ -108,36 +109,42 @@ class OffsetLookups:
         context = {position.key: position for position in positions}
         self._network.send(leader, _LIST_OFFSETS, body, now_ms, self._on_offsets, context=context)
 
-    def _on_offsets(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
-        waiting: dict[Partition, Position] = asked.context
+    def _on_offsets(
+        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+    ) -> None:
+        waiting: dict[Partition, Position] = request.context
         if failure:
-            self._network.tell(now_ms, _LIST_OFFSETS, failure)
+            self._network.record_error(now_ms, _LIST_OFFSETS, failure)
             self._fail(waiting.values(), now_ms)
             return
-        for topic in body.topics:
-            for told in topic.partitions:
-                key = (topic.name, told.partition_index)
+        for topic in response.topics:
+            for partition_response in topic.partitions:
+                key = (topic.name, partition_response.partition_index)
                 position = waiting.get(key)
-                if position is None or position.state is not State.AWAIT_RESET:
+                if position is None or position.state is not FetchState.AWAIT_RESET:
                     continue
-                if told.error_code:
-                    self._refused(_LIST_OFFSETS, position, error_of(told.error_code), now_ms)
-                elif told.offset >= 0:
-                    # Without an epoch: what was just told needs no validation.
+                if partition_response.error_code:
+                    self._handle_error(
+                        _LIST_OFFSETS, position, error_of(partition_response.error_code), now_ms
+                    )
+                elif partition_response.offset >= 0:
+                    # Without an epoch: an offset from the leader itself needs no validation.
                     leader = self._metadata.leader(*key), self._metadata.leader_epoch(*key)
-                    position.seek(told.offset, NO_EPOCH, *leader)
+                    position.seek(partition_response.offset, NO_EPOCH, *leader)
 
-    def _refused(self, api_key: int, position: Position, error: ErrorCode, now_ms: int) -> None:
-        self._network.tell(now_ms, api_key, error.name, position.key)
+    def _handle_error(
+        self, api_key: int, position: Position, error: ErrorCode, now_ms: int
+    ) -> None:
+        self._network.record_error(now_ms, api_key, error.name, position.key)
         if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             self.fatal = error.name
         self._fail((position,), now_ms)
 
-    # -------------------------------------------------------------------- whether it was cut off
+    # ---------------------------------------------------------------------------- validation
 
-    def _ask_epochs(self, leader: int, positions: list[Position], now_ms: int) -> None:
+    def _send_epochs(self, leader: int, positions: list[Position], now_ms: int) -> None:
         if self._network.version(leader, _OFFSET_FOR_LEADER_EPOCH) < 3:
-            # Before 2.3 a broker asks more rights for this than for reading.
+            # Before 2.3, brokers require CLUSTER_ACTION for this API.
             for position in positions:
                 position.validated()
             return
@@ -160,39 +167,50 @@ class OffsetLookups:
             leader, _OFFSET_FOR_LEADER_EPOCH, body, now_ms, self._on_epochs, context=context
         )
 
-    def _on_epochs(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
-        waiting: dict[Partition, tuple[Position, tuple[int, ...]]] = asked.context
+    def _on_epochs(
+        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+    ) -> None:
+        waiting: dict[Partition, tuple[Position, tuple[int, ...]]] = request.context
         if failure:
-            self._network.tell(now_ms, _OFFSET_FOR_LEADER_EPOCH, failure)
+            self._network.record_error(now_ms, _OFFSET_FOR_LEADER_EPOCH, failure)
             self._fail((position for position, _ in waiting.values()), now_ms)
             return
-        for topic in body.topics:
-            for told in topic.partitions:
-                position, stood = waiting.get((topic.topic, told.partition), (None, ()))
-                if position is None or position.state is not State.AWAIT_VALIDATION:
+        for topic in response.topics:
+            for partition_response in topic.partitions:
+                position, sent_position = waiting.get(
+                    (topic.topic, partition_response.partition), (None, ())
+                )
+                if position is None or position.state is not FetchState.AWAIT_VALIDATION:
                     continue
-                if stood != (
+                if sent_position != (
                     position.offset,
                     position.offset_epoch,
                     position.leader,
                     position.leader_epoch,
                 ):
                     continue
-                if told.error_code:
-                    error = error_of(told.error_code)
-                    self._refused(_OFFSET_FOR_LEADER_EPOCH, position, error, now_ms)
+                if partition_response.error_code:
+                    error = error_of(partition_response.error_code)
+                    self._handle_error(_OFFSET_FOR_LEADER_EPOCH, position, error, now_ms)
                 else:
-                    self._validate(position, told.end_offset, told.leader_epoch, now_ms)
+                    self._validate(
+                        position,
+                        partition_response.end_offset,
+                        partition_response.leader_epoch,
+                        now_ms,
+                    )
 
     def _validate(self, position: Position, end_offset: int, epoch: int, now_ms: int) -> None:
         if end_offset >= position.offset and epoch >= 0:
             position.validated()
             return
         if not self._settings.may_reset:
-            self._network.tell(now_ms, _OFFSET_FOR_LEADER_EPOCH, LOG_TRUNCATION, position.key)
+            self._network.record_error(
+                now_ms, _OFFSET_FOR_LEADER_EPOCH, LOG_TRUNCATION, position.key
+            )
             self.fatal = LOG_TRUNCATION
         elif end_offset < 0 or epoch < 0:
             position.reset()
         else:
-            # Kafka writes a line into its log; no error reaches the application.
+            # Kafka only logs this; poll() does not throw.
             position.truncated(end_offset, epoch)

@@ -1,8 +1,8 @@
-"""How a consumer is set up, and what its application does with it.
+"""A consumer's settings, and what its application reads.
 
-Owns: the values ConsumerSettings and Reading, Kafka's defaults, what Kafka refuses.  Never: reads.
-Kafka: ConsumerConfig of 4.3.1 with group.protocol=classic, by its names (`_ms` at the end is not
-always Kafka's; `_bytes` always is).
+Owns: the values ConsumerSettings and ConsumerPlan, Kafka's defaults and checks.  Never: reads.
+Kafka: ConsumerConfig of 4.3.1 with group.protocol=classic, with its names (the suffix `_ms` is not
+always part of them; `_bytes` always is).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ RESET_POLICIES: Final = (EARLIEST, LATEST, NO_RESET)
 AUTO: Final = "auto"
 AFTER_POLL: Final = "after_poll"
 NEVER: Final = "never"
-COMMIT_STYLES: Final = (AUTO, AFTER_POLL, NEVER)
+COMMIT_MODES: Final = (AUTO, AFTER_POLL, NEVER)
 MAX_IN_FLIGHT: Final = 100
 """ConsumerUtils.CONSUMER_MAX_INFLIGHT_REQUESTS_PER_CONNECTION."""
 
 
 class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
-    """Configs by Kafka's names, with its defaults.  Several assignors: names with commas."""
+    """Configs with Kafka's names and defaults.  Several assignors are separated by commas."""
 
     group_id: str = ""
     group_instance_id: str = ""
@@ -52,80 +52,81 @@ class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
 
     @property
     def assignors(self) -> tuple[str, ...]:
-        """Those it can do, the one it likes best first."""
+        """The names of the assignors, the preferred one first."""
         return tuple(self.partition_assignment_strategy.split(","))
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether it keeps what it reads through a rebalance (KIP-429): only if all can."""
+        """Whether partitions are kept through a rebalance (KIP-429): only if every assignor is
+        cooperative."""
         return self.assignors == (COOPERATIVE_STICKY,)
 
     @property
     def may_reset(self) -> bool:
-        """Whether it may choose a position by itself where it has none."""
+        """Whether a position may be reset."""
         return self.auto_offset_reset != NO_RESET
 
     def problems(self) -> list[str]:
-        """Why Kafka's consumer would not start with these, one line each."""
-        found = []
+        """Why Kafka's consumer would refuse these settings, one line per problem."""
+        problems = []
         for field, known in (
             ("auto_offset_reset", RESET_POLICIES),
             ("isolation_level", ISOLATION_LEVELS),
         ):
             if getattr(self, field) not in known:
-                found.append(f"{field}: {getattr(self, field)} is none of {', '.join(known)}")
-        found += [
-            f"partition_assignment_strategy: {name} is none of {', '.join(ASSIGNORS)}"
+                problems.append(f"{field}: {getattr(self, field)} is not one of {', '.join(known)}")
+        problems += [
+            f"partition_assignment_strategy: {name} is not one of {', '.join(ASSIGNORS)}"
             for name in self.assignors
             if name not in ASSIGNORS
         ]
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
-            found.append(
+            problems.append(
                 f"heartbeat_interval_ms: {self.heartbeat_interval_ms} must be less than"
                 f" session_timeout_ms, {self.session_timeout_ms}"
             )
         if self.fetch_max_wait_ms > self.request_timeout_ms:
-            found.append("fetch_max_wait_ms: longer than request_timeout_ms")
+            problems.append("fetch_max_wait_ms: longer than request_timeout_ms")
         if self.max_poll_records < 1:
-            found.append("max_poll_records: at least 1")
-        return found
+            problems.append("max_poll_records: at least 1")
+        return problems
 
     @property
     def max_in_flight(self) -> int:
-        """Requests on one connection that are not answered, at most."""
+        """The most unanswered requests on one connection."""
         return MAX_IN_FLIGHT
 
 
-class Reading(Struct, frozen=True):
-    """What an application reads, and how: a loop of poll, work, and perhaps commit.
+class ConsumerPlan(Struct, frozen=True):
+    """What an application reads, in a loop of poll(), processing, and perhaps commitSync().
 
-    `commit`: `auto` is enable.auto.commit, `after_poll` is commitSync() when the records of a poll
-    are done, `never` is neither.  What commitSync() throws is caught, and the next poll comes.
+    `commit`: `auto` is enable.auto.commit; `after_poll` is commitSync() after the records of a poll
+    are processed; `never` is neither.  The application ignores what commitSync() throws.
     """
 
     topics: tuple[str, ...] = ()
-    """Subscribed to, in a group."""
+    """Passed to subscribe(); needs a group."""
     partitions: tuple[Partition, ...] = ()
-    """Assigned by itself."""
+    """Passed to assign()."""
     commit: str = AUTO
     records_per_s: float = 0.0
-    """How fast it works; 0: it takes no time."""
+    """How fast records are processed; 0: processing takes no time."""
     poll_timeout_ms: int = 100
-    """poll() returns after that even if nothing came."""
+    """The timeout of poll()."""
     start_ms: int = 0
     """After the client's start."""
     stop_ms: int = -1
-    """After the client's start: it closes its consumer; -1: when told to."""
+    """When the consumer is closed, after the client's start; -1: when it is stopped."""
 
     def problems(self, settings: ConsumerSettings) -> list[str]:
-        """What cannot be, one line each."""
-        found = []
+        """What is inconsistent, one line per problem."""
+        problems = []
         if bool(self.topics) == bool(self.partitions):
-            found.append("topics, partitions: one of them must be given")
+            problems.append("topics, partitions: one of them must be given")
         if self.topics and not settings.group_id:
-            found.append("group_id: a consumer that subscribes to topics needs one")
-        if self.commit not in COMMIT_STYLES:
-            found.append(f"commit: {self.commit} is none of {', '.join(COMMIT_STYLES)}")
+            problems.append("group_id: a consumer that subscribes to topics needs one")
+        if self.commit not in COMMIT_MODES:
+            problems.append(f"commit: {self.commit} is not one of {', '.join(COMMIT_MODES)}")
         elif self.commit == AFTER_POLL and not settings.group_id:
-            found.append("commit: after_poll needs a group_id")
-        return found
+            problems.append("commit: after_poll needs a group_id")
+        return problems

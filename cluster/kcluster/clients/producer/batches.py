@@ -1,7 +1,7 @@
-"""A producer's batches, and what is waiting and under way for each partition.
+"""A producer's batches, and for each partition those that wait and those in flight.
 
-Owns: Batch, PartitionQueue with its sequences (KIP-98, KIP-360).  Never: decides when to send
-(producer.py does), when to begin another epoch (producer_identity.py does).
+Owns: ProducerBatch, PartitionQueue with its sequences (KIP-98, KIP-360).  Never: decides when to
+send (sender.py does), when to bump the epoch (identity.py does).
 Kafka: ProducerBatch, RecordAccumulator's deques, TxnPartitionEntry.
 """
 
@@ -11,7 +11,7 @@ from collections import deque
 from typing import Final
 
 from kcluster.clients.ledger import Send
-from kcluster.clients.metadata import NO_EPOCH, NOBODY
+from kcluster.clients.metadata import NO_BROKER, NO_EPOCH
 from kcluster.protocol.records.batch_builder import BatchBuilder
 from kcluster.protocol.records.batches import SEQUENCE_MODULUS
 
@@ -19,11 +19,11 @@ NO_SEQUENCE: Final = -1
 NO_PRODUCER_ID: Final = -1
 BATCH_OVERHEAD_BYTES: Final = 61
 RECORD_OVERHEAD_BYTES: Final = 8
-"""Of a small record without headers: its length, attributes, deltas and the lengths in it."""
+"""The bytes of a small record besides key and value: lengths, attributes and deltas."""
 
 
-class Batch:
-    """Records on their way to one partition.  Times in ms."""
+class ProducerBatch:
+    """Records for one partition that are sent together.  Times in ms."""
 
     __slots__ = (
         "allocated_bytes",
@@ -42,7 +42,7 @@ class Batch:
         "queue",
         "records",
         "sends",
-        "was_reset",
+        "sequence_was_reset",
     )
 
     def __init__(
@@ -50,52 +50,52 @@ class Batch:
     ) -> None:
         self.queue = queue
         self.allocated_bytes = allocated_bytes
-        """Of buffer.memory."""
+        """Its share of buffer.memory."""
         self.created_ms = created_ms
         self.due_ms = due_ms
-        """When linger is over, or the backoff."""
+        """The end of linger.ms, or of the retry backoff."""
         self.sends: list[Send] = []
         self.records = BatchBuilder()
         self.attempts = 0
-        """That failed and were followed by another."""
+        """Failed attempts that were followed by a retry."""
         self.in_retry = False
         self.is_done = False
-        """The application was told; an answer to come changes nothing for it."""
+        """Its sends have an outcome; a late response changes nothing."""
         self.may_be_appended = False
-        """Some attempt may have been appended without our knowing."""
+        """An attempt may have been appended although it was not acked."""
         self.error = ""
-        """The last that it met."""
+        """The last error."""
         self.leader_epoch = -1
         self.attempts_at_leader_change = -1
         self.producer_id = NO_PRODUCER_ID
         self.producer_epoch = -1
         self.base_sequence = NO_SEQUENCE
-        self.was_reset = False
-        """It has another sequence than at the attempt before."""
+        self.sequence_was_reset = False
+        """Its sequence differs from that of the previous attempt."""
 
     @property
     def next_sequence(self) -> int:
-        """That of the record behind the last."""
+        """The sequence that follows its last record."""
         return (self.base_sequence + self.records.count) % SEQUENCE_MODULUS
 
-    def note_leader_epoch(self, leader_epoch: int) -> bool:
-        """Tell which epoch it would be sent to; whether a retry goes to a newer leader than the
-        attempt before, which needs no backoff (KIP-951)."""
+    def update_leader_epoch(self, leader_epoch: int) -> bool:
+        """Set the leader epoch of the next attempt.  Returns whether that is a retry at a newer
+        leader, which needs no backoff (KIP-951)."""
         if leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.attempts_at_leader_change = self.attempts
         return self.attempts > 0 and self.attempts == self.attempts_at_leader_change
 
-    def identify(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
-        """Give it a sequence, or another one."""
-        self.was_reset = self.base_sequence != NO_SEQUENCE
+    def set_producer_state(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+        """Set or replace its producer id, epoch and sequence."""
+        self.sequence_was_reset = self.base_sequence != NO_SEQUENCE
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.base_sequence = base_sequence
 
-    def encoded(self, compression: str) -> memoryview:
-        """Its bytes, new ones each time: a broker keeps them and writes offsets into them."""
-        self.was_reset = False
+    def build(self, compression: str) -> memoryview:
+        """Encode it.  New bytes each time: a broker keeps them and writes offsets into them."""
+        self.sequence_was_reset = False
         return memoryview(
             self.records.build(
                 compression, self.producer_id, self.producer_epoch, self.base_sequence
@@ -104,9 +104,10 @@ class Batch:
 
 
 class PartitionQueue:
-    """One partition as a producer sees it."""
+    """A producer's state of one partition."""
 
     __slots__ = (
+        "in_flight",
         "index",
         "is_muted",
         "key",
@@ -116,9 +117,8 @@ class PartitionQueue:
         "next_sequence",
         "producer_epoch",
         "producer_id",
+        "sequenced",
         "topic",
-        "tracked",
-        "under_way",
         "unresolved_sequence",
         "waiting",
     )
@@ -127,27 +127,29 @@ class PartitionQueue:
         self.topic = topic
         self.index = index
         self.key = (topic, index)
-        self.leader = NOBODY
+        self.leader = NO_BROKER
         self.leader_epoch = NO_EPOCH
-        """As metadata has them."""
-        self.waiting: deque[Batch] = deque()
-        self.under_way: list[Batch] = []
+        """Both as in the metadata."""
+        self.waiting: deque[ProducerBatch] = deque()
+        self.in_flight: list[ProducerBatch] = []
         self.is_muted = False
-        """One at a time, with one request in flight: the next waits for the answer."""
-        self.tracked: list[Batch] = []
-        """Those with a sequence and without an end, in order: under way, or waiting to be again."""
+        """max.in.flight is 1 and a batch is in flight: the next one waits for its response."""
+        self.sequenced: list[ProducerBatch] = []
+        """Batches with a sequence and without an outcome, in order: in flight, or waiting for a
+        retry.  Kafka: TxnPartitionEntry.inflightBatchesBySequence."""
         self.producer_id = NO_PRODUCER_ID
         self.producer_epoch = -1
         self.next_sequence = 0
         self.last_acked_sequence = NO_SEQUENCE
         self.unresolved_sequence = NO_SEQUENCE
-        """The one behind a batch that was given up after it had been sent: the log may have it."""
+        """The sequence after a batch that expired after it had been sent, which may be in the
+        log."""
 
     def restart_sequences(self, producer_id: int, producer_epoch: int) -> None:
-        """Begin again with 0 in another epoch, what is tracked first."""
+        """Start again at sequence 0 in a new epoch, with the sequenced batches first."""
         sequence = 0
-        for batch in self.tracked:
-            batch.identify(producer_id, producer_epoch, sequence)
+        for batch in self.sequenced:
+            batch.set_producer_state(producer_id, producer_epoch, sequence)
             sequence += batch.records.count
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
@@ -155,20 +157,20 @@ class PartitionQueue:
         self.last_acked_sequence = NO_SEQUENCE
 
     def is_next(self, sequence: int) -> bool:
-        """Whether this sequence follows the last that was acked."""
+        """Whether this sequence follows the last acked one."""
         return sequence - self.last_acked_sequence == 1
 
-    def requeue(self, batch: Batch) -> None:
-        """A batch waits again: by sequence if it has one, else in front of all others, even of
-        those that were sent before it."""
+    def requeue(self, batch: ProducerBatch) -> None:
+        """Put a batch back for a retry: by sequence if it has one, else at the front, even before
+        batches that were sent earlier.  Kafka: RecordAccumulator.reenqueue."""
         waiting = self.waiting
         sequence = batch.base_sequence
         if sequence == NO_SEQUENCE:
             waiting.appendleft(batch)
             return
-        place = 0
+        index = 0
         for other in waiting:
             if other.base_sequence == NO_SEQUENCE or other.base_sequence >= sequence:
                 break
-            place += 1
-        waiting.insert(place, batch)
+            index += 1
+        waiting.insert(index, batch)

@@ -1,7 +1,7 @@
-"""An idempotent producer's id and epoch: got, kept, bumped when sequences no longer fit.
+"""An idempotent producer's id, epoch and sequences.
 
-Owns: InitProducerId, which batch gets which sequence, what may be sent now, and what an
-OUT_OF_ORDER_SEQUENCE_NUMBER or UNKNOWN_PRODUCER_ID means.  Never: fails a batch.
+Owns: InitProducerId, the sequence of each batch, epoch bumps, the response to
+OUT_OF_ORDER_SEQUENCE_NUMBER and UNKNOWN_PRODUCER_ID.  Never: sends or fails a batch (sender.py).
 Kafka: TransactionManager of a producer without transactional.id; KIP-98, KIP-360.
 """
 
@@ -10,8 +10,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kcluster.clients.connections import InFlightRequest, NetworkClient
-from kcluster.clients.metadata import NOBODY, backoff_ms
-from kcluster.clients.producer.batches import NO_PRODUCER_ID, NO_SEQUENCE, Batch, PartitionQueue
+from kcluster.clients.metadata import NO_BROKER, backoff_ms
+from kcluster.clients.producer.batches import (
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    PartitionQueue,
+    ProducerBatch,
+)
 from kcluster.clients.producer.settings import MAX_INT, ProducerSettings
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -28,7 +33,8 @@ _FATAL: Final = (
 
 
 class Identity:
-    """One idempotent producer's.  `fatal`: Kafka's name of an error after which nothing is sent."""
+    """The state of one idempotent producer.  `fatal`: Kafka's name of the error that ended it, ""
+    for none; nothing is sent after it."""
 
     def __init__(self, settings: ProducerSettings, network: NetworkClient) -> None:
         self.settings = settings
@@ -37,44 +43,48 @@ class Identity:
         self.producer_epoch = -1
         self.fatal = ""
         self.epoch_bumps: list[tuple[int, str]] = []
-        """(at_ms, partition) of every partition whose sequences began again."""
-        self._asks = False
-        self._ask_at_ms = 0
+        """(at_ms, partition) for each restart of a partition's sequences."""
+        self._is_id_requested = False
+        self._request_after_ms = 0
         self._failures = 0
-        self._bump_wanted = False
-        self._to_restart: dict[PartitionQueue, None] = {}
+        self._is_bump_requested = False
+        self._queues_to_restart: dict[PartitionQueue, None] = {}
         self._unresolved: dict[PartitionQueue, None] = {}
 
     # ------------------------------------------------------------------------ each turn
 
     @property
     def is_settled(self) -> bool:
-        """Nothing for `settle` to do: the usual case, asked first."""
+        """Whether `settle` has nothing to do: the usual case, checked first."""
         return not (
-            self._unresolved or self._bump_wanted or self.producer_id < 0 or self._to_restart
+            self._unresolved
+            or self._is_bump_requested
+            or self.producer_id < 0
+            or self._queues_to_restart
         )
 
     def settle(self, now_ms: int) -> None:
-        """Resolve what can be, bump the epoch if it must be, ask for an id if there is none."""
+        """Resolve sequences, bump the epoch if that was requested, request an id if there is none.
+        Kafka: maybeResolveSequences, bumpIdempotentEpochAndResetIdIfNeeded."""
         for queue in tuple(self._unresolved):
-            if not queue.tracked:
+            if not queue.sequenced:
                 if not queue.is_next(queue.next_sequence):
-                    # All that was under way was given up, so nobody knows what the log has.
-                    self.want_bump(queue)
+                    # All batches in flight have expired, so the log's last sequence is unknown.
+                    self.request_epoch_bump(queue)
                 self._resolved(queue)
-        if self._bump_wanted:
+        if self._is_bump_requested:
             self._bump(now_ms)
-        if self.producer_id < 0 and not self._asks and not self.fatal:
-            self._ask(now_ms)
+        if self.producer_id < 0 and not self._is_id_requested and not self.fatal:
+            self._request_id(now_ms)
 
-    def want_bump(self, queue: PartitionQueue) -> None:
-        """Sequences of this partition have a gap: begin again in another epoch."""
-        self._bump_wanted = True
-        self._to_restart[queue] = None
+    def request_epoch_bump(self, queue: PartitionQueue) -> None:
+        """This partition's sequences have a gap: restart them in a new epoch."""
+        self._is_bump_requested = True
+        self._queues_to_restart[queue] = None
 
-    def mark_unresolved(self, batch: Batch) -> None:
-        """A batch was given up after it had been sent: send no new ones until the sequence of the
-        log is known again."""
+    def mark_sequence_unresolved(self, batch: ProducerBatch) -> None:
+        """A batch expired after it had been sent: send no new batches to its partition until the
+        log's last sequence is known."""
         queue = batch.queue
         queue.unresolved_sequence = max(queue.unresolved_sequence, batch.next_sequence)
         self._unresolved[queue] = None
@@ -84,52 +94,52 @@ class Identity:
         self._unresolved.pop(queue, None)
 
     def _bump(self, now_ms: int) -> None:
-        self._bump_wanted = False
+        self._is_bump_requested = False
         if self.producer_epoch == MAX_EPOCH:
             self.producer_id, self.producer_epoch = NO_PRODUCER_ID, -1
         if self.producer_id < 0:
-            return  # sequences begin again with the id to come
+            return  # sequences restart when the new id arrives
         self.producer_epoch += 1
         self._restart(now_ms)
 
     def _restart(self, now_ms: int) -> None:
-        for queue in self._to_restart:
+        for queue in self._queues_to_restart:
             queue.restart_sequences(self.producer_id, self.producer_epoch)
             self._resolved(queue)
             self.epoch_bumps.append((now_ms, f"{queue.topic}-{queue.index}"))
-        self._to_restart = {}
+        self._queues_to_restart = {}
 
     # ---------------------------------------------------------------------------- the id
 
-    def _ask(self, now_ms: int) -> None:
-        if now_ms < self._ask_at_ms:
-            self.network.wake_at(self._ask_at_ms)
+    def _request_id(self, now_ms: int) -> None:
+        if now_ms < self._request_after_ms:
+            self.network.wake_at(self._request_after_ms)
             return
         broker_id = self.network.least_loaded(now_ms)
-        if broker_id == NOBODY or not self.network.is_ready(broker_id, now_ms):
-            if broker_id == NOBODY:
+        if broker_id == NO_BROKER or not self.network.is_ready(broker_id, now_ms):
+            if broker_id == NO_BROKER:
                 self.network.wake_at(now_ms + self.settings.reconnect_backoff_ms)
             return
-        self._asks = True
+        self._is_id_requested = True
         body = m.InitProducerIdRequest(
             transactional_id=None, transaction_timeout_ms=MAX_INT, producer_id=-1, producer_epoch=-1
         )
         self.network.send(broker_id, ApiKey.INIT_PRODUCER_ID, body, now_ms, self._on_id)
 
-    def _on_id(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
-        self._asks = False
-        error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(body.error_code)
+    def _on_id(self, request: InFlightRequest, response: Any, failure: str, now_ms: int) -> None:
+        self._is_id_requested = False
+        error = ErrorCode.NETWORK_EXCEPTION if failure else error_of(response.error_code)
         if not error:
-            self.producer_id, self.producer_epoch = body.producer_id, body.producer_epoch
+            self.producer_id, self.producer_epoch = response.producer_id, response.producer_epoch
             self._failures = 0
             self._restart(now_ms)
             return
-        self.network.tell(now_ms, ApiKey.INIT_PRODUCER_ID, failure or error.name)
+        self.network.record_error(now_ms, ApiKey.INIT_PRODUCER_ID, failure or error.name)
         if not error.retriable:
             self.fatal = error.name
             return
         settings = self.settings
-        self._ask_at_ms = now_ms + backoff_ms(
+        self._request_after_ms = now_ms + backoff_ms(
             self._failures,
             settings.retry_backoff_ms,
             settings.retry_backoff_max_ms,
@@ -139,8 +149,9 @@ class Identity:
 
     # --------------------------------------------------------------------------- batches
 
-    def may_send(self, queue: PartitionQueue, batch: Batch) -> bool:
-        """Whether the first waiting batch may be sent as far as its sequence goes."""
+    def may_send(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        """Whether the sequences allow that the first waiting batch is sent.
+        Kafka: RecordAccumulator.shouldStopDrainBatchesForPartition."""
         if self.producer_id < 0 or self.fatal:
             return False
         if batch.base_sequence == NO_SEQUENCE:
@@ -148,55 +159,56 @@ class Identity:
                 self.producer_id,
                 self.producer_epoch,
             )
-            # With another epoch it might be appended before those that are under way.
-            return not (queue.tracked and is_stale) and queue.unresolved_sequence == NO_SEQUENCE
-        # What is sent again goes in order, and one at a time.
-        return not queue.tracked or queue.tracked[0] is batch
+            # In a new epoch it might be appended before the batches in flight.
+            return not (queue.sequenced and is_stale) and queue.unresolved_sequence == NO_SEQUENCE
+        # Retries go in order, one at a time.
+        return not queue.sequenced or queue.sequenced[0] is batch
 
-    def identify(self, queue: PartitionQueue, batch: Batch) -> None:
-        """Give a batch its sequence, if it has none from an attempt before: a new one would make
-        a duplicate of it."""
+    def assign_sequence(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        """Give a batch its sequence, unless an earlier attempt had one: with a new sequence, the
+        retry could be appended as a duplicate."""
         if batch.base_sequence != NO_SEQUENCE:
             return
         is_same = queue.producer_id == self.producer_id
-        if not (is_same and queue.producer_epoch == self.producer_epoch) and not queue.tracked:
+        if not (is_same and queue.producer_epoch == self.producer_epoch) and not queue.sequenced:
             queue.restart_sequences(self.producer_id, self.producer_epoch)
-        batch.identify(self.producer_id, self.producer_epoch, queue.next_sequence)
+        batch.set_producer_state(self.producer_id, self.producer_epoch, queue.next_sequence)
         queue.next_sequence = (queue.next_sequence + batch.records.count) % SEQUENCE_MODULUS
-        queue.tracked.append(batch)
+        queue.sequenced.append(batch)
 
-    def on_acked(self, batch: Batch) -> None:
-        """The broker has it."""
+    def on_acked(self, batch: ProducerBatch) -> None:
+        """A batch was acked."""
         queue = batch.queue
-        if batch in queue.tracked:
-            queue.tracked.remove(batch)
+        if batch in queue.sequenced:
+            queue.sequenced.remove(batch)
         last = batch.next_sequence - 1
         if last > queue.last_acked_sequence and batch.producer_epoch == queue.producer_epoch:
             queue.last_acked_sequence = last
 
-    def on_failed(self, batch: Batch, error: ErrorCode, *, sequence_is_free: bool) -> None:
-        """It was given up.  `sequence_is_free`: the broker refused it, so what comes behind it
-        would not fit."""
+    def on_failed(self, batch: ProducerBatch, error: ErrorCode, *, sequence_is_free: bool) -> None:
+        """A batch failed for good.  `sequence_is_free`: the broker did not append it, so the next
+        sequence would leave a gap."""
         queue = batch.queue
-        if batch in queue.tracked:
-            queue.tracked.remove(batch)
+        if batch in queue.sequenced:
+            queue.sequenced.remove(batch)
         if error in _FATAL:
             self.fatal = error.name
         elif sequence_is_free and batch.base_sequence != NO_SEQUENCE:
-            self.want_bump(queue)
+            self.request_epoch_bump(queue)
 
-    def may_retry(self, batch: Batch, error: ErrorCode, log_start_offset: int) -> bool:
-        """Whether sending it again may help; asks for another epoch where only that helps."""
+    def may_retry(self, batch: ProducerBatch, error: ErrorCode, log_start_offset: int) -> bool:
+        """Whether to retry; requests an epoch bump if only that helps.
+        Kafka: TransactionManager.canRetry."""
         queue = batch.queue
         is_resolved = queue.unresolved_sequence == NO_SEQUENCE
         if error is ErrorCode.UNKNOWN_PRODUCER_ID:
-            if log_start_offset != -1 and not batch.was_reset:
-                self.want_bump(queue)
+            if log_start_offset != -1 and not batch.sequence_was_reset:
+                self.request_epoch_bump(queue)
             return True
         if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            if is_resolved and (batch.was_reset or not queue.is_next(batch.base_sequence)):
-                return True  # the one before it is still under way
+            if is_resolved and (batch.sequence_was_reset or not queue.is_next(batch.base_sequence)):
+                return True  # its predecessor is still in flight
             if is_resolved or batch.base_sequence == queue.unresolved_sequence:
-                self.want_bump(queue)
+                self.request_epoch_bump(queue)
             return True
         return error.retriable

@@ -1,11 +1,11 @@
-"""Sends a producer's batches, and makes of the answers what the application is told.
+"""Sends a producer's batches, retries them, and sets the outcomes of their records.
 
-Owns: what waits for which partition, when a batch is sent and again, outcomes.  Never: chooses
-versions (connections.py), sequences (producer_identity.py), partitions (producer_workload.py).
+Owns: the queue of each partition, when a batch is sent and retried, outcomes, buffer.memory.
+Never: assigns sequences (identity.py), chooses partitions (workload.py, partitioning.py).
 Kafka: Sender and RecordAccumulator; KIP-91 (delivery.timeout.ms), KIP-951 (leaders in errors).
 
-What a send ends as: ACKED when an answer said so; FAILED when no attempt can have been appended;
-UNKNOWN when one may have been and no answer will tell.
+The outcome of a send: ACKED if a response reported success; FAILED if no attempt can have been
+appended; UNKNOWN if one may have been.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kcluster.clients.connections import (
     NetworkClient,
 )
 from kcluster.clients.ledger import Outcome, Partition
-from kcluster.clients.metadata import NOBODY, Metadata, backoff_ms, is_stale_metadata
-from kcluster.clients.producer.batches import BATCH_OVERHEAD_BYTES, Batch, PartitionQueue
+from kcluster.clients.metadata import NO_BROKER, Metadata, backoff_ms, is_stale_metadata
+from kcluster.clients.producer.batches import BATCH_OVERHEAD_BYTES, PartitionQueue, ProducerBatch
 from kcluster.clients.producer.identity import Identity
 from kcluster.clients.producer.settings import ProducerSettings
 from kcluster.protocol import messages as m
@@ -35,14 +35,14 @@ _FAILURES: Final = {
     DISCONNECTED: ErrorCode.NETWORK_EXCEPTION,
     REQUEST_TIMED_OUT: ErrorCode.REQUEST_TIMED_OUT,
 }
-"""What no answer counts as."""
+"""The error that a missing response counts as."""
 
 _Data: Final = m.ProduceRequest.PartitionProduceData
 _Topic: Final = m.ProduceRequest.TopicProduceData
 
 
 class Sender:
-    """One producer's.  `acked`, `failed`, `unknown`: records that ended so."""
+    """One producer's batches.  `acked`, `failed`, `unknown`: the number of records by outcome."""
 
     def __init__(
         self,
@@ -57,24 +57,24 @@ class Sender:
         self.identity = identity
         self.queues: dict[Partition, PartitionQueue] = {}
         self.allocated_bytes = 0
-        """Of buffer.memory, by batches without an end."""
+        """The part of buffer.memory that batches without an outcome use."""
         self.acked = self.failed = self.unknown = 0
         self.is_flushing = False
-        """Nothing is worth lingering for."""
+        """Send without waiting for linger.ms."""
         self.batch_due_ms = NEVER_MS
-        """When a batch may be sent that could not be now."""
+        """The earliest end of a linger or backoff."""
         self.expiry_ms = NEVER_MS
         """No batch reaches its delivery timeout before this."""
         self.waiting: dict[Partition, PartitionQueue] = {}
-        """Those with batches to be sent."""
+        """The queues with batches to be sent."""
         self._metadata_version = -1
 
-    # ------------------------------------------------------------------------- accepting
+    # ------------------------------------------------------------------------- appending
 
     def batch_with_room(
         self, topic: str, index: int, record_bytes: int, now_ms: int
-    ) -> Batch | None:
-        """The batch that takes a record next; None while buffer.memory is used up."""
+    ) -> ProducerBatch | None:
+        """The batch to which a record can be appended; None if buffer.memory is exhausted."""
         settings = self.settings
         queue = self.queues.get((topic, index))
         if queue is None:
@@ -90,7 +90,7 @@ class Sender:
             needed_bytes = settings.batch_size_bytes
         if self.allocated_bytes + needed_bytes > settings.buffer_memory_bytes:
             return None
-        batch = Batch(queue, now_ms, now_ms + settings.linger_ms, needed_bytes)
+        batch = ProducerBatch(queue, now_ms, now_ms + settings.linger_ms, needed_bytes)
         queue.waiting.append(batch)
         self.waiting[queue.key] = queue
         self.allocated_bytes += needed_bytes
@@ -101,12 +101,12 @@ class Sender:
     # --------------------------------------------------------------------------- sending
 
     def send_all(self, now_ms: int) -> None:
-        """Send what may be sent now."""
+        """Send every batch that may be sent now."""
         while self.waiting and self._send_ready(now_ms):
             pass
 
     def _send_ready(self, now_ms: int) -> bool:
-        """One request to each broker that something waits for; whether any was sent."""
+        """Send one request to each leader with a ready batch; whether any was sent."""
         leaders = self._ready_leaders(now_ms)
         is_any_sent = False
         for leader in leaders:
@@ -117,8 +117,8 @@ class Sender:
                     is_any_sent = True
         return is_any_sent
 
-    def _look_at_metadata(self) -> None:
-        """Leaders may have changed."""
+    def _update_leaders(self) -> None:
+        """Take the leaders from new metadata."""
         metadata = self.metadata
         self._metadata_version = metadata.version
         for queue in self.queues.values():
@@ -126,20 +126,21 @@ class Sender:
             queue.leader_epoch = metadata.leader_epoch(queue.topic, queue.index)
 
     def _ready_leaders(self, now_ms: int) -> dict[int, None]:
-        """Leaders for whom a batch is full, has lingered, or may be sent again."""
+        """The leaders of batches that are full, or whose linger or backoff is over.
+        Kafka: RecordAccumulator.ready."""
         if self._metadata_version != self.metadata.version:
-            self._look_at_metadata()
+            self._update_leaders()
         leaders: dict[int, None] = {}
         due_ms = NEVER_MS
         for queue in self.waiting.values():
             leader = queue.leader
-            if leader == NOBODY:
+            if leader == NO_BROKER:
                 self.metadata.request_update()
                 continue
             if leader in leaders or queue.is_muted:
                 continue
             batch = queue.waiting[0]
-            if batch.due_ms > now_ms and not self._may_go_early(queue, batch):
+            if batch.due_ms > now_ms and not self._may_send_early(queue, batch):
                 if batch.due_ms < due_ms:
                     due_ms = batch.due_ms
                 continue
@@ -147,27 +148,27 @@ class Sender:
         self.batch_due_ms = due_ms
         return leaders
 
-    def _may_go_early(self, queue: PartitionQueue, batch: Batch) -> bool:
-        """Before its linger, its backoff is over."""
+    def _may_send_early(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        """Whether a batch may be sent before the end of its linger or backoff."""
         if batch.attempts:
-            return batch.note_leader_epoch(queue.leader_epoch)
+            return batch.update_leader_epoch(queue.leader_epoch)
         return self.is_flushing or len(queue.waiting) > 1 or self._is_full(batch)
 
-    def _is_full(self, batch: Batch) -> bool:
+    def _is_full(self, batch: ProducerBatch) -> bool:
         return batch.records.size_bytes >= self.settings.batch_size_bytes
 
-    def _drain(self, leader: int, now_ms: int) -> list[Batch]:
-        """The first batch of each partition of this leader, if it may be sent: one that lingers
-        goes along."""
+    def _drain(self, leader: int, now_ms: int) -> list[ProducerBatch]:
+        """Take the first batch of each of this leader's partitions, if it may be sent; lingering
+        batches are included.  Kafka: RecordAccumulator.drainBatchesForOneNode."""
         identity = self.identity
-        batches: list[Batch] = []
+        batches: list[ProducerBatch] = []
         size_bytes = 0
         waiting = self.waiting
         for queue in tuple(waiting.values()):
             if queue.leader != leader or queue.is_muted:
                 continue
             batch = queue.waiting[0]
-            has_moved = batch.note_leader_epoch(queue.leader_epoch)
+            has_moved = batch.update_leader_epoch(queue.leader_epoch)
             if batch.attempts and batch.due_ms > now_ms and not has_moved:
                 continue
             size_bytes += batch.records.size_bytes
@@ -176,14 +177,14 @@ class Sender:
             if identity is not None:
                 if not identity.may_send(queue, batch):
                     continue
-                identity.identify(queue, batch)
+                identity.assign_sequence(queue, batch)
             queue.waiting.popleft()
             if not queue.waiting:
                 del waiting[queue.key]
             batches.append(batch)
         return batches
 
-    def _send(self, leader: int, batches: list[Batch], now_ms: int) -> None:
+    def _send(self, leader: int, batches: list[ProducerBatch], now_ms: int) -> None:
         settings, metadata = self.settings, self.metadata
         version = self.network.version(leader, _PRODUCE)
         topics: dict[str, m.ProduceRequest.TopicProduceData] = {}
@@ -195,10 +196,8 @@ class Sender:
                 topic = topics[queue.topic] = _Topic(queue.topic, topic_id, [])
                 if topic_id == ZERO_UUID and version >= FIRST_VERSION_WITH_TOPIC_IDS:
                     version = FIRST_VERSION_WITH_TOPIC_IDS - 1
-            topic.partition_data.append(
-                _Data(queue.index, batch.encoded(settings.compression_type))
-            )
-            queue.under_way.append(batch)
+            topic.partition_data.append(_Data(queue.index, batch.build(settings.compression_type)))
+            queue.in_flight.append(batch)
             queue.is_muted = settings.max_in_flight_requests_per_connection == 1
             for send in batch.sends:
                 send.attempts += 1
@@ -223,53 +222,57 @@ class Sender:
                 self._end_attempt(batch)
                 self._ack(batch, -1, now_ms)
 
-    # --------------------------------------------------------------------------- answers
+    # ------------------------------------------------------------------------- responses
 
-    def _on_produced(self, asked: InFlightRequest, body: Any, failure: str, now_ms: int) -> None:
-        batches: list[Batch] = asked.context
+    def _on_produced(
+        self, request: InFlightRequest, response: Any, failure: str, now_ms: int
+    ) -> None:
+        batches: list[ProducerBatch] = request.context
         if failure:
             error = _FAILURES.get(failure, ErrorCode.UNSUPPORTED_VERSION)
             for batch in batches:
-                self.network.tell(now_ms, _PRODUCE, failure, batch.queue.key)
+                self.network.record_error(now_ms, _PRODUCE, failure, batch.queue.key)
                 self._end_attempt(batch)
                 self._on_error(batch, error, failure, -1, now_ms)
             return
-        answers: dict[tuple[str | None, int], Any] = {}
-        by_id = asked.version >= FIRST_VERSION_WITH_TOPIC_IDS
-        for topic in body.responses:
+        responses: dict[tuple[str | None, int], Any] = {}
+        by_id = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
+        for topic in response.responses:
             name = self.metadata.topic_name(topic.topic_id) if by_id else topic.name
-            for answer in topic.partition_responses:
-                answers[name, answer.index] = answer
+            for partition_response in topic.partition_responses:
+                responses[name, partition_response.index] = partition_response
         for batch in batches:
-            answer = answers.get(batch.queue.key)
+            partition_response = responses.get(batch.queue.key)
             self._end_attempt(batch)
-            if answer is None:
-                # The topic was made anew meanwhile, under another id.
+            if partition_response is None:
+                # The topic was deleted and created again, with another id.
                 self._on_error(batch, ErrorCode.UNKNOWN_TOPIC_ID, "", -1, now_ms)
-            elif not answer.error_code:
-                self._ack(batch, answer.base_offset, now_ms)
+            elif not partition_response.error_code:
+                self._ack(batch, partition_response.base_offset, now_ms)
             else:
-                self._on_answered_error(batch, answer, now_ms)
+                self._on_partition_error(batch, partition_response, now_ms)
 
-    def _on_answered_error(self, batch: Batch, answer: Any, now_ms: int) -> None:
-        error, key = error_of(answer.error_code), batch.queue.key
-        self.network.tell(now_ms, _PRODUCE, error.name, key)
-        self._on_error(batch, error, error.name, answer.log_start_offset, now_ms)
+    def _on_partition_error(
+        self, batch: ProducerBatch, partition_response: Any, now_ms: int
+    ) -> None:
+        error, key = error_of(partition_response.error_code), batch.queue.key
+        self.network.record_error(now_ms, _PRODUCE, error.name, key)
+        self._on_error(batch, error, error.name, partition_response.log_start_offset, now_ms)
         if is_stale_metadata(error):
-            hint = answer.current_leader
-            if hint.leader_id >= 0 and hint.leader_epoch >= 0:
-                self.metadata.told_leader(*key, hint.leader_id, hint.leader_epoch)
+            leader = partition_response.current_leader
+            if leader.leader_id >= 0 and leader.leader_epoch >= 0:
+                self.metadata.update_leader(*key, leader.leader_id, leader.leader_epoch)
 
-    def _end_attempt(self, batch: Batch) -> None:
+    def _end_attempt(self, batch: ProducerBatch) -> None:
         queue = batch.queue
         queue.is_muted = False
-        if batch in queue.under_way:
-            queue.under_way.remove(batch)
+        if batch in queue.in_flight:
+            queue.in_flight.remove(batch)
 
     def _on_error(
-        self, batch: Batch, error: ErrorCode, name: str, log_start_offset: int, now_ms: int
+        self, batch: ProducerBatch, error: ErrorCode, name: str, log_start_offset: int, now_ms: int
     ) -> None:
-        """An attempt did not succeed: again, or the end."""
+        """An attempt failed: retry the batch, or fail it."""
         batch.may_be_appended |= not error.definite
         batch.error = name
         settings, identity = self.settings, self.identity
@@ -298,10 +301,10 @@ class Sender:
             batch.queue.requeue(batch)
             self.waiting[batch.queue.key] = batch.queue
         elif error is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            # The log has had it for so long that it does not remember where.
+            # The log has it, but no longer remembers at which offset.
             self._ack(batch, -1, now_ms)
         else:
-            self.give_up(batch, name, now_ms)
+            self.fail_batch(batch, name, now_ms)
             if identity is not None:
                 may_reuse = batch.attempts < settings.retries
                 identity.on_failed(batch, error, sequence_is_free=may_reuse)
@@ -309,64 +312,64 @@ class Sender:
     # -------------------------------------------------------------------------- outcomes
 
     def expire(self, now_ms: int) -> None:
-        """Give up what has reached its delivery timeout, oldest first."""
+        """Fail batches that have reached their delivery timeout, oldest first."""
         limit_ms = now_ms - self.settings.delivery_timeout_ms
         for queue in self.queues.values():
-            for batch in (*queue.under_way, *queue.waiting):
+            for batch in (*queue.in_flight, *queue.waiting):
                 if batch.created_ms <= limit_ms and not batch.is_done:
                     self._expire(batch, now_ms)
         self.expiry_ms = self.settings.delivery_timeout_ms + min(
-            (x.created_ms for q in self.queues.values() for x in (*q.under_way, *q.waiting)),
+            (x.created_ms for q in self.queues.values() for x in (*q.in_flight, *q.waiting)),
             default=NEVER_MS - self.settings.delivery_timeout_ms,
         )
 
-    def _expire(self, batch: Batch, now_ms: int) -> None:
+    def _expire(self, batch: ProducerBatch, now_ms: int) -> None:
         queue, identity = batch.queue, self.identity
-        self.network.tell(now_ms, _PRODUCE, REQUEST_TIMED_OUT, queue.key)
-        self.give_up(batch, batch.error or REQUEST_TIMED_OUT, now_ms)
-        self._forget(batch)
+        self.network.record_error(now_ms, _PRODUCE, REQUEST_TIMED_OUT, queue.key)
+        self.fail_batch(batch, batch.error or REQUEST_TIMED_OUT, now_ms)
+        self._remove(batch)
         if identity is not None:
             identity.on_failed(batch, ErrorCode.REQUEST_TIMED_OUT, sequence_is_free=False)
             if batch.in_retry:
-                identity.mark_unresolved(batch)
+                identity.mark_sequence_unresolved(batch)
 
-    def give_up_all(self, error: str, now_ms: int) -> None:
-        """Nothing more is sent: whatever has no outcome gets one."""
+    def fail_all(self, error: str, now_ms: int) -> None:
+        """Fail every batch without an outcome; nothing more is sent."""
         for queue in self.queues.values():
-            for batch in (*queue.under_way, *queue.waiting):
-                self.give_up(batch, error or batch.error, now_ms)
-                self._forget(batch)
+            for batch in (*queue.in_flight, *queue.waiting):
+                self.fail_batch(batch, error or batch.error, now_ms)
+                self._remove(batch)
 
-    def _forget(self, batch: Batch) -> None:
-        """A batch with an outcome; an answer may still come."""
+    def _remove(self, batch: ProducerBatch) -> None:
+        """Remove a batch that has an outcome; a late response may still arrive."""
         queue = batch.queue
-        if batch in queue.under_way:
-            queue.under_way.remove(batch)
+        if batch in queue.in_flight:
+            queue.in_flight.remove(batch)
         elif batch in queue.waiting:
             queue.waiting.remove(batch)
             if not queue.waiting:
                 self.waiting.pop(queue.key, None)
 
-    def _ack(self, batch: Batch, base_offset: int, now_ms: int) -> None:
+    def _ack(self, batch: ProducerBatch, base_offset: int, now_ms: int) -> None:
         if self.identity is not None:
             self.identity.on_acked(batch)
         if batch.is_done:
             return
         self._end(batch)
         self.acked += len(batch.sends)
-        for at, send in enumerate(batch.sends):
+        for index, send in enumerate(batch.sends):
             send.outcome = Outcome.ACKED
             send.ended_ms = now_ms
             send.error = batch.error
             if base_offset >= 0:
-                send.offset = base_offset + at
+                send.offset = base_offset + index
 
-    def give_up(self, batch: Batch, error: str, now_ms: int) -> None:
-        """The application is told that it failed, or may have."""
+    def fail_batch(self, batch: ProducerBatch, error: str, now_ms: int) -> None:
+        """Set the outcome of a batch that was not acked: FAILED or UNKNOWN."""
         if batch.is_done:
             return
         self._end(batch)
-        is_open = batch.may_be_appended or batch in batch.queue.under_way
+        is_open = batch.may_be_appended or batch in batch.queue.in_flight
         outcome = Outcome.UNKNOWN if is_open else Outcome.FAILED
         if is_open:
             self.unknown += len(batch.sends)
@@ -377,6 +380,6 @@ class Sender:
             send.ended_ms = now_ms
             send.error = error
 
-    def _end(self, batch: Batch) -> None:
+    def _end(self, batch: ProducerBatch) -> None:
         batch.is_done = True
         self.allocated_bytes -= batch.allocated_bytes

@@ -1,7 +1,7 @@
-"""How a producer is set up, and what it is to send.
+"""A producer's settings, and the records it is to send.
 
-Owns: the values ProducerSettings and Workload, Kafka's defaults, what Kafka refuses.  Never: sends.
-Kafka: ProducerConfig of 4.3.1, by its names (`_ms` and `_bytes` at the end).
+Owns: the values ProducerSettings and ProducerPlan, Kafka's defaults and checks.  Never: sends.
+Kafka: ProducerConfig of 4.3.1, with its names (plus the suffixes `_ms` and `_bytes`).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from kcluster.clients.client_settings import ClientSettings
 ACKS_ALL: Final = -1
 MAX_INT: Final = 2_147_483_647
 MAX_IN_FLIGHT_IDEMPOTENT: Final = 5
-"""So many batches a log remembers of a producer (KIP-98)."""
+"""The number of batches that a log remembers per producer (KIP-98)."""
 PARTITIONERS: Final = ("default", "round-robin")
-"""`default`: by key (murmur2), without a key sticky (KIP-794).  `round-robin`: one after the other,
-whatever the key."""
+"""`default`: by key (murmur2), or sticky without a key (KIP-794).  `round-robin`: partitions in
+turn, whatever the key."""
 
 
 class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
-    """Configs by Kafka's names, with its defaults.
+    """Configs with Kafka's names and defaults.
 
-    `enable_idempotence` None: as if not set, so it is on where acks, retries and in flight allow.
+    `enable_idempotence` None: not set, so it is on if acks, retries and max.in.flight allow it.
     `acks`: 0, 1, or -1 for all.
     """
 
@@ -53,53 +53,55 @@ class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
         )
 
     def problems(self) -> list[str]:
-        """Why Kafka's producer would not start with these, one line each."""
-        found = []
+        """Why Kafka's producer would refuse these settings, one line per problem."""
+        problems = []
         if self.acks not in (0, 1, ACKS_ALL):
-            found.append(f"acks: {self.acks} is none of 0, 1, all")
+            problems.append(f"acks: {self.acks} is not one of 0, 1, all")
         if self.enable_idempotence:
             if self.acks != ACKS_ALL:
-                found.append("enable_idempotence: needs acks all")
+                problems.append("enable_idempotence: needs acks all")
             if not self.retries:
-                found.append("enable_idempotence: needs retries")
+                problems.append("enable_idempotence: needs retries")
             if self.max_in_flight_requests_per_connection > MAX_IN_FLIGHT_IDEMPOTENT:
-                found.append(
+                problems.append(
                     "enable_idempotence: needs max_in_flight_requests_per_connection of"
                     f" {MAX_IN_FLIGHT_IDEMPOTENT} or less"
                 )
         if self.delivery_timeout_ms < self.linger_ms + self.request_timeout_ms:
-            found.append(
+            problems.append(
                 f"delivery_timeout_ms: {self.delivery_timeout_ms} is less than linger_ms and"
                 " request_timeout_ms together"
             )
         if self.partitioner not in PARTITIONERS:
-            found.append(f"partitioner: {self.partitioner} is none of {', '.join(PARTITIONERS)}")
-        return found
+            problems.append(
+                f"partitioner: {self.partitioner} is not one of {', '.join(PARTITIONERS)}"
+            )
+        return problems
 
     @property
     def max_in_flight(self) -> int:
-        """Requests on one connection that are not answered, at most."""
+        """The most unanswered requests on one connection."""
         return self.max_in_flight_requests_per_connection
 
 
-class Workload(Struct, frozen=True):
-    """What an application gives to its producer, on and on.
+class ProducerPlan(Struct, frozen=True):
+    """The records that an application sends.
 
-    The application blocks as Kafka's send() does (metadata, buffer memory), and then catches up.
+    The application blocks where Kafka's send() does (metadata, buffer memory), and then catches up.
     """
 
     topics: tuple[str, ...] = ("orders",)
-    """One after the other."""
+    """Used in turn."""
     partitions: tuple[int, ...] = ()
-    """Explicit ones, one after the other; none: the partitioner decides."""
+    """Explicit partitions, used in turn; none: the partitioner decides."""
     rate_per_s: float = 10.0
     size_bytes: int = 0
-    """Of a value, at least: `name:number`, padded with dots."""
+    """The minimum size of a value, which is `name:number`, padded with dots."""
     keys: int = 0
-    """How many different keys take turns; 0: no key."""
+    """The number of different keys, used in turn; 0: no key."""
     count: int = -1
-    """So many records; -1: no end."""
+    """The number of records; -1: no limit."""
     start_ms: int = 0
     """After the client's start."""
     stop_ms: int = -1
-    """After the client's start; -1: when told to."""
+    """After the client's start; -1: until it is stopped."""

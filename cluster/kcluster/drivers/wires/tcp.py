@@ -23,7 +23,7 @@ import gevent
 import gevent.monkey
 from msgspec import Struct
 
-from kcluster.clients.wire import Client, broker_of
+from kcluster.clients.wire import ClientStateMachine, broker_of
 from kcluster.drivers.live import LiveDriver
 from kcluster.network.fabric import Link
 from kcluster.network.node_ids import FIRST_CLIENT_ID
@@ -65,7 +65,7 @@ class LiveClients:
 
     def __init__(self, driver: LiveDriver, seed: int) -> None:
         self.driver = driver
-        self.clients: dict[int, Client] = {}
+        self.clients: dict[int, ClientStateMachine] = {}
         self.sockets: dict[ClientSocket, None] = {}
         """Those that are open to the broker, even after their client has closed its end."""
         self.hub = gevent.get_hub()
@@ -82,7 +82,7 @@ class LiveClients:
         )
         driver.dispatcher.heal_sinks = (*driver.dispatcher.heal_sinks, self._on_link_healed)
 
-    def add_client(self, client: Client) -> LiveWire:
+    def add_client(self, client: ClientStateMachine) -> LiveWire:
         """Start a client; returns its wire, whose `client_id` names links to it."""
         client_id = FIRST_CLIENT_ID + len(self.clients)
         wire = LiveWire(self, client_id, Random(f"{self._seed}/{client_id}"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kcluster.clients.consumer.fetched import Aborted
+from kcluster.clients.consumer.completed_fetch import AbortedTransactions
 from kcluster.pipeline.source.client import BlockingClient, BlockingConnection, Deadline
 from kcluster.pipeline.source.columns import Columns
 from kcluster.pipeline.source.errors import DataLoss, SourceError
@@ -255,7 +255,11 @@ class _Load:
     def _visible(self, data: Any) -> list[Batch]:
         """The batches that this reader may see; its position is behind all of them then."""
         until = self._range.until
-        hidden = Aborted(data.aborted_transactions) if self._settings.is_read_committed else None
+        hidden = (
+            AbortedTransactions(data.aborted_transactions)
+            if self._settings.is_read_committed
+            else None
+        )
         visible: list[Batch] = []
         for batch in parse_batches(data.records) if data.records is not None else ():
             if batch.last_offset < self._at:

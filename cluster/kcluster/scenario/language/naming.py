@@ -13,7 +13,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from kcluster.clients.consumer.settings import Reading as Load
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Node, Scalar
 from kcluster.config.topology.model import Topology
@@ -22,7 +21,7 @@ from kcluster.scenario.language.model import Checks, ConsumerSpec, ProducerSpec,
 from kcluster.scenario.language.names import Names
 from kcluster.scenario.play.conditions import Condition
 from kcluster.scenario.play.targets import Target
-from kcluster.scenario.play.workload import consumer_settings, producer_settings, reading_of
+from kcluster.scenario.play.workload import consumer_plan, consumer_settings, producer_settings
 
 
 def names_of(topology: Topology, workload: WorkloadSpec, steps: tuple[Step, ...]) -> Names:
@@ -112,8 +111,8 @@ def _workload_problems(
             if problem := names.partition_problem(*partition):
                 yield f"{path}.partitions", problem
         settings = consumer_settings(consumer, topology.profile)
-        load: Load = reading_of(consumer, settings)
-        for problem in (*settings.problems(), *load.problems(settings)):
+        plan = consumer_plan(consumer, settings)
+        for problem in (*settings.problems(), *plan.problems(settings)):
             yield path, problem
     seen: set[str] = set()
     clients: list[ProducerSpec | ConsumerSpec] = [*workload.producers, *workload.consumers]

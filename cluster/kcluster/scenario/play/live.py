@@ -13,7 +13,7 @@ from typing import Final
 
 import gevent
 
-from kcluster.clients.wire import Client, Wire
+from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.drivers.wires.tcp import LiveClients
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
@@ -56,7 +56,7 @@ class LiveStage(Stage):
         self._waiting.append((holds, callback))
         self._look_out()
 
-    def _add(self, client: Client) -> Wire:
+    def _add(self, client: ClientStateMachine) -> Wire:
         return self._clients.add_client(client)
 
     def _do(self, callback: Callable[[], None]) -> None:

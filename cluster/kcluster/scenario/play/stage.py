@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
 
-from kcluster.clients.wire import Client, Wire
+from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.contract import Note
 from kcluster.evidence.history import Ledger
 from kcluster.operations.errors import ClusterError
@@ -60,12 +60,12 @@ class Stage(ABC):
         """Call `callback` as soon as `holds()`."""
 
     @abstractmethod
-    def _add(self, client: Client) -> Wire:
+    def _add(self, client: ClientStateMachine) -> Wire:
         """Start a client."""
 
     # ---------------------------------------------------------------- targets and conditions
 
-    def add_client(self, name: str, client: Client) -> Wire:
+    def add_client(self, name: str, client: ClientStateMachine) -> Wire:
         """Start a client of the workload, which targets may name."""
         wire = self._add(client)
         self._client_ids[name] = wire.client_id

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kcluster.clients.wire import Client, Wire
+from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
 from kcluster.scenario.play.stage import Stage
@@ -37,7 +37,7 @@ class VirtualStage(Stage):
     def when(self, holds: Callable[[], bool], callback: Callable[[], None]) -> None:
         self._waiting.append((holds, callback))
 
-    def _add(self, client: Client) -> Wire:
+    def _add(self, client: ClientStateMachine) -> Wire:
         return self.driver.add_client(client)
 
     def run(self, is_over: Callable[[], bool], limit_ms: int) -> bool:

@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 from kcluster.clients.consumer.consumer import Consumer
-from kcluster.clients.consumer.settings import NEVER, ConsumerSettings
-from kcluster.clients.consumer.settings import Reading as ConsumerLoad
+from kcluster.clients.consumer.settings import NEVER, ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Partition
 from kcluster.clients.producer.producer import Producer
-from kcluster.clients.producer.settings import ProducerSettings
-from kcluster.clients.producer.settings import Workload as ProducerLoad
-from kcluster.clients.wire import Client
+from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
+from kcluster.clients.wire import ClientStateMachine
 from kcluster.evidence.history import Ledger
 from kcluster.scenario.language.client_configs import defaults_of
 from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec, WorkloadSpec
@@ -30,20 +28,20 @@ _DIRECT: Final = {
     "retry_backoff_ms": "retry_backoff_ms",
     "batch_size_bytes": "batch_size_bytes",
 }
-"""A producer's own keys in a file, and the configs that they set."""
+"""Keys of a producer in a scenario file, and the settings that they set."""
 
 
-class WorkloadProducer(Client, Protocol):
+class WorkloadProducer(ClientStateMachine, Protocol):
     """A producer of the workload."""
 
     name: str
     is_done: bool
 
     def stop(self, now_ms: int) -> None:
-        """Accept no more records; those accepted are sent."""
+        """Create no more records; send those that exist."""
 
 
-class WorkloadConsumer(Client, Protocol):
+class WorkloadConsumer(ClientStateMachine, Protocol):
     """A consumer of the workload."""
 
     name: str
@@ -51,10 +49,10 @@ class WorkloadConsumer(Client, Protocol):
 
     @property
     def assignment(self) -> tuple[Partition, ...]:
-        """The partitions that it reads now."""
+        """The assigned partitions."""
 
     def position(self, topic: str, partition: int) -> int:
-        """The offset that it reads next; -1 if it has none."""
+        """The offset of the next record; -1 if there is no position."""
 
     def stop(self, now_ms: int) -> None:
         """Commit, and leave the group."""
@@ -76,33 +74,33 @@ def make_clients(
 
 
 def producer_settings(spec: ProducerSpec, profile: str) -> ProducerSettings:
-    """The profile's defaults, overridden by `config`, then by the spec's own keys."""
+    """The profile's defaults, overridden by `config`, then by the producer's own keys."""
     values: dict[str, Any] = defaults_of(ProducerSettings, profile)
     values |= spec.config
     if "acks" not in spec.config:
         values["acks"] = -1 if spec.acks == "all" else int(spec.acks)
     for key, field in _DIRECT.items():
-        given = getattr(spec, key)
-        if given is not None:
-            values[field] = given
+        value = getattr(spec, key)
+        if value is not None:
+            values[field] = value
     settings = ProducerSettings(**values)
     shortest_ms = settings.linger_ms + settings.request_timeout_ms
     if "delivery_timeout_ms" not in spec.config and spec.delivery_timeout_ms is None:
-        # As Kafka does if it is not set: raise it to what the others need.
+        # As Kafka does if it is not set: raise it to the minimum.
         values["delivery_timeout_ms"] = max(settings.delivery_timeout_ms, shortest_ms)
     return ProducerSettings(**values)
 
 
 def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
     """A producer and its application."""
-    load = ProducerLoad(
+    plan = ProducerPlan(
         topics=(spec.topic,),
         partitions=() if spec.partition is None else (spec.partition,),
         rate_per_s=spec.rate_per_s, size_bytes=spec.size_bytes, keys=spec.keys,
         count=-1 if spec.count is None else spec.count, start_ms=spec.start_ms,
         stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
     )  # fmt: skip
-    return Producer(spec.name, ledger, load, producer_settings(spec, profile))
+    return Producer(spec.name, ledger, plan, producer_settings(spec, profile))
 
 
 def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
@@ -117,9 +115,9 @@ def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
     return ConsumerSettings(**(values | spec.config))
 
 
-def reading_of(spec: ConsumerSpec, settings: ConsumerSettings) -> ConsumerLoad:
-    """What a consumer's application reads."""
-    return ConsumerLoad(
+def consumer_plan(spec: ConsumerSpec, settings: ConsumerSettings) -> ConsumerPlan:
+    """The plan of a consumer's application."""
+    return ConsumerPlan(
         topics=spec.topics, partitions=spec.partitions,
         commit=spec.commit if settings.group_id else NEVER, start_ms=spec.start_ms,
         stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
@@ -127,10 +125,10 @@ def reading_of(spec: ConsumerSpec, settings: ConsumerSettings) -> ConsumerLoad:
 
 
 def make_consumers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Consumer]:
-    """The members of a spec; several are called name-1, name-2, ..."""
+    """The consumers of a spec; several are called name-1, name-2, ..."""
     settings = consumer_settings(spec, profile)
-    reading = reading_of(spec, settings)
+    plan = consumer_plan(spec, settings)
     names = [spec.name]
     if spec.members > 1:
         names = [f"{spec.name}-{number}" for number in range(1, spec.members + 1)]
-    return [Consumer(name, ledger, reading, settings) for name in names]
+    return [Consumer(name, ledger, plan, settings) for name in names]

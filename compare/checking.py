@@ -1,4 +1,4 @@
-"""One case or conversation at a time: recorded from a real cluster, or checked against that.
+"""Records a case or conversation on a real cluster, or checks ours against the recording.
 
 Owns: record and check.  Never: prints, reads options.
 """
@@ -20,7 +20,7 @@ CONVERSATIONS = "conversations"
 
 
 def outcome(runner: Runner, case: Case, version: int) -> Any:
-    """What one version of a case comes to; a step that failed is an outcome too."""
+    """The outcome of one version of a case; a failed step is an outcome, too."""
     try:
         return recorded.as_json(runner.run(case, version))
     except CaseError as problem:
@@ -28,15 +28,15 @@ def outcome(runner: Runner, case: Case, version: int) -> Any:
 
 
 def record(runner: Runner, case: Case) -> dict[str, Any]:
-    """A case in all its versions, asked of a real cluster."""
+    """Run all versions of a case on a real cluster."""
     return recorded.merged(
         {version: outcome(runner, case, version) for version in case.each_version()}
     )
 
 
 def check(runner: Runner, family: str, case: Case, kept: Outcomes) -> list[Difference]:
-    """A case in all its versions, asked of ours, beside what was recorded; nothing if ours does
-    not serve the API at all, which ApiVersions tells."""
+    """Run all versions of a case on ours, and compare with the recording.  No differences if ours
+    does not serve the API, which the case of ApiVersions shows."""
     if case.api not in SERVED_APIS:
         return []
     pairs: dict[int, tuple[Any, Any]] = {}
@@ -50,14 +50,14 @@ def check(runner: Runner, family: str, case: Case, kept: Outcomes) -> list[Diffe
 
 
 def record_conversation(runner: Runner, conversation: Conversation) -> None:
-    """Asked of a real cluster, and written down at once."""
+    """Hold a conversation with a real cluster, and save it."""
     kept = recorded.load(CONVERSATIONS)
     kept[conversation.name] = {"0": recorded.as_json(runner.converse(conversation))}
     recorded.save(CONVERSATIONS, kept)
 
 
 def check_conversation(runner: Runner, conversation: Conversation) -> list[Difference]:
-    """Held with ours, beside what was recorded."""
+    """Hold a conversation with ours, and compare with the recording."""
     kept = recorded.load(CONVERSATIONS).get(conversation.name, {"0": "not recorded: make compare"})
-    told = recorded.as_json(runner.converse(conversation))
-    return differences(f"conversation: {conversation.name}", {0: (kept["0"], told)})
+    ours = recorded.as_json(runner.converse(conversation))
+    return differences(f"conversation: {conversation.name}", {0: (kept["0"], ours)})

@@ -1,11 +1,11 @@
-"""Which records of an answer a consumer's application sees, and positions between their states."""
+"""The records of a fetch that an application may see, and the states of positions."""
 
 from __future__ import annotations
 
 import pytest
 
-from kcluster.clients.consumer.fetched import Fetched, Segment, open_records
-from kcluster.clients.consumer.positions import Position, Positions, State
+from kcluster.clients.consumer.completed_fetch import CompletedFetch, Segment, open_records
+from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.protocol import messages as m
 from kcluster.protocol.records.batches import InvalidRecords
 from kcluster.protocol.records.records import Record, build_batch
@@ -52,27 +52,27 @@ def at(offset: int) -> Position:
     return positions[KEY]
 
 
-def test_fetched__records_below_the_position_are_left_out() -> None:
+def test_completed_fetch__records_below_the_position_are_skipped() -> None:
     data = answer(batch(0, "a", "b", "c"), batch(3, "d", epoch=2))
     segments = open_records(data, 1, read_committed=False, check_crcs=True)
     assert values(segments) == ["b", "c", "d"]
     position = at(1)
-    fetched = Fetched(position, 1, segments)
+    fetched = CompletedFetch(position, 1, segments)
     assert [record.offset for record in fetched.take(1)] == [1]
     assert (position.offset, fetched.is_empty) == (2, False)
     assert [record.offset for record in fetched.take(10)] == [2, 3]
     assert (position.offset, position.offset_epoch, fetched.is_empty) == (4, 2, True)
 
 
-def test_fetched__the_last_offset_of_a_compacted_batch_is_passed() -> None:
+def test_completed_fetch__the_position_moves_past_a_compacted_batch() -> None:
     whole = bytes(build_batch([Record(5, 0, b"k", b"v")], base_offset=2, last_offset=9))
     position = at(0)
-    fetched = Fetched(position, 1, open_records(answer(whole), 0, False, True))
+    fetched = CompletedFetch(position, 1, open_records(answer(whole), 0, False, True))
     assert [record.offset for record in fetched.take(500)] == [5]
     assert position.offset == 10
 
 
-def test_fetched__aborted_transactions_are_hidden_from_read_committed() -> None:
+def test_completed_fetch__aborted_transactions_are_hidden_from_read_committed() -> None:
     data = answer(
         batch(0, "a", producer_id=7), batch(1, "b", producer_id=8), batch(2, "plain"),
         marker(3, 7, commit=False), batch(4, "c", producer_id=7), marker(5, 8, commit=True),
@@ -86,7 +86,7 @@ def test_fetched__aborted_transactions_are_hidden_from_read_committed() -> None:
     assert everything[-1] == ([], -1, 7)
 
 
-def test_fetched__bytes_with_a_wrong_crc_are_refused() -> None:
+def test_completed_fetch__a_wrong_crc_is_refused() -> None:
     broken = bytearray(batch(0, "abc"))
     broken[-2] ^= 1
     with pytest.raises(InvalidRecords):
@@ -96,36 +96,36 @@ def test_fetched__bytes_with_a_wrong_crc_are_refused() -> None:
 # ------------------------------------------------------------------------------------ positions
 
 
-def test_position__is_validated_where_the_leader_or_its_epoch_is_new() -> None:
+def test_position__is_validated_when_the_leader_or_its_epoch_is_new() -> None:
     position = at(5)
-    assert position.state is State.FETCHING
+    assert position.state is FetchState.FETCHING
     position.advance(6, 0)
     position.follow_leader(1, 0)
-    assert position.state is State.FETCHING
+    assert position.state is FetchState.FETCHING
     position.follow_leader(-1, 0)
     assert position.leader == 1
     position.follow_leader(2, 1)
-    assert (position.state, position.leader, position.offset) == (State.AWAIT_VALIDATION, 2, 6)
+    assert (position.state, position.leader, position.offset) == (FetchState.AWAIT_VALIDATION, 2, 6)
     position.validated()
-    assert (position.state, position.restarted) == (State.FETCHING, True)
+    assert (position.state, position.restarted) == (FetchState.FETCHING, True)
 
 
 def test_position__without_an_epoch_there_is_nothing_to_validate() -> None:
     position = at(5)
     position.follow_leader(2, 1)
-    assert (position.state, position.leader) == (State.FETCHING, 2)
+    assert (position.state, position.leader) == (FetchState.FETCHING, 2)
 
 
-def test_position__cut_off_it_begins_again_where_the_logs_agree() -> None:
+def test_position__truncated_continues_where_the_logs_agree() -> None:
     position = at(5)
     position.advance(50, 0)
     position.restarted = False
     position.follow_leader(2, 1)
     position.truncated(40, 0)
-    assert (position.state, position.offset, position.restarted) == (State.FETCHING, 40, True)
+    assert (position.state, position.offset, position.restarted) == (FetchState.FETCHING, 40, True)
 
 
-def test_positions__those_kept_in_an_assignment_stay_where_they_are() -> None:
+def test_positions__those_kept_in_an_assignment_do_not_move() -> None:
     positions = Positions()
     positions.assign([KEY, ("orders", 1)])
     positions[KEY].seek(7, -1, 1, 0)

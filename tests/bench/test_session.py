@@ -17,7 +17,7 @@ from bench.visit import FULL, QUICK, new_log
 from bench.wire import LENGTH, address_of, batch_of, produce_frame
 
 
-def test_options__the_defaults_are_a_full_sitting() -> None:
+def test_options__the_defaults_are_a_full_session() -> None:
     options = options_of([])
     assert (options.runs, options.systems) == (5, ["kcluster", "kafka", "kfake", "mock"])
     assert sizes_of(options) == FULL
@@ -43,13 +43,13 @@ def test_systems__a_peer_that_is_not_there_says_why(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("KCLUSTER_PEERS", raising=False)
-    assert "KCLUSTER_PEERS" in Mock().lacks()
+    assert "KCLUSTER_PEERS" in Mock().missing_requirement()
     monkeypatch.setenv("KCLUSTER_PEERS", str(tmp_path))
     monkeypatch.setenv("PEERS_CACHE", str(tmp_path))
     for peer in (Kafka(), Kfake(), Mock()):
-        assert "there is no " in peer.lacks()
+        assert "there is no " in peer.missing_requirement()
     (tmp_path / "librdkafka-mock").write_text("")
-    assert Mock().lacks() == ""
+    assert Mock().missing_requirement() == ""
 
 
 def test_systems__versions_of_peers_come_from_what_they_built(
@@ -96,16 +96,16 @@ def test_growth__quick_leaves_out_the_largest() -> None:
 
 
 def test_log__a_step_that_fails_is_told_and_the_rest_goes_on() -> None:
-    told: list[str] = []
+    shown: list[str] = []
 
     def fails() -> dict[str, float]:
         raise BenchError("no broker")
 
-    log = new_log(told.append)
+    log = new_log(shown.append)
     log.attempt("load", fails)
     log.attempt("idle", lambda: {"idle_cpu_pct": 0.25})
     assert (log.values, log.reasons) == ({"idle_cpu_pct": 0.25}, {"load": "no broker"})
-    assert told[0] == "load: not measured: no broker"
+    assert shown[0] == "load: not measured: no broker"
 
 
 def test_proc__memory_is_read_from_the_status() -> None:

@@ -1,7 +1,7 @@
-"""A partition's answer to a fetch, opened: which of its records the application may see.
+"""The fetched records of a partition, and which of them the application may see.
 
-Owns: batches into records, what a control batch and an aborted transaction hide.  Never: sends,
-moves a position (fetcher.py does).
+Owns: decoding batches into records, skipping control batches and aborted transactions, advancing
+the position past the records returned.  Never: sends, handles errors (fetcher.py does).
 Kafka: CompletedFetch; KIP-98.
 """
 
@@ -29,31 +29,31 @@ _CONTROL_KEY: Final = Layout(">hh")
 _ABORT: Final = 0
 
 Segment = tuple[list[Record], int, int]
-"""(records of a batch, its leader epoch, the offset behind it); no records if they are hidden."""
+"""(records of a batch, its leader epoch, the offset after it); no records if they are hidden."""
 
 
-class Fetched:
-    """Records of one partition that are here, and how far they were given out."""
+class CompletedFetch:
+    """Buffered records of one partition, and how many of them were returned."""
 
     __slots__ = ("_at", "_next_offset", "_segments", "node", "position")
 
     def __init__(self, position: Position, node: int, segments: Iterable[Segment]) -> None:
         self.position = position
         self.node = node
-        """Which broker they came from."""
+        """The broker that sent them."""
         self._segments = deque(segments)
         self._at = 0
-        """How many of the first segment's records are given out."""
+        """The number of the first segment's records that were returned."""
         self._next_offset = position.offset
 
     @property
     def is_next(self) -> bool:
-        """Whether the position is still where these go on; else they are of no use."""
+        """Whether the position is where these records continue; if not, they must be dropped."""
         return self._next_offset == self.position.offset
 
     def take(self, limit: int) -> list[Record]:
-        """Up to `limit` records; the position is behind them then.  None are left when it returns
-        fewer."""
+        """Return up to `limit` records, and advance the position past them.  Fewer only if none are
+        left.  Kafka: fetchRecords."""
         segments = self._segments
         taken: list[Record] = []
         while segments:
@@ -79,19 +79,19 @@ class Fetched:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all is given out."""
+        """Whether all records were returned."""
         return not self._segments
 
 
 def open_records(data: Any, offset: int, read_committed: bool, check_crcs: bool) -> list[Segment]:
     """The records of `FetchResponse.PartitionData` from `offset` on, by batch.
 
-    InvalidRecords for bytes that are none.  What comes as batches, in virtual time, was never
-    bytes on a wire; its crc is not looked at.
+    Raises InvalidRecords for invalid bytes.  In virtual time records arrive as batches, which were
+    never bytes on a wire: their CRC is not checked.
     """
     records = data.records
     batches: list[Batch] = records if isinstance(records, list) else _parsed(records, check_crcs)
-    aborted = Aborted(data.aborted_transactions) if read_committed else None
+    aborted = AbortedTransactions(data.aborted_transactions) if read_committed else None
     segments: list[Segment] = []
     for batch in batches:
         if batch.last_offset < offset:
@@ -115,28 +115,28 @@ def _parsed(records: Any, check_crcs: bool) -> list[Batch]:
         for batch in batches:
             if not check_crc(batch):
                 raise InvalidRecords(
-                    ErrorCode.CORRUPT_MESSAGE, f"crc of the batch at {batch.base_offset} is wrong"
+                    ErrorCode.CORRUPT_MESSAGE, f"batch at offset {batch.base_offset}: wrong CRC"
                 )
     return batches
 
 
-class Aborted:
-    """Which producers' transactions are aborted, from batch to batch."""
+class AbortedTransactions:
+    """The producers with an aborted transaction, from batch to batch."""
 
     def __init__(self, transactions: list[Any] | None) -> None:
         entries = [(x.first_offset, x.producer_id) for x in transactions or ()]
-        self._to_come = deque(sorted(entries))
+        self._pending = deque(sorted(entries))
         self._producers: dict[int, None] = {}
 
     def hides(self, batch: Batch) -> bool:
         if batch.producer_id == NO_PRODUCER_ID:
             return False
-        while self._to_come and self._to_come[0][0] <= batch.last_offset:
-            self._producers[self._to_come.popleft()[1]] = None
+        while self._pending and self._pending[0][0] <= batch.last_offset:
+            self._producers[self._pending.popleft()[1]] = None
         return batch.is_transactional and batch.producer_id in self._producers
 
     def pass_marker(self, batch: Batch) -> None:
-        """An abort marker ends that producer's transaction."""
+        """Take a control batch: an abort marker ends its producer's transaction."""
         self.hides(batch)
         opened = read_records(batch)
         key = (opened[0].key if opened else None) or b""

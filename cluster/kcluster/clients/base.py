@@ -1,0 +1,56 @@
+"""The common part of producers and consumers: their network, and one turn per event.
+
+Owns: ClientBase, the callbacks of a ClientStateMachine.  Never: decides what a turn does
+(producer/producer.py and consumer/consumer.py do).
+Kafka: the loops around NetworkClient.poll, of Sender and ClassicKafkaConsumer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcluster.clients.client_settings import ClientSettings
+from kcluster.clients.connections import NetworkClient
+from kcluster.clients.ledger import Ledger
+from kcluster.clients.metadata import Metadata
+from kcluster.clients.wire import Wire
+
+
+class ClientBase:
+    """A client (wire.py's ClientStateMachine).  `name`: its name in the ledger.  `is_done`: it is
+    closed, and its callbacks have no effect."""
+
+    def __init__(self, name: str, ledger: Ledger, settings: ClientSettings) -> None:
+        self.name = name
+        self.metadata = Metadata(settings.metadata)
+        self.network = NetworkClient(name, settings.network, self.metadata, ledger)
+        self.deadline_ms: int | None = None
+        self.is_done = False
+
+    def start(self, wire: Wire, now_ms: int) -> None:
+        """Begin: the application starts."""
+        self.network.start(wire, now_ms)
+        self._start_application(now_ms)
+        self._turn(now_ms)
+
+    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
+        """A response has arrived."""
+        self.network.on_reply(broker_id, correlation_id, body, now_ms)
+        self._turn(now_ms)
+
+    def on_disconnected(self, broker_id: int, now_ms: int) -> None:
+        """A connection broke."""
+        self.network.on_disconnected(broker_id, now_ms)
+        self._turn(now_ms)
+
+    def on_tick(self, now_ms: int) -> None:
+        """`deadline_ms` has come."""
+        self._turn(now_ms)
+
+    def _start_application(self, now_ms: int) -> None:
+        """Prepare the first turn."""
+        raise AssertionError(f"{type(self).__name__} must define _start_application")
+
+    def _turn(self, now_ms: int) -> None:
+        """Do everything that can be done now, and set `deadline_ms`."""
+        raise AssertionError(f"{type(self).__name__} must define _turn")
