@@ -2,8 +2,8 @@
 #
 #   make demo          a cluster of three brokers, real clients, a leader that dies; nothing lost,
 #                      and Spark, which read along, finds the same
-#   make test          ruff, mypy, pytest, pure and compiled: what .ci/run runs
-#   make test-pure     the same without the compiled half: a minute less
+#   make test          ruff, mypy, pytest on the pure Python source, on all cores
+#   make test-compiled pytest once more, on the compiled build; .ci/run runs both
 #   make lint          ruff and mypy alone
 #   make compat        kafka-python's own integration tests against a cluster of ours
 #   make compare       this beside Apache Kafka, answer by answer, to docs/differences.md
@@ -15,18 +15,21 @@
 #   make clean         remove .venv, all caches, and what was compiled
 #
 # ARGS goes to the program:  make demo ARGS="--help"    make test ARGS="-k fetch"
+# -n0 runs the tests in one process, as plain pytest does:  make test ARGS="-n0 --pdb"
 # BUILD=pure measures the pure one:  make bench BUILD=pure
 # PYTHON names another interpreter:  make test PYTHON=python3.13
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pure test-compiled can-compile jars tools lint compat compare compiled \
+.PHONY: help demo test test-compiled can-compile jars tools lint compat compare compiled \
   bench bench-micro renew clean
 
 CC ?= cc
 VENV := .venv
 COMPILED := build/compiled
+# Tests of one xdist group share a worker (tests/conftest.py); the longest group comes first.
+PARALLEL := -n auto --dist loadgroup --no-loadscope-reorder
 COMPILED_TESTS = tests/partition tests/broker tests/controller tests/protocol tests/runtime tests/network \
   tests/drivers tests/checkers tests/property tests/foreign_clients tests/cli tests/test_build.py scenarios
 KAFKA_LIBS := build/kafka-libs
@@ -47,11 +50,9 @@ help:
 demo: $(if $(shell command -v java),$(VENV)/.spark,$(VENV)/.clients)
 	@$(BIN)/kcluster demo --spark $(ARGS)
 
-# What is left out is said before pytest, whose closing line is the last.
-test: jars can-compile test-pure test-compiled
-
-test-pure: lint
-	@KCLUSTER_BUILD="pure Python" $(BIN)/python -m pytest $(ARGS)
+# pytest's closing line is the last one printed, here and below: CI reads it.
+test: jars lint
+	@KCLUSTER_BUILD="pure Python" $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 # Why there can be no C extension, or nothing; pip names the same compiler.
 export CC
@@ -59,6 +60,7 @@ CANNOT_COMPILE = if ! command -v $(firstword $(CC)) >/dev/null 2>&1; then echo "
   elif ! [ -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ]; \
   then echo "no Python.h (on Debian or Ubuntu: python3-dev)"; fi
 
+# Without a compiler that is said, and is no failure.
 can-compile: $(VENV)/.dev
 	@why=$$($(CANNOT_COMPILE)); [ -z "$$why" ] || echo "make: $$why here: the compiled half is not tested"
 
@@ -68,7 +70,7 @@ test-compiled: can-compile
 	  $(MAKE) --no-print-directory compiled && { \
 	  KCLUSTER_BUILD=compiled PYTHONPATH=$(COMPILED) $(BIN)/python -P -m pytest -o pythonpath="$(COMPILED) ." \
 	    -o "addopts=--strict-markers --strict-config --import-mode=importlib" -q \
-	    -m "not pure_python" $(COMPILED_TESTS) $(ARGS) \
+	    -m "not pure_python" $(PARALLEL) $(COMPILED_TESTS) $(ARGS) \
 	    || $(if $(strip $(ARGS)),[ $$? -eq 5 ],false); \
 	}; fi
 
@@ -152,16 +154,19 @@ $(VENV)/.clients: pyproject.toml constraints.txt | $(BIN)/python
 
 SOURCES := pyproject.toml constraints.txt $(shell find cluster -name '*.py' -o -name '*.pyi' -o -name '*.txt')
 
+# gcc optimises one large C file on one core; -flto lets it use all of them, to the same code.
+LTO = $(shell echo 'int main(void) { return 0; }' | $(CC) -flto=auto -x c -o /dev/null - 2>/dev/null && echo -flto=auto)
+
 # From a copy: the hook leaves what it makes beside the sources, where it would hide later changes.
+# Without isolation: what builds is in .venv already.
 $(COMPILED)/.done: $(SOURCES) | $(VENV)/.dev
 	@echo "Compiling the hot modules; a minute, once for each change of the code." >&2
 	@rm -rf $(COMPILED) build/source build/wheel
 	@mkdir -p build/source
 	@cp -r cluster pyproject.toml README.md LICENSE build/source/
 	@find build/source -name '*.so' -delete
-	@PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
-	  HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m pip wheel \
-	  --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel build/source
+	@CFLAGS="$(CFLAGS) $(LTO)" HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m pip wheel --quiet \
+	  --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir build/wheel build/source
 	@$(BIN)/python -m zipfile -e build/wheel/*.whl $(COMPILED)
 	@rm -rf build/source
 	@touch $@
@@ -172,7 +177,7 @@ renew: $(BIN)/python
 	@$(VENV)-renew/bin/python -m pip install --quiet --disable-pip-version-check \
 	  -e '.[dev,plots,spark]'
 	@sed -n '/^#/p' constraints.txt > $(VENV)-renew/constraints.txt
-	@$(VENV)-renew/bin/python -m pip freeze --exclude-editable >> $(VENV)-renew/constraints.txt
+	@$(VENV)-renew/bin/python -m pip freeze --all --exclude pip --exclude-editable >> $(VENV)-renew/constraints.txt
 	@cp $(VENV)-renew/constraints.txt constraints.txt
 	@rm -rf $(VENV)-renew
 	@git --no-pager diff --stat constraints.txt
