@@ -31,12 +31,14 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("repeatable")
 
 
-@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the Spark tests for xdist, which asks for marks before any `modifyitems` of ours."""
+    if SPARK in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.xdist_group(SPARK))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the Spark tests for xdist and put them first: they are the longest group."""
-    for item in items:
-        if SPARK in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group(SPARK))
+    """Put groups first, as they are the longest."""
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
