@@ -1,7 +1,7 @@
-"""For all tests: a limit of time each, and the same examples in every run.
+"""For all tests: a time limit, the same examples in every run, and one Spark session per run.
 
-Owns: the limit, hypothesis' profile, `--rewrite` for golden files.  Never: starts clusters
-(fixtures for that live beside the tests that want them).
+Owns: the limit, hypothesis' profile, `--rewrite` for golden files, what stays together when workers
+share the tests.  Never: starts clusters (fixtures for that live beside the tests that want them).
 
 A test has 30 s, or what `@pytest.mark.timeout_s(N)` says. When they are over, it fails with the
 stacks of all threads. If even that does not get through (a call that never returns from C),
@@ -21,6 +21,9 @@ import hypothesis
 import pytest
 
 LIMIT_S = 30.0
+SPARK = "spark"
+"""The fixture that every test on the shared session asks for, and the xdist group of these tests:
+one worker runs them all, so one JVM is started."""
 
 hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, print_blob=False
@@ -31,6 +34,17 @@ hypothesis.settings.load_profile("repeatable")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--rewrite`: golden files get what the tests make now."""
     parser.addoption("--rewrite", action="store_true", help="renew golden files (tests/events)")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the Spark tests for xdist, which asks for marks before any `modifyitems` of ours."""
+    if SPARK in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.xdist_group(SPARK))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put groups first, as they are the longest."""
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
 class TimeLimitReached(BaseException):

@@ -121,11 +121,11 @@ import sys, threading
 from kcluster.pipeline.ingest.job import ingest
 from kcluster.pipeline.ingest.jars import jar_settings
 from kcluster.pipeline.ingest.options import IngestOptions
-from kcluster.pipeline.session import open_session
+from kcluster.pipeline.session import SMALL, open_session
 
 bootstrap, topic, out, jars, *sources = sys.argv[1:]
 settings = jar_settings(jars) if "kafka" in sources else {}
-spark = open_session("local[2]", {"spark.driver.memory": "512m", **settings})
+spark = open_session("local[2]", {**SMALL, "spark.driver.memory": "512m", **settings})
 for source in sources:
     chosen = IngestOptions(
         bootstrap, (topic,), f"{out}/{source}", source=source, max_offsets=20, every_ms=10

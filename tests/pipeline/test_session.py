@@ -105,3 +105,11 @@ def test_session__of_javas_stack_around_a_python_error_the_error_is_told() -> No
         "    raise ValueError(seed)\nValueError: seed 7\n\n\tat org.apache.spark.api.python.Runner"
     )
     assert why(RuntimeError(told)) == "ValueError: seed 7"
+
+
+@pytest.mark.usefixtures("spark")
+def test_session__all_its_tests_are_on_one_worker(request: pytest.FixtureRequest) -> None:
+    """xdist puts the group's name behind that of the test; where it groups nothing, each worker
+    would start a session."""
+    if request.config.getoption("loadgroup", None):
+        assert request.node.nodeid.endswith("@spark")

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from kcluster import Cluster
-from tests.compat.kafka_tools.conftest import Tool
+from tests.compat.kafka_tools.conftest import CONFIGS, GROUPS, TOOLS, TOPICS, Tool
 
-pytestmark = [pytest.mark.clients, pytest.mark.slow, pytest.mark.timeout_s(120)]
+pytestmark = [
+    pytest.mark.clients,
+    pytest.mark.slow,
+    pytest.mark.timeout_s(120),
+    pytest.mark.xdist_group("kafka tools"),  # they share a cluster and archives
+]
 
-TOOLS = "org.apache.kafka.tools"
-TOPICS = f"{TOOLS}.TopicCommand"
-GROUPS = f"{TOOLS}.consumer.group.ConsumerGroupCommand"
-CONFIGS = "kafka.admin.ConfigCommand"
 PRODUCE = f"{TOOLS}.ConsoleProducer"
 CONSUME = f"{TOOLS}.consumer.ConsoleConsumer"
 

@@ -60,11 +60,13 @@ def noting(log: str, kills: dict[int, str], driver: int = 0) -> Play:
 
 def main(grid: str, out: str, log: str, master: str, kills: str) -> None:
     """A driver that is killed in the midst of its sweep."""
-    from kcluster.pipeline.session import open_session
+    from kcluster.pipeline.session import SMALL, open_session
     from kcluster.pipeline.sweep.grid import load_grid
     from kcluster.pipeline.sweep.job import sweep
 
     small = {
+        **SMALL,
+        "spark.executor.extraJavaOptions": SMALL["spark.driver.extraJavaOptions"],
         "spark.driver.memory": "512m", "spark.executor.memory": "512m",
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
     }  # fmt: skip
