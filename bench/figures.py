@@ -52,9 +52,15 @@ class Figure(Struct, frozen=True):
 
 
 def _load(
-    key: str, title: str, unit: str, better: Better, kafka: float | None = None,
-    kfake: float | None = None, limit: float | None = None, digits: int = 1,
-) -> Figure:  # fmt: skip
+    key: str,
+    title: str,
+    unit: str,
+    better: Better,
+    kafka: float | None = None,
+    kfake: float | None = None,
+    limit: float | None = None,
+    digits: int = 1,
+) -> Figure:
     wanted = {"kafka": kafka, "kfake": kfake}
     goals = {peer: ratio for peer, ratio in wanted.items() if ratio is not None}
     return Figure(key, title, unit, better, "load", goals, limit, digits)
@@ -63,11 +69,7 @@ def _load(
 BROKER_COUNTS: Final = (3, 10, 30, 100)
 PARTITION_COUNTS: Final = (10, 100, 1_000, 10_000)
 CLIENT_COUNTS: Final = (1, 10, 100, 1_000)
-SERIES: Final = {
-    "brokers": BROKER_COUNTS,
-    "partitions": PARTITION_COUNTS,
-    "clients": CLIENT_COUNTS,
-}
+SERIES: Final = {"brokers": BROKER_COUNTS, "partitions": PARTITION_COUNTS, "clients": CLIENT_COUNTS}
 GROWTH_LIMIT: Final = 1.5
 """The maximum of a point's cost divided by the cost at the first point of its series."""
 

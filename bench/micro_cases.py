@@ -46,38 +46,46 @@ _ID: Final = bytes(range(16))
 def hot_messages() -> dict[str, tuple[ApiKey, int, Any, Any]]:
     """Name -> (key, version, request, response), as current clients send and receive them."""
     produce = m.ProduceRequest(
-        acks=ACKS_ALL, timeout_ms=30_000,
+        acks=ACKS_ALL,
+        timeout_ms=30_000,
         topic_data=[
             m.ProduceRequest.TopicProduceData(
-                name=TOPIC, topic_id=_ID,
+                name=TOPIC,
+                topic_id=_ID,
                 partition_data=[m.ProduceRequest.PartitionProduceData(3, batch_of(10, 100))],
             )
         ],
-    )  # fmt: skip
+    )
     produced = m.ProduceResponse(
         responses=[
             m.ProduceResponse.TopicProduceResponse(
-                name=TOPIC, topic_id=_ID,
+                name=TOPIC,
+                topic_id=_ID,
                 partition_responses=[
                     m.ProduceResponse.PartitionProduceResponse(index=3, base_offset=12_345)
                 ],
             )
         ]
-    )  # fmt: skip
+    )
     fetch = m.FetchRequest(
-        max_wait_ms=500, min_bytes=1, session_id=7, session_epoch=3,
+        max_wait_ms=500,
+        min_bytes=1,
+        session_id=7,
+        session_epoch=3,
         topics=[
             m.FetchRequest.FetchTopic(
-                topic=TOPIC, topic_id=_ID,
+                topic=TOPIC,
+                topic_id=_ID,
                 partitions=[m.FetchRequest.FetchPartition(partition=at) for at in range(3)],
             )
         ],
-    )  # fmt: skip
+    )
     fetched = m.FetchResponse(
         session_id=7,
         responses=[
             m.FetchResponse.FetchableTopicResponse(
-                topic=TOPIC, topic_id=_ID,
+                topic=TOPIC,
+                topic_id=_ID,
                 partitions=[
                     m.FetchResponse.PartitionData(
                         partition_index=at, high_watermark=99, records=batch_of(10, 100)
@@ -86,7 +94,7 @@ def hot_messages() -> dict[str, tuple[ApiKey, int, Any, Any]]:
                 ],
             )
         ],
-    )  # fmt: skip
+    )
     brokers = [m.MetadataResponse.MetadataResponseBroker(at, "127.0.0.1", 9092) for at in (1, 2, 3)]
     partitions = [
         m.MetadataResponse.MetadataResponsePartition(
@@ -121,21 +129,24 @@ def _small_messages() -> dict[str, tuple[ApiKey, int, Any, Any]]:
     )
     return {
         "ApiVersions v4": (
-            ApiKey.API_VERSIONS, 4,
+            ApiKey.API_VERSIONS,
+            4,
             m.ApiVersionsRequest(client_software_name="bench", client_software_version="1"),
             m.ApiVersionsResponse(api_keys=versions),
         ),
         "Heartbeat v4": (
-            ApiKey.HEARTBEAT, 4,
+            ApiKey.HEARTBEAT,
+            4,
             m.HeartbeatRequest(group_id="group", generation_id=1, member_id="member-1"),
             m.HeartbeatResponse(),
         ),
         "OffsetCommit v8": (
-            ApiKey.OFFSET_COMMIT, 8,
+            ApiKey.OFFSET_COMMIT,
+            8,
             m.OffsetCommitRequest(group_id="group", member_id="member-1", topics=[commit]),
             m.OffsetCommitResponse(topics=[done]),
         ),
-    }  # fmt: skip
+    }
 
 
 def codec_cases() -> Iterator[tuple[str, Case]]:
@@ -299,9 +310,11 @@ def fetching() -> Call:
     dispatcher.deliver(leader, _request(ApiKey.PRODUCE, 9, body))
     partition = m.FetchRequest.FetchPartition(partition=0, partition_max_bytes=1 << 20)
     asked = m.FetchRequest(
-        max_wait_ms=0, min_bytes=1, max_bytes=1 << 20,
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1 << 20,
         topics=[m.FetchRequest.FetchTopic(topic=TOPIC, partitions=[partition])],
-    )  # fmt: skip
+    )
     return lambda: dispatcher.deliver(leader, _request(ApiKey.FETCH, 12, asked))
 
 

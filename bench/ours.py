@@ -15,15 +15,7 @@ from typing import Any, Final
 from bench.figures import SERIES
 from bench.processes import client, memory_mb
 from bench.systems import Kcluster, Running
-from bench.visit import (
-    CLIENT_TIMEOUT_S,
-    Log,
-    Progress,
-    Sizes,
-    failover_ms,
-    idle_cpu_pct,
-    new_log,
-)
+from bench.visit import CLIENT_TIMEOUT_S, Log, Progress, Sizes, failover_ms, idle_cpu_pct, new_log
 from bench.wire import Wire, address_of
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -53,21 +45,26 @@ def visit_ours(wanted: Collection[str], sizes: Sizes, progress: Progress) -> Log
             log.attempt(figure, lambda: _in_process(figure, sizes))
 
     attempt(
-        "fast", ("failover_fast_ms", "failover_fast_librdkafka_ms", "idle_cpu_fast_pct"),
-        lambda x: _fast(x, sizes), {"profile": "fast"},
-    )  # fmt: skip
+        "fast",
+        ("failover_fast_ms", "failover_fast_librdkafka_ms", "idle_cpu_fast_pct"),
+        lambda x: _fast(x, sizes),
+        {"profile": "fast"},
+    )
     in_process("warm_ack_ms")
     attempt("connections", ("connection_kb",), lambda x: _connections(x, sizes.connections))
     many = {"many": {"partitions": sizes.partitions, "replication_factor": 3}}
     attempt(
-        "partitions", ("replica_kb", "start_10k_s"), lambda x: _partitions(x, sizes.partitions),
+        "partitions",
+        ("replica_kb", "start_10k_s"),
+        lambda x: _partitions(x, sizes.partitions),
         {"topics": many},
-    )  # fmt: skip
+    )
     attempt(
-        "passing data", ("passing_peak_mb", "passing_growth_mb"),
+        "passing data",
+        ("passing_peak_mb", "passing_growth_mb"),
         lambda x: _passing(x, sizes.passing_mb),
         {"config": {"log.retention.check.interval.ms": CHECK_MS}},
-    )  # fmt: skip
+    )
     for key, arguments, topology in growth_points(sizes):
         attempt(key, (key,), partial(_growth, key, arguments), topology)
     in_process("virtual_ms")
@@ -131,15 +128,18 @@ def _partitions(running: Running, count: int) -> dict[str, float]:
 
 def _passing(running: Running, passing_mb: int) -> dict[str, float]:
     found = client(
-        "passing", running.bootstrap, "--mb", str(passing_mb), "--pids", _pids(running),
-        "--retained", str(min(RETAINED_BYTES, passing_mb * 1_000_000 // 16)),
+        "passing",
+        running.bootstrap,
+        "--mb",
+        str(passing_mb),
+        "--pids",
+        _pids(running),
+        "--retained",
+        str(min(RETAINED_BYTES, passing_mb * 1_000_000 // 16)),
         timeout_s=CLIENT_TIMEOUT_S,
-    )  # fmt: skip
+    )
     quarters = found["quarters_mb"]
-    return {
-        "passing_peak_mb": max(quarters),
-        "passing_growth_mb": max(quarters[1:]) - quarters[0],
-    }
+    return {"passing_peak_mb": max(quarters), "passing_growth_mb": max(quarters[1:]) - quarters[0]}
 
 
 def growth_points(sizes: Sizes) -> list[tuple[str, list[str], dict[str, Any]]]:
@@ -152,10 +152,17 @@ def growth_points(sizes: Sizes) -> list[tuple[str, list[str], dict[str, Any]]]:
             partitions = count if series == "partitions" else GROWTH_PARTITIONS
             lanes, in_flight = (count, 1) if series == "clients" else (50, 5)
             arguments = [
-                "--partitions", str(partitions), "--connections", str(lanes),
-                "--in-flight", str(in_flight), "--records", str(GROWTH_RECORDS),
-                "--seconds", str(sizes.seconds),
-            ]  # fmt: skip
+                "--partitions",
+                str(partitions),
+                "--connections",
+                str(lanes),
+                "--in-flight",
+                str(in_flight),
+                "--records",
+                str(GROWTH_RECORDS),
+                "--seconds",
+                str(sizes.seconds),
+            ]
             topology = {"brokers": count, "topics": {}} if series == "brokers" else {}
             points.append((f"growth_{series}_{count}", arguments, topology))
     return points
@@ -163,9 +170,13 @@ def growth_points(sizes: Sizes) -> list[tuple[str, list[str], dict[str, Any]]]:
 
 def _growth(key: str, arguments: list[str], running: Running) -> dict[str, float]:
     found = client(
-        "appends", running.bootstrap, *arguments, "--pids", _pids(running),
+        "appends",
+        running.bootstrap,
+        *arguments,
+        "--pids",
+        _pids(running),
         timeout_s=CLIENT_TIMEOUT_S,
-    )  # fmt: skip
+    )
     return {key: found["cpu_us"]}
 
 

@@ -89,11 +89,17 @@ def write(path: Path, records: int) -> None:
     (path / "run.json").write_bytes(encode(info))
     (path / "verdict.json").write_bytes(b"{}")
     made: dict[str, Iterator[Any]] = {
-        "notes": notes(plans), "sends": sends(plans), "reads": reads(plans), "told": iter(()),
-        "appends": appends(plans), "moves": moves(plans), "leaders": leaders(),
-        "logs": logs(plans), "contents": contents(plans),
+        "notes": notes(plans),
+        "sends": sends(plans),
+        "reads": reads(plans),
+        "told": iter(()),
+        "appends": appends(plans),
+        "moves": moves(plans),
+        "leaders": leaders(),
+        "logs": logs(plans),
+        "contents": contents(plans),
         "requests": iter(()),
-    }  # fmt: skip
+    }
     for field, rows in made.items():
         with open(path / TABLES[field][0], "wb") as out:
             out.writelines(encode(row) + b"\n" for row in rows)
@@ -119,10 +125,20 @@ def sends(plans: list[Plan]) -> Iterator[Any]:
             at, offset = first[batch]
             for index in range(BATCH):
                 yield SendRow(
-                    producer_of(batch), TOPIC, plan.partition,
-                    f"{plan.partition}:{batch}:{index}", 1, False, "acked", offset + index,
-                    at * BATCH_MS, at * BATCH_MS + 5, 1, "", number_of(batch) + index,
-                )  # fmt: skip
+                    producer_of(batch),
+                    TOPIC,
+                    plan.partition,
+                    f"{plan.partition}:{batch}:{index}",
+                    1,
+                    False,
+                    "acked",
+                    offset + index,
+                    at * BATCH_MS,
+                    at * BATCH_MS + 5,
+                    1,
+                    "",
+                    number_of(batch) + index,
+                )
 
 
 def reads(plans: list[Plan]) -> Iterator[Any]:
@@ -132,9 +148,8 @@ def reads(plans: list[Plan]) -> Iterator[Any]:
             for index in range(BATCH if is_held else 0):
                 value = f"{plan.partition}:{batch}:{index}"
                 yield ReadRow(
-                    "reader", TOPIC, plan.partition, offset + index, value, False,
-                    at * BATCH_MS + 7,
-                )  # fmt: skip
+                    "reader", TOPIC, plan.partition, offset + index, value, False, at * BATCH_MS + 7
+                )
 
 
 def appends(plans: list[Plan]) -> Iterator[Any]:
@@ -142,9 +157,16 @@ def appends(plans: list[Plan]) -> Iterator[Any]:
     for plan in plans:
         for at, (_, epoch, offset, _) in enumerate(plan.appends):
             yield AppendRow(
-                TOPIC, plan.partition, at * BATCH_MS + 1, epoch + 1, epoch, offset,
-                offset + BATCH - 1, "client-100000", BROKERS,
-            )  # fmt: skip
+                TOPIC,
+                plan.partition,
+                at * BATCH_MS + 1,
+                epoch + 1,
+                epoch,
+                offset,
+                offset + BATCH - 1,
+                "client-100000",
+                BROKERS,
+            )
 
 
 def moves(plans: list[Plan]) -> Iterator[Any]:
@@ -164,10 +186,17 @@ def contents(plans: list[Plan]) -> Iterator[Any]:
             copy = copies.get((batch, is_held), 0)
             copies[batch, is_held] = copy + 1
             yield ContentRow(
-                TOPIC, plan.partition, HELD if is_held else CUT, epoch,
-                -1 if is_held else at * BATCH_MS + 1, offset, producer_of(batch),
-                number_of(batch), BATCH, copy,
-            )  # fmt: skip
+                TOPIC,
+                plan.partition,
+                HELD if is_held else CUT,
+                epoch,
+                -1 if is_held else at * BATCH_MS + 1,
+                offset,
+                producer_of(batch),
+                number_of(batch),
+                BATCH,
+                copy,
+            )
 
 
 def logs(plans: list[Plan]) -> Iterator[Any]:

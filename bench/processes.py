@@ -39,9 +39,14 @@ def spawn(command: Sequence[str], log: Path, **environment: str) -> subprocess.P
     """Start a program in its own process group, with its output in `log`."""
     with log.open("wb") as out:
         return subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, "PYTHONPATH": CODE_PATH, **environment},
-            stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": CODE_PATH, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -90,10 +95,15 @@ def client(module: str, *arguments: str, timeout_s: float, **environment: str) -
     command = [sys.executable, "-P", "-m", f"bench.clients.{module}", *arguments]
     try:
         ended = subprocess.run(
-            command, cwd=ROOT, env={**os.environ, "PYTHONPATH": CODE_PATH, **environment},
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s,
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": CODE_PATH, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
             check=False,
-        )  # fmt: skip
+        )
     except subprocess.TimeoutExpired:
         raise BenchError(f"{module} did not end within {timeout_s:g} s") from None
     lines = ended.stdout.strip().splitlines()
@@ -197,8 +207,13 @@ def command_output(command: Sequence[str], **environment: str) -> str:
     """The output of a short command; "" if it fails."""
     try:
         return subprocess.run(
-            command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True,
-            timeout=10, check=True,
-        ).stdout.strip()  # fmt: skip
+            command,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -17,9 +17,13 @@ MakesBytes = Callable[[Values], bytes]
 
 
 def batch(
-    count: int = 1, *, value: bytes | None = b"v", key: bytes | None = None, time: int = 0,
+    count: int = 1,
+    *,
+    value: bytes | None = b"v",
+    key: bytes | None = None,
+    time: int = 0,
     **more: Any,
-) -> MakesBytes:  # fmt: skip
+) -> MakesBytes:
     """Records from {now} + `time` on, 1 ms apart.  `more`: arguments of build_batch; producer_id
     may be a placeholder."""
 
@@ -33,9 +37,16 @@ def batch(
 
 
 def produce(
-    topic: str = "{topic}", topic_id: str = "{topic_id}", records: Any = None, *, index: int = 0,
-    acks: int = -1, timeout_ms: int = 5_000, count: int = 1, **more: Any,
-) -> dict[str, Any]:  # fmt: skip
+    topic: str = "{topic}",
+    topic_id: str = "{topic_id}",
+    records: Any = None,
+    *,
+    index: int = 0,
+    acks: int = -1,
+    timeout_ms: int = 5_000,
+    count: int = 1,
+    **more: Any,
+) -> dict[str, Any]:
     """Produce one batch to one partition, named by topic and by id."""
     data = {"index": index, "records": batch(count) if records is None else records}
     topics = [{"name": topic, "topic_id": topic_id, "partition_data": [data]}]
@@ -43,15 +54,23 @@ def produce(
 
 
 def fetch(
-    offset: int = 0, topic: str = "{topic}", topic_id: str = "{topic_id}", *, partition: int = 0,
-    partition_max_bytes: int = 1 << 20, request: dict[str, Any] | None = None, **more: Any,
-) -> dict[str, Any]:  # fmt: skip
+    offset: int = 0,
+    topic: str = "{topic}",
+    topic_id: str = "{topic_id}",
+    *,
+    partition: int = 0,
+    partition_max_bytes: int = 1 << 20,
+    request: dict[str, Any] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
     """Fetch one partition without waiting.  `more`: other fields of the partition; `request`: other
     fields of the request."""
     wanted = {
-        "partition": partition, "fetch_offset": offset, "partition_max_bytes": partition_max_bytes,
+        "partition": partition,
+        "fetch_offset": offset,
+        "partition_max_bytes": partition_max_bytes,
         **more,
-    }  # fmt: skip
+    }
     topics = [{"topic": topic, "topic_id": topic_id, "partitions": [wanted]}]
     return {"max_wait_ms": 0, "min_bytes": 1, "topics": topics, **(request or {})}
 
@@ -70,45 +89,75 @@ def configured(topic: str = "{fresh}", **configs: str) -> tuple[Step, ...]:
 
 
 def join(
-    *, group: str = "{group}", member: str = "", instance: str | None = None,
-    session_timeout_ms: int = 30_000, protocol_type: str = "consumer",
-    protocols: tuple[str, ...] = ("range",), metadata: str | bytes = "{subscription}",
-) -> dict[str, Any]:  # fmt: skip
+    *,
+    group: str = "{group}",
+    member: str = "",
+    instance: str | None = None,
+    session_timeout_ms: int = 30_000,
+    protocol_type: str = "consumer",
+    protocols: tuple[str, ...] = ("range",),
+    metadata: str | bytes = "{subscription}",
+) -> dict[str, Any]:
     """JoinGroup of a consumer of {topic}."""
     return {
-        "group_id": group, "session_timeout_ms": session_timeout_ms, "rebalance_timeout_ms": 10_000,
-        "member_id": member, "group_instance_id": instance, "protocol_type": protocol_type,
+        "group_id": group,
+        "session_timeout_ms": session_timeout_ms,
+        "rebalance_timeout_ms": 10_000,
+        "member_id": member,
+        "group_instance_id": instance,
+        "protocol_type": protocol_type,
         "protocols": [{"name": name, "metadata": metadata} for name in protocols],
-    }  # fmt: skip
+    }
 
 
 def sync(
-    *, group: str = "{group}", generation: int = 1, member: str = "{member}",
-    instance: str | None = None, assignments: Any = None, protocol_type: str = "consumer",
+    *,
+    group: str = "{group}",
+    generation: int = 1,
+    member: str = "{member}",
+    instance: str | None = None,
+    assignments: Any = None,
+    protocol_type: str = "consumer",
     protocol_name: str = "range",
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """SyncGroup of a leader that assigns everything to itself."""
     if assignments is None:
         assignments = [{"member_id": member, "assignment": b"all of it"}]
     return {
-        "group_id": group, "generation_id": generation, "member_id": member,
-        "group_instance_id": instance, "protocol_type": protocol_type,
-        "protocol_name": protocol_name, "assignments": assignments,
-    }  # fmt: skip
+        "group_id": group,
+        "generation_id": generation,
+        "member_id": member,
+        "group_instance_id": instance,
+        "protocol_type": protocol_type,
+        "protocol_name": protocol_name,
+        "assignments": assignments,
+    }
 
 
 def commit(
-    offset: int = 5, *, group: str = "{group}", generation: int = -1, member: str = "",
-    topic: str = "{topic}", topic_id: Any = "{topic_id}", partition: int = 0, **more: Any,
-) -> dict[str, Any]:  # fmt: skip
+    offset: int = 5,
+    *,
+    group: str = "{group}",
+    generation: int = -1,
+    member: str = "",
+    topic: str = "{topic}",
+    topic_id: Any = "{topic_id}",
+    partition: int = 0,
+    **more: Any,
+) -> dict[str, Any]:
     """OffsetCommit of one partition; `more`: its other fields."""
     wanted = {
-        "partition_index": partition, "committed_offset": offset, "committed_metadata": "", **more,
-    }  # fmt: skip
+        "partition_index": partition,
+        "committed_offset": offset,
+        "committed_metadata": "",
+        **more,
+    }
     return {
-        "group_id": group, "generation_id_or_member_epoch": generation, "member_id": member,
+        "group_id": group,
+        "generation_id_or_member_epoch": generation,
+        "member_id": member,
         "topics": [{"name": topic, "topic_id": topic_id, "partitions": [wanted]}],
-    }  # fmt: skip
+    }
 
 
 def assigned_group() -> tuple[Step, ...]:

@@ -74,9 +74,7 @@ def _create(
     replicas = [
         {"partition_index": index, "broker_ids": list(ids)} for index, ids in enumerate(assignment)
     ]
-    topic = {
-        "name": name, "num_partitions": -1, "replication_factor": -1, "assignments": replicas,
-    }  # fmt: skip
+    topic = {"name": name, "num_partitions": -1, "replication_factor": -1, "assignments": replicas}
     answer = runner.message(
         ApiKey.CREATE_TOPICS, {"topics": [topic], "timeout_ms": 30_000}, 1, values
     )

@@ -33,12 +33,7 @@ REASONS: Final[tuple[Reason, ...]] = (
         ("quorum: quorum*",),
         ("*current_voters*", "*observers*", "*nodes*"),
     ),
-    Reason(
-        "APIs",
-        "Transactions are not served.",
-        VERSIONS,
-        apis(24, 25, 26, 27, 28),
-    ),
+    Reason("APIs", "Transactions are not served.", VERSIONS, apis(24, 25, 26, 27, 28)),
     Reason(
         "APIs",
         "Groups of KIP-848, share groups and groups of Kafka Streams are not served.",

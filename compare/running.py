@@ -219,9 +219,14 @@ class Runner:
         return filled
 
     def _plain_response(
-        self, api: ApiKey, version: int, received: bytes | str, values: Values,
-        masks: Mapping[str, str], save: Mapping[str, str] = {},
-    ) -> Any:  # fmt: skip
+        self,
+        api: ApiKey,
+        version: int,
+        received: bytes | str,
+        values: Values,
+        masks: Mapping[str, str],
+        save: Mapping[str, str] = {},
+    ) -> Any:
         """A response as plain data, after its values for `save` are taken."""
         if isinstance(received, str):
             return received

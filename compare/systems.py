@@ -162,9 +162,15 @@ class OwnKafka(OverTcp):
         home = pid_file.parent
         log_config = self.folder.parent / "log4j2.properties"
         command = [
-            "java", "-Xms256m", "-Xmx1g", f"-Dlog4j2.configurationFile={log_config}",
-            "-cp", f"{self.libraries}/*", "kafka.Kafka", str(home / "server.properties"),
-        ]  # fmt: skip
+            "java",
+            "-Xms256m",
+            "-Xmx1g",
+            f"-Dlog4j2.configurationFile={log_config}",
+            "-cp",
+            f"{self.libraries}/*",
+            "kafka.Kafka",
+            str(home / "server.properties"),
+        ]
         with (home / "out.log").open("ab") as out:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True

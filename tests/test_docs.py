@@ -109,16 +109,25 @@ def test_docs__a_console_session_prints_what_is_shown(
             if command.endswith("&"):
                 process = subprocess.Popen(
                     shlex.split(command.removesuffix("&")),
-                    cwd=directory, env=environment, stdout=subprocess.PIPE, text=True,
-                )  # fmt: skip
+                    cwd=directory,
+                    env=environment,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
                 background.append(process)
                 assert process.stdout is not None
                 printed = [process.stdout.readline()]
             else:
                 ended = subprocess.run(
-                    shlex.split(command), cwd=directory, env=environment, text=True, check=False,
-                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=COMMAND_TIMEOUT_S,
-                )  # fmt: skip
+                    shlex.split(command),
+                    cwd=directory,
+                    env=environment,
+                    text=True,
+                    check=False,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    timeout=COMMAND_TIMEOUT_S,
+                )
                 printed = ended.stdout.splitlines()
                 assert ended.returncode == 0, f"{document}: {command}\n{ended.stdout}"
             lacking = missing(output, printed)
@@ -142,9 +151,14 @@ def test_docs__a_python_example_passes(
     (directory / "test_example.py").write_text(block, encoding="utf-8")
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_example.py"],
-        cwd=directory, env=environment, text=True, check=False,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=COMMAND_TIMEOUT_S,
-    )  # fmt: skip
+        cwd=directory,
+        env=environment,
+        text=True,
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=COMMAND_TIMEOUT_S,
+    )
     assert ended.returncode == 0, f"{document}:\n{ended.stdout}"
 
 

@@ -47,8 +47,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     subprocess.run(
         [*pip, "wheel", "--no-deps", "--no-build-isolation", f"--wheel-dir={folder}", str(ROOT)],
-        check=True, timeout=60,
-    )  # fmt: skip
+        check=True,
+        timeout=60,
+    )
     (made,) = folder.glob("*.whl")
     return made
 
@@ -87,8 +88,13 @@ def test_wheel__a_project_with_a_cluster_module_keeps_it(
 ) -> None:
     ended = subprocess.run(
         [python, *COMMANDS[command], "-q", "-p", "no:cacheprovider"],
-        cwd=project, env={"PATH": "/usr/bin:/bin"}, check=False, timeout=50, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+        cwd=project,
+        env={"PATH": "/usr/bin:/bin"},
+        check=False,
+        timeout=50,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     assert ended.returncode == 0, ended.stdout
     assert "2 passed" in ended.stdout

@@ -113,8 +113,9 @@ class Merge:
         pairs = [(new, old_by_name.get(new["name"], {})) for new in newer]
         for old in waiting:  # after the field that it followed in 3.9.1
             before = [f["name"] for f in older[: older.index(old)]]
-            at = 1 + max((i for i, (n, o) in enumerate(pairs)
-                          if (n or o)["name"] in before), default=-1)  # fmt: skip
+            at = 1 + max(
+                (i for i, (n, o) in enumerate(pairs) if (n or o)["name"] in before), default=-1
+            )
             pairs.insert(at, ({}, old))
         return [line for new, old in pairs for line in self.field(new, old, depth)]
 

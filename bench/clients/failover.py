@@ -107,8 +107,7 @@ def die(command: list[str], leader: int, address: tuple[str, int]) -> Any:
     """Run the kill command; returns its process when the leader's connections are gone."""
     with socket.create_connection(address, DEATH_S) as watch:
         killing = subprocess.Popen(
-            [word.replace("{leader}", str(leader)) for word in command],
-            stdout=subprocess.DEVNULL,
+            [word.replace("{leader}", str(leader)) for word in command], stdout=subprocess.DEVNULL
         )
         try:
             alive = watch.recv(1)

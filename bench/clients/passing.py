@@ -45,15 +45,20 @@ def main() -> None:
     pids = [int(pid) for pid in options.pids.split(",")]
     each = options.retained // PARTITIONS
     topic, _ = make_topic(
-        options.bootstrap, PARTITIONS,
-        retention_bytes=str(each), segment_bytes=str(max(LEAST_SEGMENT_BYTES, each // SEGMENTS)),
-    )  # fmt: skip
+        options.bootstrap,
+        PARTITIONS,
+        retention_bytes=str(each),
+        segment_bytes=str(max(LEAST_SEGMENT_BYTES, each // SEGMENTS)),
+    )
     producer = Producer(
         {
-            "bootstrap.servers": options.bootstrap, "acks": "all", "linger.ms": 5,
-            "queue.buffering.max.messages": 200_000, **QUIET,
+            "bootstrap.servers": options.bootstrap,
+            "acks": "all",
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 200_000,
+            **QUIET,
         }
-    )  # fmt: skip
+    )
     quarters = [0.0] * 4
     payload = os.urandom(1_000)
     count = options.mb * 1_000

@@ -20,9 +20,9 @@ IN_FLIGHT: Final = 50
 API_VERSIONS_VERSION: Final = 3
 
 
-def rate(address: tuple[str, int], key: int, version: int, body: Any, count: int, window: int) -> (
-    float
-):  # fmt: skip
+def rate(
+    address: tuple[str, int], key: int, version: int, body: Any, count: int, window: int
+) -> float:
     """Thousand responses per second with `window` requests in flight."""
     with Wire(address) as wire:
         sock = wire.socket
@@ -68,16 +68,19 @@ def main() -> None:
     software = {"client_software_name": "bench", "client_software_version": "1"}
     asked: dict[str, tuple[int, int, Any]] = {
         "api_versions": (
-            ApiKey.API_VERSIONS, API_VERSIONS_VERSION, m.ApiVersionsRequest(**software)
+            ApiKey.API_VERSIONS,
+            API_VERSIONS_VERSION,
+            m.ApiVersionsRequest(**software),
         ),
         "metadata": (
-            ApiKey.METADATA, METADATA_VERSION,
+            ApiKey.METADATA,
+            METADATA_VERSION,
             m.MetadataRequest(
                 topics=[m.MetadataRequest.MetadataRequestTopic(name=topic)],
                 allow_auto_topic_creation=False,
             ),
         ),
-    }  # fmt: skip
+    }
     found = {}
     for name, question in asked.items():
         rate(address, *question, options.count // 10 // IN_FLIGHT * IN_FLIGHT, IN_FLIGHT)

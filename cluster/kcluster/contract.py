@@ -69,9 +69,16 @@ class Request:
     )  # fmt: skip
 
     def __init__(
-        self, connection_id: int, api_key: int, api_version: int, correlation_id: int,
-        client_id: str | None, body: Any, client_host: str = "127.0.0.1", arrived_ms: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        connection_id: int,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        body: Any,
+        client_host: str = "127.0.0.1",
+        arrived_ms: int = 0,
+    ) -> None:
         self.connection_id = connection_id
         self.api_key = api_key
         self.api_version = api_version
@@ -164,9 +171,16 @@ class MoveLeader(Struct, gc=False):
 
 
 Input = (
-    Request | PeerRequest | PeerResponse | PeerDisconnected | ConnectionClosed
-    | Tick | Start | Shutdown | MoveLeader
-)  # fmt: skip
+    Request
+    | PeerRequest
+    | PeerResponse
+    | PeerDisconnected
+    | ConnectionClosed
+    | Tick
+    | Start
+    | Shutdown
+    | MoveLeader
+)
 
 
 # ------------------------------------------------------------------------------------ effects

@@ -17,11 +17,15 @@ Change = tuple[str, str | None] | tuple[str, str | None, int]
 
 def resource(kind: int, name: str, *changes: Change) -> dict[str, Any]:
     """`changes`: (name, value) or (name, value, operation)."""
-    return {"resource_type": kind, "resource_name": name, "configs": [
-        {"name": change[0], "value": change[1]}
-        | ({"config_operation": change[2]} if len(change) > 2 else {})
-        for change in changes
-    ]}  # fmt: skip
+    return {
+        "resource_type": kind,
+        "resource_name": name,
+        "configs": [
+            {"name": change[0], "value": change[1]}
+            | ({"config_operation": change[2]} if len(change) > 2 else {})
+            for change in changes
+        ],
+    }
 
 
 def body(*resources: dict[str, Any], dry: bool = False) -> dict[str, Any]:

@@ -18,9 +18,7 @@ def one(kind: int, name: str, keys: list[str] | None = None) -> dict[str, Any]:
 
 
 def body(*resources: dict[str, Any], full: bool = True) -> dict[str, Any]:
-    return {
-        "resources": list(resources), "include_synonyms": full, "include_documentation": full,
-    }  # fmt: skip
+    return {"resources": list(resources), "include_synonyms": full, "include_documentation": full}
 
 
 def listed(*kinds: int) -> dict[str, Any]:

@@ -21,8 +21,9 @@ def of_two(*wanted: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def as_replica(replica_id: int, offset: int = 0, **more: Any) -> dict[str, Any]:
     request = {
-        "replica_id": replica_id, "replica_state": {"replica_id": replica_id, "replica_epoch": -1},
-    }  # fmt: skip
+        "replica_id": replica_id,
+        "replica_state": {"replica_id": replica_id, "replica_epoch": -1},
+    }
     return fetch(offset, request=request, **more)
 
 

@@ -24,15 +24,17 @@ def case(name: str, api: ApiKey, body: Any, versions: str = "", **more: Any) -> 
 
 
 def fetched(
-    *indexes: int, group: str = "{group}", topic: str = "{topic}", topic_id: Any = "{topic_id}",
-    all_topics: bool = False, **more: Any,
-) -> dict[str, Any]:  # fmt: skip
+    *indexes: int,
+    group: str = "{group}",
+    topic: str = "{topic}",
+    topic_id: Any = "{topic_id}",
+    all_topics: bool = False,
+    **more: Any,
+) -> dict[str, Any]:
     one = {"name": topic, "partition_indexes": list(indexes)}
     with_id = {**one, "topic_id": topic_id}
     in_group = {"group_id": group, "topics": None if all_topics else [with_id], **more}
-    return {
-        "group_id": group, "topics": None if all_topics else [one], "groups": [in_group],
-    }  # fmt: skip
+    return {"group_id": group, "topics": None if all_topics else [one], "groups": [in_group]}
 
 
 def groups(*names: str) -> dict[str, Any]:

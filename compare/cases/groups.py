@@ -23,8 +23,12 @@ STATIC = (
 
 
 def beat(generation: int = 1, member: str = "{member}", instance: Any = None) -> dict[str, Any]:
-    return {"group_id": "{group}", "generation_id": generation, "member_id": member,
-            "group_instance_id": instance}  # fmt: skip
+    return {
+        "group_id": "{group}",
+        "generation_id": generation,
+        "member_id": member,
+        "group_instance_id": instance,
+    }
 
 
 def leave(*members: tuple[str, Any], group: str = "{group}") -> dict[str, Any]:

@@ -13,13 +13,19 @@ CLUSTER, VERSIONS = ApiKey.DESCRIBE_CLUSTER, ApiKey.API_VERSIONS
 
 
 def named(*names: Any, **more: Any) -> dict[str, Any]:
-    return {"topics": [{"name": name} for name in names],
-            "allow_auto_topic_creation": False, **more}  # fmt: skip
+    return {
+        "topics": [{"name": name} for name in names],
+        "allow_auto_topic_creation": False,
+        **more,
+    }
 
 
 def by_id(*ids: Any, **more: Any) -> dict[str, Any]:
-    return {"topics": [{"topic_id": id_, "name": None} for id_ in ids],
-            "allow_auto_topic_creation": False, **more}  # fmt: skip
+    return {
+        "topics": [{"topic_id": id_, "name": None} for id_ in ids],
+        "allow_auto_topic_creation": False,
+        **more,
+    }
 
 
 def pages(*names: str, limit: int = 2000, cursor: Any = None) -> dict[str, Any]:
@@ -36,9 +42,11 @@ def software(name: str, version: str) -> dict[str, Any]:
 
 
 ASK_AGAIN = Ask(
-    API, {"topics": [{"name": "{new}"}], "allow_auto_topic_creation": True},
-    may_fail=True, retry=("UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"),
-)  # fmt: skip
+    API,
+    {"topics": [{"name": "{new}"}], "allow_auto_topic_creation": True},
+    may_fail=True,
+    retry=("UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"),
+)
 OPERATIONS = {
     "include_topic_authorized_operations": True, "include_cluster_authorized_operations": True,
 }  # fmt: skip

@@ -21,13 +21,19 @@ def members(protocol_type: str = "consumer", metadata: bytes = SUBSCRIPTION) -> 
     joining = {"protocol_type": protocol_type, "metadata": metadata}
     mine = {"generation": 1, "member": "{member}"}
     return (
-        Ask(ApiKey.JOIN_GROUP, join(**joining), to=COORDINATOR, version=9, may_fail=True,
-            save={"member": "member_id"}),
+        Ask(
+            ApiKey.JOIN_GROUP,
+            join(**joining),
+            to=COORDINATOR,
+            version=9,
+            may_fail=True,
+            save={"member": "member_id"},
+        ),
         Ask(ApiKey.JOIN_GROUP, join(member="{member}", **joining), to=COORDINATOR, version=9),
         Ask(ApiKey.SYNC_GROUP, sync(protocol_type=protocol_type), to=COORDINATOR),
         Ask(ApiKey.OFFSET_COMMIT, commit(**mine, topic=READ), to=COORDINATOR, version=9),
         Ask(ApiKey.OFFSET_COMMIT, commit(**mine), to=COORDINATOR),
-    )  # fmt: skip
+    )
 
 
 LEFT = (Ask(ApiKey.LEAVE_GROUP, {
@@ -36,10 +42,13 @@ LEFT = (Ask(ApiKey.LEAVE_GROUP, {
 
 
 def deleted(*topics: tuple[str, list[int]], group: str = "{group}") -> dict[str, Any]:
-    return {"group_id": group, "topics": [
-        {"name": name, "partitions": [{"partition_index": index} for index in partitions]}
-        for name, partitions in topics
-    ]}  # fmt: skip
+    return {
+        "group_id": group,
+        "topics": [
+            {"name": name, "partitions": [{"partition_index": index} for index in partitions]}
+            for name, partitions in topics
+        ],
+    }
 
 
 def case(name: str, body: Any, **more: Any) -> Case:

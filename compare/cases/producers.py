@@ -22,9 +22,7 @@ def described(*topics: tuple[str, list[int]]) -> Any:
 
 
 def sent(producer_id: int, epoch: int, sequence: int, count: int) -> Ask:
-    records = batch(
-        count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
-    )  # fmt: skip
+    records = batch(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
     return Ask(ApiKey.PRODUCE, produce("{fresh}", "{fresh_id}", records))
 
 

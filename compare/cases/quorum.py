@@ -22,10 +22,12 @@ MOVING = {
 
 
 def quorum(*topics: tuple[str, list[int]]) -> Any:
-    return {"topics": [
-        {"topic_name": name, "partitions": [{"partition_index": index} for index in partitions]}
-        for name, partitions in topics
-    ]}  # fmt: skip
+    return {
+        "topics": [
+            {"topic_name": name, "partitions": [{"partition_index": index} for index in partitions]}
+            for name, partitions in topics
+        ]
+    }
 
 
 def removed(voter_id: int, *, directory: Any = "{missing_id}", cluster: str | None = None) -> Any:
@@ -38,10 +40,14 @@ def added(voter_id: int, *, listener: str = "CONTROLLER", **more: Any) -> Any:
 
 
 def features(*updates: tuple[str, int, int], dry: bool = True) -> Any:
-    return {"timeout_ms": 5000, "validate_only": dry, "feature_updates": [
-        {"feature": name, "max_version_level": level, "upgrade_type": how}
-        for name, level, how in updates
-    ]}  # fmt: skip
+    return {
+        "timeout_ms": 5000,
+        "validate_only": dry,
+        "feature_updates": [
+            {"feature": name, "max_version_level": level, "upgrade_type": how}
+            for name, level, how in updates
+        ],
+    }
 
 
 def dry(name: str, *updates: tuple[str, int, int]) -> Case:

@@ -83,15 +83,21 @@ def setting(
     user: str, mechanism: int = SHA_256, iterations: int = 4096, password: bytes = b"hashed"
 ) -> dict[str, Any]:
     return {
-        "name": user, "mechanism": mechanism, "iterations": iterations, "salt": b"salt",
+        "name": user,
+        "mechanism": mechanism,
+        "iterations": iterations,
+        "salt": b"salt",
         "salted_password": password,
-    }  # fmt: skip
+    }
 
 
 def scram(
-    name: str, *, remove: tuple[tuple[str, int], ...] = (), put: tuple[dict[str, Any], ...] = (),
+    name: str,
+    *,
+    remove: tuple[tuple[str, int], ...] = (),
+    put: tuple[dict[str, Any], ...] = (),
     **more: Any,
-) -> Case:  # fmt: skip
+) -> Case:
     deletions = [{"name": user, "mechanism": mechanism} for user, mechanism in remove]
     return Case(f"scram, {name}", SCRAM, {"deletions": deletions, "upsertions": list(put)}, **more)
 

@@ -12,15 +12,22 @@ ALTER, LIST = ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSI
 
 CREATE = Ask(
     ApiKey.CREATE_TOPICS,
-    {"timeout_ms": 10_000, "topics": [{
-        "name": "{new}", "num_partitions": -1, "replication_factor": -1,
-        "assignments": [
-            {"partition_index": 0, "broker_ids": [1, 2]},
-            {"partition_index": 1, "broker_ids": [2, 3]},
+    {
+        "timeout_ms": 10_000,
+        "topics": [
+            {
+                "name": "{new}",
+                "num_partitions": -1,
+                "replication_factor": -1,
+                "assignments": [
+                    {"partition_index": 0, "broker_ids": [1, 2]},
+                    {"partition_index": 1, "broker_ids": [2, 3]},
+                ],
+                "configs": [{"name": "min.insync.replicas", "value": "2"}],
+            }
         ],
-        "configs": [{"name": "min.insync.replicas", "value": "2"}],
-    }]},
-)  # fmt: skip
+    },
+)
 TOLD = (
     Wait(1_000),
     Ask(ApiKey.METADATA, {"topics": [{"name": "{new}"}]}),
@@ -32,9 +39,18 @@ TOLD = (
 
 
 def moved(*wanted: tuple[int, list[int] | None], topic: str = "{new}", **more: Any) -> Any:
-    return {"timeout_ms": 10_000, **more, "topics": [{"name": topic, "partitions": [
-        {"partition_index": index, "replicas": replicas} for index, replicas in wanted
-    ]}]}  # fmt: skip
+    return {
+        "timeout_ms": 10_000,
+        **more,
+        "topics": [
+            {
+                "name": topic,
+                "partitions": [
+                    {"partition_index": index, "replicas": replicas} for index, replicas in wanted
+                ],
+            }
+        ],
+    }
 
 
 def refused(name: str, *wanted: tuple[int, list[int] | None], **more: Any) -> Case:

@@ -24,9 +24,7 @@ def again(**more: Any) -> Ask:
 
 
 def push(**fields: Any) -> dict[str, Any]:
-    return {
-        "client_instance_id": "{me}", "subscription_id": "{told}", "metrics": b"some", **fields,
-    }  # fmt: skip
+    return {"client_instance_id": "{me}", "subscription_id": "{told}", "metrics": b"some", **fields}
 
 
 def pushed(**fields: Any) -> Ask:

@@ -41,9 +41,10 @@ def end_of_log(note: str, to: int) -> Ask:
 
 def elected(note: str) -> Ask:
     body = {
-        "election_type": 0, "timeout_ms": 10_000,
+        "election_type": 0,
+        "timeout_ms": 10_000,
         "topic_partitions": [{"topic": "{fresh}", "partitions": [0]}],
-    }  # fmt: skip
+    }
     return Ask(ApiKey.ELECT_LEADERS, body, to=2, note=note)
 
 

@@ -14,13 +14,15 @@ BEAT, LEAVE, DESCRIBE = ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.DESCRIBE_GR
 
 def joins(who: str, note: str, **more: Any) -> Ask:
     """Join with the id of `who`, without waiting for the response."""
-    return Ask(JOIN, join(member=f"{{{who}}}", **more), to=COORDINATOR, on=who, later=True,
-               note=note)  # fmt: skip
+    return Ask(
+        JOIN, join(member=f"{{{who}}}", **more), to=COORDINATOR, on=who, later=True, note=note
+    )
 
 
 def gets_id(who: str) -> Ask:
-    return Ask(JOIN, join(), to=COORDINATOR, on=who, save={who: "member_id"},
-               note=f"{who} gets an id")  # fmt: skip
+    return Ask(
+        JOIN, join(), to=COORDINATOR, on=who, save={who: "member_id"}, note=f"{who} gets an id"
+    )
 
 
 def received(who: str, note: str) -> Await:

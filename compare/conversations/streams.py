@@ -18,23 +18,37 @@ def write(note: str, *, count: int = 1, value: bytes = b"v", to: int = 1, index:
 
 
 def poll(
-    epoch: int, *wanted: tuple[str, str, int, int], note: str = "", id_: Any = "{session}",
-    forget: tuple[tuple[str, str, int], ...] = (), version: int = -1, **more: Any,
-) -> Ask:  # fmt: skip
+    epoch: int,
+    *wanted: tuple[str, str, int, int],
+    note: str = "",
+    id_: Any = "{session}",
+    forget: tuple[tuple[str, str, int], ...] = (),
+    version: int = -1,
+    **more: Any,
+) -> Ask:
     """Fetch in a session; `wanted`: topic, id, partition, offset."""
     topics = [
-        {"topic": topic, "topic_id": topic_id, "partitions": [
-            {"partition": index, "fetch_offset": offset, "partition_max_bytes": 1 << 20}]}
+        {
+            "topic": topic,
+            "topic_id": topic_id,
+            "partitions": [
+                {"partition": index, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+            ],
+        }
         for topic, topic_id, index, offset in wanted
-    ]  # fmt: skip
+    ]
     forgotten = [
         {"topic": topic, "topic_id": topic_id, "partitions": [index]}
         for topic, topic_id, index in forget
     ]
     body = {
-        "max_wait_ms": 0, "min_bytes": 1, "session_id": id_, "session_epoch": epoch,
-        "topics": topics, "forgotten_topics_data": forgotten,
-    }  # fmt: skip
+        "max_wait_ms": 0,
+        "min_bytes": 1,
+        "session_id": id_,
+        "session_epoch": epoch,
+        "topics": topics,
+        "forgotten_topics_data": forgotten,
+    }
     save = {"session": "session_id"} if epoch == 0 else {}
     return Ask(FETCH, body, version, note=note, on="consumer", save=save, **more)
 
@@ -62,8 +76,9 @@ def session_story(name: str, version: int) -> Conversation:
     return Conversation(
         name,
         (
-            poll(0, fresh(0), other(8), id_=0, note="a full fetch opens a session",
-                 version=version),
+            poll(
+                0, fresh(0), other(8), id_=0, note="a full fetch opens a session", version=version
+            ),
             poll(1, note="nothing has changed but what was read", version=version),
             poll(2, other(10), note="the second partition was read to its end", version=version),
             poll(3, note="nothing at all", version=version),
@@ -88,7 +103,7 @@ def session_story(name: str, version: int) -> Conversation:
             poll(-1, id_="{session}", note="closed", version=version),
             poll(15, note="it is gone", version=version),
         ),
-    )  # fmt: skip
+    )
 
 
 def long_poll(wait_ms: int, min_bytes: int, note: str) -> Ask:

@@ -73,9 +73,14 @@ class Simulated(VirtualDriver):
     """A cluster with one topic, `orders`, of one partition on brokers 1, 2, 3; 1 leads."""
 
     def __init__(
-        self, brokers: int = 3, replicas: tuple[int, ...] = (1, 2, 3), seed: int = 1,
-        latency_ms: float = 0, of_brokers: Mapping[str, Any] | None = None, **configs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        brokers: int = 3,
+        replicas: tuple[int, ...] = (1, 2, 3),
+        seed: int = 1,
+        latency_ms: float = 0,
+        of_brokers: Mapping[str, Any] | None = None,
+        **configs: Any,
+    ) -> None:
         topic_config = {name.replace("_", "."): value for name, value in configs.items()}
         topology = Topology.of(
             brokers=brokers,
@@ -98,31 +103,47 @@ class Simulated(VirtualDriver):
         return answer
 
     def produce(
-        self, *values: bytes, to: int | None = None, acks: int = ACKS_ALL, timeout_ms: int = 30_000,
+        self,
+        *values: bytes,
+        to: int | None = None,
+        acks: int = ACKS_ALL,
+        timeout_ms: int = 30_000,
         **batch: Any,
-    ) -> Answer:  # fmt: skip
+    ) -> Answer:
         """Produce one batch to `to`, or to the leader."""
         records = [Record(i, self.now_ms, None, value, ()) for i, value in enumerate(values)]
         data = m.ProduceRequest.PartitionProduceData(0, memoryview(build_batch(records, **batch)))
         body = m.ProduceRequest(
-            acks=acks, timeout_ms=timeout_ms,
+            acks=acks,
+            timeout_ms=timeout_ms,
             topic_data=[m.ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])],
-        )  # fmt: skip
+        )
         return self.ask(to or self.leader, ApiKey.PRODUCE, 9, body)
 
     def fetch(
-        self, offset: int, to: int | None = None, epoch: int = -1, version: int = 12,
-        wait_ms: int = 0, min_bytes: int = 1, max_bytes: int = 1 << 20, last_epoch: int = -1,
-    ) -> Answer:  # fmt: skip
+        self,
+        offset: int,
+        to: int | None = None,
+        epoch: int = -1,
+        version: int = 12,
+        wait_ms: int = 0,
+        min_bytes: int = 1,
+        max_bytes: int = 1 << 20,
+        last_epoch: int = -1,
+    ) -> Answer:
         """Fetch as a consumer."""
         partition = m.FetchRequest.FetchPartition(
-            partition=0, current_leader_epoch=epoch, fetch_offset=offset,
-            last_fetched_epoch=last_epoch, partition_max_bytes=max_bytes,
-        )  # fmt: skip
+            partition=0,
+            current_leader_epoch=epoch,
+            fetch_offset=offset,
+            last_fetched_epoch=last_epoch,
+            partition_max_bytes=max_bytes,
+        )
         body = m.FetchRequest(
-            max_wait_ms=wait_ms, min_bytes=min_bytes,
+            max_wait_ms=wait_ms,
+            min_bytes=min_bytes,
             topics=[m.FetchRequest.FetchTopic(topic=TOPIC, partitions=[partition])],
-        )  # fmt: skip
+        )
         return self.ask(to or self.leader, ApiKey.FETCH, version, body)
 
     def ask_produce_v10_to(self, broker: int) -> Any:
@@ -131,9 +152,10 @@ class Simulated(VirtualDriver):
             0, memoryview(build_batch([Record(0, 0, None, b"v", ())]))
         )
         body = m.ProduceRequest(
-            acks=1, timeout_ms=100,
+            acks=1,
+            timeout_ms=100,
             topic_data=[m.ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])],
-        )  # fmt: skip
+        )
         answer = self.ask(broker, ApiKey.PRODUCE, 10, body)
         return answer.body.responses[0].partition_responses[0]
 

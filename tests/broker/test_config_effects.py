@@ -26,7 +26,8 @@ def alter(
     body = INCREMENTAL(
         resources=[
             INCREMENTAL.AlterConfigsResource(
-                kind, resource,
+                kind,
+                resource,
                 [
                     INCREMENTAL.AlterableConfig(
                         name.replace("_", "."), 0 if value is not None else 1, value
@@ -35,7 +36,7 @@ def alter(
                 ],
             )
         ]
-    )  # fmt: skip
+    )
     if to is None:
         to = int(resource) if kind == OF_BROKER and resource else 1
     (answer,) = t.ask(to, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body).body.responses
@@ -45,13 +46,16 @@ def alter(
 
 def produce(t: Simulated, *values: bytes, at_ms: int | None = None) -> m.ProduceResponse:
     """One batch of records of one key with acks=all; the partition's answer."""
-    records = [Record(n, t.now_ms if at_ms is None else at_ms, b"k", value, ())
-               for n, value in enumerate(values)]  # fmt: skip
+    records = [
+        Record(n, t.now_ms if at_ms is None else at_ms, b"k", value, ())
+        for n, value in enumerate(values)
+    ]
     data = m.ProduceRequest.PartitionProduceData(0, memoryview(build_batch(records)))
     body = m.ProduceRequest(
-        acks=-1, timeout_ms=1_000,
+        acks=-1,
+        timeout_ms=1_000,
         topic_data=[m.ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])],
-    )  # fmt: skip
+    )
     answer = t.ask(t.leader, ApiKey.PRODUCE, 9, body)
     t.run_for(5_000)
     return answer.body.responses[0].partition_responses[0]
@@ -219,9 +223,13 @@ def test_effect__default_replication_factor(of_brokers: dict[str, int], factor: 
 def keep_the_newest(t: Simulated) -> None:
     """Three values of one key, each in a segment of its own."""
     alter(
-        t, OF_TOPIC, TOPIC, segment_ms="1000", min_cleanable_dirty_ratio="0.01",
+        t,
+        OF_TOPIC,
+        TOPIC,
+        segment_ms="1000",
+        min_cleanable_dirty_ratio="0.01",
         cleanup_policy="compact",
-    )  # fmt: skip
+    )
     for value in (b"1", b"2", b"3"):
         produce(t, value)
 
@@ -269,8 +277,10 @@ def test_effect__controller_socket_timeout() -> None:
     asked_ms = t.now_ms
     node.ask_controller(
         m.AllocateProducerIdsRequest(broker_id=1, broker_epoch=node.epoch),
-        lambda body, now_ms: answers.append((body, now_ms - asked_ms)), 30_000, asked_ms,
-    )  # fmt: skip
+        lambda body, now_ms: answers.append((body, now_ms - asked_ms)),
+        30_000,
+        asked_ms,
+    )
     t.run_for(5_000)
     assert answers == [(None, 700)]
 

@@ -52,9 +52,14 @@ def test_listed__is_what_a_broker_of_the_release_listed_of_what_is_here(release)
 
 @pytest.mark.parametrize(
     ("version", "api_key", "api_version"),
-    [("0.11", ApiKey.FETCH, 6), ("0.11", ApiKey.DELETE_GROUPS, 0), ("2.8", ApiKey.METADATA, 12),
-     ("4.0", ApiKey.PRODUCE, 2), ("2.8", ApiKey.LEADER_AND_ISR, 0)],
-)  # fmt: skip
+    [
+        ("0.11", ApiKey.FETCH, 6),
+        ("0.11", ApiKey.DELETE_GROUPS, 0),
+        ("2.8", ApiKey.METADATA, 12),
+        ("4.0", ApiKey.PRODUCE, 2),
+        ("2.8", ApiKey.LEADER_AND_ISR, 0),
+    ],
+)
 def test_channel__what_the_release_does_not_serve_closes_the_connection(
     version, api_key, api_version
 ):

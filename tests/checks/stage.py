@@ -123,11 +123,13 @@ class Stage:
                 "orders": {"replication_factor": 3, "config": config, "assignment": [[1, 2, 3]]}
             },
             config={
-                "broker.session.timeout.ms": 3_000, "broker.heartbeat.interval.ms": 700,
-                "replica.lag.time.max.ms": 4_000, "auto.leader.rebalance.enable": False,
+                "broker.session.timeout.ms": 3_000,
+                "broker.heartbeat.interval.ms": 700,
+                "replica.lag.time.max.ms": 4_000,
+                "auto.leader.rebalance.enable": False,
             },
             network={"default_latency_ms": latency_ms},
-        )  # fmt: skip
+        )
         self.driver = VirtualDriver(topology, 1)
         self.recorder = Recorder(self.driver.dispatcher, self.driver.plan)
         self.ledger = Ledger()

@@ -346,8 +346,9 @@ def test_read__of_a_record_that_an_unclean_election_took_is_lost_and_explained()
     assert verdict.counts() == {"lost-write": 1, "inconsistent-offsets": 1}
     inconsistent = verdict.anomalies[1]
     assert inconsistent.allowed == "unclean.leader.election.enable=true"
-    assert [link.text.partition(" was")[0] for link in inconsistent.chain if "appended" in link.text
-            ] == ["a", "z"]  # fmt: skip
+    assert [
+        link.text.partition(" was")[0] for link in inconsistent.chain if "appended" in link.text
+    ] == ["a", "z"]
 
 
 def test_commit__that_an_unclean_election_forgot():

@@ -50,12 +50,24 @@ def test_verdict__replicas_that_differ_at_the_end_are_a_violation():
     own, other = log.segments[0].batches[0], bytearray(log.segments[0].batches[0].buffer)
     other[17] ^= 0xFF
     log.segments[0].batches[0] = type(own)(
-        *(getattr(own, name) for name in (
-            "base_offset", "last_offset", "leader_epoch", "attributes", "base_timestamp",
-            "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "record_count",
-            "size_bytes",
-        )), bytes(other),
-    )  # fmt: skip
+        *(
+            getattr(own, name)
+            for name in (
+                "base_offset",
+                "last_offset",
+                "leader_epoch",
+                "attributes",
+                "base_timestamp",
+                "max_timestamp",
+                "producer_id",
+                "producer_epoch",
+                "base_sequence",
+                "record_count",
+                "size_bytes",
+            )
+        ),
+        bytes(other),
+    )
     verdict = stage.verdict()
     assert verdict.outcome == INVALID
     assert [found.name for found in verdict.violations] == ["committed-differs"]

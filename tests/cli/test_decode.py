@@ -18,18 +18,23 @@ from kcluster.protocol.framing import encode_request_frame, encode_response_fram
 VERSION = 9
 ASKED = b"".join(
     encode_request_frame(
-        ApiKey.METADATA, VERSION, 7, "shop",
+        ApiKey.METADATA,
+        VERSION,
+        7,
+        "shop",
         m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name="orders")]),
     )
-)  # fmt: skip
+)
 TOLD = b"".join(
     encode_response_frame(
-        ApiKey.METADATA, VERSION, 7,
+        ApiKey.METADATA,
+        VERSION,
+        7,
         m.MetadataResponse(
             topics=[m.MetadataResponse.MetadataResponseTopic(error_code=3, name="orders")]
         ),
     )
-)  # fmt: skip
+)
 
 
 def run(*words: str, stdin: bytes = b"", code: int = 0) -> str:
@@ -55,9 +60,16 @@ def xxd(data: bytes) -> str:
 
 @pytest.mark.parametrize(
     "text",
-    [ASKED.hex(), spaced(ASKED), ASKED[4:].hex(), "0x" + ASKED.hex(":"), xxd(ASKED),
-     base64.b64encode(ASKED).decode(), base64.urlsafe_b64encode(ASKED).decode()],
-)  # fmt: skip
+    [
+        ASKED.hex(),
+        spaced(ASKED),
+        ASKED[4:].hex(),
+        "0x" + ASKED.hex(":"),
+        xxd(ASKED),
+        base64.b64encode(ASKED).decode(),
+        base64.urlsafe_b64encode(ASKED).decode(),
+    ],
+)
 def test_decode__takes_bytes_in_every_form(text: str, tmp_path: Path) -> None:
     path = tmp_path / "frame"
     path.write_text(text)

@@ -34,8 +34,9 @@ def sizes(assigned: Assignment) -> list[int]:
 def test_range__each_topic_separately_and_the_first_members_get_one_more() -> None:
     members = [MemberSubscription("b", ("t", "u")), MemberSubscription("a", ("t", "u"))]
     assert assign(RANGE, members, {"t": 3, "u": 3}) == {
-        "a": of("t", 0, 1) + of("u", 0, 1), "b": of("t", 2) + of("u", 2)
-    }  # fmt: skip
+        "a": of("t", 0, 1) + of("u", 0, 1),
+        "b": of("t", 2) + of("u", 2),
+    }
 
 
 def test_range__static_members_come_first_by_their_instance_ids() -> None:
@@ -54,8 +55,10 @@ def test_round_robin__takes_turns_over_all_topics() -> None:
         MemberSubscription("c", ("t", "u")),
     ]
     assert assign(ROUND_ROBIN, members, {"t": 2, "u": 3}) == {
-        "a": of("t", 0) + of("u", 0), "b": of("u", 1), "c": of("t", 1) + of("u", 2)
-    }  # fmt: skip
+        "a": of("t", 0) + of("u", 0),
+        "b": of("u", 1),
+        "c": of("t", 1) + of("u", 2),
+    }
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)

@@ -17,10 +17,13 @@ KEY = ("orders", 0)
 def batch(base_offset: int, *values: str, producer_id: int = -1, epoch: int = 0) -> bytes:
     return bytes(
         build_batch(
-            [Record(0, 0, None, value.encode()) for value in values], base_offset=base_offset,
-            producer_id=producer_id, transactional=producer_id >= 0, leader_epoch=epoch,
+            [Record(0, 0, None, value.encode()) for value in values],
+            base_offset=base_offset,
+            producer_id=producer_id,
+            transactional=producer_id >= 0,
+            leader_epoch=epoch,
         )
-    )  # fmt: skip
+    )
 
 
 def marker(offset: int, producer_id: int, *, commit: bool) -> bytes:
@@ -74,13 +77,20 @@ def test_completed_fetch__the_position_moves_past_a_compacted_batch() -> None:
 
 def test_completed_fetch__aborted_transactions_are_hidden_from_read_committed() -> None:
     data = answer(
-        batch(0, "a", producer_id=7), batch(1, "b", producer_id=8), batch(2, "plain"),
-        marker(3, 7, commit=False), batch(4, "c", producer_id=7), marker(5, 8, commit=True),
-        marker(6, 7, commit=True), aborted=[(7, 0)],
-    )  # fmt: skip
+        batch(0, "a", producer_id=7),
+        batch(1, "b", producer_id=8),
+        batch(2, "plain"),
+        marker(3, 7, commit=False),
+        batch(4, "c", producer_id=7),
+        marker(5, 8, commit=True),
+        marker(6, 7, commit=True),
+        aborted=[(7, 0)],
+    )
     assert values(open_records(data, 0, read_committed=True, check_crcs=True)) == [
-        "b", "plain", "c",
-    ]  # fmt: skip
+        "b",
+        "plain",
+        "c",
+    ]
     everything = open_records(data, 0, read_committed=False, check_crcs=True)
     assert values(everything) == ["a", "b", "plain", "c"]
     assert everything[-1] == ([], -1, 7)

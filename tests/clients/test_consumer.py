@@ -133,9 +133,10 @@ def unclean(policy: str) -> tuple[Story, Any]:
     """A consumer has read records that only the leader, alone in the ISR, has.  The leader dies
     for good, and a follower without those records is elected."""
     story = Story(
-        brokers=2, replication_factor=2,
+        brokers=2,
+        replication_factor=2,
         config={"unclean.leader.election.enable": "true", "offsets.topic.replication.factor": 2},
-    )  # fmt: skip
+    )
     story.producer(settings={"acks": 1}, stop_ms=40_000)
     first = story.consumer("first", plan=ALONE)
     story.run(2_000)

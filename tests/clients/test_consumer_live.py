@@ -20,14 +20,22 @@ def test_consumer_live__a_group_reads_all_while_leader_and_coordinator_die() -> 
     )
     ledger = Ledger()
     producer = Producer(
-        "p", ledger, ProducerPlan(rate_per_s=500.0, keys=20, count=COUNT),
+        "p",
+        ledger,
+        ProducerPlan(rate_per_s=500.0, keys=20, count=COUNT),
         ProducerSettings(retry_backoff_ms=5),
-    )  # fmt: skip
+    )
     settings = ConsumerSettings(
-        group_id="g", auto_offset_reset="earliest", session_timeout_ms=450,
-        heartbeat_interval_ms=30, auto_commit_interval_ms=50, retry_backoff_ms=5,
-        fetch_max_wait_ms=20, metadata_max_age_ms=1_000, request_timeout_ms=1_000,
-    )  # fmt: skip
+        group_id="g",
+        auto_offset_reset="earliest",
+        session_timeout_ms=450,
+        heartbeat_interval_ms=30,
+        auto_commit_interval_ms=50,
+        retry_backoff_ms=5,
+        fetch_max_wait_ms=20,
+        metadata_max_age_ms=1_000,
+        request_timeout_ms=1_000,
+    )
     consumers = [
         Consumer(name, ledger, ConsumerPlan(topics=("orders",)), settings) for name in ("a", "b")
     ]

@@ -11,16 +11,23 @@ Response = m.MetadataResponse
 
 
 def response(
-    leader: int, epoch: int, *, topic_id: bytes = ID, error: ErrorCode = ErrorCode.NONE,
-    brokers: tuple[int, ...] = (1, 2, 3), topic_error: ErrorCode = ErrorCode.NONE,
-) -> Response:  # fmt: skip
+    leader: int,
+    epoch: int,
+    *,
+    topic_id: bytes = ID,
+    error: ErrorCode = ErrorCode.NONE,
+    brokers: tuple[int, ...] = (1, 2, 3),
+    topic_error: ErrorCode = ErrorCode.NONE,
+) -> Response:
     partition = Response.MetadataResponsePartition(
         error_code=error, partition_index=0, leader_id=leader, leader_epoch=epoch
     )
     topic = Response.MetadataResponseTopic(
-        error_code=topic_error, name="orders", topic_id=topic_id,
+        error_code=topic_error,
+        name="orders",
+        topic_id=topic_id,
         partitions=[] if topic_error else [partition],
-    )  # fmt: skip
+    )
     return Response(
         brokers=[Response.MetadataResponseBroker(node_id=at) for at in brokers], topics=[topic]
     )

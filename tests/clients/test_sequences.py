@@ -102,8 +102,9 @@ def test_sequences__a_refused_batch_fails_and_the_next_ones_start_an_epoch() -> 
     brokers.ack(brokers.produced[0], 0)
     found = [(send.outcome, send.error) for send in ledger.sends]
     assert found == [
-        (Outcome.FAILED, "MESSAGE_TOO_LARGE"), (Outcome.ACKED, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
-    ]  # fmt: skip
+        (Outcome.FAILED, "MESSAGE_TOO_LARGE"),
+        (Outcome.ACKED, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    ]
 
 
 def test_sequences__an_expired_batch_starts_a_new_epoch() -> None:

@@ -19,8 +19,11 @@ def topology(partitions: int = 1, **changed: Any) -> Topology:
     """Three brokers and a topic `orders` with replication factor 3."""
     topics = {"orders": {"partitions": partitions, "replication_factor": 3}}
     values: dict[str, Any] = {
-        "brokers": 3, "topics": topics, "profile": "fast", "network": {"default_latency_ms": 1},
-    }  # fmt: skip
+        "brokers": 3,
+        "topics": topics,
+        "profile": "fast",
+        "network": {"default_latency_ms": 1},
+    }
     return Topology.of(**(values | changed))
 
 

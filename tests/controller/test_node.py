@@ -78,8 +78,10 @@ def test_node__a_dead_process_gets_no_answer() -> None:
 def test_node__unknown_messages_are_ignored() -> None:
     t = Controller()
     for event in (
-        PeerRequest(1, 1, m.ProduceRequest()), PeerResponse(1, 7, None), ConnectionClosed(3),
-    ):  # fmt: skip
+        PeerRequest(1, 1, m.ProduceRequest()),
+        PeerResponse(1, 7, None),
+        ConnectionClosed(3),
+    ):
         assert t.step(event) == []
 
 

@@ -35,10 +35,13 @@ def test_describe_quorum__the_controller_leads() -> None:
 @pytest.mark.parametrize(
     "topics",
     [
-        [(LOG, (1,))], [("orders", (0,))], [(LOG, (0, 0))], [(LOG, (0,)), ("orders", (0,))],
+        [(LOG, (1,))],
+        [("orders", (0,))],
+        [(LOG, (0, 0))],
+        [(LOG, (0,)), ("orders", (0,))],
         [(LOG, (0,)), ("orders", ())],
     ],
-)  # fmt: skip
+)
 def test_describe_quorum__anything_else_is_unknown(topics: Any) -> None:
     answer = describe(Controller(), *topics)
     assert (answer.error_code, answer.nodes) == (ErrorCode.NONE, [])

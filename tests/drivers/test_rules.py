@@ -71,8 +71,9 @@ def test_rules__an_error_is_told_to_the_third_call_and_nothing_is_appended(stage
     assert stage.end() == 3
     (hit,) = stage.hits()
     assert (hit.event.api, hit.event.broker, hit.event.client_id[:4]) in (
-        ("Produce", 1, "test"), ("Produce", 1, "clie"),
-    )  # fmt: skip
+        ("Produce", 1, "test"),
+        ("Produce", 1, "clie"),
+    )
     assert hit.cause is not None
     assert stage.rules.rules()[0].hits == 1
 

@@ -241,9 +241,7 @@ def test_close__by_the_broker_is_an_event_of_its_own(side: Any) -> None:
     assert side.wait(lambda: len(seen) == 1)
 
 
-def test_connect__a_request_under_way_when_its_broker_dies_is_refused_on_arrival(
-    side: Any,
-) -> None:
+def test_connect__a_request_under_way_when_its_broker_dies_is_refused_on_arrival(side: Any) -> None:
     delay(side, 150)
     ask(side)
     side.call(lambda: side.verbs.kill(1, death_kind("kill")))

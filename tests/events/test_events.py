@@ -15,13 +15,7 @@ from kcluster.events.base import kind_of
 from kcluster.events.brokers import BrokerDown, BrokerFenced, DeathKind
 from kcluster.events.partitions import LeaderElected, PartitionOffline
 from kcluster.events.reasons import AnyReason, ElectionKind, Fenced, Fencing, Requested
-from kcluster.events.words import (
-    is_said_by,
-    reason_text,
-    sentence_of,
-    short_text,
-    text_of,
-)
+from kcluster.events.words import is_said_by, reason_text, sentence_of, short_text, text_of
 from kcluster.pipeline.tables import ddl
 from kcluster.runs.record import NoteRow
 
@@ -41,8 +35,13 @@ def example(kind: inspect.Type) -> Any:
             return tuple(map(example, items))
         case inspect.DictType(key_type=key, value_type=value):
             return {example(key): example(value)}
-    plain = {inspect.IntType: 7, inspect.FloatType: 0.5, inspect.StrType: "preferred",
-             inspect.BoolType: True, inspect.NoneType: None}  # fmt: skip
+    plain = {
+        inspect.IntType: 7,
+        inspect.FloatType: 0.5,
+        inspect.StrType: "preferred",
+        inspect.BoolType: True,
+        inspect.NoneType: None,
+    }
     return plain[type(kind)]
 
 

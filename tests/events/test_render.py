@@ -29,13 +29,30 @@ ORDERS_ID = bytes(range(16))
 
 
 def note(kind: type[Event], partition: int, cause: tuple[int, int] | None = None) -> Note:
-    event = kind(
-        topic="orders", partition=partition, old_leader=1, new_leader=2, leader_epoch=3,
-        clean=True, reason=Unfenced(2), election=ElectionKind.IN_SYNC,
-    ) if kind is LeaderElected else kind(
-        topic="orders", partition=partition, old_isr=(1, 2), isr=(2,), removed=(1,), added=(),
-        elr=(), partition_epoch=5, reason=Unfenced(2),
-    )  # fmt: skip
+    event = (
+        kind(
+            topic="orders",
+            partition=partition,
+            old_leader=1,
+            new_leader=2,
+            leader_epoch=3,
+            clean=True,
+            reason=Unfenced(2),
+            election=ElectionKind.IN_SYNC,
+        )
+        if kind is LeaderElected
+        else kind(
+            topic="orders",
+            partition=partition,
+            old_isr=(1, 2),
+            isr=(2,),
+            removed=(1,),
+            added=(),
+            elr=(),
+            partition_epoch=5,
+            reason=Unfenced(2),
+        )
+    )
     return Note((3000, partition + 1), 1_500, event, cause)
 
 
@@ -200,9 +217,7 @@ def test_outcome__top_level_errors_have_no_subject() -> None:
 
 def test_request_values__list_errors_by_name() -> None:
     answer = m.DeleteTopicsResponse(
-        responses=[
-            m.DeleteTopicsResponse.DeletableTopicResult(name="nope", error_code=3),
-        ]
+        responses=[m.DeleteTopicsResponse.DeletableTopicResult(name="nope", error_code=3)]
     )
     values = request_values(
         1,

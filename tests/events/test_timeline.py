@@ -14,10 +14,5 @@ def test_timeline__what_did_not_happen_has_no_time() -> None:
 
 
 def test_in_order__equal_times_stay_as_given_and_what_did_not_happen_is_last() -> None:
-    a, b, c, d = (
-        Moment(2, "a", ""),
-        Moment(None, "b", ""),
-        Moment(1, "c", ""),
-        Moment(2, "d", ""),
-    )
+    a, b, c, d = (Moment(2, "a", ""), Moment(None, "b", ""), Moment(1, "c", ""), Moment(2, "d", ""))
     assert in_order([a, b, c, d]) == [c, a, d, b]

@@ -21,11 +21,14 @@ def test_fate__of_a_record_goes_from_its_send_over_every_replica_to_every_read()
     assert place.dropped == {}
     assert fate.reads == (("p0", 0, 3_100),)
     assert [link.text for link in fate.links()] == [
-        "a was sent", "appended by broker 1 at offset 0 in epoch 0",
-        "broker 2 has it at offset 0 in epoch 0", "broker 3 has it at offset 0 in epoch 0",
-        "committed at offset 0 in epoch 0", "its producer called it acked",
+        "a was sent",
+        "appended by broker 1 at offset 0 in epoch 0",
+        "broker 2 has it at offset 0 in epoch 0",
+        "broker 3 has it at offset 0 in epoch 0",
+        "committed at offset 0 in epoch 0",
+        "its producer called it acked",
         "p0 read it at offset 0",
-    ]  # fmt: skip
+    ]
 
 
 def test_fate__of_a_lost_record_tells_who_dropped_it():

@@ -31,12 +31,17 @@ def test_outside__sends_and_reads_are_those_that_brokers_answered():
     ledger, anomalies = seen(stage)
     assert anomalies == []
     assert [(x.value, x.acks, x.offset, x.outcome) for x in ledger.sends] == [
-        (b"a", -1, 0, Outcome.ACKED), (b"b", -1, 1, Outcome.ACKED), (b"c", 1, 2, Outcome.ACKED),
+        (b"a", -1, 0, Outcome.ACKED),
+        (b"b", -1, 1, Outcome.ACKED),
+        (b"c", 1, 2, Outcome.ACKED),
         (b"d", 0, -1, Outcome.ACKED),
-    ]  # fmt: skip
+    ]
     assert [(x.offset, x.value) for x in ledger.reads] == [
-        (0, b"a"), (1, b"b"), (2, b"c"), (3, b"d"),
-    ]  # fmt: skip
+        (0, b"a"),
+        (1, b"b"),
+        (2, b"c"),
+        (3, b"d"),
+    ]
     assert [x.error for x in ledger.told] == ["NOT_LEADER_OR_FOLLOWER"]
 
 

@@ -21,9 +21,13 @@ from kcluster.protocol.apis import ApiKey
 
 
 def call(
-    api: int = ApiKey.PRODUCE, version: int = 11, client: str = "shop", broker: int = 1,
-    named: tuple[tuple[str, int | None], ...] = (("orders", 0),), is_answered: bool = True,
-) -> Call:  # fmt: skip
+    api: int = ApiKey.PRODUCE,
+    version: int = 11,
+    client: str = "shop",
+    broker: int = 1,
+    named: tuple[tuple[str, int | None], ...] = (("orders", 0),),
+    is_answered: bool = True,
+) -> Call:
     return Call(api, version, client, broker, is_answered, lambda: named)
 
 

@@ -159,9 +159,14 @@ def confluent_producer(bootstrap: str, **more: Any) -> Iterator[confluent_kafka.
 @contextmanager
 def confluent_consumer(bootstrap: str, **more: Any) -> Iterator[confluent_kafka.Consumer]:
     settings: dict[str, Any] = {
-        "group_id": "nobody", "auto_offset_reset": "earliest", "enable_auto_commit": False,
-        "fetch_wait_max_ms": 50, "fetch_error_backoff_ms": 10, "heartbeat_interval_ms": 50, **more,
-    }  # fmt: skip
+        "group_id": "nobody",
+        "auto_offset_reset": "earliest",
+        "enable_auto_commit": False,
+        "fetch_wait_max_ms": 50,
+        "fetch_error_backoff_ms": 10,
+        "heartbeat_interval_ms": 50,
+        **more,
+    }
     consumer = confluent_kafka.Consumer(confluent_settings(bootstrap, **settings))
     try:
         yield consumer
@@ -179,10 +184,14 @@ def confluent_poll(consumer: confluent_kafka.Consumer, timeout_s: float = 0.05) 
             at_ms = message.timestamp()[1]
             taken.append(
                 Read(
-                    message.partition(), message.offset(), message.key(), message.value(), headers,
+                    message.partition(),
+                    message.offset(),
+                    message.key(),
+                    message.value(),
+                    headers,
                     at_ms,
                 )
-            )  # fmt: skip
+            )
         else:
             assert error.retriable() or not error.fatal(), error
     return taken
@@ -338,9 +347,11 @@ class ConfluentLoad(Load):
                         self._on_failed(number, error.name())
 
                 producer.produce(
-                    self.topic, b"%d" % number, partition=number % self.partitions,
+                    self.topic,
+                    b"%d" % number,
+                    partition=number % self.partitions,
                     on_delivery=answered,
-                )  # fmt: skip
+                )
 
             self._loop(send, lambda: producer.poll(0))
             producer.flush(LIMIT_S)

@@ -340,8 +340,10 @@ def test_admin__confluent_elects_leaders_and_lists_offsets(
     assert elected[parts[1]].code() == KE.ELECTION_NOT_NEEDED
     shared.wait_for(leader=(topic, 0, preferred))
     for spec, offset in (
-        (OffsetSpec.latest(), 10), (OffsetSpec.earliest(), 0), (OffsetSpec.max_timestamp(), 9),
+        (OffsetSpec.latest(), 10),
+        (OffsetSpec.earliest(), 0),
+        (OffsetSpec.max_timestamp(), 9),
         (OffsetSpec.for_timestamp(1), 0),
-    ):  # fmt: skip
+    ):
         found = result(admin.list_offsets({parts[0]: spec}))
         assert (found.offset <= offset) if offset == 9 else (found.offset == offset)

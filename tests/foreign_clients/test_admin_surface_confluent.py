@@ -87,13 +87,16 @@ def test_admin_surface__topics_are_created_described_and_deleted(admin: AdminCli
     assert described(admin, "confluent-a").authorized_operations is None
     gone = admin.delete_topics(["confluent-a", "confluent-b", "nowhere"], operation_timeout=LIMIT_S)
     assert confluent_outcomes(gone) == {
-        "confluent-a": None, "confluent-b": None, "nowhere": KE.UNKNOWN_TOPIC_OR_PART,
-    }  # fmt: skip
+        "confluent-a": None,
+        "confluent-b": None,
+        "nowhere": KE.UNKNOWN_TOPIC_OR_PART,
+    }
     comes_to(lambda: "confluent-a" in admin.list_topics(timeout=LIMIT_S).topics, False)
     unknown = admin.describe_topics(ck.TopicCollection(["nowhere", "no/slash"]))
     assert confluent_outcomes(unknown) == {
-        "nowhere": KE.UNKNOWN_TOPIC_OR_PART, "no/slash": KE.TOPIC_EXCEPTION,
-    }  # fmt: skip
+        "nowhere": KE.UNKNOWN_TOPIC_OR_PART,
+        "no/slash": KE.TOPIC_EXCEPTION,
+    }
 
 
 def test_admin_surface__metadata_of_all_topics_or_of_one(
@@ -179,8 +182,9 @@ def test_admin_surface__an_election_that_nobody_needs(
     place = ck.TopicPartition(topic, 0)
     answer = admin.elect_leaders(kind, [place, NOWHERE]).result(LIMIT_S)
     assert {at: error and error.code() for at, error in answer.items()} == {
-        place: KE.ELECTION_NOT_NEEDED, NOWHERE: KE.UNKNOWN_TOPIC_OR_PART,
-    }  # fmt: skip
+        place: KE.ELECTION_NOT_NEEDED,
+        NOWHERE: KE.UNKNOWN_TOPIC_OR_PART,
+    }
     everywhere = admin.elect_leaders(kind, None).result(LIMIT_S)
     assert place not in everywhere
 
@@ -231,9 +235,15 @@ CONFIGS = [
 
 @pytest.mark.parametrize(("kind", "name", "config", "value", "wrong", "error"), CONFIGS)
 def test_admin_surface__a_config_is_altered_and_reset(
-    admin: AdminClient, topic: str, kind: ResourceType, name: str | None, config: str, value: str,
-    wrong: str, error: int,
-) -> None:  # fmt: skip
+    admin: AdminClient,
+    topic: str,
+    kind: ResourceType,
+    name: str | None,
+    config: str,
+    value: str,
+    wrong: str,
+    error: int,
+) -> None:
     name = name or topic
 
     def shown() -> str | None:

@@ -81,8 +81,10 @@ def test_admin_surface__offsets_of_a_group_without_members(
 ) -> None:
     one, other, unknown = (filled, 0), (filled, 1), ("nowhere", 0)
     assert alter(admin, group, (*one, 3), (*other, 0), (*unknown, 1)) == {
-        one: None, other: None, unknown: KE.UNKNOWN_TOPIC_OR_PART,
-    }  # fmt: skip
+        one: None,
+        other: None,
+        unknown: KE.UNKNOWN_TOPIC_OR_PART,
+    }
     assert committed(admin, group) == {one: (3, "m"), other: (0, "m")}
     assert committed(admin, group, one, require_stable=True) == {one: (3, "m")}
     assert committed(admin, group, unknown) == {unknown: (ck.OFFSET_INVALID, None)}
@@ -159,9 +161,14 @@ def test_admin_surface__the_cluster_is_described(shared: Cluster, admin: AdminCl
     assert told.controller.id in BROKERS
     assert told.cluster_id == admin.cluster_id(timeout=LIMIT_S)
     assert {AclOperation(operation).name for operation in told.authorized_operations} == {
-        "CREATE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS",
+        "CREATE",
+        "ALTER",
+        "DESCRIBE",
+        "CLUSTER_ACTION",
+        "DESCRIBE_CONFIGS",
+        "ALTER_CONFIGS",
         "IDEMPOTENT_WRITE",
-    }  # fmt: skip
+    }
     assert admin.describe_cluster().result(LIMIT_S).authorized_operations is None
 
 
@@ -198,8 +205,10 @@ def test_admin_surface__credentials_of_users(admin: AdminClient) -> None:
         new("cleo", sha_256, 9),
     ]
     assert confluent_outcomes(admin.alter_user_scram_credentials(wanted)) == {
-        "ann": None, "ben": None, "cleo": KE.UNACCEPTABLE_CREDENTIAL,
-    }  # fmt: skip
+        "ann": None,
+        "ben": None,
+        "cleo": KE.UNACCEPTABLE_CREDENTIAL,
+    }
     comes_to(everybody, {"ann": [(sha_256, 4096)], "ben": [(sha_512, 8192)]})
     told: Any = admin.describe_user_scram_credentials(["ben", NOBODY])
     asked = confluent_outcomes(told)
@@ -210,8 +219,10 @@ def test_admin_surface__credentials_of_users(admin: AdminClient) -> None:
     old = UserScramCredentialDeletion
     gone: list[Any] = [old("ann", sha_256), old("ben", sha_512), old(NOBODY, sha_256)]
     assert confluent_outcomes(admin.alter_user_scram_credentials(gone)) == {
-        "ann": None, "ben": None, NOBODY: KE.RESOURCE_NOT_FOUND,
-    }  # fmt: skip
+        "ann": None,
+        "ben": None,
+        NOBODY: KE.RESOURCE_NOT_FOUND,
+    }
     comes_to(everybody, {})
 
 
@@ -224,9 +235,14 @@ def test_admin_surface__access_is_nobodys_business_without_an_authorizer(
     )
     anything: Any = None
     everything = AclBindingFilter(
-        ResourceType.ANY, anything, ResourcePatternType.ANY, anything, anything, AclOperation.ANY,
+        ResourceType.ANY,
+        anything,
+        ResourcePatternType.ANY,
+        anything,
+        anything,
+        AclOperation.ANY,
         AclPermissionType.ANY,
-    )  # fmt: skip
+    )
     assert confluent_outcomes(admin.create_acls([rule])) == {rule: KE.SECURITY_DISABLED}
     assert admin.describe_acls(everything).result(LIMIT_S) == []  # librdkafka drops the error
     deleted = admin.delete_acls([everything])

@@ -208,9 +208,15 @@ CONFIGS = [
 
 @pytest.mark.parametrize(("kind", "name", "config", "value", "wrong", "error"), CONFIGS)
 def test_admin_surface__a_config_is_altered_and_reset(
-    python: Admin, topic: str, kind: str, name: str | None, config: str, value: str, wrong: str,
+    python: Admin,
+    topic: str,
+    kind: str,
+    name: str | None,
+    config: str,
+    value: str,
+    wrong: str,
     error: type[Exception],
-) -> None:  # fmt: skip
+) -> None:
     name = name or topic
 
     def shown() -> str | None:

@@ -69,16 +69,18 @@ def test_admin_surface__offsets_of_a_group_without_members(
 ) -> None:
     other, unknown = filled._replace(partition=1), TopicPartition("nowhere", 0)
     done = python.alter_group_offsets(group, {filled: at(3, "m"), other: at(0), unknown: at(1)})
-    assert done == {
-        filled: ke.NoError, other: ke.NoError, unknown: ke.UnknownTopicOrPartitionError
-    }  # fmt: skip
+    assert done == {filled: ke.NoError, other: ke.NoError, unknown: ke.UnknownTopicOrPartitionError}
     asked = {group: [filled], NOBODY: None}
     assert python.list_group_offsets(asked) == {group: {filled: at(3, "m")}, NOBODY: {}}
     assert python.list_group_offsets([group]) == {group: {filled: at(3, "m"), other: at(0)}}
     targets: list[tuple[Any, int]] = [
-        (OffsetSpec.LATEST, RECORDS), (OffsetSpec.EARLIEST, 0), (OffsetTimestamp(3_500), 3),
-        (OffsetTimestamp(99_000), RECORDS), (7, 7), (77, RECORDS),
-    ]  # fmt: skip
+        (OffsetSpec.LATEST, RECORDS),
+        (OffsetSpec.EARLIEST, 0),
+        (OffsetTimestamp(3_500), 3),
+        (OffsetTimestamp(99_000), RECORDS),
+        (7, 7),
+        (77, RECORDS),
+    ]
     for target, offset in targets:
         reset = python.reset_group_offsets(group, {filled: target})
         assert reset == {filled: {"error": ke.NoError, "offset": offset}}
@@ -185,8 +187,10 @@ def test_admin_surface__features_are_described_and_kept(python: Admin) -> None:
         "group.version": "OK"
     }
     wrong: list[dict[str, Any]] = [
-        {"group.version": 99}, {"none.version": 1}, {"metadata.version": ("SAFE_DOWNGRADE", 7)},
-    ]  # fmt: skip
+        {"group.version": 99},
+        {"none.version": 1},
+        {"metadata.version": ("SAFE_DOWNGRADE", 7)},
+    ]
     for update in wrong:
         with pytest.raises(ke.InvalidUpdateVersionError):
             python.update_features(update, validate_only=True)
@@ -208,8 +212,9 @@ def test_admin_surface__log_directories(python: Admin, filled: TopicPartition) -
     path = second["log_dirs"][0]["log_dir"]
     here, away = (topic, 0, 2), ("nowhere", 0, 2)
     assert python.alter_replica_log_dirs({here: path, away: path}) == {
-        here: ke.NoError, away: ke.UnknownTopicOrPartitionError,
-    }  # fmt: skip
+        here: ke.NoError,
+        away: ke.UnknownTopicOrPartitionError,
+    }
     assert python.alter_replica_log_dirs({here: "/no/such"}) == {here: ke.LogDirNotFoundError}
 
 
@@ -235,8 +240,10 @@ def test_admin_surface__credentials_of_users(python: Admin) -> None:
     old = UserScramCredentialDeletion
     gone = alter([old("ann", 1), old("ben", 2), old(NOBODY, 1)])
     assert {user: bool(error) for user, error in gone.items()} == {
-        "ann": False, "ben": False, NOBODY: True,
-    }  # fmt: skip
+        "ann": False,
+        "ben": False,
+        NOBODY: True,
+    }
     comes_to(told, {})
 
 

@@ -22,16 +22,20 @@ NOTHING: set[str] = set()
     ("client", "called_as", "left_out", "files"),
     [
         (
-            kafka.KafkaAdminClient, "python", PYTHON_LEFT_OUT,
+            kafka.KafkaAdminClient,
+            "python",
+            PYTHON_LEFT_OUT,
             ("test_admin_surface_python.py", "test_admin_surface_python_groups.py"),
         ),
         (
-            AdminClient, "admin", NOTHING,
+            AdminClient,
+            "admin",
+            NOTHING,
             ("test_admin_surface_confluent.py", "test_admin_surface_confluent_groups.py"),
         ),
     ],
     ids=["kafka-python", "confluent-kafka"],
-)  # fmt: skip
+)
 def test_admin_surface__every_method_is_called(
     client: type, called_as: str, left_out: set[str], files: tuple[str, ...]
 ) -> None:

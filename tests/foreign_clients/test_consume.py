@@ -179,8 +179,10 @@ def test_consume__confluent_tells_the_end_of_a_partition(shared: Cluster, filled
         consumer.assign([ck.TopicPartition(filled, 0, 98)])
         seen = [until(lambda: consumer.poll(0.05), "message") for _ in range(3)]
         assert [message.error() and message.error().code() for message in seen] == [
-            None, None, ck.KafkaError._PARTITION_EOF,
-        ]  # fmt: skip
+            None,
+            None,
+            ck.KafkaError._PARTITION_EOF,
+        ]
 
 
 def test_consume__confluent_reads_committed_as_well(shared: Cluster, filled: str) -> None:

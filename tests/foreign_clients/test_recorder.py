@@ -24,9 +24,11 @@ def test_recorder__real_clients_over_tcp_count_in_the_verdict():
         producer.send("orders", b"last").get(timeout=10)
         producer.close()
         consumer = KafkaConsumer(
-            "orders", bootstrap_servers=servers, auto_offset_reset="earliest",
+            "orders",
+            bootstrap_servers=servers,
+            auto_offset_reset="earliest",
             consumer_timeout_ms=10_000,
-        )  # fmt: skip
+        )
         got = [next(consumer).value for _ in range(21)]
         consumer.close()
         verdict = driver.call(lambda: judge(recorder, Ledger())).result(10)

@@ -91,10 +91,13 @@ def test_kafka_python__told_of_an_older_broker_speaks_in_message_sets(
         settings: dict[str, Any] = {"api_version": api_version}
         with kafka.KafkaProducer(
             **python_settings(
-                cluster.bootstrap, compression_type=compression, enable_idempotence=False,
-                acks="all", **settings,
+                cluster.bootstrap,
+                compression_type=compression,
+                enable_idempotence=False,
+                acks="all",
+                **settings,
             )
-        ) as producer:  # fmt: skip
+        ) as producer:
             futures = [producer.send("orders", value, key=b"k") for value in VALUES]
             assert [future.get(LIMIT_S).offset for future in futures] == list(range(len(VALUES)))
         with python_consumer(cluster.bootstrap, "orders", group_id="g", **settings) as consumer:

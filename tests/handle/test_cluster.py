@@ -37,8 +37,10 @@ def test_open__all_brokers_serve_and_the_bootstrap_names_them(cluster: Cluster) 
         socket.create_connection((host, int(port)), timeout=5).close()
     status = cluster.status()
     assert [(broker.id, broker.state, broker.fenced) for broker in status.brokers] == [
-        (1, "up", False), (2, "up", False), (3, "up", False),
-    ]  # fmt: skip
+        (1, "up", False),
+        (2, "up", False),
+        (3, "up", False),
+    ]
     assert [(part.topic, part.leader) for part in status.partitions] == [("orders", 1)]
 
 

@@ -19,9 +19,14 @@ from kcluster.protocol.records.records import Record, build_batch
 
 def registration(**changes: Any) -> PartitionRegistration:
     fields: dict[str, Any] = {
-        "topic_id": b"t" * 16, "partition": 0, "replicas": (1, 2, 3), "isr": (1, 2),
-        "leader": 1, "leader_epoch": 3, "partition_epoch": 5,
-    }  # fmt: skip
+        "topic_id": b"t" * 16,
+        "partition": 0,
+        "replicas": (1, 2, 3),
+        "isr": (1, 2),
+        "leader": 1,
+        "leader_epoch": 3,
+        "partition_epoch": 5,
+    }
     return PartitionRegistration(**(fields | changes))
 
 

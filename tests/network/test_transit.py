@@ -228,10 +228,11 @@ SHAPES = st.builds(
 STEPS = st.lists(
     st.one_of(
         st.sampled_from(("request", "reply", "cut", "cut back", "heal", "close", "hang up")),
-        st.integers(0, 300_000), SHAPES,
+        st.integers(0, 300_000),
+        SHAPES,
     ),
     max_size=60,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=150)

@@ -19,9 +19,14 @@ ALL = -1
 
 def registration(**changes: Any) -> PartitionRegistration:
     fields: dict[str, Any] = {
-        "topic_id": b"t" * 16, "partition": 0, "replicas": (1, 2, 3), "isr": (1, 2, 3),
-        "leader": 1, "leader_epoch": 0, "partition_epoch": 0,
-    }  # fmt: skip
+        "topic_id": b"t" * 16,
+        "partition": 0,
+        "replicas": (1, 2, 3),
+        "isr": (1, 2, 3),
+        "leader": 1,
+        "leader_epoch": 0,
+        "partition_epoch": 0,
+    }
     return PartitionRegistration(**(fields | changes))
 
 

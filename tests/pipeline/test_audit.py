@@ -86,8 +86,9 @@ def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Au
     for scenario, clock, seed in plays:
         write_run(parent, run_scenario(scenario, clock, seed).record())
     (parent / "latest").unlink()
-    verdicts = {path.name: json.loads((path / "verdict.json").read_text())
-                for path in parent.iterdir()}  # fmt: skip
+    verdicts = {
+        path.name: json.loads((path / "verdict.json").read_text()) for path in parent.iterdir()
+    }
     damaged = damage(one(parent, LOSSY), parent / "damaged")
     runs, problems = find_runs([parent])
     tables = Tables(spark, runs)
@@ -140,9 +141,12 @@ def test_audit__agrees_with_the_verdict_of_every_run(audited: Audited) -> None:
     assert counted == told(audited)
     settings = {key[2:] for counts in counted.values() for key in counts}
     assert settings >= {
-        ("lost", "acks=0"), ("lost", "acks=1"), ("lost", "unclean.leader.election.enable=true"),
-        ("duplicated", "enable.idempotence=false"), ("reordered", "enable.idempotence=false"),
-    }  # fmt: skip
+        ("lost", "acks=0"),
+        ("lost", "acks=1"),
+        ("lost", "unclean.leader.election.enable=true"),
+        ("duplicated", "enable.idempotence=false"),
+        ("reordered", "enable.idempotence=false"),
+    }
 
 
 def test_audit__totals_are_those_of_the_verdict(audited: Audited) -> None:
@@ -164,9 +168,7 @@ def test_audit__totals_are_those_of_the_verdict(audited: Audited) -> None:
         assert +fates[run] == wanted, run
 
 
-def test_audit__epoch_producer_and_cause_are_those_of_the_verdicts_chains(
-    audited: Audited,
-) -> None:
+def test_audit__epoch_producer_and_cause_are_those_of_the_verdicts_chains(audited: Audited) -> None:
     rows: dict[tuple[Any, ...], list[Any]] = {}
     for row in audited.summary:
         key = (row["run"], row["topic"], row["partition"], row["fate"], row["allowed"])
@@ -214,9 +216,14 @@ def test_audit__what_cannot_be_read_is_told_with_its_place_and_the_rest_is_used(
     places = [problem.split(": ")[0] for problem in audited.problems]
     assert sorted(places) == sorted(
         f"{audited.damaged}/{place}"
-        for place in ("verdict.json", "reads.jsonl", f"events.jsonl:{notes}", "sends.jsonl:3",
-                      f"sends.jsonl:{lines}")
-    )  # fmt: skip
+        for place in (
+            "verdict.json",
+            "reads.jsonl",
+            f"events.jsonl:{notes}",
+            "sends.jsonl:3",
+            f"sends.jsonl:{lines}",
+        )
+    )
     assert all(problem.partition(": ")[2] for problem in audited.problems)
 
 

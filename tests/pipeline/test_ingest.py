@@ -331,9 +331,12 @@ def test_ingest__what_cannot_be_is_said_in_a_line(
     ],
 )
 def test_ingest__the_command_says_what_is_wrong_before_spark_starts(
-    kafka_cluster_module: TestedCluster, words: list[str], text: str, tmp_path: Path,
+    kafka_cluster_module: TestedCluster,
+    words: list[str],
+    text: str,
+    tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     if "orders" not in kafka_cluster_module.call(
         lambda: kafka_cluster_module.verbs.settled.image.topics
     ):

@@ -29,9 +29,12 @@ def known(end: int, topic_id: str = "A", gone: bool = False) -> Known:
 
 
 def lost(
-    span: tuple[int, int], before: View, after: View, was: Known,
+    span: tuple[int, int],
+    before: View,
+    after: View,
+    was: Known,
     unread: tuple[tuple[int, int], ...] = (),
-) -> list[tuple[int, int | None, str]]:  # fmt: skip
+) -> list[tuple[int, int | None, str]]:
     """`unread`: what was not read of the batch; those who ask outside of what they may fail."""
     batch = IngestBatch({"orders": {0: span[0]}}, {"orders": {0: span[1]}}, before, after)
 
@@ -55,15 +58,23 @@ def lost(
         ((50, 100), view(0, 100), view(70, 100), ((55, 69),), [(55, 69, REMOVED)]),
         ((50, 100), view(0, 100), view(70, 100), (), []),
         ((50, 100), view(60, 100), view(70, 100), ((50, 61),), [(50, 61, REMOVED)]),
-        ((50, 100), view(60, 100), view(70, 100), ((50, 59), (65, 66)),
-         [(50, 59, REMOVED), (65, 66, REMOVED)]),
+        (
+            (50, 100),
+            view(60, 100),
+            view(70, 100),
+            ((50, 59), (65, 66)),
+            [(50, 59, REMOVED), (65, 66, REMOVED)],
+        ),
     ],
     ids=["gaps", "gaps_at_start", "below", "all", "midway", "read_in_time", "both", "two_ranges"],
-)  # fmt: skip
+)
 def test_ranges__what_lay_below_the_start_of_the_log_is_lost_where_it_was_not_read(
-    span: tuple[int, int], first: View, now: View, unread: tuple[tuple[int, int], ...],
+    span: tuple[int, int],
+    first: View,
+    now: View,
+    unread: tuple[tuple[int, int], ...],
     expected: list[tuple[int, int, str]],
-) -> None:  # fmt: skip
+) -> None:
     assert lost(span, first, now, known(100), unread) == expected
 
 

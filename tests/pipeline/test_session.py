@@ -35,8 +35,11 @@ def kcluster(*words: str, env: dict[str, str] | None = None, before: str = "") -
     """(exit code, stderr) of a command in a process of its own."""
     ended = subprocess.run(
         [sys.executable, "-c", before + MAIN, *words],
-        capture_output=True, text=True, timeout=60, env=env,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=env,
+    )
     return ended.returncode, ended.stderr
 
 

@@ -29,12 +29,16 @@ ID = "ac71906eeecb4d1c97a514fecca56f4f"
 def test_options__are_read_as_the_connector_reads_them() -> None:
     read = read_settings(
         {
-            **SUBSCRIBED, "KAFKA.isolation.LEVEL": "read_committed", "maxoffsetspertrigger": "9",
-            "startingOffsets": '{"orders": {"0": 5, "1": -2}}', "maxTriggerDelay": "2m",
-            "kafka.group.id": "g", "failOnDataLoss": "FALSE",
+            **SUBSCRIBED,
+            "KAFKA.isolation.LEVEL": "read_committed",
+            "maxoffsetspertrigger": "9",
+            "startingOffsets": '{"orders": {"0": 5, "1": -2}}',
+            "maxTriggerDelay": "2m",
+            "kafka.group.id": "g",
+            "failOnDataLoss": "FALSE",
         },
         is_stream=True,
-    )  # fmt: skip
+    )
     assert read.client.bootstrap == (("a", 1), ("::1", 2))
     assert (read.topics, read.is_read_committed, read.max_offsets) == (("orders",), True, 9)
     assert (read.starting.each, read.ending.word) == ({"orders": {0: 5, 1: -2}}, "latest")
@@ -115,8 +119,11 @@ def test_planning__large_ranges_are_split_into_as_many_as_are_wanted() -> None:
     assert split(ranges) == ranges[:2]
     parts = split(ranges, min_partitions=4)
     assert [(one.partition, one.start, one.until) for one in parts] == [
-        (0, 0, 300), (0, 300, 600), (0, 600, 900), (1, 10, 20),
-    ]  # fmt: skip
+        (0, 0, 300),
+        (0, 300, 600),
+        (0, 600, 900),
+        (1, 10, 20),
+    ]
     assert [one.size for one in split(ranges[:1], max_records=400)] == [300, 300, 300]
 
 
@@ -171,12 +178,14 @@ def records_of(rng: random.Random, count: int) -> list[Record]:
 
     return [
         Record(
-            0, 1_700_000_000_000 + rng.randrange(-5, 1 << 30), some(20),
+            0,
+            1_700_000_000_000 + rng.randrange(-5, 1 << 30),
+            some(20),
             some(20_000 if rng.random() < 0.01 else 200),
             tuple((f"h{n}é", some(9)) for n in range(rng.choice([0, 0, 1, 3]))),
         )
         for _ in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def batches_of(rng: random.Random, codec: str) -> bytes:
@@ -200,13 +209,18 @@ def test_columns__are_what_the_records_are(codec: str) -> None:
         made = columns.of(batches, start, until)
         expected = [
             {
-                "key": record.key, "value": record.value, "topic": "orders", "partition": 3,
-                "offset": record.offset, "timestamp": record.timestamp * 1_000,
+                "key": record.key,
+                "value": record.value,
+                "topic": "orders",
+                "partition": 3,
+                "offset": record.offset,
+                "timestamp": record.timestamp * 1_000,
                 "timestampType": kind,
                 "headers": [{"key": k, "value": v} for k, v in record.headers] or None,
             }
-            for record, kind in records if start <= record.offset < until
-        ]  # fmt: skip
+            for record, kind in records
+            if start <= record.offset < until
+        ]
         assert made is not None
         made.validate(full=True)
         at = made.schema.get_field_index("timestamp")

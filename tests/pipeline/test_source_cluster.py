@@ -101,9 +101,7 @@ def test_read__the_bounds_of_a_batch(cluster: TestedCluster) -> None:
 def test_read__a_task_follows_the_leader_and_waits_for_one(cluster: TestedCluster) -> None:
     topic = cluster.new_topic(partitions=1)
     send(cluster, topic, 0, 300, batch_size=200)
-    settings = settings_of(
-        cluster, topic, False, **{"kafka.max.partition.fetch.bytes": "500"}
-    )  # fmt: skip
+    settings = settings_of(cluster, topic, False, **{"kafka.max.partition.fetch.bytes": "500"})
     (planned,) = batch_ranges(settings)
     found: list[int] = []
     steps = iter(range(1 << 30))
@@ -128,9 +126,11 @@ def test_read__nobody_answers_for_as_long_as_is_allowed(cluster: TestedCluster) 
     topic = cluster.new_topic(partitions=1)
     send(cluster, topic, 0, 5)
     settings = settings_of(
-        cluster, topic, False,
+        cluster,
+        topic,
+        False,
         **{"kafka.default.api.timeout.ms": "300", "kafkaConsumer.pollTimeoutMs": "300"},
-    )  # fmt: skip
+    )
     ranges = batch_ranges(settings)
     for broker in cluster.broker_ids:
         cluster.kill(broker, wait=False)
@@ -173,9 +173,11 @@ def losses_of(
     stream.close()
     assert "\n" not in str(told.value)
     going_on = settings_of(
-        cluster, topic, failOnDataLoss="false",
+        cluster,
+        topic,
+        failOnDataLoss="false",
         **{"fetchOffset.numRetries": "1", "kcluster.losses": str(place)},
-    )  # fmt: skip
+    )
     stream = Stream(going_on)
     end = stream.latest(start, None)
     read = values(going_on, stream.ranges(start, end))
@@ -214,9 +216,11 @@ def test_loss__while_a_task_reads(cluster: TestedCluster, tmp_path: Path) -> Non
     send(cluster, topic, 0, 300, batch_size=200)
     start = position_at(cluster, topic, 5)
     settings = settings_of(
-        cluster, topic, failOnDataLoss="false",
+        cluster,
+        topic,
+        failOnDataLoss="false",
         **{"kcluster.losses": str(tmp_path), "kafka.max.partition.fetch.bytes": "500"},
-    )  # fmt: skip
+    )
     stream = Stream(settings)
     (planned,) = stream.ranges(start, stream.latest(start, None))
     stream.close()
@@ -251,7 +255,7 @@ def test_loss__the_topic_was_deleted(cluster: TestedCluster, tmp_path: Path, aga
 def test_loss__the_log_was_cut_off(cluster: TestedCluster, tmp_path: Path, more: int) -> None:
     topic = cluster.new_topic(
         partitions=1, replication_factor=2, unclean_leader_election_enable="true"
-    )  # fmt: skip
+    )
     leader = cluster.leader(topic, 0)
     send(cluster, topic, 0, 30)
     replicas = next(one.replicas for one in cluster.status().partitions if one.topic == topic)

@@ -50,11 +50,12 @@ def send(bootstrap: str, topic: str, first: int, count: int, **more: Any) -> Non
     with python_producer(bootstrap, acks="all", retries=1_000, **more) as producer:
         for number in range(first, first + count):
             producer.send(
-                topic, partition=number % 2,
+                topic,
+                partition=number % 2,
                 key=None if number % 3 == 0 else b"k%d" % number,
                 value=None if number % 6 == 1 else b"v%d" % number,
                 headers=[("h", b"%d" % number), ("empty", b"")] if number % 5 == 0 else [],
-            )  # fmt: skip
+            )
         producer.flush(20)
 
 
@@ -62,11 +63,14 @@ def rows_of(frame: Any) -> list[tuple[Any, ...]]:
     """As python_read has them, in the order of partition and offset."""
     return sorted(
         (
-            row["partition"], row["offset"], _plain(row["key"]), _plain(row["value"]),
+            row["partition"],
+            row["offset"],
+            _plain(row["key"]),
+            _plain(row["value"]),
             tuple((h["key"], bytes(h["value"])) for h in row["headers"] or ()),
         )
         for row in frame.collect()
-    )  # fmt: skip
+    )
 
 
 def read_of(bootstrap: str, topic: str) -> list[tuple[Any, ...]]:
@@ -171,7 +175,7 @@ def test_source__travels_to_workers_that_have_not_found_the_package_yet(tmp_path
     )
     ended = subprocess.run(
         [sys.executable, "-c", opens], capture_output=True, text=True, timeout=60
-    )  # fmt: skip
+    )
     assert (ended.stdout, ended.stderr) == ("kcluster True\n", "")
 
 

@@ -71,8 +71,13 @@ def by_hand() -> RunRecord:
         note(7_500, FENCED),
         change(7_500, 0, 1, 2, 3, clean=False),
     ]
-    acks = ((0, 900, 910), (0, 1_500, 2_050), (0, 7_400, 7_700), (1, 1_100, 5_200),
-            (0, 7_550, 7_600))  # fmt: skip
+    acks = (
+        (0, 900, 910),
+        (0, 1_500, 2_050),
+        (0, 7_400, 7_700),
+        (1, 1_100, 5_200),
+        (0, 7_550, 7_600),
+    )
     record.sends = [
         SendRow("shop", "orders", partition, f"v{at}", -1, True, "acked", at, sent, ended, 1, "")
         for at, (partition, sent, ended) in enumerate(acks)
@@ -86,10 +91,15 @@ def by_hand() -> RunRecord:
         RequestRow("Produce", "client-1", 2, 300, 2),
     ]
     window = {
-        "kind": "writes", "partition": ["orders", 0], "from_ms": 1_000, "to_ms": 2_050,
-        "is_over": True, "clients": ["shop"], "errors": ["NOT_LEADER_OR_FOLLOWER"],
+        "kind": "writes",
+        "partition": ["orders", 0],
+        "from_ms": 1_000,
+        "to_ms": 2_050,
+        "is_over": True,
+        "clients": ["shop"],
+        "errors": ["NOT_LEADER_OR_FOLLOWER"],
         "reasons": [{"at_ms": 1_000, "text": "broker 1 was killed", "note_id": None}],
-    }  # fmt: skip
+    }
     record.verdict = {"windows": [window], "acked": 5, "errors": []}
     return record
 
@@ -99,14 +109,18 @@ def note(at_ms: int, event: Any) -> NoteRow:
 
 
 def change(
-    at_ms: int, partition: int, old: int, new: int, epoch: int, clean: bool = True,
+    at_ms: int,
+    partition: int,
+    old: int,
+    new: int,
+    epoch: int,
+    clean: bool = True,
     topic: str = "orders",
-) -> NoteRow:  # fmt: skip
+) -> NoteRow:
     about = (topic, partition, old, new, epoch, clean, Requested())
     elected = ElectionKind.PREFERRED if clean else ElectionKind.UNCLEAN
     return note(
-        at_ms,
-        LeaderElected(*about, elected) if new >= 0 else PartitionOffline(*about, (), ()),
+        at_ms, LeaderElected(*about, elected) if new >= 0 else PartitionOffline(*about, (), ())
     )
 
 
@@ -130,35 +144,47 @@ def test_timeline__tables_hold_what_the_runs_do(spark: SparkSession, tmp_path: P
     verdict = json.loads((played / "verdict.json").read_text())
     assert [
         (row["run"], row["from_ms"], row["duration_ms"], row["cause"])
-        for row in held["windows"] if row["run"] == hand
-    ] == [(hand, 1_000, 1_050, "broker 1 was killed")]  # fmt: skip
+        for row in held["windows"]
+        if row["run"] == hand
+    ] == [(hand, 1_000, 1_050, "broker 1 was killed")]
     assert sorted(row["duration_ms"] for row in held["windows"] if row["run"] != hand) == sorted(
         window["to_ms"] - window["from_ms"] for window in verdict["windows"]
     )
-    columns = ("partition", "epoch", "old", "new", "clean", "down_ms", "noticed_ms", "elected_ms",
-               "acked_ms")  # fmt: skip
+    columns = (
+        "partition",
+        "epoch",
+        "old",
+        "new",
+        "clean",
+        "down_ms",
+        "noticed_ms",
+        "elected_ms",
+        "acked_ms",
+    )
     rows = [tuple(row[name] for name in columns) for row in held["failovers"] if row["run"] == hand]
     assert sorted(rows) == [
         (0, 1, 1, 2, True, 1_000, 1_000, 1_000, 1_050),
         (0, 3, 1, 2, False, 6_000, 1_500, 1_500, 1_700),
         (1, 2, 1, 1, True, 1_000, 1_000, 4_000, 4_200),
     ]
-    assert {(row["step"], row["failovers"], row["p50"], row["max"])
-            for row in held["failover_times"]} == {
-        ("noticed", 3, 1_000, 1_500), ("elected", 3, 1_500, 4_000), ("acked", 3, 1_700, 4_200),
-    }  # fmt: skip
+    assert {
+        (row["step"], row["failovers"], row["p50"], row["max"]) for row in held["failover_times"]
+    } == {("noticed", 3, 1_000, 1_500), ("elected", 3, 1_500, 4_000), ("acked", 3, 1_700, 4_200)}
     seconds = sum(run.info.ended_ms - run.info.began_ms for run in found) / 1_000
     errors = {(row["client"], row["api"], row["error"]): row for row in held["errors"]}
-    counted = {("reader", "Fetch", "NOT_LEADER_OR_FOLLOWER"): 1,
-               ("shop", "Produce", "NOT_LEADER_OR_FOLLOWER"): 2}  # fmt: skip
+    counted = {
+        ("reader", "Fetch", "NOT_LEADER_OR_FOLLOWER"): 1,
+        ("shop", "Produce", "NOT_LEADER_OR_FOLLOWER"): 2,
+    }
     for each in verdict["errors"]:
         key = (each["client"], each["api"], each["error"])
         counted[key] = counted.get(key, 0) + each["count"]
     assert {key: row["times"] for key, row in errors.items()} == counted
     for row in errors.values():
         assert row["per_second"] == pytest.approx(row["times"] / seconds)
-    churn = {row["topic"]: (row["shrinks"], row["expands"])
-             for row in held["isr"] if row["run"] == hand}  # fmt: skip
+    churn = {
+        row["topic"]: (row["shrinks"], row["expands"]) for row in held["isr"] if row["run"] == hand
+    }
     assert churn == {"orders": (2, 1), "__consumer_offsets": (1, 0)}
     assert sum(row["shrinks"] for row in held["isr"] if row["run"] != hand) > 1
     (latency,) = [row for row in held["latencies"] if row["run"] == hand]

@@ -42,9 +42,16 @@ class Producer:
     one at a time, never again."""
 
     def __init__(
-        self, ledger: Ledger, name: str, topic: str, partition: int, acks: int, producer_id: int,
-        every_ms: int, brokers: int,
-    ) -> None:  # fmt: skip
+        self,
+        ledger: Ledger,
+        name: str,
+        topic: str,
+        partition: int,
+        acks: int,
+        producer_id: int,
+        every_ms: int,
+        brokers: int,
+    ) -> None:
         self.ledger = ledger
         self.name = name
         self.topic = topic
@@ -99,10 +106,8 @@ class Producer:
             self.made += 1
             partition = (self.topic, self.partition)
             sends.append(
-                Send(
-                    self.name, partition, value, self.acks, self.is_idempotent, sent_ms=now_ms,
-                )
-            )  # fmt: skip
+                Send(self.name, partition, value, self.acks, self.is_idempotent, sent_ms=now_ms)
+            )
         self.ledger.sends += sends
         self.pending.append(Outgoing(sends, self.sequence))
         self.sequence += len(sends)
@@ -133,9 +138,10 @@ class Producer:
         extra = {}
         if self.is_idempotent:
             extra = {
-                "producer_id": self.producer_id, "producer_epoch": self.epoch,
+                "producer_id": self.producer_id,
+                "producer_epoch": self.epoch,
                 "base_sequence": out.sequence,
-            }  # fmt: skip
+            }
         batch = memoryview(build_batch(records, **extra))
         data = m.ProduceRequest.PartitionProduceData(self.partition, batch)
         topic = m.ProduceRequest.TopicProduceData(name=self.topic, partition_data=[data])
@@ -278,13 +284,18 @@ class Consumer:
 
     def _fetch(self, now_ms: int) -> None:
         partition = m.FetchRequest.FetchPartition(
-            partition=self.partition, current_leader_epoch=-1, fetch_offset=self.position,
+            partition=self.partition,
+            current_leader_epoch=-1,
+            fetch_offset=self.position,
             partition_max_bytes=self.wire.rng.choice((1, 300, 1 << 20)),
-        )  # fmt: skip
+        )
         body = m.FetchRequest(
-            max_wait_ms=1_000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
+            max_wait_ms=1_000,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            session_epoch=-1,
             topics=[m.FetchRequest.FetchTopic(topic=self.topic, partitions=[partition])],
-        )  # fmt: skip
+        )
         self._under_way = self.wire.send(
             self.broker, ApiKey.FETCH, 12 if self.anywhere else 10, body
         )
@@ -325,10 +336,14 @@ class Consumer:
                 if record.offset >= self.position:
                     self.ledger.reads.append(
                         Read(
-                            self.name, (self.topic, self.partition), record.offset, record.value,
-                            self._restarted, now_ms,
+                            self.name,
+                            (self.topic, self.partition),
+                            record.offset,
+                            record.value,
+                            self._restarted,
+                            now_ms,
                         )
-                    )  # fmt: skip
+                    )
                     self.position = record.offset + 1
                     self._restarted = False
 

@@ -62,17 +62,23 @@ class Plan(Struct, frozen=True):
         brokers = rng.choice((3, 3, 4, 5))
         factor = rng.choice((2, 3, 3))
         return cls(
-            brokers, factor, rng.randint(1, min(2, factor)),
+            brokers,
+            factor,
+            rng.randint(1, min(2, factor)),
             rng.choice((0, 0, 1, 3, 10, 50)),
             unclean=rng.random() < 0.15,
             elr=rng.random() < 0.85,
             flush_messages=rng.choice((None, None, 1, 5)),
             deeds=rng.choice((6, 12, 24)),
             ways_to_die=rng.choice(
-                (("kill",), ("kill", "clean"), ("kill", "clean", "power"),
-                 ("kill", "clean", "power", "wipe"))
+                (
+                    ("kill",),
+                    ("kill", "clean"),
+                    ("kill", "clean", "power"),
+                    ("kill", "clean", "power", "wipe"),
+                )
             ),
-        )  # fmt: skip
+        )
 
     @property
     def may_lose_quietly(self) -> bool:
@@ -114,13 +120,14 @@ class Storm:
             brokers=[{"id": 1 + i, "port": 9_092 + i} for i in range(plan.brokers)],
             topics={
                 TOPIC: {
-                    "partitions": PARTITIONS, "replication_factor": plan.replication_factor,
+                    "partitions": PARTITIONS,
+                    "replication_factor": plan.replication_factor,
                     "config": config,
                 }
             },
             config=broker_config,
             network={"default_latency_ms": plan.latency_ms},
-        )  # fmt: skip
+        )
         driver = VirtualDriver(topology, self.seed)
         return driver
 
@@ -151,10 +158,16 @@ class Storm:
             every_ms = self.rng.choice((100, 300, 900))
             self.producers.append(
                 Producer(
-                    self.ledger, name, TOPIC, number % PARTITIONS, acks, producer_id, every_ms,
+                    self.ledger,
+                    name,
+                    TOPIC,
+                    number % PARTITIONS,
+                    acks,
+                    producer_id,
+                    every_ms,
                     plan.brokers,
                 )
-            )  # fmt: skip
+            )
         self.consumers = [
             Consumer(self.ledger, f"c{number}", TOPIC, number % PARTITIONS, number >= PARTITIONS)
             for number in range(2 * PARTITIONS)
@@ -171,9 +184,27 @@ class Storm:
         broker = 1 + rng.randrange(self.plan.brokers)
         partition = rng.randrange(PARTITIONS)
         match rng.choice(
-            ("kill", "kill", "start", "start", "start", "pause", "resume", "resume", "cut", "cut",
-             "heal", "move", "move", "elect", "delete", "min_isr", "latency", "restart")
-        ):  # fmt: skip
+            (
+                "kill",
+                "kill",
+                "start",
+                "start",
+                "start",
+                "pause",
+                "resume",
+                "resume",
+                "cut",
+                "cut",
+                "heal",
+                "move",
+                "move",
+                "elect",
+                "delete",
+                "min_isr",
+                "latency",
+                "restart",
+            )
+        ):
             case "kill":
                 driver.kill(broker, rng.choice(self.plan.ways_to_die))
             case "restart":
@@ -361,10 +392,13 @@ class Storm:
         lines = self.driver.trace_lines(40)
         return "\n".join(
             (
-                *lines, "", f"seed {self.seed}: {self.plan}", *self.problems[:12],
+                *lines,
+                "",
+                f"seed {self.seed}: {self.plan}",
+                *self.problems[:12],
                 f"replay: python -m {type(self).__module__} {self.seed}",
             )
-        )  # fmt: skip
+        )
 
 
 def _contents(log: Log) -> list[tuple[int, bytes | None]]:

@@ -64,9 +64,11 @@ class Plausible(Generator):
         count = rng.randint(1, 3)
         batch = build_batch(
             [Record(i, rng.choice((0, 1_000)), b"k", b"v", ()) for i in range(count)],
-            producer_id=rng.choice((-1, 7)), producer_epoch=rng.choice((0, 1)),
-            base_sequence=rng.choice((-1, 0, 1)), compression=rng.choice(("none", "gzip", "zstd")),
-        )  # fmt: skip
+            producer_id=rng.choice((-1, 7)),
+            producer_epoch=rng.choice((0, 1)),
+            base_sequence=rng.choice((-1, 0, 1)),
+            compression=rng.choice(("none", "gzip", "zstd")),
+        )
         if rng.random() < 0.3:
             batch[rng.randrange(len(batch))] ^= 1 << rng.randrange(8)
         if rng.random() < 0.1:

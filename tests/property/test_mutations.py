@@ -237,9 +237,16 @@ MUTATIONS: tuple[tuple[Patch, str], ...] = (
     (late_answers_are_believed_failed, "aborted-read"),
 )
 HARD = Plan(
-    brokers=3, replication_factor=3, min_isr=1, latency_ms=10, unclean=False, elr=True,
-    flush_messages=None, deeds=12, ways_to_die=("kill",),
-)  # fmt: skip
+    brokers=3,
+    replication_factor=3,
+    min_isr=1,
+    latency_ms=10,
+    unclean=False,
+    elr=True,
+    flush_messages=None,
+    deeds=12,
+    ways_to_die=("kill",),
+)
 
 
 @pytest.mark.parametrize(("mutation", "name"), MUTATIONS)

@@ -81,8 +81,7 @@ def produce(*partitions: int) -> m.ProduceRequest:
         acks=-1,
         topic_data=[
             kind.TopicProduceData(
-                name=name,
-                partition_data=[kind.PartitionProduceData(index=x) for x in partitions],
+                name=name, partition_data=[kind.PartitionProduceData(index=x) for x in partitions]
             )
             for name in ("orders", "bills")
         ],
@@ -98,8 +97,10 @@ def test_error_answers__the_parts_of_a_request_make_one_answer() -> None:
     answers = ErrorAnswers(ApiKey.PRODUCE, 9, ERROR, no_name, only("orders", 1))
     rest = answers.rest(request)
     assert topics_named(ApiKey.PRODUCE, 9, rest, no_name) == [
-        ("orders", 0), ("bills", 0), ("bills", 1),
-    ]  # fmt: skip
+        ("orders", 0),
+        ("bills", 0),
+        ("bills", 1),
+    ]
     assert len(topics_named(ApiKey.PRODUCE, 9, request, no_name)) == 4
     served = ErrorAnswers(ApiKey.PRODUCE, 9, ErrorCode.NONE, no_name).answer(rest)
     merged = sent(ApiKey.PRODUCE, 9, answers.merged(served, answers.answer(request)))

@@ -81,11 +81,22 @@ def test_releases__of_every_version_that_was_ever_listed_there_is_a_codec():
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("2.8", "2.8"), ("2.8.2", "2.8"), ("0.11", "0.11"), ("0.11.0", "0.11"),
-        ("0.11.0.3", "0.11"), ("4.3.1", "4.3"), ("2.9", None), ("0.10", None), ("2", None),
-        ("", None), ("2.8.x", None), ("2.8.", None), ("2.8.2.1.1", None), ("v2.8", None),
+        ("2.8", "2.8"),
+        ("2.8.2", "2.8"),
+        ("0.11", "0.11"),
+        ("0.11.0", "0.11"),
+        ("0.11.0.3", "0.11"),
+        ("4.3.1", "4.3"),
+        ("2.9", None),
+        ("0.10", None),
+        ("2", None),
+        ("", None),
+        ("2.8.x", None),
+        ("2.8.", None),
+        ("2.8.2.1.1", None),
+        ("v2.8", None),
     ],
-)  # fmt: skip
+)
 def test_find_release__takes_patches_for_their_release(text, name):
     found = find_release(text)
     assert (found and found.name) == name

@@ -32,10 +32,17 @@ class Browser:
         read_end, self._write = os.pipe()
         self._read, write_end = os.pipe()
         command = [
-            program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-            "--no-first-run", f"--user-data-dir={profile}", "--window-size=1400,900",
-            "--remote-debugging-pipe", "about:blank",
-        ]  # fmt: skip
+            program,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            f"--user-data-dir={profile}",
+            "--window-size=1400,900",
+            "--remote-debugging-pipe",
+            "about:blank",
+        ]
         # Far from 3 and 4, so that neither is overwritten before it is copied there.
         ends = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 20) for end in (read_end, write_end)]
 
@@ -44,9 +51,12 @@ class Browser:
                 os.dup2(end, wanted)
 
         self._process = subprocess.Popen(
-            command, preexec_fn=place_ends, close_fds=False,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            command,
+            preexec_fn=place_ends,
+            close_fds=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         for end in ends:
             os.close(end)
         os.close(read_end)
@@ -70,9 +80,12 @@ class Browser:
         self._call("Page.navigate", session, url=url)
         self._event("Page.loadEventFired", session)
         told = self._call(
-            "Runtime.evaluate", session, expression=f"(async () => {{ {steps} }})()",
-            awaitPromise=True, returnByValue=True,
-        )  # fmt: skip
+            "Runtime.evaluate",
+            session,
+            expression=f"(async () => {{ {steps} }})()",
+            awaitPromise=True,
+            returnByValue=True,
+        )
         assert "exceptionDetails" not in told, told["exceptionDetails"]
         wrong = self._call("Runtime.evaluate", session, expression="wrong", returnByValue=True)
         assert wrong["result"]["value"] == []

@@ -55,10 +55,13 @@ def unclean_run(name: str = "unclean", topic: str = "orders") -> RunRecord:
         AppendRow(topic, 0, 7_000, 2, 1, 5, 5, "client-100000", (2,)),
     ]
     record.moves = [
-        MoveRow(topic, 0, 1_500, 1, 5, 5), MoveRow(topic, 0, 1_600, 2, 5, 5),
-        MoveRow(topic, 0, 2_500, 1, 8, 8), MoveRow(topic, 0, 7_000, 2, 6, 6),
-        MoveRow(topic, 0, 8_000, 1, 5, 5), MoveRow(topic, 0, 8_010, 1, 6, 6),
-    ]  # fmt: skip
+        MoveRow(topic, 0, 1_500, 1, 5, 5),
+        MoveRow(topic, 0, 1_600, 2, 5, 5),
+        MoveRow(topic, 0, 2_500, 1, 8, 8),
+        MoveRow(topic, 0, 7_000, 2, 6, 6),
+        MoveRow(topic, 0, 8_000, 1, 5, 5),
+        MoveRow(topic, 0, 8_010, 1, 6, 6),
+    ]
     record.sends = [
         SendRow("writer", topic, 0, "a", -1, True, "acked", 0, 1_400, 1_500, 1, ""),
         SendRow("writer", topic, 0, "b", -1, True, "unknown", -1, 3_100, 7_100, 3, "X"),
@@ -106,23 +109,44 @@ def verdict(topic: str) -> dict[str, Any]:
         {"at_ms": 6_000, "text": "broker 2 elected unclean", "note_id": ELECTED},
     ]
     return {
-        "outcome": "invalid", "reason": "3 lost-write", "sent": 3, "acked": 1, "failed": 1,
-        "unknown": 1, "read": 1, "began_ms": BEGAN_MS, "ended_ms": 11_000, "violations": [],
+        "outcome": "invalid",
+        "reason": "3 lost-write",
+        "sent": 3,
+        "acked": 1,
+        "failed": 1,
+        "unknown": 1,
+        "read": 1,
+        "began_ms": BEGAN_MS,
+        "ended_ms": 11_000,
+        "violations": [],
         "anomalies": [
             {
-                "name": "lost-write", "partition": [topic, 0], "text": "offsets 5 to 7 are gone",
-                "count": 3, "first": 5, "last": 7, "values": ["x", "y"], "client": "writer",
-                "allowed": "unclean.leader.election.enable=true", "at_ms": 2_500, "chain": chain,
+                "name": "lost-write",
+                "partition": [topic, 0],
+                "text": "offsets 5 to 7 are gone",
+                "count": 3,
+                "first": 5,
+                "last": 7,
+                "values": ["x", "y"],
+                "client": "writer",
+                "allowed": "unclean.leader.election.enable=true",
+                "at_ms": 2_500,
+                "chain": chain,
             }
         ],
         "windows": [
             {
-                "kind": "writes", "partition": [topic, 0], "from_ms": 3_100, "to_ms": 7_000,
-                "is_over": True, "clients": ["writer"], "errors": ["NOT_LEADER_OR_FOLLOWER"],
+                "kind": "writes",
+                "partition": [topic, 0],
+                "from_ms": 3_100,
+                "to_ms": 7_000,
+                "is_over": True,
+                "clients": ["writer"],
+                "errors": ["NOT_LEADER_OR_FOLLOWER"],
                 "reasons": chain,
             }
         ],
-    }  # fmt: skip
+    }
 
 
 def crowded_run(partitions: int) -> RunRecord:

@@ -81,12 +81,17 @@ def test_directory__every_kind_of_event_is_written_as_its_type(tmp_path: Path) -
     path = write_run(tmp_path, record)
     lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
     assert lines[2] == {
-        "id": [-1, 2], "at_ms": 3_000, "cause": None,
+        "id": [-1, 2],
+        "at_ms": 3_000,
+        "cause": None,
         "event": {"kind": "broker_down", "broker": 1, "how": "kill", "bug": ""},
-    }  # fmt: skip
+    }
     assert lines[4]["event"]["reason"] == {
-        "kind": "restarted", "broker": 1, "previous_epoch": 7, "clean": False,
-    }  # fmt: skip
+        "kind": "restarted",
+        "broker": 1,
+        "previous_epoch": 7,
+        "clean": False,
+    }
 
 
 def test_directory__one_that_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -111,9 +111,13 @@ def test_page__notes_have_a_mood_by_what_happened_not_by_their_words() -> None:
     clean = replace(record.notes[4].event, clean=False)
     shaped: dict[str, Any] = {"links": ((1, 2),), "clients": {}, "undone": True}
     events = (
-        clean, replace(clean, clean=True), NetworkShaped(**shaped),
-        NetworkShaped(**shaped, remaining=((1, 2),)), BrokerStarted(1), BrokerPaused(1),
-    )  # fmt: skip
+        clean,
+        replace(clean, clean=True),
+        NetworkShaped(**shaped),
+        NetworkShaped(**shaped, remaining=((1, 2),)),
+        BrokerStarted(1),
+        BrokerPaused(1),
+    )
     record.notes = [NoteRow((-1, at), 2_000, event) for at, event in enumerate(events)]
     moods = [row[7] for row in values_of(record)["notes"]]
     assert moods == ["bad", "plain", "good", "bad", "good", "bad"]
@@ -160,20 +164,33 @@ def test_page__a_deed_has_a_few_words() -> None:
     record = unclean_run()
     nothing: dict[str, Any] = {"links": (), "clients": {}}
     cut = NetworkCut(
-        **nothing, sides=(), joint=(), astride=(), nodes=(1, 3000, 100_000, 100_001), others=(2,),
+        **nothing,
+        sides=(),
+        joint=(),
+        astride=(),
+        nodes=(1, 3000, 100_000, 100_001),
+        others=(2,),
         one_way=False,
-    )  # fmt: skip
+    )
     added = RuleAdded("r", "drops it", ("Produce",), None, (), "*", ())
     events = (
-        cut, NetworkShaped(**nothing, nodes=(1,), others=(2,), latency_us=5_000), added,
-        BrokerPaused(2), LinkReset(1, 2),
-    )  # fmt: skip
+        cut,
+        NetworkShaped(**nothing, nodes=(1,), others=(2,), latency_us=5_000),
+        added,
+        BrokerPaused(2),
+        LinkReset(1, 2),
+    )
     record.notes += [NoteRow((-1, 10 + at), 9_000, event) for at, event in enumerate(events)]
     words = [row[6] for row in values_of(record)["notes"] if row[2] == "deeds"]
     assert words == [
-        "broker 1 killed", "broker 1 started", "broker 1, controller, 2 clients cut off",
-        "latency 5 ms", "rule r: drops it", "broker 2 paused", "link 1>2 link reset",
-    ]  # fmt: skip
+        "broker 1 killed",
+        "broker 1 started",
+        "broker 1, controller, 2 clients cut off",
+        "latency 5 ms",
+        "rule r: drops it",
+        "broker 2 paused",
+        "link 1>2 link reset",
+    ]
 
 
 def test_page__a_link_cut_by_itself_is_a_deed_one_way() -> None:

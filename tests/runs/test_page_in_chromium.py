@@ -160,8 +160,11 @@ def test_page_in_chromium__wheel_drag_and_keys_change_what_is_in_sight(page: Pag
     assert saw["brush"] == "block"
     first, last = map(int, re.findall(r"\d+", saw["address"]))
     assert (first, last) == (pytest.approx(2_000, abs=30), pytest.approx(4_000, abs=30))
-    times = {name: [float(x) for x in re.findall(r"\+([\d.]+) s", saw[name])] for name in saw
-             if isinstance(saw[name], str) and saw[name].startswith("+")}  # fmt: skip
+    times = {
+        name: [float(x) for x in re.findall(r"\+([\d.]+) s", saw[name])]
+        for name in saw
+        if isinstance(saw[name], str) and saw[name].startswith("+")
+    }
     assert times["wheel"][0] > 0.5
     assert times["wheel"][1] < 9.5
     assert sum(times["wheel"]) / 2 == pytest.approx(5.0, abs=0.2)

@@ -27,11 +27,7 @@ from kcluster.metadata.image import MetadataImage
 from kcluster.protocol.apis import ApiKey, codec
 from kcluster.protocol.codec.compiler import Codec
 from kcluster.protocol.errors import ProtocolError
-from kcluster.protocol.framing import (
-    decode_request_header,
-    encode_response_frame,
-    frame_response,
-)
+from kcluster.protocol.framing import decode_request_header, encode_response_frame, frame_response
 from kcluster.protocol.releases import Release
 
 Buffer = bytes | bytearray | memoryview
@@ -134,9 +130,15 @@ class Channel:
         header = decode_request_header(frame)
         body = served.codec.decode_request(frame, header.body_position)
         return Request(
-            connection_id, api_key, api_version, correlation_id, header.client_id, body,
-            client_host, now_ms,
-        )  # fmt: skip
+            connection_id,
+            api_key,
+            api_version,
+            correlation_id,
+            header.client_id,
+            body,
+            client_host,
+            now_ms,
+        )
 
     def answer(self, reply: Reply) -> list[Buffer]:
         """The bytes of an answer with its length; empty where the client expects none."""

@@ -192,9 +192,13 @@ class BrokerNode:
     def _on_peer_request(self, question: PeerRequest, now_ms: int) -> None:
         api_key, api_version = PEER_API_OF[type(question.body)]
         request = Request(
-            _peer_connection(question.source), api_key, api_version,
-            question.request_id, None, question.body,
-        )  # fmt: skip
+            _peer_connection(question.source),
+            api_key,
+            api_version,
+            question.request_id,
+            None,
+            question.body,
+        )
         self.serve(request, now_ms)
 
     def _on_peer_disconnected(self, event: PeerDisconnected, now_ms: int) -> None:

@@ -92,9 +92,15 @@ def lost_write(
         gone[send.value] = None
         allowed = "" if send.acks == -1 else f"acks={send.acks}"
         yield Finding(
-            "lost-write", send.producer, send.offset, send.value, number, ACKS_SHOWN[send.acks],
-            allowed, at_ms=send.sent_ms,
-        )  # fmt: skip
+            "lost-write",
+            send.producer,
+            send.offset,
+            send.value,
+            number,
+            ACKS_SHOWN[send.acks],
+            allowed,
+            at_ms=send.sent_ms,
+        )
     if not reads:
         return
     raw = _values(log)
@@ -104,9 +110,13 @@ def lost_write(
         assert read.value is not None or None not in raw
         gone[read.value or b""] = None
         yield Finding(
-            "lost-write", read.consumer, read.offset, read.value, at_ms=read.at_ms,
+            "lost-write",
+            read.consumer,
+            read.offset,
+            read.value,
+            at_ms=read.at_ms,
             detail=f"read by {read.consumer}",
-        )  # fmt: skip
+        )
 
 
 def duplicate(sends: Sequence[Send], places: Places) -> Iterator[Finding]:
@@ -122,9 +132,14 @@ def duplicate(sends: Sequence[Send], places: Places) -> Iterator[Finding]:
         if at is not None and len(at) > 1:
             for again in at[1:]:
                 yield Finding(
-                    "duplicate", send.producer, at[0], send.value, again, at_ms=send.sent_ms,
+                    "duplicate",
+                    send.producer,
+                    at[0],
+                    send.value,
+                    again,
+                    at_ms=send.sent_ms,
                     allowed="" if send.idempotent else NOT_IDEMPOTENT,
-                )  # fmt: skip
+                )
 
 
 def nonmonotonic_send(sends: Sequence[Send], places: Places) -> Iterator[Finding]:
@@ -143,10 +158,15 @@ def nonmonotonic_send(sends: Sequence[Send], places: Places) -> Iterator[Finding
         before = last.get(send.producer)
         if before is not None and at[0] < before[0]:
             yield Finding(
-                "nonmonotonic-send", send.producer, at[0], send.value, before[0],
-                allowed="" if send.idempotent else NOT_IDEMPOTENT, at_ms=send.sent_ms,
+                "nonmonotonic-send",
+                send.producer,
+                at[0],
+                send.value,
+                before[0],
+                allowed="" if send.idempotent else NOT_IDEMPOTENT,
+                at_ms=send.sent_ms,
                 value_before=before[1].value,
-            )  # fmt: skip
+            )
         else:
             last[send.producer] = (at[0], send)
 
@@ -165,9 +185,15 @@ def inconsistent_offsets(
             at = places.get(send.value)
             if at is not None and send.offset not in at:
                 yield Finding(
-                    "inconsistent-offsets", send.producer, at[0], send.value, send.offset,
-                    "acked", "" if send.acks == -1 else f"acks={send.acks}", at_ms=send.sent_ms,
-                )  # fmt: skip
+                    "inconsistent-offsets",
+                    send.producer,
+                    at[0],
+                    send.value,
+                    send.offset,
+                    "acked",
+                    "" if send.acks == -1 else f"acks={send.acks}",
+                    at_ms=send.sent_ms,
+                )
     first: dict[int, Read] = {}
     differ: dict[int, None] = {}
     for read in reads:
@@ -175,16 +201,26 @@ def inconsistent_offsets(
         if other.value != read.value:
             differ[read.offset] = None
             yield Finding(
-                "inconsistent-offsets", other.consumer, read.offset, other.value,
-                detail=f"{read.consumer} read", value_before=read.value, at_ms=read.at_ms,
-            )  # fmt: skip
+                "inconsistent-offsets",
+                other.consumer,
+                read.offset,
+                other.value,
+                detail=f"{read.consumer} read",
+                value_before=read.value,
+                at_ms=read.at_ms,
+            )
     held = dict(log.records)
     for offset, read in first.items():
         if offset not in differ and offset in held and held[offset] != read.value:
             yield Finding(
-                "inconsistent-offsets", read.consumer, offset, read.value,
-                detail="the log holds", value_before=held[offset], at_ms=read.at_ms,
-            )  # fmt: skip
+                "inconsistent-offsets",
+                read.consumer,
+                offset,
+                read.value,
+                detail="the log holds",
+                value_before=held[offset],
+                at_ms=read.at_ms,
+            )
 
 
 def aborted_read(sends: Sequence[Send], places: Places) -> Iterator[Finding]:
@@ -228,9 +264,14 @@ def poll_skip(reads: Sequence[Read], log: FinalLog) -> Iterator[Finding]:
                 break
             if between > before:
                 yield Finding(
-                    "poll-skip", read.consumer, between, value, before,
-                    f"given {offset}", at_ms=read.at_ms,
-                )  # fmt: skip
+                    "poll-skip",
+                    read.consumer,
+                    between,
+                    value,
+                    before,
+                    f"given {offset}",
+                    at_ms=read.at_ms,
+                )
 
 
 def nonmonotonic_poll(reads: Sequence[Read]) -> Iterator[Finding]:
@@ -243,9 +284,13 @@ def nonmonotonic_poll(reads: Sequence[Read]) -> Iterator[Finding]:
         before = last.get(read.consumer)
         if before is not None and not read.restarted and read.offset <= before:
             yield Finding(
-                "nonmonotonic-poll", read.consumer, read.offset, read.value, before,
+                "nonmonotonic-poll",
+                read.consumer,
+                read.offset,
+                read.value,
+                before,
                 at_ms=read.at_ms,
-            )  # fmt: skip
+            )
         last[read.consumer] = read.offset
 
 
@@ -281,10 +326,7 @@ def committed_offset_back(ledger: Ledger) -> Iterator[tuple[Partition, Finding]]
         if is_commit:
             acked[key] = offset
         elif offset < acked.get(key, -1):
-            yield (
-                partition,
-                Finding("committed-offset-back", group, offset, None, acked[key]),
-            )
+            yield (partition, Finding("committed-offset-back", group, offset, None, acked[key]))
 
 
 def _values(log: FinalLog) -> set[bytes | None]:

@@ -86,15 +86,25 @@ def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
     for partition, kind in sorted(found, key=lambda key: (key[0], key[1] == READS)):
         for trouble, names in _merged(found[partition, kind]):
             reasons = reasons_of(
-                facts, partition, kind == WRITES, trouble.from_ms, trouble.to_ms,
+                facts,
+                partition,
+                kind == WRITES,
+                trouble.from_ms,
+                trouble.to_ms,
                 [facts.clients[name] for name in names if name in facts.clients],
-            )  # fmt: skip
+            )
             windows.append(
                 Window(
-                    kind, partition, trouble.from_ms, trouble.to_ms, trouble.is_over,
-                    tuple(names), tuple(trouble.errors), tuple(reasons),
+                    kind,
+                    partition,
+                    trouble.from_ms,
+                    trouble.to_ms,
+                    trouble.is_over,
+                    tuple(names),
+                    tuple(trouble.errors),
+                    tuple(reasons),
                 )
-            )  # fmt: skip
+            )
     return windows
 
 
@@ -142,10 +152,10 @@ def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list
         ]
         for entry in told.get(producer, ()):
             for trouble in troubles:
-                if (
-                    trouble.from_ms <= entry.at_ms <= trouble.to_ms
-                    and entry.partition in (None, partition)
-                ):  # fmt: skip
+                if trouble.from_ms <= entry.at_ms <= trouble.to_ms and entry.partition in (
+                    None,
+                    partition,
+                ):
                     trouble.errors[entry.error] = None
         yield partition, [trouble for trouble in troubles if trouble.to_ms > trouble.from_ms]
 

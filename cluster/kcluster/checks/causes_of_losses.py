@@ -235,7 +235,7 @@ def offset_story(facts: Facts, anomaly: Anomaly) -> tuple[list[Link], str]:
                     f"{name} was appended at offset {offset} by broker {append.broker}, leader in"
                     f" epoch {append.epoch}, ISR {list(append.isr)}",
                 )
-            )  # fmt: skip
+            )
             answer = facts.answer(append.request)
             code = code_of(answer[2].body, anomaly.partition) if answer is not None else 0
             if answer is not None and code:

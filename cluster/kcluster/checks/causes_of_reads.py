@@ -112,9 +112,10 @@ def committed_back(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
                 text = f"broker {broker} acked the commit of {anomaly.other} by group {group}"
                 yield Link(at_ms, text)
         elif (
-            reply.request.api_key == ApiKey.OFFSET_FETCH and at_ms > committed_ms
+            reply.request.api_key == ApiKey.OFFSET_FETCH
+            and at_ms > committed_ms
             and _told_offset(reply.body, group, anomaly.partition) == anomaly.first
-        ):  # fmt: skip
+        ):
             told_ms = at_ms
             yield Link(at_ms, f"broker {broker} told group {group} offset {anomaly.first}")
             break

@@ -140,9 +140,10 @@ def told_to(
     errors: dict[tuple[str, str], list[int]] = {}
     for told in facts.ledger.told:
         if (
-            told.client == client and from_ms <= told.at_ms <= to_ms
+            told.client == client
+            and from_ms <= told.at_ms <= to_ms
             and (partition is None or told.partition in (None, partition))
-        ):  # fmt: skip
+        ):
             errors.setdefault((told.api, told.error), []).append(told.at_ms)
     for (api, error), times in list(errors.items())[:MAX_TOLD]:
         again = f" ({len(times)} times until {times[-1]} ms)" if len(times) > 1 else ""

@@ -17,13 +17,7 @@ from kcluster.events.network import LinkCut, LinkHealed, RuleHit
 from kcluster.events.partitions import IsrShrunk, LeaderChange, LeaderElected, PartitionEvent
 from kcluster.events.words import text_of
 from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import (
-    CHANGES_OF_STATE,
-    Facts,
-    between,
-    link,
-    told_once,
-)
+from kcluster.evidence.lookups import CHANGES_OF_STATE, Facts, between, link, told_once
 from kcluster.invariants.ground import Ground
 from kcluster.metadata.image import PartitionRegistration
 
@@ -32,9 +26,13 @@ _TURNS: Final[tuple[type[Event], ...]] = (*CHANGES_OF_STATE, BrokerFenced, LinkC
 
 
 def reasons_of(
-    facts: Facts, partition: Partition, is_write: bool, from_ms: int, to_ms: int,
+    facts: Facts,
+    partition: Partition,
+    is_write: bool,
+    from_ms: int,
+    to_ms: int,
     clients: Sequence[int],
-) -> list[Link]:  # fmt: skip
+) -> list[Link]:
     """What was the matter with a partition between these times, oldest first; `clients`: those
     concerned, as nodes of the fabric."""
     grounds = [

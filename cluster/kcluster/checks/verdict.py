@@ -194,13 +194,22 @@ def judge(
     outcome, reason = _outcome(whole, anomalies, violations, finals.offline, healed)
     outcomes = [send.outcome for send in whole.sends]
     return Verdict(
-        outcome, reason, len(outcomes), outcomes.count(Outcome.ACKED),
-        outcomes.count(Outcome.FAILED), outcomes.count(Outcome.UNKNOWN), len(whole.reads),
-        recorder.began_ms if began_ms is None else began_ms, recorder.dispatcher.now_ms,
-        tuple(anomalies), violations, tuple(windows), tuple(_errors(whole)),
+        outcome,
+        reason,
+        len(outcomes),
+        outcomes.count(Outcome.ACKED),
+        outcomes.count(Outcome.FAILED),
+        outcomes.count(Outcome.UNKNOWN),
+        len(whole.reads),
+        recorder.began_ms if began_ms is None else began_ms,
+        recorder.dispatcher.now_ms,
+        tuple(anomalies),
+        violations,
+        tuple(windows),
+        tuple(_errors(whole)),
         (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder, since_ms)),
         tuple(finals.offline),
-    )  # fmt: skip
+    )
 
 
 def _patience(recorder: Recorder, late_ms: int) -> Patience:
@@ -273,9 +282,12 @@ def _deleted_topics(recorder: Recorder, since_ms: int) -> list[Deleted]:
 
 
 def _outcome(
-    ledger: Ledger, anomalies: list[Anomaly], violations: tuple[Violation, ...],
-    offline: list[str], healed: bool,
-) -> tuple[str, str]:  # fmt: skip
+    ledger: Ledger,
+    anomalies: list[Anomaly],
+    violations: tuple[Violation, ...],
+    offline: list[str],
+    healed: bool,
+) -> tuple[str, str]:
     counts: dict[str, int] = {}
     for anomaly in anomalies:
         counts[anomaly.name] = counts.get(anomaly.name, 0) + anomaly.count

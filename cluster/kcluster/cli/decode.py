@@ -136,9 +136,12 @@ def _as_json(dump: Dump) -> dict[str, Any]:
 def _field(span: Span) -> dict[str, Any]:
     value = span.value.hex() if isinstance(span.value, bytes) else span.value
     found = {
-        "offset": span.offset, "size": span.size, "path": span.path, "type": span.type,
+        "offset": span.offset,
+        "size": span.size,
+        "path": span.path,
+        "type": span.type,
         "value": value,
-    }  # fmt: skip
+    }
     found |= {name: text for name in ("note", "problem") if (text := getattr(span, name))}
     return found
 

@@ -75,14 +75,20 @@ def run(
     with cluster:
         took_s = time.monotonic() - began
         say(f"{len(cluster.broker_ids)} brokers up in {took_s:.2f} s: {cluster.bootstrap}")
-        say(f"time constants: {profile}" + (
-            ", Kafka's divided by 100 (--profile kafka for the real ones)"
-            if profile == "fast" else ""
-        ))  # fmt: skip
+        say(
+            f"time constants: {profile}"
+            + (
+                ", Kafka's divided by 100 (--profile kafka for the real ones)"
+                if profile == "fast"
+                else ""
+            )
+        )
         spec = topology.topics[topic]
         partitions = len(spec.assignment) if spec.assignment is not None else spec.partitions
-        say(f"kafka-python {version} sends {len(lines):,} lines to {topic} ({partitions} "
-            f"partitions), acks=all, idempotent; group {GROUP} reads them")  # fmt: skip
+        say(
+            f"kafka-python {version} sends {len(lines):,} lines to {topic} ({partitions} "
+            f"partitions), acks=all, idempotent; group {GROUP} reads them"
+        )
         before_kill = None
         if part is not None:
             part.start(topic)

@@ -28,13 +28,7 @@ from kcluster.cli.topology_choice import choose_topology, require_free_ports
 from kcluster.config.files.problems import TopologyError
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Note, Reply
-from kcluster.events.render import (
-    fold,
-    folded_line,
-    note_values,
-    request_line,
-    request_values,
-)
+from kcluster.events.render import fold, folded_line, note_values, request_line, request_values
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
@@ -246,10 +240,7 @@ class Printer:
 
 
 def _listen(
-    cluster: Cluster,
-    inbox: SimpleQueue[Any],
-    feed: EventFeed,
-    trace_requests: bool,
+    cluster: Cluster, inbox: SimpleQueue[Any], feed: EventFeed, trace_requests: bool
 ) -> None:
     """From now on events go to the followers and the inbox, and traced requests to the inbox."""
 

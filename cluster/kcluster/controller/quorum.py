@@ -80,8 +80,11 @@ class Quorum:
         request each partition is unknown.
         Versions: v1 when a replica last fetched and last was caught up (KIP-836), v2 directory ids
         and endpoints (KIP-853)."""
-        asked = [(topic.topic_name, p.partition_index) for topic in request.topics
-                 for p in topic.partitions]  # fmt: skip
+        asked = [
+            (topic.topic_name, p.partition_index)
+            for topic in request.topics
+            for p in topic.partitions
+        ]
         is_known = asked == [(CLUSTER_METADATA_TOPIC, 0)] and len(request.topics) == 1
         response = m.DescribeQuorumResponse(error_message="")
         for topic in request.topics:

@@ -70,9 +70,13 @@ class SparkPart:
     def start(self, topic: str) -> None:
         """Start to read the topic into a table."""
         options = IngestOptions(
-            self._cluster.bootstrap, (topic,), str(self._place / "table"), run=SPARK_ID,
-            every_ms=200, kafka={"kafka.client.id": SPARK_ID},
-        )  # fmt: skip
+            self._cluster.bootstrap,
+            (topic,),
+            str(self._place / "table"),
+            run=SPARK_ID,
+            every_ms=200,
+            kafka={"kafka.client.id": SPARK_ID},
+        )
         self._ingesting = Ingesting(self.spark, options)
         self._ingesting.start()
 
@@ -92,9 +96,14 @@ class SparkPart:
 
         def keep() -> Path:
             info = RunInfo(
-                "demo", "live", 0, began_ms, recorder.dispatcher.now_ms, version=__version__,
+                "demo",
+                "live",
+                0,
+                began_ms,
+                recorder.dispatcher.now_ms,
+                version=__version__,
                 replay="kcluster demo --spark",
-            )  # fmt: skip
+            )
             verdict = judge(recorder, ledger, healed=True, began_ms=began_ms)
             return write_run(self._place, record_of(info, recorder, ledger, verdict))
 
@@ -117,9 +126,13 @@ class SparkPart:
             tables.close()
         sums = {name: sum(row[name] for row in totals) for name in _COUNTED}
         return Audited(
-            version=self.spark.version, table=table, run=str(run), rows=ingested.rows,
-            batches=ingested.batches, **sums,
-        )  # fmt: skip
+            version=self.spark.version,
+            table=table,
+            run=str(run),
+            rows=ingested.rows,
+            batches=ingested.batches,
+            **sums,
+        )
 
 
 class Ingesting(threading.Thread):

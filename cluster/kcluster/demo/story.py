@@ -91,10 +91,15 @@ class DemoStory:
             )
         )
         moments = [
-            self._note_moment(BrokerDown, leader, "killed", note_since, f"broker {leader}, "
-                              f"leader of {name}: {acked:,} lines acked there so far"),
+            self._note_moment(
+                BrokerDown,
+                leader,
+                "killed",
+                note_since,
+                f"broker {leader}, leader of {name}: {acked:,} lines acked there so far",
+            ),
             self._note_moment(BrokerFenced, leader, "noticed", note_since, None),
-        ]  # fmt: skip
+        ]
         moments += took_over(
             self._watch, new_leader, (PRODUCER_ID, CONSUMER_ID), note_since, answer_since
         )
@@ -139,10 +144,11 @@ class DemoStory:
             REFUSED_TIMEOUT_S,
         )
         moments = [
-            self._note_moment(BrokerStarted, leader, "restarted", note_since,
-                              f"broker {leader}, with its old log"),
+            self._note_moment(
+                BrokerStarted, leader, "restarted", note_since, f"broker {leader}, with its old log"
+            ),
             self._back_in_isr(leader, note_since),
-        ]  # fmt: skip
+        ]
         moments += took_over(
             self._watch, leader, (PRODUCER_ID, CONSUMER_ID), move_since, answer_since
         )

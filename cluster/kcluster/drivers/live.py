@@ -54,9 +54,8 @@ class LiveDriver:
     """Runs a plan's nodes.  `run` owns the calling thread, `call` and `stop` are for others."""
 
     def __init__(
-        self, plan: Plan, ports: dict[int, ReservedPort],
-        log: Callable[[str], None] | None = None,
-    ) -> None:  # fmt: skip
+        self, plan: Plan, ports: dict[int, ReservedPort], log: Callable[[str], None] | None = None
+    ) -> None:
         self.plan = plan
         self.ports = ports
         self.dispatcher = Dispatcher(plan.fabric, plan.processes, self)
@@ -378,11 +377,14 @@ class LiveDriver:
         else:
             node: Any = process.node
             self.listeners[node_id] = Listener(
-                node_id, port,
+                node_id,
+                port,
                 Channel(node, lambda: self.dispatcher.gate is None and self.outside is None),
-                lambda: Limits.of(node.config), ConnectionQuotas(node.view, node.quotas), self,
+                lambda: Limits.of(node.config),
+                ConnectionQuotas(node.view, node.quotas),
+                self,
                 gevent.get_hub(),
-            )  # fmt: skip
+            )
 
 
 def prepare_watcher(hub: Hub) -> Any:

@@ -37,9 +37,12 @@ class VirtualTime:
     line for each connection that a broker closes."""
 
     def __init__(
-        self, fabric: Fabric, processes: Iterable[Process], addresses: dict[int, tuple[str, int]],
+        self,
+        fabric: Fabric,
+        processes: Iterable[Process],
+        addresses: dict[int, tuple[str, int]],
         trace: list[Note | str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.dispatcher = Dispatcher(fabric, processes, self)
         self.dispatcher.heal_sinks = (self._on_link_healed,)
         self.clients: dict[int, ClientStateMachine] = {}

@@ -65,17 +65,48 @@ from kcluster.events.topics import (
 )
 
 AnyEvent = (
-    BrokerStarted | BrokerDown | BrokerReaddressed | DiskFull | BrokerPaused | BrokerResumed
-    | BrokerRegistered | BrokerFenced | BrokerUnfenced | ControlledShutdown
-    | ControllerDown | ControllerElected
-    | TopicCreated | TopicDeleted | PartitionsAdded | ConfigChanged | FeatureChanged
-    | LeaderElected | PartitionOffline
-    | ReassignmentStarted | ReassignmentCompleted | ReassignmentCancelled
-    | IsrShrunk | IsrExpanded | BecameLeader | BecameFollower | LogTruncated | RecordsLost
-    | ClientThrottled | TelemetryPushed | GroupRebalanced | GroupMemberExpired
-    | RuleAdded | RuleHit | RuleRemoved
-    | LinkCut | LinkHealed | LinkReset | NetworkCut | NetworkHealed | NetworkShaped
-)  # fmt: skip
+    BrokerStarted
+    | BrokerDown
+    | BrokerReaddressed
+    | DiskFull
+    | BrokerPaused
+    | BrokerResumed
+    | BrokerRegistered
+    | BrokerFenced
+    | BrokerUnfenced
+    | ControlledShutdown
+    | ControllerDown
+    | ControllerElected
+    | TopicCreated
+    | TopicDeleted
+    | PartitionsAdded
+    | ConfigChanged
+    | FeatureChanged
+    | LeaderElected
+    | PartitionOffline
+    | ReassignmentStarted
+    | ReassignmentCompleted
+    | ReassignmentCancelled
+    | IsrShrunk
+    | IsrExpanded
+    | BecameLeader
+    | BecameFollower
+    | LogTruncated
+    | RecordsLost
+    | ClientThrottled
+    | TelemetryPushed
+    | GroupRebalanced
+    | GroupMemberExpired
+    | RuleAdded
+    | RuleHit
+    | RuleRemoved
+    | LinkCut
+    | LinkHealed
+    | LinkReset
+    | NetworkCut
+    | NetworkHealed
+    | NetworkShaped
+)
 """Every kind of event; msgspec decodes a record of one into its type."""
 
 EVENT_TYPES: Final[tuple[type[TaggedEvent], ...]] = get_args(AnyEvent)

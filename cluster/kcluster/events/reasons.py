@@ -125,6 +125,16 @@ class ReassignmentReverted(Reason, frozen=True):
 
 
 AnyReason = (
-    Fenced | Unfenced | Restarted | ShuttingDown | OutOfSync | CaughtUp | Recovered | Requested
-    | PeriodicCheck | ConfigUpdated | ReassignmentDone | ReassignmentReverted
-)  # fmt: skip
+    Fenced
+    | Unfenced
+    | Restarted
+    | ShuttingDown
+    | OutOfSync
+    | CaughtUp
+    | Recovered
+    | Requested
+    | PeriodicCheck
+    | ConfigUpdated
+    | ReassignmentDone
+    | ReassignmentReverted
+)

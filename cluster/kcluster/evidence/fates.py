@@ -81,9 +81,15 @@ def fate_of(facts: Facts, partition: Partition, value: bytes | None) -> Fate:
     if send is None:
         return Fate(partition, value, "unknown", -1, -1, 0, places, reads)
     return Fate(
-        partition, value, str(send.outcome), send.sent_ms, send.ended_ms, send.attempts,
-        places, reads,
-    )  # fmt: skip
+        partition,
+        value,
+        str(send.outcome),
+        send.sent_ms,
+        send.ended_ms,
+        send.attempts,
+        places,
+        reads,
+    )
 
 
 def _place(facts: Facts, ground: Ground, append: Append, offset: int) -> Place:

@@ -46,9 +46,12 @@ def read_finals(recorder: Recorder, names: Names) -> Finals:
 
 
 def _read(
-    recorder: Recorder, finals: Finals, partition: Partition, registration: PartitionRegistration,
+    recorder: Recorder,
+    finals: Finals,
+    partition: Partition,
+    registration: PartitionRegistration,
     names: Names,
-) -> None:  # fmt: skip
+) -> None:
     key = (registration.topic_id, registration.partition)
     logs = {
         broker: log
@@ -101,9 +104,11 @@ def _log_that_counts(registration: PartitionRegistration, logs: Mapping[int, Log
 def _differing(ground: Ground, log: Log, other: Log, leader: int) -> Iterator[tuple[str, str]]:
     """Members of the ISR hold the same below the high watermark."""
     start = max(
-        log.log_start_offset, other.log_start_offset,
-        log.first_dirty_offset, other.first_dirty_offset,
-    )  # fmt: skip
+        log.log_start_offset,
+        other.log_start_offset,
+        log.first_dirty_offset,
+        other.first_dirty_offset,
+    )
     end = min(ground.committed.end, log.log_end_offset, other.log_end_offset)
     if start >= end:
         return

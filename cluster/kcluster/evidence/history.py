@@ -155,9 +155,18 @@ def _follows(finding: Finding, before: Finding) -> bool:
 def _anomaly(partition: Partition, group: Sequence[Finding]) -> Anomaly:
     first, last = group[0], group[-1]
     return Anomaly(
-        first.name, partition, _WORDS[first.name](group), len(group), first.offset, last.offset,
-        (first.value, last.value), first.client, first.allowed, first.at_ms, first.other,
-    )  # fmt: skip
+        first.name,
+        partition,
+        _WORDS[first.name](group),
+        len(group),
+        first.offset,
+        last.offset,
+        (first.value, last.value),
+        first.client,
+        first.allowed,
+        first.at_ms,
+        first.other,
+    )
 
 
 def shown(value: bytes | None) -> str:

@@ -158,10 +158,11 @@ class Facts:
         for link in reversed(self.of_links):
             cut = link.event
             if (
-                link.at_ms <= at_ms and isinstance(cut, LinkCut)
+                link.at_ms <= at_ms
+                and isinstance(cut, LinkCut)
                 and (cut.source == broker or cut.destination == broker)
                 and self.cut(cut.source, cut.destination, at_ms) is link
-            ):  # fmt: skip
+            ):
                 return self._sets_changed.get((LinkCut, link.at_ms), link)
         return None
 

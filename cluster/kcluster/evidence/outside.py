@@ -32,9 +32,8 @@ IsInside = Callable[[str | None], bool]
 
 
 def outside_ledger(
-    recorder: Recorder, inside: Ledger, is_inside: IsInside,
-    commits_since_ms: int = FROM_THE_START,
-) -> tuple[Ledger, Names]:  # fmt: skip
+    recorder: Recorder, inside: Ledger, is_inside: IsInside, commits_since_ms: int = FROM_THE_START
+) -> tuple[Ledger, Names]:
     """The ledger of all clients that keep none, and the names of their records.  Commits have no
     time of their own there: those before `commits_since_ms` are left out."""
     ledger = Ledger()
@@ -72,9 +71,14 @@ def _has_any(recorder: Recorder, is_inside: IsInside) -> bool:
 
 
 def _add_sends(
-    recorder: Recorder, ground: Ground, answers: list[PartitionAnswer], ledger: Ledger,
-    names: Names, taken: set[tuple[Partition, bytes]], is_inside: IsInside,
-) -> None:  # fmt: skip
+    recorder: Recorder,
+    ground: Ground,
+    answers: list[PartitionAnswer],
+    ledger: Ledger,
+    names: Names,
+    taken: set[tuple[Partition, bytes]],
+    is_inside: IsInside,
+) -> None:
     partition = (ground.topic, ground.partition)
     acked = {answer.base_offset: answer for answer in answers if not answer.error_code}
     refused = {
@@ -116,9 +120,12 @@ def _connection(append: Append) -> int:
 
 
 def _sends(
-    recorder: Recorder, append: Append, client: str, partition: Partition,
+    recorder: Recorder,
+    append: Append,
+    client: str,
+    partition: Partition,
     taken: set[tuple[Partition, bytes]],
-) -> list[Send]:  # fmt: skip
+) -> list[Send]:
     assert append.request is not None
     sends = []
     for _, value in recorder.contents.of(append.batch):
@@ -129,10 +136,15 @@ def _sends(
         taken.add((partition, name))
         sends.append(
             Send(
-                client, partition, name, append.request.body.acks, append.batch.producer_id >= 0,
-                sent_ms=append.at_ms, attempts=1,
+                client,
+                partition,
+                name,
+                append.request.body.acks,
+                append.batch.producer_id >= 0,
+                sent_ms=append.at_ms,
+                attempts=1,
             )
-        )  # fmt: skip
+        )
     return sends
 
 
@@ -186,10 +198,12 @@ def _add_commits(recorder: Recorder, ledger: Ledger, is_inside: IsInside, since_
                         if not entry.error_code and entry.committed_offset >= 0:
                             ledger.commits.append(
                                 (
-                                    group_id, (name, entry.partition_index),
-                                    entry.committed_offset, False,
+                                    group_id,
+                                    (name, entry.partition_index),
+                                    entry.committed_offset,
+                                    False,
                                 )
-                            )  # fmt: skip
+                            )
 
 
 def _add_commit(recorder: Recorder, ledger: Ledger, asked: Any, answered: Any) -> None:

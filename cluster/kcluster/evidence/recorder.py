@@ -131,9 +131,13 @@ class Recorder(Watch):
                         yield _fetched(at_ms, broker, reply, (name, data.partition_index), data)
                     else:
                         yield PartitionAnswer(
-                            at_ms, broker, reply, (name, data.index), data.error_code,
+                            at_ms,
+                            broker,
+                            reply,
+                            (name, data.index),
+                            data.error_code,
                             data.base_offset,
-                        )  # fmt: skip
+                        )
 
 
 def _fetched(
@@ -143,9 +147,16 @@ def _fetched(
     if not batches or isinstance(batches, bytes | bytearray | memoryview):
         return PartitionAnswer(at_ms, broker, reply, partition, data.error_code)
     return PartitionAnswer(
-        at_ms, broker, reply, partition, data.error_code, -1, batches[0].base_offset,
-        batches[-1].last_offset, tuple(batches),
-    )  # fmt: skip
+        at_ms,
+        broker,
+        reply,
+        partition,
+        data.error_code,
+        -1,
+        batches[0].base_offset,
+        batches[-1].last_offset,
+        tuple(batches),
+    )
 
 
 def keeps_a_ledger(client_id: str | None) -> bool:

@@ -27,9 +27,13 @@ def is_answered(request: Request) -> bool:
 def call_of(node: BrokerNode, request: Request) -> Call:
     """A request as rules see it."""
     return Call(
-        request.api_key, request.api_version, request.client_id or "", node.node_id,
-        is_answered(request), partial(named, node, request),
-    )  # fmt: skip
+        request.api_key,
+        request.api_version,
+        request.client_id or "",
+        node.node_id,
+        is_answered(request),
+        partial(named, node, request),
+    )
 
 
 def named(node: BrokerNode, request: Request) -> list[tuple[str, int | None]]:
@@ -45,9 +49,13 @@ def named(node: BrokerNode, request: Request) -> list[tuple[str, int | None]]:
 
 
 def with_error(
-    answers: ErrorAnswers, node: BrokerNode, rule: Rule, request: Request, _node_id: int,
+    answers: ErrorAnswers,
+    node: BrokerNode,
+    rule: Rule,
+    request: Request,
+    _node_id: int,
     reply: Reply,
-) -> Reply:  # fmt: skip
+) -> Reply:
     """A broker's reply with the rule's error for the partitions that the rule matches."""
     if reply.body is None:
         return reply

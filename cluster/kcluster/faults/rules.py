@@ -224,10 +224,22 @@ def rule(
         raise RuleError("\n".join(problems))
     brokers = (broker,) if isinstance(broker, int) else tuple(broker)
     return Rule(
-        effect=chosen, name=name, apis=apis, versions=versions, client=client, brokers=brokers,
-        topic=topic, partitions=partitions, from_ms=from_ms, to_ms=to_ms, nth=nth, every=every,
-        first=first, probability=probability, times=times,
-    )  # fmt: skip
+        effect=chosen,
+        name=name,
+        apis=apis,
+        versions=versions,
+        client=client,
+        brokers=brokers,
+        topic=topic,
+        partitions=partitions,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        nth=nth,
+        every=every,
+        first=first,
+        probability=probability,
+        times=times,
+    )
 
 
 _API_NAMES: Final = {line.name: key for key, line in APIS.items()}
@@ -297,9 +309,13 @@ def _build_effect(kind: str, value: Any, given: dict[str, Any], problems: list[s
     if kind == "stale":
         return StaleMetadata()
     effects: dict[str, Any] = {
-        "answer": AnswerError, "delay_ms": Delay, "drop": Drop, "close": Close,
-        "throttle_ms": ThrottleClient, "reorder_ms": Reorder,
-    }  # fmt: skip
+        "answer": AnswerError,
+        "delay_ms": Delay,
+        "drop": Drop,
+        "close": Close,
+        "throttle_ms": ThrottleClient,
+        "reorder_ms": Reorder,
+    }
     effect: Effect = effects[kind](value, **given)
     assert isinstance(effect, EFFECTS)
     return effect

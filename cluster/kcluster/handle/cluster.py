@@ -151,9 +151,13 @@ class Cluster(NetworkVerbs):
     # ------------------------------------------------------------------------ processes
 
     def kill(
-        self, broker_id: int, how: str = "kill", *, wait: bool = True,
+        self,
+        broker_id: int,
+        how: str = "kill",
+        *,
+        wait: bool = True,
         timeout_s: float | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """End a broker's process: `kill` (SIGKILL), `clean` (controlled shutdown), `power`
         (unflushed records are lost), `wipe` (the disk is lost too).  With `wait`, returns when
         every partition that it led has another leader or is offline, and the other brokers know."""
@@ -173,9 +177,13 @@ class Cluster(NetworkVerbs):
             )
 
     def start(
-        self, broker_id: int, *, kafka_version: str | None = None, wait: bool = True,
+        self,
+        broker_id: int,
+        *,
+        kafka_version: str | None = None,
+        wait: bool = True,
         timeout_s: float = 30.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Start a broker that is down, on the disk that it had.  With `kafka_version` ("3.9") it
         runs as that release from now on: an upgrade.  Returns when it serves clients and is back in
         the ISRs, or after `timeout_s` in those that it could join by then."""

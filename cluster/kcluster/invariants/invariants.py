@@ -226,9 +226,14 @@ class Invariants:
                 self._go_on(now_ms, seen, replica, end, watermark, request)
 
     def _go_on(
-        self, now_ms: int, seen: Seen, replica: Replica, end: int, watermark: int,
+        self,
+        now_ms: int,
+        seen: Seen,
+        replica: Replica,
+        end: int,
+        watermark: int,
         request: Request | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """What nearly all changes are: an append, or a watermark that moves on."""
         ground = seen.ground
         if ground.unclean >= 0 and is_behind_unclean(ground, replica):
@@ -341,10 +346,16 @@ def _record_appends(
     for batch in batches:
         ground.appends.append(
             Append(
-                now_ms, replica.broker_id, replica.leader_epoch, batch.base_offset,
-                batch.last_offset, batch, request, replica.isr,
+                now_ms,
+                replica.broker_id,
+                replica.leader_epoch,
+                batch.base_offset,
+                batch.last_offset,
+                batch,
+                request,
+                replica.isr,
             )
-        )  # fmt: skip
+        )
 
 
 def _began_to_lead(ground: Ground, seen: Seen, replica: Replica) -> Iterator[tuple[str, str]]:

@@ -28,9 +28,13 @@ _CRC: Final = slice(17, 21)
 def identity(batch: Batch) -> Identity:
     """What two replicas' copies of a batch have in common, and no other batch has."""
     return (
-        batch.base_offset, batch.last_offset, batch.leader_epoch, batch.producer_id,
-        batch.base_sequence, bytes(batch.buffer[_CRC]),
-    )  # fmt: skip
+        batch.base_offset,
+        batch.last_offset,
+        batch.leader_epoch,
+        batch.producer_id,
+        batch.base_sequence,
+        bytes(batch.buffer[_CRC]),
+    )
 
 
 def is_same(own: Batch | None, wanted: Batch) -> bool:
@@ -152,10 +156,7 @@ def members_behind(ground: Ground, replica: Replica) -> Found:
     seen = ground.seen
     for broker in replica.isr:
         other = seen.get(broker)
-        if (
-            other is not None and other.log.log_end_offset < watermark
-            and broker not in ground.lost
-        ):  # fmt: skip
+        if other is not None and other.log.log_end_offset < watermark and broker not in ground.lost:
             yield (
                 "watermark-above-isr",
                 (

@@ -92,9 +92,14 @@ class Links:
     # ----------------------------------------------------------------------------- shaping
 
     def shape(
-        self, nodes: Sequence[int], others: Sequence[int], shape: LinkShape,
-        *, one_way: bool = False, of_disk: bool = False,
-    ) -> Layers:  # fmt: skip
+        self,
+        nodes: Sequence[int],
+        others: Sequence[int],
+        shape: LinkShape,
+        *,
+        one_way: bool = False,
+        of_disk: bool = False,
+    ) -> Layers:
         """Add a shape to every link from `nodes` to `others`, and back unless `one_way`; returns
         its layers, for `remove_layers`.  `of_disk`: it stands for a slow disk."""
         ends = list(product(nodes, others))

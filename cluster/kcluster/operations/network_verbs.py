@@ -32,9 +32,11 @@ class NetworkFault:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self()
 
 
@@ -66,17 +68,27 @@ class NetworkVerbs(ABC):
         return self._fault(lambda network: network.bridge(left, right))
 
     def slow_link(
-        self, nodes: Nodes, others: Nodes | None = None, *, latency_ms: float = 0,
-        jitter_ms: float = 0, distribution: str = "normal", one_way: bool = False,
-    ) -> NetworkFault:  # fmt: skip
+        self,
+        nodes: Nodes,
+        others: Nodes | None = None,
+        *,
+        latency_ms: float = 0,
+        jitter_ms: float = 0,
+        distribution: str = "normal",
+        one_way: bool = False,
+    ) -> NetworkFault:
         """Add latency and jitter (`constant`, `uniform`, `normal`, `exponential`) to messages
         between `nodes` and `others`."""
         return self._fault(
             lambda network: network.slow_link(
-                nodes, others, latency_ms=latency_ms, jitter_ms=jitter_ms,
-                distribution=distribution, one_way=one_way,
+                nodes,
+                others,
+                latency_ms=latency_ms,
+                jitter_ms=jitter_ms,
+                distribution=distribution,
+                one_way=one_way,
             )
-        )  # fmt: skip
+        )
 
     def lose(
         self, nodes: Nodes, others: Nodes | None = None, *, share: float, one_way: bool = False
@@ -88,9 +100,8 @@ class NetworkVerbs(ABC):
         )
 
     def limit_bandwidth(
-        self, nodes: Nodes, others: Nodes | None = None, *, bytes_per_s: int,
-        one_way: bool = False,
-    ) -> NetworkFault:  # fmt: skip
+        self, nodes: Nodes, others: Nodes | None = None, *, bytes_per_s: int, one_way: bool = False
+    ) -> NetworkFault:
         """Limit the bandwidth of each link between `nodes` and `others`, in each direction."""
         return self._fault(
             lambda network: network.limit_bandwidth(

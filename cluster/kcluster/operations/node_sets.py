@@ -60,9 +60,15 @@ class NetworkControl:
         return lambda: self._links.heal_links(links)
 
     def slow_link(
-        self, nodes: Nodes, others: Nodes | None = None, *, latency_ms: float = 0,
-        jitter_ms: float = 0, distribution: str = "normal", one_way: bool = False,
-    ) -> Undo:  # fmt: skip
+        self,
+        nodes: Nodes,
+        others: Nodes | None = None,
+        *,
+        latency_ms: float = 0,
+        jitter_ms: float = 0,
+        distribution: str = "normal",
+        one_way: bool = False,
+    ) -> Undo:
         """Add latency and jitter to messages between `nodes` and `others`.  `distribution`:
         constant, uniform, normal, or exponential, which has a long tail."""
         if distribution not in DISTRIBUTIONS:
@@ -70,9 +76,10 @@ class NetworkControl:
         if min(latency_ms, jitter_ms) < 0:
             raise ClusterError("latency and jitter must be 0 or more")
         shape = LinkShape(
-            round(latency_ms * 1000), round(jitter_ms * 1000),
+            round(latency_ms * 1000),
+            round(jitter_ms * 1000),
             distribution if jitter_ms else "constant",
-        )  # fmt: skip
+        )
         return self._shape(nodes, others, shape, one_way)
 
     def lose(
@@ -87,9 +94,8 @@ class NetworkControl:
         return self._shape(nodes, others, LinkShape(loss=share), one_way)
 
     def limit_bandwidth(
-        self, nodes: Nodes, others: Nodes | None = None, *, bytes_per_s: int,
-        one_way: bool = False,
-    ) -> Undo:  # fmt: skip
+        self, nodes: Nodes, others: Nodes | None = None, *, bytes_per_s: int, one_way: bool = False
+    ) -> Undo:
         """Limit the bandwidth of each link between `nodes` and `others`, in each direction."""
         if bytes_per_s < 1:
             raise ClusterError(

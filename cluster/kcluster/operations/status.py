@@ -99,22 +99,30 @@ def cluster_status(plan: Plan, dispatcher: Dispatcher) -> ClusterStatus:
         registration = image.brokers.get(spec.id)
         brokers.append(
             BrokerStatus(
-                id=spec.id, host=host, port=port, rack=spec.rack,
+                id=spec.id,
+                host=host,
+                port=port,
+                rack=spec.rack,
                 state=str(dispatcher.processes[spec.id].state),
                 fenced=registration is None or registration.fenced,
                 kafka_version=plan.releases[spec.id].name,
             )
-        )  # fmt: skip
+        )
     partitions = [
         partition_status(name, registration, plan.disks, dispatcher)
         for name in sorted(image.topics)
         for registration in image.topics[name].partitions
     ]
     return ClusterStatus(
-        cluster_id=plan.cluster_id, at_ms=dispatcher.now_ms,
-        controller_id=controller_id(dispatcher), metadata_offset=image.offset, brokers=brokers,
-        partitions=partitions, cuts=dispatcher.fabric.cuts, sides=parts_of(dispatcher.fabric),
-    )  # fmt: skip
+        cluster_id=plan.cluster_id,
+        at_ms=dispatcher.now_ms,
+        controller_id=controller_id(dispatcher),
+        metadata_offset=image.offset,
+        brokers=brokers,
+        partitions=partitions,
+        cuts=dispatcher.fabric.cuts,
+        sides=parts_of(dispatcher.fabric),
+    )
 
 
 def partition_status(
@@ -136,11 +144,17 @@ def partition_status(
                 log = disks[replica].logs.get(key)
                 lag[replica] = max(0, end_offset - (0 if log is None else log.log_end_offset))
     return PartitionStatus(
-        topic=topic, partition=registration.partition, leader=leader,
-        leader_epoch=registration.leader_epoch, replicas=registration.replicas,
-        isr=registration.isr, elr=registration.elr, high_watermark=high_watermark,
-        log_end_offset=end_offset, lag=lag,
-    )  # fmt: skip
+        topic=topic,
+        partition=registration.partition,
+        leader=leader,
+        leader_epoch=registration.leader_epoch,
+        replicas=registration.replicas,
+        isr=registration.isr,
+        elr=registration.elr,
+        high_watermark=high_watermark,
+        log_end_offset=end_offset,
+        lag=lag,
+    )
 
 
 def controller_id(dispatcher: Dispatcher) -> int:

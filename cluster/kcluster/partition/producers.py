@@ -70,8 +70,10 @@ def check(state: ProducerState, batch: Batch) -> AppendedBatch | SequenceRefusal
     A producer that this log does not know, or no longer, may begin with any sequence (KIP-360).
     """
     epoch, first_sequence, known_epoch = (
-        batch.producer_epoch, batch.base_sequence, state.producer_epoch,
-    )  # fmt: skip
+        batch.producer_epoch,
+        batch.base_sequence,
+        state.producer_epoch,
+    )
     if epoch == known_epoch:
         # The common case is the next in sequence, which is no duplicate.
         if first_sequence != state.next_sequence:
@@ -107,8 +109,11 @@ def check(state: ProducerState, batch: Batch) -> AppendedBatch | SequenceRefusal
 def advance(state: ProducerState, batch: Batch) -> ProducerState:
     """Return the state after data batch `batch` has been appended at its offsets."""
     base_offset, last_offset, first_sequence, timestamp = (
-        batch.base_offset, batch.last_offset, batch.base_sequence, batch.max_timestamp,
-    )  # fmt: skip
+        batch.base_offset,
+        batch.last_offset,
+        batch.base_sequence,
+        batch.max_timestamp,
+    )
     last_sequence = first_sequence
     if first_sequence >= 0:
         last_sequence = (first_sequence + last_offset - base_offset) % SEQUENCE_MODULUS
@@ -121,9 +126,13 @@ def advance(state: ProducerState, batch: Batch) -> ProducerState:
     if transaction_first_offset is None and batch.attributes & TRANSACTIONAL_BIT:
         transaction_first_offset = base_offset
     return ProducerState(
-        batch.producer_epoch, batches, (last_sequence + 1) % SEQUENCE_MODULUS, timestamp,
-        transaction_first_offset, state.coordinator_epoch,
-    )  # fmt: skip
+        batch.producer_epoch,
+        batches,
+        (last_sequence + 1) % SEQUENCE_MODULUS,
+        timestamp,
+        transaction_first_offset,
+        state.coordinator_epoch,
+    )
 
 
 def end_transaction(state: ProducerState, marker: Batch) -> ProducerState:

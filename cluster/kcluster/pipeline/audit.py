@@ -144,9 +144,10 @@ def lost_reads(tables: Tables, shape: AuditShape) -> DataFrame:
     begin, end = F.col("offset"), F.col("offset") + F.col("count") - 1
     spans = cut.select(
         *(F.col(name).alias(f"cut_{name}") for name in PARTITION),
-        begin.alias("cut_first"), end.alias("cut_last"),
+        begin.alias("cut_first"),
+        end.alias("cut_last"),
         F.explode(F.sequence(bucket_of(begin), bucket_of(end))).alias("cut_bucket"),
-    )  # fmt: skip
+    )
     is_there = F.col("offset").between(F.col("cut_first"), F.col("cut_last"))
     is_there = is_there & (bucket_of(F.col("offset")) == F.col("cut_bucket"))
     for name in PARTITION:
@@ -194,11 +195,13 @@ def _fates(
         rows = copies_of(contents) if shape.more else None
         placed = with_rows(placed, rows, "more", shape.is_small, "copies int")
         shift = F.col("number") - F.col("held_number")
-        placed = placed.withColumns({
-            "at": F.col("held_offset") + shift,
-            "copies": F.coalesce("more_copies", F.lit(0)),
-            "ahead": F.struct("held_ahead.offset", F.col("held_error").alias("error")),
-        })  # fmt: skip
+        placed = placed.withColumns(
+            {
+                "at": F.col("held_offset") + shift,
+                "copies": F.coalesce("more_copies", F.lit(0)),
+                "ahead": F.struct("held_ahead.offset", F.col("held_error").alias("error")),
+            }
+        )
     else:
         placed = held_by_table(placed, table)
     cut = None
@@ -245,18 +248,33 @@ def _judged(placed: DataFrame, late_ms: int) -> DataFrame:
     is_here = F.col("at").isNotNull() & is_owed
     is_behind = F.col("at") < F.col("ahead.offset")
     judged = placed.select(
-        *KEYS, "number", "value", "acks", "outcome", "offset", "sent_ms", "ended_ms", "attempts",
-        "error", "at", F.coalesce("held_epoch", "cut_epoch").alias("epoch"),
+        *KEYS,
+        "number",
+        "value",
+        "acks",
+        "outcome",
+        "offset",
+        "sent_ms",
+        "ended_ms",
+        "attempts",
+        "error",
+        "at",
+        F.coalesce("held_epoch", "cut_epoch").alias("epoch"),
         took_ms.alias("took_ms"),
         F.when(is_here, F.col("copies")).otherwise(0).alias("duplicated"),
         F.coalesce(is_here & is_behind, F.lit(False)).alias("reordered"),
         F.coalesce(is_acked & (took_ms > late_ms), F.lit(False)).alias("late"),
         F.coalesce(is_gone & is_owed & ~was_deleted, F.lit(False)).alias("lost"),
         F.when(~is_acked, F.col("read_by")).alias("read_by"),
-        "idempotent", "ahead", "elections", "cut_epoch", "cut_disk",
+        "idempotent",
+        "ahead",
+        "elections",
+        "cut_epoch",
+        "cut_disk",
         (F.col("cut_offset") + F.col("number") - F.col("cut_number")).alias("cut_at"),
-        F.col("held_epoch").isNotNull().alias("in_log"), IS_BAD,
-    )  # fmt: skip
+        F.col("held_epoch").isNotNull().alias("in_log"),
+        IS_BAD,
+    )
     columns = _causes()
     spare = ("idempotent", "ahead", "elections", "cut_epoch", "cut_disk", "cut_at", "in_log")
     return judged.withColumns(columns).drop(*spare)
@@ -303,9 +321,11 @@ def _counts(fates: DataFrame) -> DataFrame:
 
     place = F.coalesce(F.when(F.col("offset") >= 0, F.col("offset")), F.col("at"))
     return fates.groupBy(*_GROUPS).agg(
-        F.count("*").alias("sent"), F.sum("duplicated").alias("more"),
-        F.min(place).alias("first"), F.max(place).alias("last"),
-    )  # fmt: skip
+        F.count("*").alias("sent"),
+        F.sum("duplicated").alias("more"),
+        F.min(place).alias("first"),
+        F.max(place).alias("last"),
+    )
 
 
 def summary_of(counts: DataFrame) -> DataFrame:
@@ -318,19 +338,24 @@ def summary_of(counts: DataFrame) -> DataFrame:
         records = F.col("more") if name == "duplicated" else F.col("sent")
         let = F.lit("") if name == "late" else F.col(f"{name}_let")
         return F.struct(
-            F.lit(name).alias("fate"), F.col(f"{name}_by").alias("cause"), let.alias("allowed"),
+            F.lit(name).alias("fate"),
+            F.col(f"{name}_by").alias("cause"),
+            let.alias("allowed"),
             records.alias("records"),
-        )  # fmt: skip
+        )
 
     each = F.explode(F.array(*map(fate, FATES))).alias("each")
     return (
         counts.select(*PARTITION, "epoch", "producer", "first", "last", each)
         .where(F.col("each.cause").isNotNull())
         .groupBy(*PARTITION, "epoch", "producer", "each.fate", "each.cause", "each.allowed")
-        .agg(F.sum("each.records").alias("records"), F.min("first").alias("first"),
-             F.max("last").alias("last"))
+        .agg(
+            F.sum("each.records").alias("records"),
+            F.min("first").alias("first"),
+            F.max("last").alias("last"),
+        )
         .orderBy(*PARTITION, "first", "fate")
-    )  # fmt: skip
+    )
 
 
 def totals_of(counts: DataFrame) -> DataFrame:

@@ -30,14 +30,19 @@ def elections_of(notes: DataFrame) -> DataFrame:
 
     kept_leader = F.coalesce(field("election") != ElectionKind.LAST_KNOWN_LEADER, F.lit(True))
     changes = _of_last_topic(with_words(notes, LeaderElected, PartitionOffline), notes).select(
-        *partition_of_note(), field("leader_epoch").alias("epoch"),
-        field("new_leader").alias("leader"), (~field("clean") & kept_leader).alias("by_setting"),
-        "text", "at_ms",
-    )  # fmt: skip
+        *partition_of_note(),
+        field("leader_epoch").alias("epoch"),
+        field("new_leader").alias("leader"),
+        (~field("clean") & kept_leader).alias("by_setting"),
+        "text",
+        "at_ms",
+    )
     began = _of_last_topic(notes.where(is_a(BecameLeader)), notes).select(
-        *partition_of_note(), field("leader_epoch").alias("epoch"),
-        field("broker").alias("leader"), field("start_offset").alias("end"),
-    )  # fmt: skip
+        *partition_of_note(),
+        field("leader_epoch").alias("epoch"),
+        field("broker").alias("leader"),
+        field("start_offset").alias("end"),
+    )
     keys = [*PARTITION, "epoch", "leader"]
     ends = began.groupBy(*keys).agg(F.max("end").alias("end"))
     entry = F.struct("epoch", "end", "by_setting", "text", "at_ms")
@@ -72,9 +77,12 @@ def takers_of(notes: DataFrame) -> DataFrame:
     is_wipe = is_a(BrokerDown) & (field("how") == DeathKind.WIPE)
     lost = F.explode_outer(field("ranges")).alias("lost")
     return notes.where(is_wipe | is_a(RecordsLost)).select(
-        "run", field("broker"), F.col("at_ms").alias("taken_ms"),
-        F.when(is_wipe, DISK_LOST).otherwise(UNFLUSHED).alias("disk"), lost,
-    )  # fmt: skip
+        "run",
+        field("broker"),
+        F.col("at_ms").alias("taken_ms"),
+        F.when(is_wipe, DISK_LOST).otherwise(UNFLUSHED).alias("disk"),
+        lost,
+    )
 
 
 def with_disks(cut: DataFrame, tables: Tables) -> DataFrame:
@@ -91,18 +99,18 @@ def with_disks(cut: DataFrame, tables: Tables) -> DataFrame:
     later = cut.join(F.broadcast(takers_of(tables["notes"])), "run").where(
         (F.col("taken_ms") >= F.col("at_ms")) & is_taken
     )
-    moves = tables.whole("moves").where("not is_bad").select(
-        *PARTITION, "broker", F.col("at_ms").alias("moved_ms"), "log_end_offset"
-    )  # fmt: skip
+    moves = (
+        tables.whole("moves")
+        .where("not is_bad")
+        .select(*PARTITION, "broker", F.col("at_ms").alias("moved_ms"), "log_end_offset")
+    )
     reached = later.join(moves, [*PARTITION, "broker"]).where(
         F.col("moved_ms").between(F.col("at_ms"), F.col("taken_ms"))
         & (F.col("log_end_offset") >= F.col("offset") + F.col("count"))
     )
     rows = [*KEYS, "number"]
     found = reached.select(*rows, "at_ms", "broker", "taken_ms", "disk").distinct()
-    places = tables["leaders"].select(
-        *PARTITION, F.col("at_ms").alias("since_ms"), "replicas"
-    )  # fmt: skip
+    places = tables["leaders"].select(*PARTITION, F.col("at_ms").alias("since_ms"), "replicas")
     known = found.join(F.broadcast(places), list(PARTITION)).where("since_ms <= at_ms")
     last = known.groupBy(*rows, "broker", "taken_ms", "disk").agg(
         F.max_by("replicas", "since_ms").alias("replicas")
@@ -124,10 +132,8 @@ def loss_columns(epoch: Column, offset: Column, disk: Column) -> tuple[Column, C
     last = F.coalesce(cutter["epoch"], F.lit(2**62))
     is_unclean = F.exists(
         "elections",
-        lambda each: (
-            (each["epoch"] > epoch) & (each["epoch"] <= last) & each["by_setting"]
-        ),
-    )  # fmt: skip
+        lambda each: (each["epoch"] > epoch) & (each["epoch"] <= last) & each["by_setting"],
+    )
     text = F.coalesce(cutter["text"], F.lit("no later leader is known"))
     by = F.when(epoch.isNull(), F.lit("no broker has appended it")).otherwise(text)
     let = F.when(F.coalesce(is_unclean, F.lit(False)), UNCLEAN).otherwise(

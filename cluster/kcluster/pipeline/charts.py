@@ -51,66 +51,100 @@ def write_page(found: Timeline, out: str | os.PathLike[str], runs: int) -> Path:
 
 def page_of(found: Timeline, runs: int) -> str:
     """The page; collects at most MAX_BARS rows of each table."""
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width"><title>kcluster: timeline</title>'
+        f"<style>{_STYLE}</style><h1>{_runs(runs)}</h1>"
+        + "".join((*_of_partitions(found), *_of_clients(found)))
+        + "</html>\n"
+    )
+
+
+def _of_partitions(found: Timeline) -> list[str]:
+    """Plots of what happened to partitions: windows, failovers, ISR churn."""
     from pyspark.sql import functions as F
 
     windows = found.windows.groupBy("kind", "topic", "partition", "cause").agg(
-        F.sum("duration_ms").alias("ms"), F.count("*").alias("windows"),
+        F.sum("duration_ms").alias("ms"),
+        F.count("*").alias("windows"),
         F.count_distinct("run").alias("runs"),
-    )  # fmt: skip
+    )
     churn = found.isr.groupBy("topic", "partition").agg(
-        F.sum("shrinks").alias("shrinks"), F.sum("expands").alias("expands"),
+        F.sum("shrinks").alias("shrinks"),
+        F.sum("expands").alias("expands"),
         F.sum(F.col("shrinks") + F.col("expands")).alias("changes"),
-    )  # fmt: skip
-    parts = [
+    )
+    return [
         _plot(
-            "Unavailable, by partition and cause", "ms in all runs",
+            "Unavailable, by partition and cause",
+            "ms in all runs",
             (
-                (f"{row['kind']} {row['topic']}-{row['partition']}: {row['cause']}", [row["ms"]],
-                 f"{row['ms']:,} ms: {row['windows']:,} windows in {_runs(row['runs'])}")
+                (
+                    f"{row['kind']} {row['topic']}-{row['partition']}: {row['cause']}",
+                    [row["ms"]],
+                    f"{row['ms']:,} ms: {row['windows']:,} windows in {_runs(row['runs'])}",
+                )
                 for row in _highest(windows, "ms")
             ),
         ),
         _plot("Failover", "ms since the leader was not to be heard", _of_failovers(found), _KEY),
         _plot(
-            "Errors, by API and client", "times in all runs",
+            "ISR churn",
+            "changes in all runs",
             (
-                (f"{row['api']} {row['client']}: {row['error']}", [row["times"]],
-                 f"{row['times']:,} in {_runs(row['runs'])} ({row['per_second']:.2f}/s)")
+                (
+                    f"{row['topic']}-{row['partition']}",
+                    [row["changes"]],
+                    f"{row['shrinks']:,} shrinks, {row['expands']:,} expands",
+                )
+                for row in _highest(churn, "changes")
+            ),
+        ),
+    ]
+
+
+def _of_clients(found: Timeline) -> list[str]:
+    """Plots of what clients saw: errors, latencies, request times."""
+    return [
+        _plot(
+            "Errors, by API and client",
+            "times in all runs",
+            (
+                (
+                    f"{row['api']} {row['client']}: {row['error']}",
+                    [row["times"]],
+                    f"{row['times']:,} in {_runs(row['runs'])} ({row['per_second']:.2f}/s)",
+                )
                 for row in _highest(found.errors, "times")
             ),
         ),
         _plot(
-            "ISR churn", "changes in all runs",
+            "From send to ack",
+            "ms",
             (
-                (f"{row['topic']}-{row['partition']}", [row["changes"]],
-                 f"{row['shrinks']:,} shrinks, {row['expands']:,} expands")
-                for row in _highest(churn, "changes")
-            ),
-        ),
-        _plot(
-            "From send to ack", "ms",
-            (
-                (f"{row['run']}: {row['producer']}, acks={row['acks']}", _percents(row),
-                 f"{_words(row)} of {row['acked']:,}")
+                (
+                    f"{row['run']}: {row['producer']}, acks={row['acks']}",
+                    _percents(row),
+                    f"{_words(row)} of {row['acked']:,}",
+                )
                 for row in _highest(found.latencies, "p99")
             ),
             _KEY,
         ),
         _plot(
-            "Requests, from arrival to answer", "ms; of Fetch with its wait for records",
+            "Requests, from arrival to answer",
+            "ms; of Fetch with its wait for records",
             (
-                (f"{row['api']} of {row['client']}", _percents(row),
-                 f"{_words(row)} of {row['requests']:,}")
+                (
+                    f"{row['api']} of {row['client']}",
+                    _percents(row),
+                    f"{_words(row)} of {row['requests']:,}",
+                )
                 for row in _highest(found.requests, "p99")
             ),
             _KEY,
         ),
-    ]  # fmt: skip
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width"><title>kcluster: timeline</title>'
-        f"<style>{_STYLE}</style><h1>{_runs(runs)}</h1>" + "".join(parts) + "</html>\n"
-    )
+    ]
 
 
 def _highest(table: Any, column: str) -> Sequence[Any]:

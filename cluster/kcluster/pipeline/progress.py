@@ -33,9 +33,15 @@ class Progress:
     `console`: where to, None for stderr, and then only if that is a terminal."""
 
     def __init__(
-        self, what: str, spark: SparkSession | None = None, *, done: int = 0,
-        total: int | None = None, unit: str = "", console: Console | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        what: str,
+        spark: SparkSession | None = None,
+        *,
+        done: int = 0,
+        total: int | None = None,
+        unit: str = "",
+        console: Console | None = None,
+    ) -> None:
         self._what = what
         self._spark = spark
         self._found = self._done = done
@@ -54,9 +60,13 @@ class Progress:
         from rich.progress import Progress as Bar
 
         self._bar = Bar(
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[counts]}"),
-            TimeElapsedColumn(), console=self._console or Console(stderr=True), transient=True,
-        )  # fmt: skip
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[counts]}"),
+            TimeElapsedColumn(),
+            console=self._console or Console(stderr=True),
+            transient=True,
+        )
         self._task = self._bar.add_task(self._what, total=None, counts="")
         self._bar.start()
         self._show()
@@ -65,9 +75,11 @@ class Progress:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if self._bar is None:
             return
         self._is_over.set()
@@ -95,9 +107,13 @@ class Progress:
         counts = f"{self._done:,}{of} {self._unit}".rstrip() if self._done or of else ""
         counts += f", {more}" if more else ""
         self._bar.update(
-            self._task, description=self._what, completed=self._done, total=self._total,
-            counts=counts, refresh=True,
-        )  # fmt: skip
+            self._task,
+            description=self._what,
+            completed=self._done,
+            total=self._total,
+            counts=counts,
+            refresh=True,
+        )
 
     def _watch(self) -> None:
         while not self._is_over.wait(POLL_S):

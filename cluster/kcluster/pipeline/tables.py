@@ -175,9 +175,11 @@ class Tables:
 
 
 def frame_of(
-    spark: SparkSession, files: Sequence[Path], row_type: type[msgspec.Struct],
+    spark: SparkSession,
+    files: Sequence[Path],
+    row_type: type[msgspec.Struct],
     columns: Sequence[str] = (),
-) -> DataFrame:  # fmt: skip
+) -> DataFrame:
     """Files of JSON lines as one DataFrame; a bad line is `is_bad`, all else but `run` null.
     `columns`: only these and `run`; nobody looks for bad lines then, which takes a third longer."""
     from pyspark.sql import functions as F

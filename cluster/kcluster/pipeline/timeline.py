@@ -58,10 +58,14 @@ def timeline(tables: Tables) -> Timeline:
     tables.load("notes", "told", "requests", "sends")
     failovers = failovers_of(tables["notes"], tables["sends"])
     return Timeline(
-        windows_of(tables), failovers, failover_times(failovers), errors_of(tables),
-        isr_churn(tables["notes"]), latencies_of(tables["sends"]),
+        windows_of(tables),
+        failovers,
+        failover_times(failovers),
+        errors_of(tables),
+        isr_churn(tables["notes"]),
+        latencies_of(tables["sends"]),
         requests_of(tables["requests"]),
-    )  # fmt: skip
+    )
 
 
 def write(found: Timeline, out: str | os.PathLike[str]) -> list[Path]:
@@ -85,13 +89,20 @@ def windows_of(tables: Tables) -> DataFrame:
     as verdict.json has them; `cause` is what began each."""
     rows = [
         (
-            run.name, *each.partition, each.kind, each.from_ms - run.info.began_ms,
-            each.to_ms - run.info.began_ms, each.to_ms - each.from_ms, each.is_over, each.clients,
-            each.errors, each.reasons[0]["text"] if each.reasons else "unknown",
+            run.name,
+            *each.partition,
+            each.kind,
+            each.from_ms - run.info.began_ms,
+            each.to_ms - run.info.began_ms,
+            each.to_ms - each.from_ms,
+            each.is_over,
+            each.clients,
+            each.errors,
+            each.reasons[0]["text"] if each.reasons else "unknown",
         )
         for run in tables.runs
         for each in run.windows
-    ]  # fmt: skip
+    ]
     schema = (
         "run string, topic string, partition bigint, kind string, from_ms bigint, to_ms bigint,"
         " duration_ms bigint, is_over boolean, clients array<string>, errors array<string>,"
@@ -124,12 +135,21 @@ def failovers_of(notes: DataFrame, sends: DataFrame) -> DataFrame:
         .groupBy(*keys)
         .agg(F.min("ended_ms").alias("first_ms"))
     )
-    return timed.join(first, keys, "left").select(
-        *PARTITION, "epoch", "old", "new", "clean", "down_ms",
-        (F.array_min(seen) - F.col("down_ms")).alias("noticed_ms"),
-        (F.col("at_ms") - F.col("down_ms")).alias("elected_ms"),
-        (F.col("first_ms") - F.col("down_ms")).alias("acked_ms"),
-    ).orderBy(*PARTITION, "epoch")  # fmt: skip
+    return (
+        timed.join(first, keys, "left")
+        .select(
+            *PARTITION,
+            "epoch",
+            "old",
+            "new",
+            "clean",
+            "down_ms",
+            (F.array_min(seen) - F.col("down_ms")).alias("noticed_ms"),
+            (F.col("at_ms") - F.col("down_ms")).alias("elected_ms"),
+            (F.col("first_ms") - F.col("down_ms")).alias("acked_ms"),
+        )
+        .orderBy(*PARTITION, "epoch")
+    )
 
 
 def _changes_of_leader(notes: DataFrame) -> DataFrame:
@@ -153,10 +173,14 @@ def _changes_of_leader(notes: DataFrame) -> DataFrame:
     before = Window.partitionBy(*PARTITION).orderBy("at_ms", "epoch")
     had_none = F.col("old") < 0
     return of_client_topics.select(
-        *PARTITION, "epoch", "new", "clean", "at_ms",
+        *PARTITION,
+        "epoch",
+        "new",
+        "clean",
+        "at_ms",
         F.when(had_none, F.lag("old").over(before)).otherwise(F.col("old")).alias("old"),
         F.when(had_none, F.lag("at_ms").over(before)).otherwise(F.col("at_ms")).alias("left_ms"),
-    )  # fmt: skip
+    )
 
 
 def _absences(notes: DataFrame) -> DataFrame:
@@ -175,9 +199,13 @@ def _absences(notes: DataFrame) -> DataFrame:
     return (
         about.where(F.col("old").isNotNull())
         .groupBy("run", "old")
-        .agg(*(F.collect_list(F.when(is_one, F.col("at_ms"))).alias(name)
-               for name, is_one in when.items()))
-    )  # fmt: skip
+        .agg(
+            *(
+                F.collect_list(F.when(is_one, F.col("at_ms"))).alias(name)
+                for name, is_one in when.items()
+            )
+        )
+    )
 
 
 def failover_times(failovers: DataFrame) -> DataFrame:
@@ -194,10 +222,16 @@ def errors_of(tables: Tables) -> DataFrame:
     from pyspark.sql import functions as F
 
     seconds = sum(run.info.ended_ms - run.info.began_ms for run in tables.runs) / 1_000
-    return tables["told"].groupBy("api", "client", "error").agg(
-        F.count("*").alias("times"), F.count_distinct("run").alias("runs"),
-        (F.count("*") / F.lit(max(seconds, 0.001))).alias("per_second"),
-    ).orderBy(F.desc("times"), "api", "client", "error")  # fmt: skip
+    return (
+        tables["told"]
+        .groupBy("api", "client", "error")
+        .agg(
+            F.count("*").alias("times"),
+            F.count_distinct("run").alias("runs"),
+            (F.count("*") / F.lit(max(seconds, 0.001))).alias("per_second"),
+        )
+        .orderBy(F.desc("times"), "api", "client", "error")
+    )
 
 
 def isr_churn(notes: DataFrame) -> DataFrame:
@@ -205,10 +239,14 @@ def isr_churn(notes: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     changed = notes.where(is_a(IsrShrunk, IsrExpanded))
-    return changed.groupBy(*partition_of_note()).agg(
-        F.count_if(is_a(IsrShrunk)).alias("shrinks"),
-        F.count_if(is_a(IsrExpanded)).alias("expands"),
-    ).orderBy("run", "topic", "partition")  # fmt: skip
+    return (
+        changed.groupBy(*partition_of_note())
+        .agg(
+            F.count_if(is_a(IsrShrunk)).alias("shrinks"),
+            F.count_if(is_a(IsrExpanded)).alias("expands"),
+        )
+        .orderBy("run", "topic", "partition")
+    )
 
 
 def latencies_of(sends: DataFrame) -> DataFrame:
@@ -229,10 +267,15 @@ def requests_of(requests: DataFrame) -> DataFrame:
     its answer; `client`: its client.id.  Of a Fetch also the time there was nothing to read."""
     from pyspark.sql import functions as F
 
-    return requests.groupBy("api", "client").agg(
-        F.sum("count").alias("requests"), F.count_distinct("run").alias("runs"),
-        *_percentiles("took_ms", "count"),
-    ).orderBy("api", "client")  # fmt: skip
+    return (
+        requests.groupBy("api", "client")
+        .agg(
+            F.sum("count").alias("requests"),
+            F.count_distinct("run").alias("runs"),
+            *_percentiles("took_ms", "count"),
+        )
+        .orderBy("api", "client")
+    )
 
 
 def _percentiles(name: str, count: str | None = None) -> list[Column]:

@@ -87,9 +87,13 @@ class ErrorAnswers:
     """
 
     def __init__(
-        self, api_key: int, version: int, error: ErrorCode, name_of: NameOf,
+        self,
+        api_key: int,
+        version: int,
+        error: ErrorCode,
+        name_of: NameOf,
         wanted: Wanted | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._version = version
         self._error = int(error)
         self._name_of = name_of
@@ -111,9 +115,14 @@ class ErrorAnswers:
         return made if is_told else None
 
     def _mirror(
-        self, told: StructSchema, cls: Any, asked: Any, schema: StructSchema, topic: str | None,
+        self,
+        told: StructSchema,
+        cls: Any,
+        asked: Any,
+        schema: StructSchema,
+        topic: str | None,
         depth: int,
-    ) -> tuple[Any, bool]:  # fmt: skip
+    ) -> tuple[Any, bool]:
         values: dict[str, Any] = {}
         is_told = False
         for field in self._arrays(told, depth):
@@ -164,9 +173,11 @@ class ErrorAnswers:
         if self._limit is None or depth < self._limit:
             for field in struct.fields:
                 if (
-                    field.is_array and field.struct is not None and field.is_in(self._version)
+                    field.is_array
+                    and field.struct is not None
+                    and field.is_in(self._version)
                     and _bears_errors(field.struct, self._version)
-                ):  # fmt: skip
+                ):
                     yield field
 
     def _counterparts(

@@ -25,7 +25,7 @@ from kcluster.protocol.records.batches import (
     LOG_APPEND_TIME_BIT,
     TRANSACTIONAL_BIT,
     InvalidRecords,
-)  # fmt: skip
+)
 from kcluster.protocol.records.compression import CODEC_NAMES, CompressionError, decompress
 from kcluster.protocol.records.crc import crc32c_of
 from kcluster.protocol.records.message_sets import LAST_MAGIC, MAGIC_AT

@@ -80,9 +80,10 @@ class _Rows:
                 self._copies[producer, number] = copy + 1
                 row = self._open.get(producer)
                 if row is not None and (
-                    offset == row.offset + row.count and number == row.number + row.count
+                    offset == row.offset + row.count
+                    and number == row.number + row.count
                     and (epoch, at_ms, copy) == (row.epoch, row.at_ms, row.copy)
-                ):  # fmt: skip
+                ):
                     row.count += 1
                     continue
                 self._open[producer] = row = ContentRow(

@@ -44,26 +44,43 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
     record.verdict = msgspec.json.decode(verdict.to_json())
     record.sends = [
         SendRow(
-            send.producer, *send.partition, _text(send.value) or "", send.acks, send.idempotent,
-            str(send.outcome), send.offset, send.sent_ms, send.ended_ms, send.attempts, send.error,
+            send.producer,
+            *send.partition,
+            _text(send.value) or "",
+            send.acks,
+            send.idempotent,
+            str(send.outcome),
+            send.offset,
+            send.sent_ms,
+            send.ended_ms,
+            send.attempts,
+            send.error,
             number,
         )
         for send, number in zip(ledger.sends, numbers, strict=True)
-    ]  # fmt: skip
+    ]
     record.reads = [
         ReadRow(
-            read.consumer, *read.partition, read.offset, _text(read.value), read.restarted,
+            read.consumer,
+            *read.partition,
+            read.offset,
+            _text(read.value),
+            read.restarted,
             read.at_ms,
         )
         for read in ledger.reads
-    ]  # fmt: skip
+    ]
     record.told = [
         ToldRow(
-            told.client, told.api, told.error, told.partition and told.partition[0],
-            told.partition and told.partition[1], told.at_ms,
+            told.client,
+            told.api,
+            told.error,
+            told.partition and told.partition[0],
+            told.partition and told.partition[1],
+            told.at_ms,
         )
         for told in ledger.told
-    ]  # fmt: skip
+    ]
     _add_grounds(record, recorder)
     record.logs = log_rows(judged)
     record.contents = content_rows(judged, recorder, by_value)
@@ -82,10 +99,14 @@ def note_rows(notes: Iterable[Note]) -> list[NoteRow]:
 def request_rows(recorder: Recorder) -> list[RequestRow]:
     """How long brokers took to answer: a row for each API, client, broker and time."""
     times = Counter(
-        (reply.request.api_key, reply.request.client_id or "", broker,
-         at_ms - reply.request.arrived_ms)
+        (
+            reply.request.api_key,
+            reply.request.client_id or "",
+            broker,
+            at_ms - reply.request.arrived_ms,
+        )
         for at_ms, broker, reply in recorder.answers
-    )  # fmt: skip
+    )
     return [
         RequestRow(api_name(api), client, broker, took_ms, count)
         for (api, client, broker, took_ms), count in sorted(times.items())
@@ -97,23 +118,33 @@ def _add_grounds(record: RunRecord, recorder: Recorder) -> None:
         name = (ground.topic, ground.partition)
         record.appends += [
             AppendRow(
-                *name, append.at_ms, append.broker, append.epoch, append.base_offset,
+                *name,
+                append.at_ms,
+                append.broker,
+                append.epoch,
+                append.base_offset,
                 append.last_offset,
-                "" if append.request is None else append.request.client_id or "", append.isr,
+                "" if append.request is None else append.request.client_id or "",
+                append.isr,
             )
             for append in ground.appends
-        ]  # fmt: skip
+        ]
         record.moves += [
             MoveRow(*name, move.at_ms, move.broker, move.log_end_offset, move.high_watermark)
             for move in ground.moves
         ]
         record.leaders += [
             LeaderRow(
-                *name, at_ms, found.leader, found.leader_epoch, tuple(found.isr), tuple(found.elr),
+                *name,
+                at_ms,
+                found.leader,
+                found.leader_epoch,
+                tuple(found.isr),
+                tuple(found.elr),
                 tuple(found.replicas),
             )
             for at_ms, found in ground.registrations
-        ]  # fmt: skip
+        ]
 
 
 def _without_places(topology: Any) -> Any:

@@ -138,11 +138,20 @@ class _Maker:
         anomalies = [self._anomaly(each) for each in verdict.get("anomalies", ())]
         return {
             "run": {
-                "name": info.name, "clock": info.clock, "seed": info.seed,
-                "outcome": info.outcome, "passed": info.passed, "failures": info.failures,
-                "reason": verdict.get("reason", ""), "story": info.story.strip(),
-                "replay": info.replay, "source": info.source, "version": info.version,
-                "scenario": record.scenario, "end": self._end_ms, "counts": self._counts(),
+                "name": info.name,
+                "clock": info.clock,
+                "seed": info.seed,
+                "outcome": info.outcome,
+                "passed": info.passed,
+                "failures": info.failures,
+                "reason": verdict.get("reason", ""),
+                "story": info.story.strip(),
+                "replay": info.replay,
+                "source": info.source,
+                "version": info.version,
+                "scenario": record.scenario,
+                "end": self._end_ms,
+                "counts": self._counts(),
             },
             "kinds": list(self._kinds),
             "notes": notes,
@@ -152,7 +161,7 @@ class _Maker:
             "windows": windows,
             "anomalies": anomalies,
             "violations": [self._violation(each) for each in verdict.get("violations", ())],
-        }  # fmt: skip
+        }
 
     def _since(self, at_ms: int) -> int:
         return at_ms - self._began_ms
@@ -202,14 +211,22 @@ class _Maker:
 
     def _partition(self, each: _Partition) -> dict[str, Any]:
         series = [
-            {"broker": broker, "t": steps(one.times), "end": steps(one.ends),
-             "hw": steps(one.watermarks)}
+            {
+                "broker": broker,
+                "t": steps(one.times),
+                "end": steps(one.ends),
+                "hw": steps(one.watermarks),
+            }
             for broker, one in sorted(each.series.items())
-        ]  # fmt: skip
+        ]
         return {
-            "name": each.name, "internal": each.internal, "changed": each.changed,
-            "replicas": each.replicas, "leaders": each.leaders, "series": series,
-        }  # fmt: skip
+            "name": each.name,
+            "internal": each.internal,
+            "changed": each.changed,
+            "replicas": each.replicas,
+            "leaders": each.leaders,
+            "series": series,
+        }
 
     # ------------------------------------------------------------------------- clients
 
@@ -274,11 +291,16 @@ class _Maker:
                 self._partition_at(int(lane[1:])).changed = True
             rows.append(
                 (
-                    self._since(note.at_ms), kind, lane, event.subject, text_of(event),
-                    self._number(note.cause), short_text(event) if lane == DEEDS else "",
+                    self._since(note.at_ms),
+                    kind,
+                    lane,
+                    event.subject,
+                    text_of(event),
+                    self._number(note.cause),
+                    short_text(event) if lane == DEEDS else "",
                     _mood(event),
                 )
-            )  # fmt: skip
+            )
         return rows
 
     def _partition_at(self, place: int) -> _Partition:
@@ -315,12 +337,14 @@ class _Maker:
         cuts = link_spans(notes, ids)
         return [
             {
-                "id": broker, "rack": racks.get(broker) or "",
-                "states": self._spans(states[broker]), "fenced": self._spans(fenced[broker]),
+                "id": broker,
+                "rack": racks.get(broker) or "",
+                "states": self._spans(states[broker]),
+                "fenced": self._spans(fenced[broker]),
                 "cuts": self._spans(cuts[broker]),
             }
             for broker in ids
-        ]  # fmt: skip
+        ]
 
     def _spans(self, spans: Spans) -> list[tuple[int, int, str, int]]:
         """(from, to, what, note that began it); one that lasts goes to the end."""
@@ -345,27 +369,38 @@ class _Maker:
 
     def _window(self, each: dict[str, Any]) -> dict[str, Any]:
         return {
-            "kind": each["kind"], "partition": self._place(each["partition"]),
-            "from": self._since(each["from_ms"]), "to": self._since(each["to_ms"]),
-            "over": each["is_over"], "clients": each["clients"], "errors": each["errors"],
+            "kind": each["kind"],
+            "partition": self._place(each["partition"]),
+            "from": self._since(each["from_ms"]),
+            "to": self._since(each["to_ms"]),
+            "over": each["is_over"],
+            "clients": each["clients"],
+            "errors": each["errors"],
             "chain": self._chain(each["reasons"]),
-        }  # fmt: skip
+        }
 
     def _anomaly(self, each: dict[str, Any]) -> dict[str, Any]:
         chain = self._chain(each["chain"])
         at = each["at_ms"] if each["at_ms"] >= 0 else self._began_ms
         return {
-            "name": each["name"], "partition": self._place(each["partition"]),
-            "where": "-".join(map(str, each["partition"])), "text": _shorter(each["text"]),
-            "count": each["count"], "client": each["client"], "allowed": each["allowed"],
-            "at": self._since(at), "chain": chain,
-        }  # fmt: skip
+            "name": each["name"],
+            "partition": self._place(each["partition"]),
+            "where": "-".join(map(str, each["partition"])),
+            "text": _shorter(each["text"]),
+            "count": each["count"],
+            "client": each["client"],
+            "allowed": each["allowed"],
+            "at": self._since(at),
+            "chain": chain,
+        }
 
     def _violation(self, each: dict[str, Any]) -> dict[str, Any]:
         return {
-            "name": each["name"], "subject": each["subject"], "text": each["text"],
+            "name": each["name"],
+            "subject": each["subject"],
+            "text": each["text"],
             "at": self._since(each["at_ms"]),
-        }  # fmt: skip
+        }
 
     def _place(self, partition: list[Any]) -> int:
         place = self._places.get((partition[0], partition[1]), -1)

@@ -77,9 +77,14 @@ def add_broker(plan: Plan, spec: BrokerSpec, port: int) -> Process:
     plan.releases[spec.id] = topology.release_of(spec.id)
     config = topology.broker_config(spec.id)
     builder = _broker_builder(
-        spec, config, plan.disks[spec.id], plan.addresses, plan.rngs[spec.id], plan.cluster_id,
+        spec,
+        config,
+        plan.disks[spec.id],
+        plan.addresses,
+        plan.rngs[spec.id],
+        plan.cluster_id,
         plan.releases,
-    )  # fmt: skip
+    )
     process = Process(spec.id, builder, plan.disks[spec.id])
     plan.processes = (*plan.processes, process)
     plan.fabric.node_ids = tuple(sorted((*plan.fabric.node_ids, spec.id)))
@@ -99,9 +104,14 @@ def _controller_builder(
 
 
 def _broker_builder(
-    spec: BrokerSpec, config: BrokerConfig, disk: Disk, addresses: Mapping[int, tuple[str, int]],
-    rng: Random, cluster_id: str, releases: Mapping[int, Release],
-) -> Callable[[], Node]:  # fmt: skip
+    spec: BrokerSpec,
+    config: BrokerConfig,
+    disk: Disk,
+    addresses: Mapping[int, tuple[str, int]],
+    rng: Random,
+    cluster_id: str,
+    releases: Mapping[int, Release],
+) -> Callable[[], Node]:
     return lambda: BrokerNode(
         spec.id, config, disk, *addresses[spec.id], spec.rack, rng, cluster_id, releases[spec.id]
     )

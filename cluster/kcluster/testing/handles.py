@@ -89,9 +89,14 @@ class _Recorded:
     def _info(self, clock: str) -> RunInfo:
         now_ms = self.recorder.dispatcher.now_ms
         return RunInfo(
-            self.test, clock, self.seed, self._began_ms, now_ms, version=__version__,
+            self.test,
+            clock,
+            self.seed,
+            self._began_ms,
+            now_ms,
+            version=__version__,
             replay=f"pytest -k '{self.test}'",
-        )  # fmt: skip
+        )
 
     def _story(self, verdict: Verdict, notes: list[Note], clock: str, parent: Path) -> list[str]:
         info = self._info(clock)
@@ -136,9 +141,11 @@ class TestedCluster(Cluster, _Recorded):
         Configs are keywords with underscores: `min_insync_replicas=2`."""
         chosen = name or f"topic-{next(_NUMBERS)}"
         spec = TopicSpec(
-            chosen, partitions, replication_factor or -1,
+            chosen,
+            partitions,
+            replication_factor or -1,
             config={key.replace("_", "."): str(value) for key, value in config.items()},
-        )  # fmt: skip
+        )
         ended: Future[str] = Future()
         self.call(lambda: self.verbs.admin.create_topic(spec, ended.set_result))
         refusal = self._result(ended, REPAIR_LIMIT_S, "the controller did not answer")
@@ -210,9 +217,13 @@ class VirtualCluster(VirtualDriver, _Recorded):
     def verdict(self) -> Verdict:
         """The verdict on every record so far."""
         return judge(
-            self.recorder, self.ledger, healed=self._stage.is_whole(), began_ms=self._began_ms,
-            clients=self._stage.client_ids(), late_ms=LATE_VIRTUAL_MS,
-        )  # fmt: skip
+            self.recorder,
+            self.ledger,
+            healed=self._stage.is_whole(),
+            began_ms=self._began_ms,
+            clients=self._stage.client_ids(),
+            late_ms=LATE_VIRTUAL_MS,
+        )
 
     def story(self, parent: Path) -> list[str]:
         """The report of a failed test: timeline, verdict, seed, run directory."""

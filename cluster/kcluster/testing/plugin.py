@@ -34,16 +34,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
         "kcluster_scenarios",
         "Directories or patterns of scenario files that are tests: scenarios, or faults/*.yaml.",
-        type="linelist", default=[],
-    )  # fmt: skip
+        type="linelist",
+        default=[],
+    )
     parser.addini(
         "kcluster_runs", "Where failed tests write their run directories.", default=RUNS_DIRECTORY
     )
     group = parser.getgroup("kcluster", "Kafka clusters")
     group.addoption(
-        "--kcluster-clock", choices=("virtual", "live", "both"), default="virtual",
+        "--kcluster-clock",
+        choices=("virtual", "live", "both"),
+        default="virtual",
         help="The clock on which scenario files run (default: virtual).",
-    )  # fmt: skip
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -18,10 +18,7 @@ from kcluster.protocol.records.records import Record, build_batch, parse_batches
 from tests.broker.coordinator.stand_in import fresh_broker, subscription
 
 SEEN = {
-    "a group of nobody": (
-        "0002000467673273",
-        "0003000000000000ffffffff000001a1fbd751ed00000000",
-    ),
+    "a group of nobody": ("0002000467673273", "0003000000000000ffffffff000001a1fbd751ed00000000"),
     "a group deleted": ("0002000467673273", None),
     "an offset, with the topic's id": (
         "0001000367673200056772702d7400000000",

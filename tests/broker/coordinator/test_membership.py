@@ -8,12 +8,7 @@ import pytest
 
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.coordinator.stand_in import (
-    Consumer,
-    fresh_broker,
-    settle,
-    subscription,
-)
+from tests.broker.coordinator.stand_in import Consumer, fresh_broker, settle, subscription
 
 
 def stable(*instance_ids: str | None) -> list[Consumer]:

@@ -129,12 +129,17 @@ def test_real_brokers__moved_coordinator_sends_waiters_on() -> None:
     driver, asker, first = started()
     protocol = m.JoinGroupRequest.JoinGroupRequestProtocol
     waiting = asker.send(
-        first, ApiKey.JOIN_GROUP, 3,
+        first,
+        ApiKey.JOIN_GROUP,
+        3,
         m.JoinGroupRequest(
-            group_id="g", session_timeout_ms=1000, rebalance_timeout_ms=1000,
-            protocol_type="consumer", protocols=[protocol(name="range")],
+            group_id="g",
+            session_timeout_ms=1000,
+            rebalance_timeout_ms=1000,
+            protocol_type="consumer",
+            protocols=[protocol(name="range")],
         ),
-    )  # fmt: skip
+    )
     driver.run_for(1)
     topic = driver.plan.processes[0].node.image.topics[GROUP_METADATA_TOPIC]
     partition = next(

@@ -30,11 +30,15 @@ LIMIT = 1_000_000
 
 def test_throttle__what_the_configs_say() -> None:
     t = OneBroker(
-        broker_records(1, 2), topic_records("orders", (1, 2), (1, 2)),
-        [topic_config("orders", LEADER + "replicas", "0:1, 1:2"),
-         topic_config("orders", FOLLOWER + "replicas", "*"),
-         broker_config("", LEADER + "rate", "7"), broker_config("1", LEADER + "rate", "8")],
-    )  # fmt: skip
+        broker_records(1, 2),
+        topic_records("orders", (1, 2), (1, 2)),
+        [
+            topic_config("orders", LEADER + "replicas", "0:1, 1:2"),
+            topic_config("orders", FOLLOWER + "replicas", "*"),
+            broker_config("", LEADER + "rate", "7"),
+            broker_config("1", LEADER + "rate", "8"),
+        ],
+    )
     throttles = t.broker.throttles
     assert throttles.leader is not None
     assert throttles.follower is not None
@@ -60,8 +64,9 @@ def test_throttle__rates_are_described_where_they_are_set() -> None:
         ask = m.DescribeConfigsRequest
         body = ask(resources=[ask.DescribeConfigsResource(4, broker, names)])
         (result,) = t.ask(ApiKey.DESCRIBE_CONFIGS, 4, body).results
-        return [(c.name, c.value, c.config_source, c.read_only, c.config_type)
-                for c in result.configs]  # fmt: skip
+        return [
+            (c.name, c.value, c.config_source, c.read_only, c.config_type) for c in result.configs
+        ]
 
     assert described("1") == []
     t.broker.publisher.apply(
@@ -73,8 +78,7 @@ def test_throttle__rates_are_described_where_they_are_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "why"),
-    [("x", "Not a number of type LONG"), ("-1", "Value must be at least 0")],
+    ("value", "why"), [("x", "Not a number of type LONG"), ("-1", "Value must be at least 0")]
 )
 def test_throttle__what_is_no_rate(value: str, why: str) -> None:
     t = OneBroker(broker_records(1))
@@ -83,8 +87,9 @@ def test_throttle__what_is_no_rate(value: str, why: str) -> None:
     body = alter(resources=[alter.AlterConfigsResource(4, "1", [change])])
     (answer,) = t.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body).responses
     assert (answer.error_code, answer.error_message) == (
-        42, f"Invalid value {value} for configuration {LEADER}rate: {why}",
-    )  # fmt: skip
+        42,
+        f"Invalid value {value} for configuration {LEADER}rate: {why}",
+    )
 
 
 # ---------------------------------------------------------------------------------- the effect

@@ -50,8 +50,9 @@ def test_reassignments__new_replicas_catch_up_and_old_ones_delete_their_logs() -
     assert isinstance(node, BrokerNode)
     assert node.replicas.find(TOPIC, 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert [type(note.event) for note in t.notes if isinstance(note.event, ReassignmentEvent)] == [
-        ReassignmentStarted, ReassignmentCompleted,
-    ]  # fmt: skip
+        ReassignmentStarted,
+        ReassignmentCompleted,
+    ]
 
 
 def test_reassignments__everybody_is_a_replica_meanwhile() -> None:
@@ -77,8 +78,10 @@ def test_reassignments__cancelled_the_newcomer_deletes_its_log() -> None:
     listed = t.ask(3, ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, m.ListPartitionReassignmentsRequest())
     (moving,) = listed.body.topics[0].partitions
     assert (moving.replicas, moving.adding_replicas, moving.removing_replicas) == (
-        [4, 2, 3, 1], [4], [1],
-    )  # fmt: skip
+        [4, 2, 3, 1],
+        [4],
+        [1],
+    )
     assert reassign(t, None).responses[0].partitions[0].error_code == ErrorCode.NONE
     t.heal()
     t.run_for(30_000)

@@ -85,9 +85,19 @@ def fetch(directory: Path) -> Path | None:
     if not unpacked.is_dir():
         directory.mkdir(parents=True, exist_ok=True)
         command = [
-            sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-            "--no-deps", "--no-binary", ":all:", "--dest", str(directory), DISTRIBUTION,
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--no-binary",
+            ":all:",
+            "--dest",
+            str(directory),
+            DISTRIBUTION,
+        ]
         try:
             subprocess.run(
                 command, check=True, timeout=FETCH_LIMIT_S, capture_output=True, text=True
@@ -112,11 +122,29 @@ def run(unpacked: Path, bootstrap: str, arguments: Sequence[str]) -> Outcome:
         report = Path(directory) / "report.xml"
         subprocess.run(
             [
-                sys.executable, "-m", "pytest", "test/integration", "-c", os.devnull,
-                "--ignore-glob=*_ssl_*", "--ignore-glob=*_sasl_*", f"-k={expression}",
-                f"--rootdir={unpacked}", "-p", "no:cacheprovider", "-p", "no:xdist", "-q", "-rf",
-                "--show-capture=no", "--tb=line", "-W", "ignore", "--durations=8",
-                f"--junit-xml={report}", *arguments,
+                sys.executable,
+                "-m",
+                "pytest",
+                "test/integration",
+                "-c",
+                os.devnull,
+                "--ignore-glob=*_ssl_*",
+                "--ignore-glob=*_sasl_*",
+                f"-k={expression}",
+                f"--rootdir={unpacked}",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "no:xdist",
+                "-q",
+                "-rf",
+                "--show-capture=no",
+                "--tb=line",
+                "-W",
+                "ignore",
+                "--durations=8",
+                f"--junit-xml={report}",
+                *arguments,
             ],
             cwd=unpacked,
             env={
@@ -128,7 +156,7 @@ def run(unpacked: Path, bootstrap: str, arguments: Sequence[str]) -> Outcome:
             },
             timeout=RUN_LIMIT_S,
             check=False,
-        )  # fmt: skip
+        )
         return read_report(report)
 
 

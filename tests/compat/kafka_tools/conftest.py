@@ -71,9 +71,14 @@ def kafka(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Tool:
             classes = [f"-XX:ArchiveClassesAtExit={archive}"] if tool in OFTEN else []
         ended = subprocess.run(
             [*JVM, *classes, "-Xlog:disable", "-cp", f"{LIBS}/*", tool, *words],
-            input=text, cwd=where, text=True, timeout=TOOL_TIMEOUT_S, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            input=text,
+            cwd=where,
+            text=True,
+            timeout=TOOL_TIMEOUT_S,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         assert ended.returncode == code, ended.stdout
         return "\n".join(line for line in ended.stdout.splitlines() if "SLF4J" not in line)
 

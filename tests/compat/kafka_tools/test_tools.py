@@ -42,12 +42,20 @@ def test_console__what_is_produced_is_consumed_by_a_group_and_offsets_move(kafka
     kafka(TOPICS, "--create", "--topic", "tools-b", "--partitions", "1")
     kafka(PRODUCE, "--topic", "tools-b", text="one\ntwo\nthree\n")
     read = kafka(
-        CONSUME, "--topic", "tools-b", "--group", "tools-g", "--from-beginning",
-        "--max-messages", "3",
-    )  # fmt: skip
+        CONSUME,
+        "--topic",
+        "tools-b",
+        "--group",
+        "tools-g",
+        "--from-beginning",
+        "--max-messages",
+        "3",
+    )
     assert [line for line in read.splitlines() if line in ("one", "two", "three")] == [
-        "one", "two", "three",
-    ]  # fmt: skip
+        "one",
+        "two",
+        "three",
+    ]
     assert "tools-g" in kafka(GROUPS, "--list").splitlines()
     described = kafka(GROUPS, "--describe", "--group", "tools-g")
     row = r"tools-g\s+tools-b\s+0\s+{}\s+3\s+{}"
@@ -76,9 +84,16 @@ def test_verifiable__each_message_is_acked_and_consumed(kafka: Tool) -> None:
     acked = [json.loads(line) for line in said.splitlines() if "producer_send_success" in line]
     assert [int(line["offset"]) for line in acked] == list(range(50))
     said = kafka(
-        f"{TOOLS}.VerifiableConsumer", "--topic", "tools-d", "--group-id", "tools-v",
-        "--max-messages", "50", "--reset-policy", "earliest",
-    )  # fmt: skip
+        f"{TOOLS}.VerifiableConsumer",
+        "--topic",
+        "tools-d",
+        "--group-id",
+        "tools-v",
+        "--max-messages",
+        "50",
+        "--reset-policy",
+        "earliest",
+    )
     counts = [json.loads(line) for line in said.splitlines() if '"records_consumed"' in line]
     assert sum(line["count"] for line in counts) == 50
 
@@ -120,8 +135,16 @@ def test_configs__of_groups_and_client_metrics(kafka: Tool) -> None:
     kafka(CONFIGS, *group, "--alter", "--add-config", "consumer.session.timeout.ms=50000")
     assert "consumer.session.timeout.ms=50000" in kafka(CONFIGS, *group, "--describe")
     metrics = f"{TOOLS}.ClientMetricsCommand"
-    kafka(metrics, "--alter", "--name", "tools-m", "--metrics", "org.apache.kafka.producer.",
-          "--interval", "30000")  # fmt: skip
+    kafka(
+        metrics,
+        "--alter",
+        "--name",
+        "tools-m",
+        "--metrics",
+        "org.apache.kafka.producer.",
+        "--interval",
+        "30000",
+    )
     assert "tools-m" in kafka(metrics, "--list")
     assert "interval.ms=30000" in kafka(metrics, "--describe", "--name", "tools-m")
     kafka(metrics, "--delete", "--name", "tools-m")

@@ -62,13 +62,15 @@ def test_alter__a_dry_run_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("names", "key"),
     [
-        ({"user": None}, RATE), ({"client-id": "c"}, "consumer_byte_rate"),
+        ({"user": None}, RATE),
+        ({"client-id": "c"}, "consumer_byte_rate"),
         ({"user": None, "client-id": None}, "controller_mutation_rate"),
-        ({"ip": "10.0.0.1"}, CONNECTIONS), ({"ip": None}, CONNECTIONS),
+        ({"ip": "10.0.0.1"}, CONNECTIONS),
+        ({"ip": None}, CONNECTIONS),
         ({"ip": "::1"}, CONNECTIONS),
         ({"ip": "localhost"}, CONNECTIONS),
     ],
-)  # fmt: skip
+)
 def test_alter__valid_entities(names: Names, key: str) -> None:
     t = Controller()
     assert alter(t, (names, [(key, 1.0)])) == [ErrorCode.NONE]
@@ -78,12 +80,16 @@ def test_alter__valid_entities(names: Names, key: str) -> None:
 @pytest.mark.parametrize(
     ("names", "key"),
     [
-        (NOBODY, RATE), ({"user": ""}, RATE), ({"group": "g"}, RATE),
+        (NOBODY, RATE),
+        ({"user": ""}, RATE),
+        ({"group": "g"}, RATE),
         ({"ip": "10.0.0"}, CONNECTIONS),
-        ({"ip": "10.0.0.1", "user": "a"}, CONNECTIONS), ({"ip": "10.0.0.1"}, RATE),
-        (ALICE, CONNECTIONS), (ALICE, "nosuch"),
+        ({"ip": "10.0.0.1", "user": "a"}, CONNECTIONS),
+        ({"ip": "10.0.0.1"}, RATE),
+        (ALICE, CONNECTIONS),
+        (ALICE, "nosuch"),
     ],
-)  # fmt: skip
+)
 def test_alter__invalid_entities(names: Names, key: str) -> None:
     t = Controller()
     assert alter(t, (names, [(key, 1.0)])) == [ErrorCode.INVALID_REQUEST]
@@ -93,12 +99,17 @@ def test_alter__invalid_entities(names: Names, key: str) -> None:
 @pytest.mark.parametrize(
     ("names", "key", "value", "is_fine"),
     [
-        (ALICE, RATE, 0.0, False), (ALICE, RATE, -1.0, False), (ALICE, RATE, 1.5, False),
-        (ALICE, RATE, 1e19, False), (ALICE, RATE, 9e18, True),
-        (ALICE, "request_percentage", 0.25, True), (ALICE, "request_percentage", 1e300, True),
-        ({"ip": None}, CONNECTIONS, 3e9, False), ({"ip": None}, CONNECTIONS, 2e9, True),
+        (ALICE, RATE, 0.0, False),
+        (ALICE, RATE, -1.0, False),
+        (ALICE, RATE, 1.5, False),
+        (ALICE, RATE, 1e19, False),
+        (ALICE, RATE, 9e18, True),
+        (ALICE, "request_percentage", 0.25, True),
+        (ALICE, "request_percentage", 1e300, True),
+        ({"ip": None}, CONNECTIONS, 3e9, False),
+        ({"ip": None}, CONNECTIONS, 2e9, True),
     ],
-)  # fmt: skip
+)
 def test_alter__values(names: Names, key: str, value: float, is_fine: bool) -> None:
     wanted = ErrorCode.NONE if is_fine else ErrorCode.INVALID_REQUEST
     assert alter(Controller(), (names, [(key, value)])) == [wanted]

@@ -33,9 +33,13 @@ def update(t: Controller, *updates: tuple[str, int, int], validate_only: bool = 
 
 def test_features__a_new_cluster_has_the_levels_of_4_3() -> None:
     assert Controller().node.image.features == {
-        GROUP: 1, METADATA_VERSION: 30, "share.version": 1, "streams.version": 1,
-        "transaction.version": 2, ELR_VERSION: 1,
-    }  # fmt: skip
+        GROUP: 1,
+        METADATA_VERSION: 30,
+        "share.version": 1,
+        "streams.version": 1,
+        "transaction.version": 2,
+        ELR_VERSION: 1,
+    }
     assert ELR_VERSION not in Controller(eligible_leader_replicas_version=0).node.image.features
 
 

@@ -38,9 +38,14 @@ def session(state: BrokerState, metadata_offset: int) -> Session:
     ],
 )
 def test_liveness__next_state(
-    state: BrokerState, offset: int, fence: bool, shut_down: bool, leads: bool,
-    other: int | None, expected: BrokerState,
-) -> None:  # fmt: skip
+    state: BrokerState,
+    offset: int,
+    fence: bool,
+    shut_down: bool,
+    leads: bool,
+    other: int | None,
+    expected: BrokerState,
+) -> None:
     sessions = Sessions(9_000)
     if other is not None:
         another = sessions.register(2, 1)
@@ -62,8 +67,11 @@ def test_liveness__sessions_expire_the_longest_silent_first() -> None:
     assert order == [2, 1]
     assert sessions.next_expiry_ms() == 14_000
     assert [sessions.is_valid(broker, 9_500) for broker in (1, 2, 3, 4)] == [
-        False, False, True, False,
-    ]  # fmt: skip
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_liveness__without_a_heartbeat_there_is_no_valid_session() -> None:

@@ -62,9 +62,7 @@ def test_eligible_leaders__s10_a_min_isr_change_clears_elrs() -> None:
         before = t.partition("orders")
         assert t.set_config(kind, name, "min.insync.replicas", "1").error_code == ErrorCode.NONE
         p = t.partition("orders")
-        assert (p.elr, p.last_known_elr, p.partition_epoch) == (
-            (), (), before.partition_epoch + 1,
-        )  # fmt: skip
+        assert (p.elr, p.last_known_elr, p.partition_epoch) == ((), (), before.partition_epoch + 1)
         assert p.leader_epoch == before.leader_epoch
 
 

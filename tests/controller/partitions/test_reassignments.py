@@ -198,15 +198,24 @@ def test_reassignments__fencing_does_not_complete_one_but_a_return_does(t: Contr
 @pytest.mark.parametrize(
     ("replicas", "error", "message"),
     [
-        ([], ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-         "The manual partition assignment includes an empty replica list."),
-        ([1, 1], ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-         "The manual partition assignment includes the broker 1 more than once."),
-        ([1, 99], ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-         "The manual partition assignment includes broker 99, but no such broker is registered."),
+        (
+            [],
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes an empty replica list.",
+        ),
+        (
+            [1, 1],
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes the broker 1 more than once.",
+        ),
+        (
+            [1, 99],
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes broker 99, but no such broker is registered.",
+        ),
         (None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None),
     ],
-)  # fmt: skip
+)
 def test_reassignments__refused(
     t: Controller, replicas: list[int] | None, error: ErrorCode, message: str | None
 ) -> None:
@@ -230,13 +239,15 @@ def test_reassignments__unknown_partitions(t: Controller) -> None:
 def test_reassignments__the_replication_factor_may_be_fixed(t: Controller) -> None:
     changed = ErrorCode.INVALID_REPLICATION_FACTOR
     assert reassign(t, [1], may_change_factor=False) == (
-        changed, "The replication factor is changed from 3 to 1",
-    )  # fmt: skip
+        changed,
+        "The replication factor is changed from 3 to 1",
+    )
     assert reassign(t, [4, 5, 1], may_change_factor=False) == (ErrorCode.NONE, None)
     # While it moves it has five replicas, but the replication factor is still three.
     assert reassign(t, [1, 2, 3, 4, 5], may_change_factor=False) == (
-        changed, "The replication factor is changed from 3 to 5",
-    )  # fmt: skip
+        changed,
+        "The replication factor is changed from 3 to 5",
+    )
     assert reassign(t, [1, 2, 5], may_change_factor=False) == (ErrorCode.NONE, None)
 
 

@@ -117,11 +117,13 @@ def test_topics__delete_refused() -> None:
     a = t.create("a").topic_id
     none = bytes(16)
     assert delete(t, ("zz", none), (None, b"x" * 16)) == [
-        ("zz", "UNKNOWN_TOPIC_OR_PARTITION"), (None, "UNKNOWN_TOPIC_ID"),
-    ]  # fmt: skip
+        ("zz", "UNKNOWN_TOPIC_OR_PARTITION"),
+        (None, "UNKNOWN_TOPIC_ID"),
+    ]
     assert delete(t, (None, none), ("a", a)) == [
-        (None, "INVALID_REQUEST"), ("a", "INVALID_REQUEST"),
-    ]  # fmt: skip
+        (None, "INVALID_REQUEST"),
+        ("a", "INVALID_REQUEST"),
+    ]
     assert delete(t, ("a", none), ("a", none)) == [("a", "INVALID_REQUEST")]
     assert delete(t, ("a", none), (None, a)) == [("a", "INVALID_REQUEST")]
     assert "a" in t.node.image.topics

@@ -325,9 +325,7 @@ def test_limits__beyond_max_connections_per_ip_they_are_closed(
         assert served.logged("too many connections")
 
 
-def test_limits__a_connection_idle_for_too_long_is_closed(
-    limited: Callable[..., Served],
-) -> None:
+def test_limits__a_connection_idle_for_too_long_is_closed(limited: Callable[..., Served]) -> None:
     served = limited(connections_max_idle_ms=100)
     assert served.send(api_versions(1)) != b""
 
@@ -349,9 +347,7 @@ def test_kill__the_port_refuses_until_the_broker_is_back_and_nobody_gets_it(
         read_frame(sock)
 
 
-def test_pause__sockets_stay_open_and_are_served_after_it(
-    limited: Callable[..., Served],
-) -> None:
+def test_pause__sockets_stay_open_and_are_served_after_it(limited: Callable[..., Served]) -> None:
     served = limited()
     with served.connect() as old:
         old.sendall(api_versions(1))

@@ -24,11 +24,14 @@ SHAPES = st.builds(
 )
 STEPS = st.lists(
     st.one_of(
-        st.just("send"), st.just("send"), st.integers(0, 300_000), SHAPES,
+        st.just("send"),
+        st.just("send"),
+        st.integers(0, 300_000),
+        SHAPES,
         st.sampled_from(("cut", "heal", "clear")),
     ),
     max_size=60,
-)  # fmt: skip
+)
 
 
 def shaped_net(seed: int) -> Net:

@@ -182,11 +182,7 @@ def test_truncate__drops_whole_batches(config, offset, end_offset, epochs):
 
 
 def idempotent(log: Log, sequence: int, config: TopicConfig = CONFIG) -> None:
-    append(
-        log,
-        sent(1, producer_id=5, producer_epoch=0, base_sequence=sequence),
-        config=config,
-    )
+    append(log, sent(1, producer_id=5, producer_epoch=0, base_sequence=sequence), config=config)
 
 
 @pytest.mark.parametrize("config", [CONFIG, SMALL_SEGMENTS])

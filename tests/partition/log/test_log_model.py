@@ -82,10 +82,7 @@ def test_log__does_what_a_plain_list_does(steps):
         if what == "append":
             state = log.producers.states.get(producer_id, NO_STATE)
             data = sent(
-                number,
-                producer_id=producer_id,
-                producer_epoch=0,
-                base_sequence=state.next_sequence,
+                number, producer_id=producer_id, producer_epoch=0, base_sequence=state.next_sequence
             )
             model.batches += append(log, data, epoch=epoch, config=SMALL)
             model.end = log.log_end_offset

@@ -67,9 +67,11 @@ def main(grid: str, out: str, log: str, master: str, kills: str) -> None:
     small = {
         **SMALL,
         "spark.executor.extraJavaOptions": SMALL["spark.driver.extraJavaOptions"],
-        "spark.driver.memory": "512m", "spark.executor.memory": "512m",
-        "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
-    }  # fmt: skip
+        "spark.driver.memory": "512m",
+        "spark.executor.memory": "512m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
     chosen = {int(seed): whom for seed, whom in json.loads(kills).items()}
     spark = open_session(master, small)
     sweep(spark, load_grid(grid), out, play=noting(log, chosen, os.getpid()))

@@ -50,9 +50,13 @@ def test_cells__a_run_is_the_same_in_another_process_with_other_hashes() -> None
     assert here.trace_hash
     assert not here.error
     there = subprocess.run(
-        [sys.executable, "-c", AGAIN, msgspec.json.encode(given)], text=True, timeout=60,
-        capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": "12345"},
-    )  # fmt: skip
+        [sys.executable, "-c", AGAIN, msgspec.json.encode(given)],
+        text=True,
+        timeout=60,
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": "12345"},
+    )
     assert msgspec.json.decode(there.stdout, type=RunRow) == here
 
 
@@ -92,9 +96,10 @@ def test_cells__a_repair_time_scales_the_same_draws() -> None:
 @pytest.mark.parametrize("domain", ["broker", "rack", "all"])
 def test_cells__what_fails_together_and_what_is_away_fails_not(domain: str) -> None:
     together = {
-        "broker": [(1,), (2,), (3,), (4,), (5,)], "rack": [(1, 2, 3), (4, 5)],
+        "broker": [(1,), (2,), (3,), (4,), (5,)],
+        "rack": [(1, 2, 3), (4, 5)],
         "all": [(1, 2, 3, 4, 5)],
-    }  # fmt: skip
+    }
     for how in ({"failures": 50}, {"mtbf_ms": 5_000}):
         given = Cell(brokers=5, racks=2, failure_domain=domain, repair_ms=4_000, **how)
         found = [failure for seed in range(1, 9) for failure in failures_of(given, seed)]
@@ -124,10 +129,13 @@ def test_cells__power_takes_what_was_not_flushed() -> None:
     never, each, tenth, often, seldom = (
         lost(cell(**all_at_once, **flush))
         for flush in (
-            {}, {"flush_messages": 1}, {"flush_messages": 10},
-            {"flush_interval_ms": 100}, {"flush_interval_ms": 1_500},
+            {},
+            {"flush_messages": 1},
+            {"flush_messages": 10},
+            {"flush_interval_ms": 100},
+            {"flush_interval_ms": 1_500},
         )
-    )  # fmt: skip
+    )
     assert each == 0
     assert 0 < tenth < never
     assert 0 < often < seldom < never
@@ -148,9 +156,14 @@ def test_cells__a_rack_that_brokers_know_of_takes_no_partition_along() -> None:
 def test_cells__acks_and_in_sync_replicas_and_unclean_election_decide_what_is_lost() -> None:
     # Both brokers of a partition go for good, one after the other.
     hard = {
-        "replication_factor": 2, "brokers": 2, "failures": 2, "failure": "kill", "rate_per_s": 20,
-        "repair_ms": "none", "duration_ms": 20_000,
-    }  # fmt: skip
+        "replication_factor": 2,
+        "brokers": 2,
+        "failures": 2,
+        "failure": "kill",
+        "rate_per_s": 20,
+        "repair_ms": "none",
+        "duration_ms": 20_000,
+    }
     by_acks = {
         acks: sum(row.failed + row.unknown + row.lost for row in rows(cell(**hard, acks=acks)))
         for acks in ("0", "1", "all")
@@ -191,9 +204,15 @@ def test_cells__a_broker_is_back_however_it_went_and_however_soon(how: str) -> N
 
 def test_cells__the_rest_of_the_columns_reaches_the_run() -> None:
     given = cell(
-        brokers=4, partitions=2, idempotent=False, rate_per_s=20.0, size_bytes=50, consumers=2,
-        duration_ms=3_000, failures=0,
-    )  # fmt: skip
+        brokers=4,
+        partitions=2,
+        idempotent=False,
+        rate_per_s=20.0,
+        size_bytes=50,
+        consumers=2,
+        duration_ms=3_000,
+        failures=0,
+    )
     scenario = scenario_of(given, 1)
     assert scenario.topology.brokers[-1].id == 4
     assert (scenario.workload.producers[0].idempotent, scenario.duration_ms) == (False, 3_000)

@@ -64,9 +64,18 @@ def test_cli_sweep__runs_are_summed_and_compared_and_a_loss_can_be_replayed(
 ) -> None:
     out = str(tmp_path / "out")
     first = kcluster(
-        "sweep", grid, "--seeds", "4", "--out", out, "--master", "local[2]",
-        "--compare", "acks=1,replication_factor=1", "5",
-    )  # fmt: skip
+        "sweep",
+        grid,
+        "--seeds",
+        "4",
+        "--out",
+        out,
+        "--master",
+        "local[2]",
+        "--compare",
+        "acks=1,replication_factor=1",
+        "5",
+    )
     assert first.exit_code == 0, first.output
     lines = first.stdout.splitlines()
     assert lines[0] == "2 impossible combinations left out, such as: 2 in sync of 1 replicas"

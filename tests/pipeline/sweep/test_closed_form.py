@@ -32,10 +32,17 @@ FIRST_S = 1.0
 def cell_of(brokers: int, seconds: float, **columns: Any) -> Cell:
     """Failures are drawn in `seconds`, after the first one.  All brokers have a replica."""
     usual: dict[str, Any] = {
-        "brokers": brokers, "replication_factor": brokers, "failure": "wipe", "acks": "all",
-        "repair_ms": "none", "rate_per_s": 5.0, "consumers": 0, "latency_ms": 0,
-        "first_failure_ms": int(FIRST_S * 1_000), "duration_ms": int((FIRST_S + seconds) * 1_000),
-    }  # fmt: skip
+        "brokers": brokers,
+        "replication_factor": brokers,
+        "failure": "wipe",
+        "acks": "all",
+        "repair_ms": "none",
+        "rate_per_s": 5.0,
+        "consumers": 0,
+        "latency_ms": 0,
+        "first_failure_ms": int(FIRST_S * 1_000),
+        "duration_ms": int((FIRST_S + seconds) * 1_000),
+    }
     return Cell(**{**usual, **columns})
 
 
@@ -105,9 +112,14 @@ def test_closed_form__power_goes_between_two_flushes(flush_messages: int) -> Non
     """RF 1, flushed every M records, one power failure at a uniform time: 0 to M - 1 records are
     not flushed, each number as likely."""
     cell = cell_of(
-        1, 2.0, failures=1, failure="power", acks="1", rate_per_s=25.0,
+        1,
+        2.0,
+        failures=1,
+        failure="power",
+        acks="1",
+        rate_per_s=25.0,
         flush_messages=flush_messages,
-    )  # fmt: skip
+    )
     rows = rows_of(cell, 200)
     check_share(f"RF 1, flush.messages {flush_messages}", rows, 1 - 1 / flush_messages)
     check_mean(f"RF 1, flush.messages {flush_messages}", rows, (flush_messages - 1) / 2)
@@ -120,9 +132,14 @@ def test_closed_form__leader_dies_before_the_follower_has_it() -> None:
     fetch, 1 - gap / (4 L) where the gap between records is less than 2 L."""
     latency_s, rate = 0.050, 11.7
     cell = cell_of(
-        2, 1.5, failures=1, failure="kill", acks="1", rate_per_s=rate,
+        2,
+        1.5,
+        failures=1,
+        failure="kill",
+        acks="1",
+        rate_per_s=rate,
         latency_ms=int(latency_s * 1_000),
-    )  # fmt: skip
+    )
     rows = rows_of(cell, 400)
     check_share("RF 2, acks 1, leader dies", rows, 0.5 * (1 - 1 / rate / (4 * latency_s)))
     check_mean("RF 2, acks 1, leader dies", rows, 0.5 * rate * latency_s)

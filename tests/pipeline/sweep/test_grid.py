@@ -101,9 +101,10 @@ def test_grid__a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
             load_grid(tmp_path / name)
         told.append(str(caught.value).removeprefix(f"{tmp_path}/"))
     assert told == [
-        "no.yaml: cannot be read: No such file or directory", "binary.yaml:2:1: not UTF-8",
+        "no.yaml: cannot be read: No such file or directory",
+        "binary.yaml:2:1: not UTF-8",
         "big.yaml:1:1: larger than 512 KiB: not a grid",
-    ]  # fmt: skip
+    ]
 
 
 def test_grid__a_profile_of_faults_is_part_of_its_cell(tmp_path: Path) -> None:
@@ -119,21 +120,24 @@ def test_grid__a_profile_of_faults_is_part_of_its_cell(tmp_path: Path) -> None:
     (tmp_path / "kills.yaml").write_text(profile.replace("2s", "3s"))
     changed = load_grid(tmp_path / "g.yaml")
     assert [a.key == b.key for a, b in zip(grid.cells, changed.cells, strict=True)] == [
-        True, False, True,
-    ]  # fmt: skip
+        True,
+        False,
+        True,
+    ]
 
 
 def test_grid__a_cell_is_found_by_its_number_or_by_its_columns() -> None:
     grid = parse_grid(GRID)
     assert grid.find("4") == grid.find("acks=all,replication_factor=3 min_insync_replicas=1") == 3
     wrong = {
-        "0": "cell 0: there are cells 1 to 6", "7": "cell 7: there are cells 1 to 6",
+        "0": "cell 0: there are cells 1 to 6",
+        "7": "cell 7: there are cells 1 to 6",
         "ack=all": "cell ack=all: ack: no such column; did you mean acks?",
         "acks=1": "cell acks=1: 3 cells are so;"
         " replication_factor=1 min_insync_replicas=1 acks=1 is cell 1",
         "acks=0": "cell acks=0: no cell is so;"
         " replication_factor=1 min_insync_replicas=1 acks=1 is cell 1",
-    }  # fmt: skip
+    }
     for words, told in wrong.items():
         with pytest.raises(ValueError) as caught:
             grid.find(words)
@@ -146,11 +150,16 @@ def test_grid__seeds_by_words() -> None:
     assert with_seeds(grid, "3").seeds == (1, 2, 3)
     assert with_seeds(grid, "7, 9..11,0").seeds == (7, 9, 10, 11, 0)
     wrong = {
-        "0": "1..0: no seeds, no runs", "1..3,2": "seed 2 twice", "": "'' is no seed;",
-        "many": "many is no seed; write 100, or 1..50,77", "5..": "5.. is no seed", "-1": "-1 is",
+        "0": "1..0: no seeds, no runs",
+        "1..3,2": "seed 2 twice",
+        "": "'' is no seed;",
+        "many": "many is no seed; write 100, or 1..50,77",
+        "5..": "5.. is no seed",
+        "-1": "-1 is",
         "1..99999999999": "1..99999999999: 10,000,000 runs are the most, 5,000,000 seeds of 2",
-        str(2**63) + "..": "is no seed", f"{2**63}..{2**63}": "is the last seed",
-    }  # fmt: skip
+        str(2**63) + "..": "is no seed",
+        f"{2**63}..{2**63}": "is the last seed",
+    }
     for words, told in wrong.items():
         with pytest.raises(ValueError) as caught:
             with_seeds(grid, words)

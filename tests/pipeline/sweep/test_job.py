@@ -147,15 +147,22 @@ def test_job__an_executor_and_then_the_driver_are_killed_and_nothing_is_lost_or_
     )
     python.chmod(0o755)
     env = {
-        **os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": sys.executable,
+        **os.environ,
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_HOME": spark_home(tmp_path),
-    }  # fmt: skip
+    }
     kills = json.dumps({20: "executor", 45: "driver"})
     driver = [sys.executable, dying.__file__, str(file), str(out), str(log)]
     ended = subprocess.run(
-        [*driver, "local-cluster[2,1,512]", kills], env=env, cwd=tmp_path, timeout=200,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        [*driver, "local-cluster[2,1,512]", kills],
+        env=env,
+        cwd=tmp_path,
+        timeout=200,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     assert ended.returncode == -9, ended.stdout
     before = Counter(noted(log))
     files = {Path(line.split(maxsplit=3)[3]) for line in log.read_text().splitlines()}
@@ -239,9 +246,8 @@ def test_job__a_table_of_another_version_is_refused(
     from pyarrow import parquet
 
     whole = RunRow(
-        1, "a", 1, "valid", noticed_ms=[1], elected_ms=[1], acked_ms=[1], ack_p50_ms=1,
-        ack_p99_ms=1,
-    )  # fmt: skip
+        1, "a", 1, "valid", noticed_ms=[1], elected_ms=[1], acked_ms=[1], ack_p50_ms=1, ack_p99_ms=1
+    )
     row = {**msgspec.to_builtins(whole), **change}
     place = tmp_path / "runs" / "1"
     place.mkdir(parents=True)

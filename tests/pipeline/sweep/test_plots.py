@@ -26,11 +26,17 @@ def sums_of(grid: Grid) -> list[Summed]:
     """Some with losses and some without, two at the same place, one without a run."""
     sums = [
         Summed(
-            cell.key, runs=200, losses=(0, 40, 3)[at % 3], failures=200, acked=1_000, lost=5,
-            writes_ms=200 * 1_000 * (3 + at // 2), ack_p50_ms=5.0 + at % 2,
+            cell.key,
+            runs=200,
+            losses=(0, 40, 3)[at % 3],
+            failures=200,
+            acked=1_000,
+            lost=5,
+            writes_ms=200 * 1_000 * (3 + at // 2),
+            ack_p50_ms=5.0 + at % 2,
         )
         for at, cell in enumerate(grid.cells)
-    ]  # fmt: skip
+    ]
     sums[2] = Summed(grid.cells[2].key)
     sums[9] = sums[8]
     return sums

@@ -32,9 +32,14 @@ def written(spark: SparkSession, swept: Swept, tmp_path_factory: pytest.TempPath
     losses = list(losses_of(spark, swept.grid, swept.out))
     places = write_report(swept.grid, swept.sums, losses, COMMAND, out)
     assert [place.name for place in places] == [
-        "cells.csv", "cells.parquet", "losses.csv", "heat_map.png", "trade_off.png", "report.md",
+        "cells.csv",
+        "cells.parquet",
+        "losses.csv",
+        "heat_map.png",
+        "trade_off.png",
+        "report.md",
         "report.html",
-    ]  # fmt: skip
+    ]
     return out
 
 
@@ -68,9 +73,12 @@ def test_report__every_loss_can_be_played_again(swept: Swept, written: Path) -> 
 def test_report__markdown_has_every_cell_and_says_what_a_year_is(written: Path) -> None:
     told = (written / "report.md").read_text("utf-8")
     for line in (
-        "# reference", f"    {COMMAND}", "4 cells, 80 runs.", "![heat_map](heat_map.png)",
+        "# reference",
+        f"    {COMMAND}",
+        "4 cells, 80 runs.",
+        "![heat_map](heat_map.png)",
         "![trade_off](trade_off.png)",
-    ):  # fmt: skip
+    ):
         assert line in told.splitlines()
     assert told.count("acks=all min_insync_replicas=2") >= 2
     assert "a year of brokers that each fail once in 365.25 days" in told

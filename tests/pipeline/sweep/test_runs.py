@@ -38,9 +38,14 @@ def test_runs__a_leader_that_goes_is_followed_by_a_failover() -> None:
 
 def test_runs__without_another_replica_it_lasts_until_the_leader_is_back() -> None:
     given = Cell(
-        brokers=1, replication_factor=1, failures=1, repair_ms=30_000, failure="kill",
-        duration_ms=120_000, rate_per_s=1,
-    )  # fmt: skip
+        brokers=1,
+        replication_factor=1,
+        failures=1,
+        repair_ms=30_000,
+        failure="kill",
+        duration_ms=120_000,
+        rate_per_s=1,
+    )
     rows = [play(given, seed) for seed in range(1, 6)]
     led = [row for row in rows if row.acked_ms]
     assert led
@@ -79,10 +84,20 @@ def test_runs__a_worker_plays_the_numbers_that_are_not_done() -> None:
         set_bit(done, number)
     assert [number for number in range(16) if is_set(done, number)] == [3, 9]
     rows = rows_of(
-        1, 10, bytes(done), msgspec.json.encode(cells), [10, 20, 30, 40, 50],
+        1,
+        10,
+        bytes(done),
+        msgspec.json.encode(cells),
+        [10, 20, 30, 40, 50],
         lambda cell, seed: RunRow(FORMAT, cell.key, seed, "valid"),
-    )  # fmt: skip
+    )
     a, b = (cell.key for cell in cells)
     assert [(row[1], row[2]) for row in rows] == [
-        (b, 10), (a, 20), (a, 30), (b, 30), (a, 40), (b, 40), (a, 50),
-    ]  # fmt: skip
+        (b, 10),
+        (a, 20),
+        (a, 30),
+        (b, 30),
+        (a, 40),
+        (b, 40),
+        (a, 50),
+    ]

@@ -43,8 +43,10 @@ def test_summary__each_sum_is_that_of_the_runs(swept: Swept, played: list[list[R
         assert cell.lost_acked == sum(row.lost * row.acked for row in rows)
         assert cell.loss_exact == clopper_pearson(cell.losses, cell.runs)
         for found, column in (
-            (cell.noticed, "noticed_ms"), (cell.elected, "elected_ms"), (cell.first_ack, "acked_ms")
-        ):  # fmt: skip
+            (cell.noticed, "noticed_ms"),
+            (cell.elected, "elected_ms"),
+            (cell.first_ack, "acked_ms"),
+        ):
             times = [ms for row in rows for ms in getattr(row, column)]
             assert found == tuple(nearest_rank(times, percent) for percent in (50, 95, 99)), column
 
@@ -83,8 +85,7 @@ def test_summary__fewer_seeds_and_cells_without_a_run(spark: SparkSession, swept
     few = summarize(spark, with_seeds(swept.grid, "3,5,11"), swept.out)
     assert [cell.runs for cell in few] == [3, 3, 3, 3]
     other = structs.replace(
-        swept.grid,
-        cells=(swept.grid.cells[0], structs.replace(swept.grid.cells[0], partitions=7)),
+        swept.grid, cells=(swept.grid.cells[0], structs.replace(swept.grid.cells[0], partitions=7))
     )
     first, empty = summarize(spark, other, swept.out)
     assert first == swept.sums[0]

@@ -154,8 +154,10 @@ def test_protocol_error__of_a_tagged_field_names_the_field():
     assert data.endswith(b"\x01\x00\x04\x04abc")
     wrong = data[:-5] + b"\x05\x04abcd"
     assert failure(1, 12, wrong) == (
-        "tag 0 is not of the 5 bytes it claims", len(wrong) - 1, "cluster_id",
-    )  # fmt: skip
+        "tag 0 is not of the 5 bytes it claims",
+        len(wrong) - 1,
+        "cluster_id",
+    )
 
 
 def test_protocol_error__bytes_after_a_response_but_not_after_a_request():

@@ -41,8 +41,10 @@ def never_called(buffer, position):
 def check(name, version, encode, decode):
     schema, top = message_schema(name), message_class(name)
     fast = compile_decoder(name, version, on_failure=never_called)
-    messages = [top(), *(Generator(f"{name} {version} {seed}", True).message(name, version)
-                         for seed in SEEDS)]  # fmt: skip
+    messages = [
+        top(),
+        *(Generator(f"{name} {version} {seed}", True).message(name, version) for seed in SEEDS),
+    ]
     for message in messages:
         data = b"".join(encode(message))
         shifted = memoryview(bytearray(b"head" + data))

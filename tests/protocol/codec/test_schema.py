@@ -133,8 +133,11 @@ def test_messages__the_stub_says_what_the_classes_are():
         below = schema.structs_below(message_schema(name).top)
         assert [node.name for node in nested] == list(below)
         if name == "FetchResponse":
-            types = {ast.unparse(s.target): ast.unparse(s.annotation)
-                     for s in classes[name].body if isinstance(s, ast.AnnAssign)}  # fmt: skip
+            types = {
+                ast.unparse(s.target): ast.unparse(s.annotation)
+                for s in classes[name].body
+                if isinstance(s, ast.AnnAssign)
+            }
             assert types["error_code"] == "int"
             assert types["responses"] == "list[FetchResponse.FetchableTopicResponse]"
 
@@ -168,8 +171,10 @@ def test_messages__an_unknown_name_is_an_attribute_error():
     with pytest.raises(TypeError):
         m.ProduceRequest(nonsense=1)
     assert msgspec.structs.asdict(m.OffsetCommitKey("g", "t", 3)) == {
-        "group": "g", "topic": "t", "partition": 3,
-    }  # fmt: skip
+        "group": "g",
+        "topic": "t",
+        "partition": 3,
+    }
 
 
 def test_messages__importing_reads_the_index_only():

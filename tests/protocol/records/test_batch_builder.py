@@ -21,8 +21,11 @@ def test_batch_builder__makes_the_bytes_that_build_batch_makes(
         builder.append(*record)
     expected = build_batch(
         (Record(0, *record) for record in RECORDS[:count]),
-        compression=compression, producer_id=7, producer_epoch=2, base_sequence=40,
-    )  # fmt: skip
+        compression=compression,
+        producer_id=7,
+        producer_epoch=2,
+        base_sequence=40,
+    )
     assert builder.build(compression, 7, 2, 40) == expected
     assert builder.count == count
 

@@ -214,8 +214,9 @@ def test_down_convert__leaves_out_what_is_before_the_offset_and_control_batches(
 def test_down_convert__zstd_ends_the_set_or_is_an_error_if_it_comes_first() -> None:
     plain = build_batch(RECORDS[:1], base_offset=7)
     zstd = build_batch(RECORDS[:1], base_offset=8, compression="zstd")
-    assert [r.offset for r in read_by_kafka_python(down_convert(parse_batches(plain + zstd), 1, 7))
-            ] == [7]  # fmt: skip
+    assert [
+        r.offset for r in read_by_kafka_python(down_convert(parse_batches(plain + zstd), 1, 7))
+    ] == [7]
     with pytest.raises(InvalidRecords) as caught:
         down_convert(parse_batches(zstd), 1, 8)
     assert caught.value.error is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE

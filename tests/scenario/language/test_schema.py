@@ -30,5 +30,8 @@ def test_schema__has_every_key_and_deed() -> None:
     step = scenario_schema()["$defs"]["step"]["anyOf"][0]
     assert set(ACTIONS) <= set(step["properties"])
     assert step["properties"]["kill"]["anyOf"][0]["properties"]["how"]["enum"] == [
-        "kill", "clean", "power", "wipe",
-    ]  # fmt: skip
+        "kill",
+        "clean",
+        "power",
+        "wipe",
+    ]

@@ -37,10 +37,7 @@ LOAD_BYTES: Final = 5 * 1024 * 1024
 GROUP_ERRORS_SINCE: Final = 9
 """OffsetCommit version from which clients know GROUP_ID_NOT_FOUND (KIP-848)."""
 
-_MAY_BE_IN_LOG: Final = (
-    ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-)
+_MAY_BE_IN_LOG: Final = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 _ANSWERS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,

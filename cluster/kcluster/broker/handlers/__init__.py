@@ -29,23 +29,14 @@ from kcluster.broker.handlers.data import (
     producer_ids,
     producers_and_transactions,
 )
-from kcluster.broker.handlers.groups import (
-    find_coordinator,
-    group_offsets,
-    groups,
-    offset_fetch,
-)
+from kcluster.broker.handlers.groups import find_coordinator, group_offsets, groups, offset_fetch
 from kcluster.broker.handlers.metadata import (
     api_versions,
     describe_cluster,
     describe_topic_partitions,
     metadata,
 )
-from kcluster.broker.handlers.security import (
-    acls,
-    authentication,
-    scram,
-)
+from kcluster.broker.handlers.security import acls, authentication, scram
 
 __all__ = [
     "acls",

@@ -197,10 +197,14 @@ class ReplicaFetcher:
                 topics.append(FetchTopic(replica.topic, topic_id, partitions))
             partitions.append(
                 FetchPartition(
-                    replica.partition, epoch, end_offset, log.epochs.latest, log.log_start_offset,
+                    replica.partition,
+                    epoch,
+                    end_offset,
+                    log.epochs.latest,
+                    log.log_start_offset,
                     max_bytes,
                 )
-            )  # fmt: skip
+            )
             self._in_session[replica] = None
             if self._forgotten:
                 self._forgotten.pop(replica, None)
@@ -331,9 +335,12 @@ class ReplicaFetcher:
         self._truncate_to(replica, to_offset, diverging.end_offset, diverging.epoch)
 
     def _truncate_to(
-        self, replica: Replica, to_offset: int, leader_end_offset: int,
+        self,
+        replica: Replica,
+        to_offset: int,
+        leader_end_offset: int,
         diverging_epoch: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         from_offset, high_watermark = replica.log.log_end_offset, replica.high_watermark
         replica.truncate_to(to_offset)
         self._named[replica] = None
@@ -371,9 +378,7 @@ class ReplicaFetcher:
         self._leave_out(replica)
         asked_in = replica.leader_epoch
         partition = m.ListOffsetsRequest.ListOffsetsPartition(
-            partition_index=replica.partition,
-            current_leader_epoch=asked_in,
-            timestamp=timestamp,
+            partition_index=replica.partition, current_leader_epoch=asked_in, timestamp=timestamp
         )
         request = m.ListOffsetsRequest(
             replica_id=self._view.node_id,

@@ -134,11 +134,7 @@ def _divergence(replica: Replica, wanted: SessionPartition) -> PartitionRead | N
         return refusal(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         read = PartitionRead(
-            wanted,
-            NO_ERROR,
-            replica.high_watermark,
-            replica.log.log_start_offset,
-            is_urgent=True,
+            wanted, NO_ERROR, replica.high_watermark, replica.log.log_start_offset, is_urgent=True
         )
         read.diverging_epoch = epoch
         read.diverging_end_offset = end_offset

@@ -14,13 +14,7 @@ from typing import Any, Final, get_type_hints
 
 import msgspec
 
-from kcluster.cli.control.protocol import (
-    Change,
-    ControlError,
-    ControlRequest,
-    Handler,
-    handler_of,
-)
+from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, Handler, handler_of
 from kcluster.cli.control.server import ControlAnswer
 from kcluster.contract import Note
 from kcluster.events.brokers import BrokerRegistered

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 @click.option("--out", metavar="DIR", default="", help="Write fates, summary, totals: Parquet.")
 @click.option("--table", metavar="DIR", default="", help="The topics' contents, as ingested.")
 @click.option(
-    "--late-ms", default=1_000, show_default=True, type=click.IntRange(min=0),
+    "--late-ms",
+    default=1_000,
+    show_default=True,
+    type=click.IntRange(min=0),
     help="An ack after this time is late.",
-)  # fmt: skip
+)
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
 @click.option("-v", "--verbose", is_flag=True, help="Show Spark's own warnings.")
 def command(

@@ -57,18 +57,40 @@ def _milliseconds(ctx: click.Context, param: click.Parameter, value: str | None)
 @click.option("--for", "for_ms", metavar="60s", callback=_milliseconds, help="End after this time.")
 @click.option("--max-offsets-per-trigger", "max_offsets", metavar="N", type=int, help="Per batch.")
 @click.option("--starting", default="earliest", show_default=True, help="Or latest; for a new run.")
-@click.option("--every", "every_ms", default="500ms", show_default=True, callback=_milliseconds,
-              help="The least time between two batches.")  # fmt: skip
-@click.option("--fail-on-data-loss/--no-fail-on-data-loss", default=True, show_default=True,
-              help="End when offsets are gone; they are reported in any case.")  # fmt: skip
-@click.option("--kafka", "more", metavar="NAME=VALUE", multiple=True,
-              help="A setting of the source: kafka.isolation.level=read_committed.")  # fmt: skip
+@click.option(
+    "--every",
+    "every_ms",
+    default="500ms",
+    show_default=True,
+    callback=_milliseconds,
+    help="The least time between two batches.",
+)
+@click.option(
+    "--fail-on-data-loss/--no-fail-on-data-loss",
+    default=True,
+    show_default=True,
+    help="End when offsets are gone; they are reported in any case.",
+)
+@click.option(
+    "--kafka",
+    "more",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A setting of the source: kafka.isolation.level=read_committed.",
+)
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
 @click.option("-v", "--verbose", is_flag=True, help="Show Spark's own warnings.")
 def command(
-    topics: str, jars: str | None, packages: str | None, format_: str, until: str | None,
-    more: tuple[str, ...], master: str, verbose: bool, **given: Any,
-) -> None:  # fmt: skip
+    topics: str,
+    jars: str | None,
+    packages: str | None,
+    format_: str,
+    until: str | None,
+    more: tuple[str, ...],
+    master: str,
+    verbose: bool,
+    **given: Any,
+) -> None:
     """Read topics of a running cluster into a table, each record exactly once.
 
     Ends by --once, --until-idle or --for; Ctrl-C ends it too, and nothing is lost.
@@ -78,8 +100,11 @@ def command(
 
     options = IngestOptions(
         topics=tuple(topic.strip() for topic in topics.split(",") if topic.strip()),
-        format=format_, until=until or "stopped", kafka=dict(map(_pair, more)), **given,
-    )  # fmt: skip
+        format=format_,
+        until=until or "stopped",
+        kafka=dict(map(_pair, more)),
+        **given,
+    )
     try:
         options.check()
         # The topics of a resumed run may be deleted by now; the job reports what that means.
@@ -127,9 +152,12 @@ def _ingest(spark: SparkSession, options: IngestOptions) -> None:
     try:
         with Progress("ingest", unit="records") as progress:
             done = ingest(
-                spark, options, lambda counts: progress.update(counts.rows), on_lost,
+                spark,
+                options,
+                lambda counts: progress.update(counts.rows),
+                on_lost,
                 lambda counts: stopping.is_set(),
-            )  # fmt: skip
+            )
     except IngestDataLoss:
         sys.exit(1)  # each range has been reported
     except (BadInput, OSError) as error:

@@ -37,20 +37,26 @@ _INTERRUPTED: Final = 130
 @click.option("--out", metavar="DIR", default="sweep", show_default=True, help="Where to write to.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
 @click.option(
-    "--compare",
-    nargs=2,
-    metavar="A B",
-    help="Compare two cells: numbers, or acks=all,brokers=3.",
+    "--compare", nargs=2, metavar="A B", help="Compare two cells: numbers, or acks=all,brokers=3."
 )
 @click.option(
-    "--mtbf-days", metavar="DAYS", type=click.FloatRange(min=0, min_open=True), default=365.25,
-    show_default=True, help="A real broker's mean time between failures, for figures per year.",
-)  # fmt: skip
+    "--mtbf-days",
+    metavar="DAYS",
+    type=click.FloatRange(min=0, min_open=True),
+    default=365.25,
+    show_default=True,
+    help="A real broker's mean time between failures, for figures per year.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show Spark's own warnings.")
 def command(
-    file: str, seeds: str | None, out: str, master: str, compare: tuple[str, str] | None,
-    mtbf_days: float, verbose: bool,
-) -> None:  # fmt: skip
+    file: str,
+    seeds: str | None,
+    out: str,
+    master: str,
+    compare: tuple[str, str] | None,
+    mtbf_days: float,
+    verbose: bool,
+) -> None:
     """Show what durability settings cost: run a grid of them, with many seeds each.
 
     \b

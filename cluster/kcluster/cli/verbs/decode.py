@@ -37,9 +37,16 @@ from kcluster.cli.click_tools import Section, section
 @click.option("--all", "in_full", is_flag=True, help="Show all bytes of long values.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 def command(
-    source: str, response: bool, api: str | None, version: int | None, request: str | None,
-    form: str, sized: bool | None, in_full: bool, as_json: bool,
-) -> None:  # fmt: skip
+    source: str,
+    response: bool,
+    api: str | None,
+    version: int | None,
+    request: str | None,
+    form: str,
+    sized: bool | None,
+    in_full: bool,
+    as_json: bool,
+) -> None:
     """Show the fields of a request or response, byte by byte.
 
     SOURCE is hex or base64 text, a file that contains either or the raw bytes, or - for stdin.  A

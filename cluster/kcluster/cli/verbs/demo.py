@@ -18,9 +18,10 @@ from kcluster.cli.control.protocol import ControlError
 @click.command("demo")
 @click.argument("file", metavar="[FILE.txt]", required=False)
 @click.option(
-    "--topology", metavar="FILE",
+    "--topology",
+    metavar="FILE",
     help="The cluster.  [default: topology.yaml if it exists, else 3 brokers]",
-)  # fmt: skip
+)
 @click.option(
     "--profile",
     type=click.Choice(["fast", "kafka"]),

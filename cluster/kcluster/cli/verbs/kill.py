@@ -31,9 +31,12 @@ class KillRequest(ControlRequest, verb="kill"):
 @click.command("kill")
 @click.argument("broker", metavar="ID")
 @click.option(
-    "--how", type=click.Choice(WAYS_TO_FAIL), default=str(DeathKind.KILL), show_default=True,
+    "--how",
+    type=click.Choice(WAYS_TO_FAIL),
+    default=str(DeathKind.KILL),
+    show_default=True,
     help=meanings(*WAYS_TO_FAIL),
-)  # fmt: skip
+)
 @control_options
 def command(broker: str, how: str, name: str | None, as_json: bool) -> None:
     """Take broker ID down, or pause it.

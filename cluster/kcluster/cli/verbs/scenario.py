@@ -42,9 +42,7 @@ def check(files: tuple[str, ...]) -> None:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--clock", type=click.Choice(CLOCKS), default="virtual", show_default=True)
 @click.option(
-    "--seed",
-    type=click.IntRange(0),
-    help="The random seed.  [default: the file's, or 1]",
+    "--seed", type=click.IntRange(0), help="The random seed.  [default: the file's, or 1]"
 )
 @click.option(
     "--runs",
@@ -62,9 +60,14 @@ def check(files: tuple[str, ...]) -> None:
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show the timeline of every run.")
 def run(
-    files: tuple[str, ...], clock: str, seed: int | None, runs: int, as_json: bool,
-    out: str | None, verbose: bool,
-) -> None:  # fmt: skip
+    files: tuple[str, ...],
+    clock: str,
+    seed: int | None,
+    runs: int,
+    as_json: bool,
+    out: str | None,
+    verbose: bool,
+) -> None:
     """Run scenarios and check their results.
 
     Each file is run on each clock with each seed; the last line is a summary.

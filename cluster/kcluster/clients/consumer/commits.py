@@ -37,10 +37,7 @@ OnCommitted = Callable[[bool, bool, int], None]
 _OFFSET_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
 _OFFSET_FETCH: Final = int(ApiKey.OFFSET_FETCH)
 _FIRST_FETCH_VERSION_WITH_GROUPS: Final = 8
-_RETRIABLE: Final = (
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-)
+_RETRIABLE: Final = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _FATAL: Final = (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 NO_OFFSET_FOR_PARTITION: Final = "NO_OFFSET_FOR_PARTITION"
 """The ledger's name of NoOffsetForPartitionException: there is neither a committed offset nor a

@@ -239,11 +239,5 @@ class Coordinator:
             on_response(request, response, failure, then_ms)
 
         self._network.send(
-            self._connection,
-            api_key,
-            body,
-            now_ms,
-            handle,
-            context=context,
-            timeout_ms=timeout_ms,
+            self._connection, api_key, body, now_ms, handle, context=context, timeout_ms=timeout_ms
         )

@@ -13,11 +13,7 @@ from typing import Final
 from kcluster.clients.ledger import Ledger, Outcome, Send
 from kcluster.clients.metadata import NO_BROKER
 from kcluster.clients.producer.batches import RECORD_OVERHEAD_BYTES, ProducerBatch
-from kcluster.clients.producer.partitioning import (
-    NO_PARTITION,
-    StickyPartitioner,
-    partition_of_key,
-)
+from kcluster.clients.producer.partitioning import NO_PARTITION, StickyPartitioner, partition_of_key
 from kcluster.clients.producer.sender import Sender
 from kcluster.clients.producer.settings import ProducerPlan
 from kcluster.timers import NEVER_MS

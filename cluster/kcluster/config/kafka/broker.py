@@ -337,9 +337,13 @@ def check_broker_config(config: BrokerConfig) -> list[tuple[str, str]]:
         f" ({c.replica_lag_time_max_ms}): waiting followers would leave the ISR",
     )
     retention = next(
-        (name for name in ("log.retention.ms", "log.retention.minutes")
-         if getattr(c, field_of(name)) is not None), "log.retention.hours",
-    )  # fmt: skip
+        (
+            name
+            for name in ("log.retention.ms", "log.retention.minutes")
+            if getattr(c, field_of(name)) is not None
+        ),
+        "log.retention.hours",
+    )
     require(c.effective_retention_ms != 0, retention, "must be -1 (no limit) or at least 1")
     require(c.effective_roll_ms >= 1, "log.roll.ms", "must be at least 1")
     require(c.effective_roll_jitter_ms >= 0, "log.roll.jitter.ms", "must be at least 0")

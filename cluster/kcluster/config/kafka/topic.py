@@ -119,8 +119,7 @@ class TopicConfig(Struct, frozen=True):
     retention_bytes: Annotated[int, _topic("LONG", None, "log.retention.bytes")] = -1
     """Below 0: no limit."""
     retention_ms: Annotated[
-        int,
-        _topic("LONG", -1, "log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+        int, _topic("LONG", -1, "log.retention.ms", "log.retention.minutes", "log.retention.hours")
     ] = 7 * DAY_MS
     """-1: no limit."""
     segment_bytes: Annotated[int, _topic("INT", 1_048_576, "log.segment.bytes")] = 2**30

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 ConfigType = Literal[
     "BOOLEAN", "STRING", "SHORT", "INT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD"
-]  # fmt: skip
+]
 Value = bool | int | float | str | tuple[str, ...] | None
 """A config's value: LIST is a tuple of strings, None is Kafka's null (not set)."""
 Dynamic = Literal["read-only", "per-broker", "cluster-wide"]

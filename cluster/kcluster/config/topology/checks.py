@@ -62,9 +62,8 @@ def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Probl
     if reading.problems:
         return None, reading.problems
     topology = Topology(
-        brokers.specs, topics, name, host, profile, config, network, version, source,
-        reading.places,
-    )  # fmt: skip
+        brokers.specs, topics, name, host, profile, config, network, version, source, reading.places
+    )
     return topology, []
 
 

@@ -76,12 +76,7 @@ class _Topic:
     """Reads one topic."""
 
     def __init__(
-        self,
-        reading: TreeReader,
-        path: str,
-        node: Node,
-        brokers: Brokers,
-        broker: BrokerConfig,
+        self, reading: TreeReader, path: str, node: Node, brokers: Brokers, broker: BrokerConfig
     ) -> None:
         self.reading, self.path, self.node = reading, path, node
         self.brokers, self.broker = brokers, broker

@@ -48,10 +48,7 @@ class Membership:
     """
 
     def __init__(
-        self,
-        metadata: MetadataPort,
-        partitions: Partitions,
-        on_unfenced: Callable[[int], None],
+        self, metadata: MetadataPort, partitions: Partitions, on_unfenced: Callable[[int], None]
     ) -> None:
         self.sessions = Sessions(metadata.config.broker_session_timeout_ms)
         self._metadata = metadata

@@ -19,12 +19,7 @@ from kcluster.controller.partitions.elections import Election, ElectionMode
 from kcluster.controller.partitions.leadership import Change
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.controller.partitions.placement import check_manual
-from kcluster.controller.partitions.reassigning import (
-    Assignment,
-    is_reassigning,
-    reverted,
-    towards,
-)
+from kcluster.controller.partitions.reassigning import Assignment, is_reassigning, reverted, towards
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
 from kcluster.events.partitions import ReassignmentCancelled, ReassignmentStarted
@@ -171,11 +166,7 @@ class Reassignments:
         return _OK
 
     def _note_cancelled(
-        self,
-        topic: str,
-        partition: PartitionRegistration,
-        election: Election,
-        cause: NoteId | None,
+        self, topic: str, partition: PartitionRegistration, election: Election, cause: NoteId | None
     ) -> NoteId:
         event = ReassignmentCancelled(
             topic=topic,

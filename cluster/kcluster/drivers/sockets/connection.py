@@ -54,9 +54,13 @@ class BrokerConnection:
     )  # fmt: skip
 
     def __init__(
-        self, listener: Listener, sock: socket.socket, connection_id: int, client_host: str,
+        self,
+        listener: Listener,
+        sock: socket.socket,
+        connection_id: int,
+        client_host: str,
         hub: Hub,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.listener = listener
         self._gate = listener.gate
         self._channel = listener.channel

@@ -131,9 +131,15 @@ class Listener:
     """The listener of one life of one broker."""
 
     def __init__(
-        self, node_id: int, port: ReservedPort, channel: Channel, limits: Callable[[], Limits],
-        quotas: ConnectionQuotas, gate: SocketHost, hub: Hub,
-    ) -> None:  # fmt: skip
+        self,
+        node_id: int,
+        port: ReservedPort,
+        channel: Channel,
+        limits: Callable[[], Limits],
+        quotas: ConnectionQuotas,
+        gate: SocketHost,
+        hub: Hub,
+    ) -> None:
         self.node_id = node_id
         self.channel = channel
         self._limits = limits

@@ -86,9 +86,8 @@ class ClientWire:
         self._correlation_id += 1
         connection.unanswered += answered
         request = Request(
-            connection.connection_id, api_key, api_version, self._correlation_id,
-            self._name, body,
-        )  # fmt: skip
+            connection.connection_id, api_key, api_version, self._correlation_id, self._name, body
+        )
         self._carrier.transmit(connection, request)
         return self._correlation_id
 

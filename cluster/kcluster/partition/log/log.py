@@ -173,9 +173,8 @@ class Log:
             self.producers.update(batch)
         log_append_time_ms = now_ms if batch.timestamp_type else NO_TIMESTAMP
         return Appended(
-            NO_ERROR, base_offset, last_offset, log_append_time_ms,
-            self.log_start_offset, (batch,),
-        )  # fmt: skip
+            NO_ERROR, base_offset, last_offset, log_append_time_ms, self.log_start_offset, (batch,)
+        )
 
     def append_as_follower(
         self,
@@ -245,9 +244,13 @@ class Log:
             return self._refused(Refusal(outcome.error, outcome.text))
         assert isinstance(outcome, AppendedBatch)
         return Appended(
-            NO_ERROR, outcome.first_offset, outcome.last_offset, outcome.timestamp,
-            self.log_start_offset, duplicate=True,
-        )  # fmt: skip
+            NO_ERROR,
+            outcome.first_offset,
+            outcome.last_offset,
+            outcome.timestamp,
+            self.log_start_offset,
+            duplicate=True,
+        )
 
     def _refused(self, refusal: Refusal) -> Appended:
         return Appended(

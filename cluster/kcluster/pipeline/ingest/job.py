@@ -89,9 +89,13 @@ def ingest(
 
 class _Job:
     def __init__(
-        self, spark: SparkSession, options: IngestOptions, on_counts: Told | None,
-        on_loss: ToldLoss | None, is_enough: IsEnough | None,
-    ) -> None:  # fmt: skip
+        self,
+        spark: SparkSession,
+        options: IngestOptions,
+        on_counts: Told | None,
+        on_loss: ToldLoss | None,
+        is_enough: IsEnough | None,
+    ) -> None:
         self.spark, self.options = spark, options
         self.on_counts, self.on_loss, self.is_enough = on_counts, on_loss, is_enough
         self.cluster = ClusterView(options.bootstrap, options.places)
@@ -338,11 +342,18 @@ def shaped(frame: DataFrame, run: str, batch: int) -> DataFrame:
 
     day = F.floor(F.unix_micros("timestamp") / 86_400_000_000).cast("int")
     return frame.select(
-        "key", "value", "headers", "partition", "offset", "timestamp",
-        F.col("timestampType").alias("timestamp_type"), F.lit(run).alias("run"),
-        F.lit(batch).cast("bigint").alias("batch"), "topic",
+        "key",
+        "value",
+        "headers",
+        "partition",
+        "offset",
+        "timestamp",
+        F.col("timestampType").alias("timestamp_type"),
+        F.lit(run).alias("run"),
+        F.lit(batch).cast("bigint").alias("batch"),
+        "topic",
         F.date_from_unix_date(day).alias("date"),
-    )  # fmt: skip
+    )
 
 
 def gaps(

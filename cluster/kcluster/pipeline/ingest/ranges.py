@@ -145,9 +145,14 @@ def learn_ends(known: Known, now: View) -> None:
 
 
 def _of_partition(
-    topic: str, partition: int, span: tuple[int, int], was: KnownTopic | None, now: TopicNow,
-    batch: IngestBatch, gaps: Gaps,
-) -> Iterator[Lost]:  # fmt: skip
+    topic: str,
+    partition: int,
+    span: tuple[int, int],
+    was: KnownTopic | None,
+    now: TopicNow,
+    batch: IngestBatch,
+    gaps: Gaps,
+) -> Iterator[Lost]:
     yield from _replaced(topic, partition, span, was, now)
     log = now.partitions.get(partition)
     start, end = span

@@ -183,9 +183,7 @@ class _Load:
     def _validate(self) -> None:
         """Compare what was read so far, and what is to come, with what the log is now."""
         one = self._range
-        wanted = Wanted(
-            one.topic, one.partition, self._at, one.until, self._epoch, one.topic_id
-        )  # fmt: skip
+        wanted = Wanted(one.topic, one.partition, self._at, one.until, self._epoch, one.topic_id)
         log = self._lookups.log_now(wanted)
         decision = decide(wanted, log)
         report(self._settings, decision.lost)
@@ -218,12 +216,15 @@ class _Load:
             one.partition, self._epoch, self._at, partition_max_bytes=settings.partition_max_bytes
         )
         return request(
-            replica_id=_CONSUMER, max_wait_ms=settings.fetch_wait_ms,
-            min_bytes=settings.fetch_min_bytes, max_bytes=settings.fetch_max_bytes,
-            isolation_level=int(settings.is_read_committed), session_id=0,
+            replica_id=_CONSUMER,
+            max_wait_ms=settings.fetch_wait_ms,
+            min_bytes=settings.fetch_min_bytes,
+            max_bytes=settings.fetch_max_bytes,
+            isolation_level=int(settings.is_read_committed),
+            session_id=0,
             session_epoch=_NO_SESSION,
             topics=[request.FetchTopic(one.topic, topic_id, [partition])],
-        )  # fmt: skip
+        )
 
     # --------------------------------------------------------------------------- answers
 

@@ -268,8 +268,9 @@ def _check_same(option: str, bound: Bound, keys: list[Key]) -> None:
     named = {(topic, index) for topic, each in bound.each.items() for index in each}
     name = f"{option}OffsetsByTimestamp" if bound.is_by_time else f"{option}Offsets"
     for whose, missing in (
-        ("it says nothing of", set(keys) - named), ("nobody reads", named - set(keys))
-    ):  # fmt: skip
+        ("it says nothing of", set(keys) - named),
+        ("nobody reads", named - set(keys)),
+    ):
         if missing:
             told = ", ".join(f"{topic}-{index}" for topic, index in sorted(missing)[:5])
             raise OptionError(f"{name}: {whose} {told}")

@@ -18,13 +18,7 @@ from msgspec import Struct
 
 from kcluster.config.files.problems import unknown
 from kcluster.pipeline.source.errors import OptionError
-from kcluster.pipeline.source.offsets import (
-    EARLIEST,
-    LATEST,
-    Key,
-    parse_offsets,
-    parse_partitions,
-)
+from kcluster.pipeline.source.offsets import EARLIEST, LATEST, Key, parse_offsets, parse_partitions
 
 READ: Final = "read"
 STREAM: Final = "readStream"
@@ -254,11 +248,19 @@ def read_settings(options: Mapping[str, str], is_stream: bool) -> ReadSettings:
     if (found["minOffsetsPerTrigger"] or 0) > (found["maxOffsetsPerTrigger"] or _LONG_MAX):
         raise OptionError("minOffsetsPerTrigger is more than maxOffsetsPerTrigger")
     return ReadSettings(
-        client=_client(found), starting=starting, ending=ending, topics=topics, pattern=pattern,
-        assigned=assigned, after_last=found["startingOffsetsByTimestampStrategy"],
-        fail_on_data_loss=found["failOnDataLoss"], include_headers=found["includeHeaders"],
-        max_offsets=found["maxOffsetsPerTrigger"], min_offsets=found["minOffsetsPerTrigger"],
-        max_delay_ms=found["maxTriggerDelay"], min_partitions=found["minPartitions"],
+        client=_client(found),
+        starting=starting,
+        ending=ending,
+        topics=topics,
+        pattern=pattern,
+        assigned=assigned,
+        after_last=found["startingOffsetsByTimestampStrategy"],
+        fail_on_data_loss=found["failOnDataLoss"],
+        include_headers=found["includeHeaders"],
+        max_offsets=found["maxOffsetsPerTrigger"],
+        min_offsets=found["minOffsetsPerTrigger"],
+        max_delay_ms=found["maxTriggerDelay"],
+        min_partitions=found["minPartitions"],
         max_records=found["maxRecordsPerPartition"],
         poll_timeout_ms=found["kafkaConsumer.pollTimeoutMs"],
         retries=found["fetchOffset.numRetries"],
@@ -267,9 +269,10 @@ def read_settings(options: Mapping[str, str], is_stream: bool) -> ReadSettings:
         fetch_max_bytes=found["kafka.fetch.max.bytes"],
         partition_max_bytes=found["kafka.max.partition.fetch.bytes"],
         fetch_min_bytes=found["kafka.fetch.min.bytes"],
-        fetch_wait_ms=found["kafka.fetch.max.wait.ms"], check_crcs=found["kafka.check.crcs"],
+        fetch_wait_ms=found["kafka.fetch.max.wait.ms"],
+        check_crcs=found["kafka.check.crcs"],
         losses=found["kcluster.losses"] or "",
-    )  # fmt: skip
+    )
 
 
 def write_settings(options: Mapping[str, str]) -> WriteSettings:
@@ -280,12 +283,16 @@ def write_settings(options: Mapping[str, str]) -> WriteSettings:
         _check_topic("topic", topic)
     acks = -1 if found["kafka.acks"] == "all" else int(found["kafka.acks"])
     return WriteSettings(
-        client=_client(found), topic=topic, include_headers=found["includeHeaders"],
-        acks=acks, compression=found["kafka.compression.type"],
-        batch_bytes=found["kafka.batch.size"], request_bytes=found["kafka.max.request.size"],
+        client=_client(found),
+        topic=topic,
+        include_headers=found["includeHeaders"],
+        acks=acks,
+        compression=found["kafka.compression.type"],
+        batch_bytes=found["kafka.batch.size"],
+        request_bytes=found["kafka.max.request.size"],
         delivery_timeout_ms=found["kafka.delivery.timeout.ms"],
         is_idempotent=found["kafka.enable.idempotence"] and acks == -1,
-    )  # fmt: skip
+    )
 
 
 def _values(options: Mapping[str, str], where: str) -> dict[str, Any]:
@@ -328,10 +335,13 @@ def _client(found: Mapping[str, Any]) -> SourceClientSettings:
             raise OptionError(f"kafka.bootstrap.servers: {one.strip()!r} is not host:port")
         brokers.append((match[1] or match[2], int(match[3])))
     return SourceClientSettings(
-        tuple(brokers), found["kafka.client.id"], found["kafka.request.timeout.ms"],
-        found["kafka.default.api.timeout.ms"], found["kafka.retry.backoff.ms"],
+        tuple(brokers),
+        found["kafka.client.id"],
+        found["kafka.request.timeout.ms"],
+        found["kafka.default.api.timeout.ms"],
+        found["kafka.retry.backoff.ms"],
         found["kafka.socket.connection.setup.timeout.ms"],
-    )  # fmt: skip
+    )
 
 
 def _subscription(found: Mapping[str, Any]) -> tuple[tuple[str, ...], str, dict[str, list[int]]]:

@@ -106,10 +106,12 @@ class Stream:
         if self._target is None:
             return now
         return {
-            key: mark if mark.topic_id == now[key].topic_id and mark.offset <= now[key].offset
+            key: mark
+            if mark.topic_id == now[key].topic_id and mark.offset <= now[key].offset
             else now[key]
-            for key, mark in self._target.items() if key in now
-        }  # fmt: skip
+            for key, mark in self._target.items()
+            if key in now
+        }
 
     def _where(self, odd: list[Key], starts: Mapping[Key, Mark]) -> dict[Key, int]:
         """Of partitions whose end is before their position, or which are others by now: where those
@@ -168,9 +170,10 @@ class _Planner:
         wanted = [_wanted(key, starts.get(key), end) for key, end in ends.items()]
         logs = self._lookups.logs_now(wanted) if wanted else []
         lost = [
-            x for one in gone
+            x
+            for one in gone
             for x in decide(_until(one, (known or {}).get((one.topic, one.partition))), None).lost
-        ]  # fmt: skip
+        ]
         found: list[Range] = []
         for one, log in zip(wanted, logs, strict=True):
             decision = decide(one, log)

@@ -269,11 +269,13 @@ class _Writer:
                 self._sequences[where] = end % _SEQUENCES
             batch.encoded = bytes(
                 build_batch(
-                    batch.records, compression=self._settings.compression,
-                    producer_id=self._producer[0], producer_epoch=self._producer[1],
+                    batch.records,
+                    compression=self._settings.compression,
+                    producer_id=self._producer[0],
+                    producer_epoch=self._producer[1],
                     base_sequence=batch.base_sequence,
                 )
-            )  # fmt: skip
+            )
         return batch.encoded
 
     def _answered(self, where: Key, told: Any) -> str:
@@ -308,8 +310,15 @@ class _Writer:
     def _new_producer(self) -> tuple[int, int]:
         deadline = self._client.deadline()
         while True:
-            node = next((one.node for topic in self._client.topics.values()
-                         for one in topic.partitions.values() if one.node >= 0), -1)  # fmt: skip
+            node = next(
+                (
+                    one.node
+                    for topic in self._client.topics.values()
+                    for one in topic.partitions.values()
+                    if one.node >= 0
+                ),
+                -1,
+            )
             why = "no broker gives a producer id"
             if node >= 0:
                 body = m.InitProducerIdRequest(None, self._settings.client.request_timeout_ms)

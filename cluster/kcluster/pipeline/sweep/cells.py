@@ -50,9 +50,12 @@ def text_of(cell: Cell, seed: int, name: str = "sweep", story: str = "") -> str:
 def values_of(cell: Cell, seed: int, name: str) -> dict[str, Any]:
     """The scenario as plain values, by the keys of scenario files."""
     producer: dict[str, Any] = {
-        "topic": TOPIC, "name": PRODUCER, "rate": str(cell.rate_per_s),
-        "size": cell.size_bytes, "acks": cell.acks,
-    }  # fmt: skip
+        "topic": TOPIC,
+        "name": PRODUCER,
+        "rate": str(cell.rate_per_s),
+        "size": cell.size_bytes,
+        "acks": cell.acks,
+    }
     if cell.idempotent != NONE:
         producer["idempotent"] = cell.idempotent
     workload: dict[str, Any] = {"producers": [producer]}
@@ -62,9 +65,12 @@ def values_of(cell: Cell, seed: int, name: str) -> dict[str, Any]:
         reader = {"partitions": partitions, "name": CONSUMER, "members": cell.consumers}
         workload["consumers"] = [reader]
     return {
-        "name": name, "duration": f"{cell.duration_ms}ms", "topology": _topology(cell),
-        "workload": workload, "steps": _steps(cell, seed),
-    }  # fmt: skip
+        "name": name,
+        "duration": f"{cell.duration_ms}ms",
+        "topology": _topology(cell),
+        "workload": workload,
+        "steps": _steps(cell, seed),
+    }
 
 
 def _topology(cell: Cell) -> dict[str, Any]:
@@ -84,13 +90,16 @@ def _topology(cell: Cell) -> dict[str, Any]:
         numbers = range(1, cell.brokers + 1)
         brokers = [{"id": at, "rack": _rack_of(cell, at)} for at in numbers]
     topic = {
-        "partitions": cell.partitions, "replication_factor": cell.replication_factor,
+        "partitions": cell.partitions,
+        "replication_factor": cell.replication_factor,
         "config": of_topic,
-    }  # fmt: skip
+    }
     return {
-        "brokers": brokers, "config": of_brokers, "topics": {TOPIC: topic},
+        "brokers": brokers,
+        "config": of_brokers,
+        "topics": {TOPIC: topic},
         "network": {"default_latency_ms": cell.latency_ms},
-    }  # fmt: skip
+    }
 
 
 def _rack_of(cell: Cell, broker: int) -> str:

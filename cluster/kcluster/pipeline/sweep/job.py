@@ -66,9 +66,12 @@ class Swept(Struct):
 
 
 def sweep(
-    spark: SparkSession, grid: Grid, out: str | os.PathLike[str],
-    progress: Progress = lambda done, all_: None, play: Play | None = None,
-) -> Swept:  # fmt: skip
+    spark: SparkSession,
+    grid: Grid,
+    out: str | os.PathLike[str],
+    progress: Progress = lambda done, all_: None,
+    play: Play | None = None,
+) -> Swept:
     """Run what is missing of the grid in `out`.  `play`: what runs one (cell, seed) instead of
     runs.play; it must be importable at the workers.  SweepError."""
     began_s = time.monotonic()
@@ -86,18 +89,26 @@ def sweep(
 
 
 def _run(
-    spark: SparkSession, grid: Grid, out: Path, done: bytearray, found: int, progress: Progress,
+    spark: SparkSession,
+    grid: Grid,
+    out: Path,
+    done: bytearray,
+    found: int,
+    progress: Progress,
     play: Play | None,
-) -> None:  # fmt: skip
+) -> None:
     from pyspark import cloudpickle
 
     context = spark.sparkContext
     ranges = tasks_of(grid, done, context.defaultParallelism)
     cloudpickle.register_pickle_by_value(shipped)  # type: ignore[no-untyped-call]  # has no types
     work = shipped.player(
-        "" if is_local(context.master or "") else ARCHIVE, context.broadcast(bytes(done)),
-        context.broadcast(msgspec.json.encode(grid.cells)), context.broadcast(grid.seeds), play,
-    )  # fmt: skip
+        "" if is_local(context.master or "") else ARCHIVE,
+        context.broadcast(bytes(done)),
+        context.broadcast(msgspec.json.encode(grid.cells)),
+        context.broadcast(grid.seeds),
+        play,
+    )
     rows = context.parallelize(ranges, len(ranges)).mapPartitions(work)
     table = spark.createDataFrame(rows, SCHEMA, verifySchema=False)
     place = out / "runs" / f"{time.time_ns():020}"

@@ -78,9 +78,15 @@ def heat_map(grid: Grid, sums: Sequence[Summed]) -> Figure:
         if cell.runs:
             colour = "black" if cell.loss > high * 0.5 else "white"
             axes.text(
-                x, y, loss_words(cell), ha="center", va="center", color=colour, fontsize=9,
+                x,
+                y,
+                loss_words(cell),
+                ha="center",
+                va="center",
+                color=colour,
+                fontsize=9,
                 linespacing=1.3,
-            )  # fmt: skip
+            )
     axes.set_xticks([x - 0.5 for x in range(1, len(tops))], minor=True)
     axes.set_yticks([y - 0.5 for y in range(1, len(sides))], minor=True)
     axes.grid(which="minor", color="white", linewidth=2)
@@ -122,13 +128,16 @@ def trade_off(grid: Grid, sums: Sequence[Summed]) -> Figure:
     kept_xs = [cell.a_failure_s("writes") for _, cell in kept]
     latencies = [cell.ack_p50_ms or 0 for _, cell in shown]
     look: dict[str, Any] = {
-        "cmap": _COLOURS, "vmin": min(latencies, default=0), "vmax": max(latencies, default=1),
-        "edgecolors": "black", "linewidths": 0.6, "s": 55, "zorder": 2,
-    }  # fmt: skip
+        "cmap": _COLOURS,
+        "vmin": min(latencies, default=0),
+        "vmax": max(latencies, default=1),
+        "edgecolors": "black",
+        "linewidths": 0.6,
+        "s": 55,
+        "zorder": 2,
+    }
     dots = axes.scatter(xs, ys, c=[cell.ack_p50_ms or 0 for _, cell in lost], **look)
-    axes.scatter(
-        kept_xs, ends, c=[cell.ack_p50_ms or 0 for _, cell in kept], marker="v", **look
-    )  # fmt: skip
+    axes.scatter(kept_xs, ends, c=[cell.ack_p50_ms or 0 for _, cell in kept], marker="v", **look)
     if xs or kept_xs:  # a scale of logarithms needs something on it
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -144,9 +153,14 @@ def trade_off(grid: Grid, sums: Sequence[Summed]) -> Figure:
     if is_named:
         handles = [Line2D([], [], linestyle="none") for _ in names]
         figure.legend(
-            handles, names, loc="outside right upper", handlelength=0, handletextpad=0,
-            fontsize=8.5, frameon=False,
-        )  # fmt: skip
+            handles,
+            names,
+            loc="outside right upper",
+            handlelength=0,
+            handletextpad=0,
+            fontsize=8.5,
+            frameon=False,
+        )
     points = [*zip((at for at, _ in lost), xs, ys, strict=True)]
     points += [*zip((at for at, _ in kept), kept_xs, ends, strict=True)]
     _label(figure, axes, points)
@@ -176,10 +190,14 @@ def _label(figure: Figure, axes: Any, points: list[tuple[int, float, float]]) ->
         at = free[0] if free else 0
         taken.append(boxes[at])
         axes.annotate(
-            words, axes.transData.inverted().transform((px, py)), xytext=offsets[at],
-            textcoords="offset points", fontsize=9, zorder=3,
+            words,
+            axes.transData.inverted().transform((px, py)),
+            xytext=offsets[at],
+            textcoords="offset points",
+            fontsize=9,
+            zorder=3,
             arrowprops={"arrowstyle": "-", "color": "#999", "lw": 0.6, "shrinkB": 4},
-        )  # fmt: skip
+        )
 
 
 def in_words(numbers: Sequence[int]) -> str:

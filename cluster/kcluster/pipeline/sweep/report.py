@@ -75,31 +75,54 @@ class SweepReport(Struct, frozen=True):
 def durability(grid: Grid, sums: Sequence[Summed], mtbf_ms: float = MTBF_MS) -> Table:
     """What was lost, a row for each cell."""
     head = (
-        "cell", "settings", "runs", "with a loss", "P(loss)", "95 %", "lost of a billion",
-        "± s.e.", "losses a year",
-    )  # fmt: skip
+        "cell",
+        "settings",
+        "runs",
+        "with a loss",
+        "P(loss)",
+        "95 %",
+        "lost of a billion",
+        "± s.e.",
+        "losses a year",
+    )
     return head, [
         (
-            str(at + 1), grid.title(at), f"{cell.runs:,}", f"{cell.losses:,}", percent(cell.loss),
-            span(cell.loss_exact), f"{cell.lost_per_billion:,.0f}",
+            str(at + 1),
+            grid.title(at),
+            f"{cell.runs:,}",
+            f"{cell.losses:,}",
+            percent(cell.loss),
+            span(cell.loss_exact),
+            f"{cell.lost_per_billion:,.0f}",
             f"{cell.lost_per_billion_error:,.0f}",
             f"{cell.losses_a_year(grid.cells[at].brokers, mtbf_ms):.3g}",
         )
         for at, cell in enumerate(sums)
-    ]  # fmt: skip
+    ]
 
 
 def availability(grid: Grid, sums: Sequence[Summed], mtbf_ms: float = MTBF_MS) -> Table:
     """When it could not be used, a row for each cell."""
     of = "/".join(f"p{percent}" for percent in PERCENTS)
     head = (
-        "cell", "settings", "brokers failed", "no writes, s a failure", "no reads, s a failure",
-        "no writes, s a year", "no reads, s a year", f"noticed, s ({of})", f"elected, s ({of})",
-        f"first ack, s ({of})", "ack, ms (p50/p99)", "not confirmed",
-    )  # fmt: skip
+        "cell",
+        "settings",
+        "brokers failed",
+        "no writes, s a failure",
+        "no reads, s a failure",
+        "no writes, s a year",
+        "no reads, s a year",
+        f"noticed, s ({of})",
+        f"elected, s ({of})",
+        f"first ack, s ({of})",
+        "ack, ms (p50/p99)",
+        "not confirmed",
+    )
     return head, [
         (
-            str(at + 1), grid.title(at), f"{cell.failures:,}",
+            str(at + 1),
+            grid.title(at),
+            f"{cell.failures:,}",
             *(f"{cell.a_failure_s(kind):.2f}" for kind in KINDS),
             *(f"{cell.a_year_s(kind, grid.cells[at].brokers, mtbf_ms):,.1f}" for kind in KINDS),
             *(_seconds(times) for times in (cell.noticed, cell.elected, cell.first_ack)),
@@ -107,7 +130,7 @@ def availability(grid: Grid, sums: Sequence[Summed], mtbf_ms: float = MTBF_MS) -
             percent(cell.unconfirmed / cell.sent if cell.sent else 0),
         )
         for at, cell in enumerate(sums)
-    ]  # fmt: skip
+    ]
 
 
 def comparison(
@@ -124,11 +147,12 @@ def comparison(
     ]
     lines += markdown((("", f"cell {a + 1}", f"cell {b + 1}"), [*turned]))
     return [
-        *lines, "",
+        *lines,
+        "",
         f"Of {pair.seeds:,} seeds, {pair.both:,} lose with both, {pair.only_a:,} only with cell"
         f" {a + 1}, {pair.only_b:,} only with cell {b + 1}: if both lost alike, so uneven a split"
         f" had a chance of {pair.chance:.2g} (exact sign test).",
-    ]  # fmt: skip
+    ]
 
 
 def report(told: SweepReport) -> list[str]:
@@ -181,16 +205,24 @@ def _parts(told: SweepReport) -> list[tuple[str, Table, Path | None, str]]:
     usable = availability(told.grid, told.sums, told.mtbf_ms)
     year = f"a year of brokers that each fail once in {told.mtbf_ms / DAY_MS:g} days"
     return [
-        ("What was lost", lost, plots.get("heat_map"),
-         "P(loss): of a run that it loses any acked record, with its exact interval (Clopper and"
-         " Pearson). Lost of a billion: of the records acked in these runs, in which things fail"
-         f" far more often than in life. Losses a year: {year}, if each failure costs what one"
-         " cost here; where only failures that meet lose anything, far fewer."),
-        ("When it could not be used", usable, plots.get("trade_off"),
-         f"Seconds a year: of {year}, each failure for what one cost here. Noticed (fenced by the"
-         " controller, if the broker was not back before), elected, first ack: since the"
-         " leader's broker went down. Ack: the median of the runs' own p50 and p99."),
-    ]  # fmt: skip
+        (
+            "What was lost",
+            lost,
+            plots.get("heat_map"),
+            "P(loss): of a run that it loses any acked record, with its exact interval (Clopper and"
+            " Pearson). Lost of a billion: of the records acked in these runs, in which things fail"
+            f" far more often than in life. Losses a year: {year}, if each failure costs what one"
+            " cost here; where only failures that meet lose anything, far fewer.",
+        ),
+        (
+            "When it could not be used",
+            usable,
+            plots.get("trade_off"),
+            f"Seconds a year: of {year}, each failure for what one cost here. Noticed (fenced by"
+            " the controller, if the broker was not back before), elected, first ack: since the"
+            " leader's broker went down. Ack: the median of the runs' own p50 and p99.",
+        ),
+    ]
 
 
 def _size(told: SweepReport) -> str:
@@ -208,9 +240,13 @@ def _of_losses(told: SweepReport) -> str:
 
 
 def write_report(
-    grid: Grid, sums: Sequence[Summed], losses: Iterable[tuple[int, int, int]], command: str,
-    out: str | os.PathLike[str], mtbf_ms: float = MTBF_MS,
-) -> list[Path]:  # fmt: skip
+    grid: Grid,
+    sums: Sequence[Summed],
+    losses: Iterable[tuple[int, int, int]],
+    command: str,
+    out: str | os.PathLike[str],
+    mtbf_ms: float = MTBF_MS,
+) -> list[Path]:
     """Every file of the report: cells.csv, cells.parquet, losses.csv, losses/, the plots where
     matplotlib is, report.md, report.html.  Returns them, losses/ left out."""
     count, shown = write_losses(grid, losses, out)

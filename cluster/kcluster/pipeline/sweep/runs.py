@@ -86,15 +86,28 @@ def row_of(cell: Cell, seed: int, result: RunResult) -> RunRow:
     told = "; ".join(result.failures) if result.has_problems else ""
     lost = [x for x in verdict.anomalies if x.name == "lost-write" and x.client == PRODUCER]
     return RunRow(
-        FORMAT, cell.key, seed, ERROR if told else verdict.outcome, told, verdict.sent,
-        verdict.acked, sum(anomaly.count for anomaly in lost), verdict.failed, verdict.unknown,
+        FORMAT,
+        cell.key,
+        seed,
+        ERROR if told else verdict.outcome,
+        told,
+        verdict.sent,
+        verdict.acked,
+        sum(anomaly.count for anomaly in lost),
+        verdict.failed,
+        verdict.unknown,
         verdict.counts().get("duplicate", 0),
         sum(isinstance(note.event, BrokerDown | BrokerPaused) for note in notes),
         verdict.ended_ms - verdict.began_ms,
-        _unavailable(verdict, "writes", cell), _unavailable(verdict, "reads", cell),
-        noticed, elected, acked, _quantile(latencies, 0.5), _quantile(latencies, 0.99),
+        _unavailable(verdict, "writes", cell),
+        _unavailable(verdict, "reads", cell),
+        noticed,
+        elected,
+        acked,
+        _quantile(latencies, 0.5),
+        _quantile(latencies, 0.99),
         result.trace_hash,
-    )  # fmt: skip
+    )
 
 
 def failovers(notes: list[Note], sends: list[Send]) -> tuple[list[int], list[int], list[int]]:

@@ -131,11 +131,13 @@ def summarize(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> l
     noticed, elected, first_ack = (_percentiles_of(runs, step) for step in steps)
     return [
         Summed(
-            **found.get(cell.key, {"cell": cell.key}), noticed=noticed.get(cell.key, ()),
-            elected=elected.get(cell.key, ()), first_ack=first_ack.get(cell.key, ()),
+            **found.get(cell.key, {"cell": cell.key}),
+            noticed=noticed.get(cell.key, ()),
+            elected=elected.get(cell.key, ()),
+            first_ack=first_ack.get(cell.key, ()),
         )
         for cell in grid.cells
-    ]  # fmt: skip
+    ]
 
 
 def good_runs(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> DataFrame:
@@ -157,16 +159,18 @@ def _sums(runs: DataFrame) -> DataFrame:
 
     whole = ("sent", "acked", "lost", "failures", "ran_ms", "wall_ms")
     return runs.groupBy("cell").agg(
-        F.count("*").alias("runs"), F.count_if(F.col("lost") > 0).alias("losses"),
+        F.count("*").alias("runs"),
+        F.count_if(F.col("lost") > 0).alias("losses"),
         F.count_if(F.col("outcome") == "invalid").alias("invalid"),
         F.sum(F.col("failed") + F.col("unknown")).alias("unconfirmed"),
         *(F.sum(name).alias(name) for name in whole),
         F.sum("writes_unavailable_ms").alias("writes_ms"),
         F.sum("reads_unavailable_ms").alias("reads_ms"),
-        product("lost", "lost").alias("lost_lost"), product("lost", "acked").alias("lost_acked"),
+        product("lost", "lost").alias("lost_lost"),
+        product("lost", "acked").alias("lost_acked"),
         product("acked", "acked").alias("acked_acked"),
         *(F.percentile_approx(n, 0.5, _ACCURACY).alias(n) for n in ("ack_p50_ms", "ack_p99_ms")),
-    )  # fmt: skip
+    )
 
 
 def _percentiles_of(runs: DataFrame, column: str) -> dict[str, tuple[float, ...]]:
@@ -202,9 +206,10 @@ def pair_of(
 
     a, b = F.col("a"), F.col("b")
     row = (
-        lost_in(cell_a, "a").join(lost_in(cell_b, "b"), "seed")
+        lost_in(cell_a, "a")
+        .join(lost_in(cell_b, "b"), "seed")
         .agg(F.count("*"), F.count_if(a & b), F.count_if(a & ~b), F.count_if(~a & b))
         .head()
-    )  # fmt: skip
+    )
     assert row is not None  # an aggregate has a row
     return Pair(*row)

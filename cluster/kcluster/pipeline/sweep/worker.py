@@ -53,9 +53,11 @@ class _Told(AbstractContextManager["_Told"]):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         if not isinstance(error, Exception):
             return False
         frame = traceback.extract_tb(trace)[-1]

@@ -75,9 +75,15 @@ class _DecoderWriter:
         self.count = 0
         self.names: dict[str, Any] = {
             name: getattr(primitives, name)
-            for name in ("rest_of_uvarint", "rest_of_string_length", "read_uvarint", "skip_tags",
-                         "INT32_ARRAYS", "INT16_ARRAYS")
-        }  # fmt: skip
+            for name in (
+                "rest_of_uvarint",
+                "rest_of_string_length",
+                "read_uvarint",
+                "skip_tags",
+                "INT32_ARRAYS",
+                "INT16_ARRAYS",
+            )
+        }
 
     def emit(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)

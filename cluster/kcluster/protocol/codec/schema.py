@@ -159,9 +159,14 @@ def api_lines() -> dict[str, ApiLine]:
         is_unstable = rest[-1] == "unstable"
         listeners = [word for word in rest if word in ("broker", "controller")]
         found[name] = ApiLine(
-            name, int(key), parse_versions(now), parse_versions(before), parse_versions(flexible),
-            tuple(listeners), is_unstable,
-        )  # fmt: skip
+            name,
+            int(key),
+            parse_versions(now),
+            parse_versions(before),
+            parse_versions(flexible),
+            tuple(listeners),
+            is_unstable,
+        )
     return found
 
 
@@ -260,9 +265,17 @@ def _field(words: list[str], below: Tree, commons: dict[str, Tree]) -> FieldSche
                 ignorable = True
                 at += 1
     return FieldSchema(
-        name, kind, is_array, parse_versions(versions), null, tag, tagged, default, ignorable,
+        name,
+        kind,
+        is_array,
+        parse_versions(versions),
+        null,
+        tag,
+        tagged,
+        default,
+        ignorable,
         struct,
-    )  # fmt: skip
+    )
 
 
 def _zero(kind: str, is_array: bool) -> Any:

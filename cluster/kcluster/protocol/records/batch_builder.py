@@ -70,9 +70,12 @@ class BatchBuilder:
         self.size_bytes = HEADER.size + len(self._body)
 
     def build(
-        self, compression: str = "none", producer_id: int = NO_PRODUCER_ID,
-        producer_epoch: int = NO_PRODUCER_EPOCH, base_sequence: int = NO_SEQUENCE,
-    ) -> bytearray:  # fmt: skip
+        self,
+        compression: str = "none",
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+    ) -> bytearray:
         """The batch, in a bytearray of its own each time."""
         payload: bytes | bytearray = self._body
         codec = codecs.CODEC_IDS[compression]
@@ -80,11 +83,21 @@ class BatchBuilder:
             payload = codecs.compress(codec, payload)
         batch = bytearray(
             HEADER.pack(
-                0, HEADER.size - LENGTH_END + len(payload), -1, MAGIC, 0, codec, self.count - 1,
-                self._base_timestamp, self._max_timestamp, producer_id, producer_epoch,
-                base_sequence, self.count,
+                0,
+                HEADER.size - LENGTH_END + len(payload),
+                -1,
+                MAGIC,
+                0,
+                codec,
+                self.count - 1,
+                self._base_timestamp,
+                self._max_timestamp,
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                self.count,
             )
-        )  # fmt: skip
+        )
         batch += payload
         seal(batch)
         return batch

@@ -81,10 +81,20 @@ class Batch:
     )  # fmt: skip
 
     def __init__(
-        self, base_offset: int, last_offset: int, leader_epoch: int, attributes: int,
-        base_timestamp: int, max_timestamp: int, producer_id: int, producer_epoch: int,
-        base_sequence: int, record_count: int, size_bytes: int, buffer: Buffer,
-    ) -> None:  # fmt: skip
+        self,
+        base_offset: int,
+        last_offset: int,
+        leader_epoch: int,
+        attributes: int,
+        base_timestamp: int,
+        max_timestamp: int,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        record_count: int,
+        size_bytes: int,
+        buffer: Buffer,
+    ) -> None:
         self.base_offset = base_offset
         self.last_offset = last_offset
         self.leader_epoch = leader_epoch
@@ -147,18 +157,38 @@ def parse_batches(buffer: Buffer) -> list[Batch]:
         _refuse_short(view, 0)
         return []
     (
-        base_offset, length, leader_epoch, magic, _, attributes, last_offset_delta,
-        base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
-    ) = _unpack_header(view)  # fmt: skip
+        base_offset,
+        length,
+        leader_epoch,
+        magic,
+        _,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    ) = _unpack_header(view)
     if magic == MAGIC and length == size - LENGTH_END:
         # One batch that fills the buffer: what producers send.
         return [
             Batch(
-                base_offset, base_offset + last_offset_delta, leader_epoch, attributes,
-                base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence,
-                count, size, view,
+                base_offset,
+                base_offset + last_offset_delta,
+                leader_epoch,
+                attributes,
+                base_timestamp,
+                max_timestamp,
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                count,
+                size,
+                view,
             )
-        ]  # fmt: skip
+        ]
     return _parse_many(view)
 
 
@@ -167,9 +197,20 @@ def _parse_many(view: memoryview) -> list[Batch]:
     position, end = 0, len(view)
     while end - position >= HEADER_BYTES:
         (
-            base_offset, length, leader_epoch, magic, _, attributes, last_offset_delta,
-            base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
-        ) = _unpack_header(view, position)  # fmt: skip
+            base_offset,
+            length,
+            leader_epoch,
+            magic,
+            _,
+            attributes,
+            last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count,
+        ) = _unpack_header(view, position)
         size = length + LENGTH_END
         if magic != MAGIC or size < HEADER_BYTES:
             _refuse_short(view, position)
@@ -177,11 +218,20 @@ def _parse_many(view: memoryview) -> list[Batch]:
             return batches
         batches.append(
             Batch(
-                base_offset, base_offset + last_offset_delta, leader_epoch, attributes,
-                base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence,
-                count, size, view[position : position + size],
+                base_offset,
+                base_offset + last_offset_delta,
+                leader_epoch,
+                attributes,
+                base_timestamp,
+                max_timestamp,
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                count,
+                size,
+                view[position : position + size],
             )
-        )  # fmt: skip
+        )
         position += size
     _refuse_short(view, position)
     return batches

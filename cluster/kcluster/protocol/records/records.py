@@ -108,10 +108,22 @@ def build_batch(
     batch = bytearray(HEADER_BYTES)
     batch += payload
     HEADER.pack_into(
-        batch, 0,
-        base_offset, len(batch) - LENGTH_END, leader_epoch, MAGIC, 0, attributes, last_delta,
-        base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, len(opened),
-    )  # fmt: skip
+        batch,
+        0,
+        base_offset,
+        len(batch) - LENGTH_END,
+        leader_epoch,
+        MAGIC,
+        0,
+        attributes,
+        last_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(opened),
+    )
     seal(batch)
     return batch
 

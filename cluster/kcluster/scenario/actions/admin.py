@@ -73,9 +73,10 @@ class RecreateTopic(Action, frozen=True):
         topic_id = stage.verbs.partition(self.name, 0).topic_id
         partitions = image.topics[self.name].partitions
         spec = TopicSpec(
-            self.name, assignment=tuple(tuple(found.replicas) for found in partitions),
+            self.name,
+            assignment=tuple(tuple(found.replicas) for found in partitions),
             config={key: str(value) for key, value in image.topic_configs(self.name).items()},
-        )  # fmt: skip
+        )
         admin = stage.verbs.admin
 
         def create() -> None:

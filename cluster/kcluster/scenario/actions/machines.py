@@ -95,8 +95,9 @@ class SlowDisk(Action, frozen=True):
         all_nodes = stage.verbs.network.all_nodes
         others = tuple(x for x in all_nodes if x not in chosen and x != controller)
         shape = LinkShape(
-            round(self.latency_ms * 1000), round(self.jitter_ms * 1000),
+            round(self.latency_ms * 1000),
+            round(self.jitter_ms * 1000),
             "exponential" if self.jitter_ms else "constant",
-        )  # fmt: skip
+        )
         before = stage.verbs.links.shape(chosen, others, shape, one_way=True, of_disk=True)
         return lambda: stage.verbs.links.remove_layers(before)

@@ -69,9 +69,12 @@ class Slow(_BetweenSets, frozen=True):
 
     def do(self, stage: Stage) -> Undo:
         return stage.verbs.network.slow_link(
-            *self.ends(stage), latency_ms=self.latency_ms, jitter_ms=self.jitter_ms,
-            distribution=self.distribution, one_way=self.one_way,
-        )  # fmt: skip
+            *self.ends(stage),
+            latency_ms=self.latency_ms,
+            jitter_ms=self.jitter_ms,
+            distribution=self.distribution,
+            one_way=self.one_way,
+        )
 
 
 @action("lose")

@@ -91,10 +91,19 @@ class AddRule(Action, frozen=True):
             words["close"] = True if self.close == "true" else self.close
         topic, partition = self.partition or (self.topic, ())
         return rule(
-            api=self.api, version=self.version, client=client, broker=brokers, topic=topic,
-            partition=partition, nth=self.nth, every=self.every, first=self.first,
-            times=self.times, probability=self.probability, **words,
-        )  # fmt: skip
+            api=self.api,
+            version=self.version,
+            client=client,
+            broker=brokers,
+            topic=topic,
+            partition=partition,
+            nth=self.nth,
+            every=self.every,
+            first=self.first,
+            times=self.times,
+            probability=self.probability,
+            **words,
+        )
 
     def do(self, stage: Stage) -> Undo:
         brokers = () if self.broker is None else stage.nodes(self.broker)

@@ -45,9 +45,11 @@ def defaults_of(struct: type[Struct], profile: str) -> dict[str, Any]:
     return {
         field.name: max(1, field.default // FAST_FACTOR)
         for field in structs.fields(struct)
-        if field.name.endswith("_ms") and field.name not in _KEPT and isinstance(field.default, int)
+        if field.name.endswith("_ms")
+        and field.name not in _KEPT
+        and isinstance(field.default, int)
         and field.default > 0
-    }  # fmt: skip
+    }
 
 
 class ClientConfigs(Struct, frozen=True):
@@ -76,8 +78,9 @@ class ClientConfigs(Struct, frozen=True):
         return values
 
     def schema(self) -> Schema:
-        properties = {name: {"type": ["string", "number", "boolean"]} for name in
-                      names_of(self.struct)}  # fmt: skip
+        properties = {
+            name: {"type": ["string", "number", "boolean"]} for name in names_of(self.struct)
+        }
         return {"type": "object", "properties": properties, "additionalProperties": False}
 
 

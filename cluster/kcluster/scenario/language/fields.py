@@ -101,33 +101,47 @@ class Quantity(Struct, frozen=True):
 def duration(low_ms: float = 0, high_ms: float = MAX_MS) -> Quantity:
     """`250ms`, `5s`, `1.5s`, `2m`; a bare number is milliseconds.  Read as int ms."""
     return Quantity(
-        "a time like 250ms, 5s or 2m", _DURATION.pattern, low_ms, high_ms,
+        "a time like 250ms, 5s or 2m",
+        _DURATION.pattern,
+        low_ms,
+        high_ms,
         lambda match: float(match[1]) * _MS[match[2] or "ms"],
-    )  # fmt: skip
+    )
 
 
 def size(low: int = 0, high: int = 1 << 40) -> Quantity:
     """`100`, `64KiB`, `1MB`.  Read as int bytes."""
     return Quantity(
-        "a size like 100, 64KiB or 1MB", _SIZE.pattern, low, high,
+        "a size like 100, 64KiB or 1MB",
+        _SIZE.pattern,
+        low,
+        high,
         lambda match: float(match[1]) * _BYTES[match[2] or "B"],
-    )  # fmt: skip
+    )
 
 
 def rate(low: float = 0.001, high: float = 1_000_000) -> Quantity:
     """`50/s`, `600/m`; a bare number is per second.  Read as float per second."""
     return Quantity(
-        "a rate like 50/s", _RATE.pattern, low, high,
-        lambda match: float(match[1]) / (1 if match[2] in (None, "s") else 60), False,
-    )  # fmt: skip
+        "a rate like 50/s",
+        _RATE.pattern,
+        low,
+        high,
+        lambda match: float(match[1]) / (1 if match[2] in (None, "s") else 60),
+        False,
+    )
 
 
 def fraction() -> Quantity:
     """`0.1` or `10%`."""
     return Quantity(
-        "a share like 10% or 0.1", _FRACTION.pattern, 0, 1,
-        lambda match: float(match[1]) / (100 if match[2] else 1), False,
-    )  # fmt: skip
+        "a share like 10% or 0.1",
+        _FRACTION.pattern,
+        0,
+        1,
+        lambda match: float(match[1]) / (100 if match[2] else 1),
+        False,
+    )
 
 
 class Whole(Struct, frozen=True):
@@ -295,9 +309,14 @@ def fields_of(struct: type[Struct]) -> tuple[StructField, ...]:
 
 
 def read_struct(
-    reading: TreeReader, node: Node, path: str, struct: type[T], what: str, short: str = "",
+    reading: TreeReader,
+    node: Node,
+    path: str,
+    struct: type[T],
+    what: str,
+    short: str = "",
     beside: Mapping[str, Any] | None = None,
-) -> T | None:  # fmt: skip
+) -> T | None:
     """A Struct from a mapping of its keys; None if it has a problem.  `beside`: values of fields
     that are not in the file."""
     known = fields_of(struct)  # type: ignore[arg-type]  # T is a Struct

@@ -129,11 +129,16 @@ def read_scenario(
     name = values.get("name") or os.path.basename(source).rpartition(".")[0] or "scenario"
     default = Scenario(name, values.get("story") or "", topology)
     return structs.replace(
-        default, workload=workload, steps=steps, checks=checks, source=source,
+        default,
+        workload=workload,
+        steps=steps,
+        checks=checks,
+        source=source,
         duration_ms=values.get("duration") or _duration(workload, steps),
-        heal=values.get("heal", True) is not False, seed=values.get("seed"),
+        heal=values.get("heal", True) is not False,
+        seed=values.get("seed"),
         clocks=values.get("clocks") or default.clocks,
-    )  # fmt: skip
+    )
 
 
 def _duration(workload: WorkloadSpec, steps: tuple[Step, ...]) -> int:
@@ -220,10 +225,11 @@ def _steps(reading: TreeReader, node: Node | None) -> tuple[Step, ...]:
             continue
         if step.trigger.at.high_ms < at.low_ms:
             reading.wrong(
-                item, join("steps", index),
+                item,
+                join("steps", index),
                 f"at {step.trigger.at.high_ms} ms comes before the step above it; steps are"
                 " played in order",
-            )  # fmt: skip
+            )
         at = step.trigger.at
     return tuple(steps)
 

@@ -53,9 +53,13 @@ def names_of(topology: Topology, workload: WorkloadSpec, steps: tuple[Step, ...]
 
 
 def check_names(
-    reading: TreeReader, top: Mapping[str, Node], topology: Topology, workload: WorkloadSpec,
-    steps: tuple[Step, ...], checks: Checks,
-) -> None:  # fmt: skip
+    reading: TreeReader,
+    top: Mapping[str, Node],
+    topology: Topology,
+    workload: WorkloadSpec,
+    steps: tuple[Step, ...],
+    checks: Checks,
+) -> None:
     """Report every problem with a name, at the place of its step or section."""
     names = names_of(topology, workload, steps)
     for at, step in enumerate(steps):

@@ -86,26 +86,32 @@ def _topology() -> Schema:
         config=_CONFIGS,
     )
     topic["type"] = ["object", "null"]
-    link = _closed(between={"type": "array", "items": _ID, "minItems": 2, "maxItems": 2},
-                   latency_ms=_LATENCY)  # fmt: skip
+    link = _closed(
+        between={"type": "array", "items": _ID, "minItems": 2, "maxItems": 2}, latency_ms=_LATENCY
+    )
     network = _closed(default_latency_ms=_LATENCY, links={"type": "array", "items": link})
     properties: dict[str, Any] = {
         "name": _TEXT,
         "host": {"type": "string"},
         "profile": {"enum": list(PROFILES)},
         "config": _CONFIGS,
-        "brokers": {"anyOf": [{"type": "integer", "minimum": 1},
-                              {"type": "array", "items": broker}]},
+        "brokers": {
+            "anyOf": [{"type": "integer", "minimum": 1}, {"type": "array", "items": broker}]
+        },
         "base_port": _PORT,
         "topics": {"type": "object", "additionalProperties": topic},
         "network": network,
         "kafka_version": _TEXT,
-    }  # fmt: skip
+    }
     assert set(properties) == set(TOPOLOGY_KEYS), "a key was added to checks.py"
     assert set(network["properties"]) == set(NETWORK_KEYS)
     assert set(link["properties"]) == set(LINK_KEYS)
-    return {"type": "object", "additionalProperties": False, "required": ["brokers"],
-            "properties": properties}  # fmt: skip
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["brokers"],
+        "properties": properties,
+    }
 
 
 def _closed(**properties: Schema) -> Schema:

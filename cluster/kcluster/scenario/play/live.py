@@ -124,9 +124,10 @@ def run_live(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
         assert isinstance(stage, LiveStage)
         cluster.call(run.begin)
         stage.run(
-            lambda: stage.now_ms >= duration_ms, 2 * duration_ms + LATE_MS,
+            lambda: stage.now_ms >= duration_ms,
+            2 * duration_ms + LATE_MS,
             lambda now_ms: progress(now_ms, duration_ms),
-        )  # fmt: skip
+        )
         cluster.call(run.calm_down)
         calm_ms = CALM_LIMIT_MS // (FAST_FACTOR if scenario.topology.profile == "fast" else 1)
         is_quiet = stage.run(run.is_quiet, max(calm_ms, LATE_MS))

@@ -87,10 +87,19 @@ class RunResult(Struct):
         """The run as written to a run directory."""
         scenario = self.scenario
         info = RunInfo(
-            scenario.name, self.clock, self.seed, self.began_ms, self.recorder.dispatcher.now_ms,
-            passed=self.passed, failures=self.failures, replay=self.replay, source=scenario.source,
-            story=scenario.story, trace_hash=self.trace_hash, version=__version__,
-        )  # fmt: skip
+            scenario.name,
+            self.clock,
+            self.seed,
+            self.began_ms,
+            self.recorder.dispatcher.now_ms,
+            passed=self.passed,
+            failures=self.failures,
+            replay=self.replay,
+            source=scenario.source,
+            story=scenario.story,
+            trace_hash=self.trace_hash,
+            version=__version__,
+        )
         record = record_of(info, self.recorder, self.ledger, self.verdict)
         record.scenario = scenario.text
         return record
@@ -176,21 +185,35 @@ class ScenarioRun:
         """Judge the run."""
         stage, scenario = self.stage, self.scenario
         verdict = judge(
-            self.recorder, stage.ledger, healed=scenario.heal and is_quiet, drained=is_quiet,
-            began_ms=self._began_ms, clients=stage.client_ids(),
+            self.recorder,
+            stage.ledger,
+            healed=scenario.heal and is_quiet,
+            drained=is_quiet,
+            began_ms=self._began_ms,
+            clients=stage.client_ids(),
             late_ms=LATE_VIRTUAL_MS if clock == "virtual" else LATE_MS,
-        )  # fmt: skip
+        )
         notes = stage.notes()[self._first_note :]
         failures = failed_checks(scenario.checks, verdict, stage, notes)
         if not is_quiet and scenario.heal:
             failures.append("it did not become quiet: something is still in flight, or not in sync")
         return RunResult(
-            scenario=scenario, clock=clock, seed=self.seed, verdict=verdict, failures=failures,
-            played=self.runner.played, notes=stage.notes(), ledger=stage.ledger,
-            recorder=self.recorder, began_ms=self._began_ms, first_note=self._first_note,
-            duration_ms=stage.now_ms, wall_s=wall_s, has_problems=bool(stage.problems),
+            scenario=scenario,
+            clock=clock,
+            seed=self.seed,
+            verdict=verdict,
+            failures=failures,
+            played=self.runner.played,
+            notes=stage.notes(),
+            ledger=stage.ledger,
+            recorder=self.recorder,
+            began_ms=self._began_ms,
+            first_note=self._first_note,
+            duration_ms=stage.now_ms,
+            wall_s=wall_s,
+            has_problems=bool(stage.problems),
             trace_hash=trace_hash,
-        )  # fmt: skip
+        )
 
 
 def run_scenario(

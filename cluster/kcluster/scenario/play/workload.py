@@ -96,10 +96,13 @@ def make_producer(spec: ProducerSpec, profile: str, ledger: Ledger) -> Producer:
     plan = ProducerPlan(
         topics=(spec.topic,),
         partitions=() if spec.partition is None else (spec.partition,),
-        rate_per_s=spec.rate_per_s, size_bytes=spec.size_bytes, keys=spec.keys,
-        count=-1 if spec.count is None else spec.count, start_ms=spec.start_ms,
+        rate_per_s=spec.rate_per_s,
+        size_bytes=spec.size_bytes,
+        keys=spec.keys,
+        count=-1 if spec.count is None else spec.count,
+        start_ms=spec.start_ms,
         stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
-    )  # fmt: skip
+    )
     return Producer(spec.name, ledger, plan, producer_settings(spec, profile))
 
 
@@ -118,10 +121,12 @@ def consumer_settings(spec: ConsumerSpec, profile: str) -> ConsumerSettings:
 def consumer_plan(spec: ConsumerSpec, settings: ConsumerSettings) -> ConsumerPlan:
     """The plan of a consumer's application."""
     return ConsumerPlan(
-        topics=spec.topics, partitions=spec.partitions,
-        commit=spec.commit if settings.group_id else NEVER, start_ms=spec.start_ms,
+        topics=spec.topics,
+        partitions=spec.partitions,
+        commit=spec.commit if settings.group_id else NEVER,
+        start_ms=spec.start_ms,
         stop_ms=-1 if spec.stop_ms is None else spec.stop_ms,
-    )  # fmt: skip
+    )
 
 
 def make_consumers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Consumer]:

@@ -64,9 +64,13 @@ def test_update_features__every_broker_tells_the_new_level() -> None:
     t = Simulated()
     before, epoch = finalized(t, 3)
     assert before == {
-        "group.version": 1, "metadata.version": 30, "share.version": 1, "streams.version": 1,
-        "transaction.version": 2, ELR: 1,
-    }  # fmt: skip
+        "group.version": 1,
+        "metadata.version": 30,
+        "share.version": 1,
+        "streams.version": 1,
+        "transaction.version": 2,
+        ELR: 1,
+    }
     answer = t.ask(1, ApiKey.UPDATE_FEATURES, 2, updates((ELR, 0, SAFE))).body
     assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
     t.run_for(100)

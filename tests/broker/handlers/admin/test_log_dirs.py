@@ -24,12 +24,13 @@ def describe(one: OneBroker, topics: Any = None, version: int = 5) -> dict[str, 
     response = one.ask(ApiKey.DESCRIBE_LOG_DIRS, version, body)
     return {
         result.log_dir: {
-            topic.name: {p.partition_index: (p.partition_size, p.offset_lag)
-                         for p in topic.partitions}
+            topic.name: {
+                p.partition_index: (p.partition_size, p.offset_lag) for p in topic.partitions
+            }
             for topic in result.topics
         }
         for result in response.results
-    }  # fmt: skip
+    }
 
 
 def move(one: OneBroker, *to: tuple[str, str, list[int]]) -> dict[tuple[str, int], str]:
@@ -78,16 +79,18 @@ def test_log_dirs__usable_bytes_shrink_as_logs_grow() -> None:
 def test_log_dirs__new_logs_go_where_the_fewest_are() -> None:
     one = leader(3, log_dirs=TWO_DIRS)
     assert {path: list(topics[TOPIC]) for path, topics in describe(one).items()} == {
-        "/a": [0, 2], "/b": [1],
-    }  # fmt: skip
+        "/a": [0, 2],
+        "/b": [1],
+    }
 
 
 def test_alter_log_dirs__moves_a_log() -> None:
     one = leader(2, log_dirs=TWO_DIRS)
     assert move(one, ("/b", TOPIC, [0])) == {(TOPIC, 0): "NONE"}
     assert {path: list(topics.get(TOPIC, ())) for path, topics in describe(one).items()} == {
-        "/a": [], "/b": [0, 1],
-    }  # fmt: skip
+        "/a": [],
+        "/b": [0, 1],
+    }
 
 
 def test_alter_log_dirs__each_partition_has_its_error() -> None:

@@ -33,9 +33,10 @@ def get(one: OneBroker, instance_id: bytes = MY_ID) -> Any:
 
 def push(one: OneBroker, told: Any, metrics: bytes = b"some", **fields: Any) -> ErrorCode:
     body = m.PushTelemetryRequest(
-        client_instance_id=told.client_instance_id, subscription_id=told.subscription_id,
+        client_instance_id=told.client_instance_id,
+        subscription_id=told.subscription_id,
         metrics=metrics,
-    )  # fmt: skip
+    )
     for name, value in fields.items():
         setattr(body, name, value)
     return ErrorCode(one.ask(ApiKey.PUSH_TELEMETRY, 0, body).error_code)

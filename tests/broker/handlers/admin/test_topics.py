@@ -67,9 +67,7 @@ def test_topics__adding_partitions_times_out_for_each_topic(one: OneBroker) -> N
     assert (result.name, result.error_code) == ("a", TIMED_OUT)
 
 
-def test_topics__unregistering_waits_as_long_as_brokers_wait_for_each_other(
-    one: OneBroker,
-) -> None:
+def test_topics__unregistering_waits_as_long_as_brokers_wait_for_each_other(one: OneBroker) -> None:
     one.ask(ApiKey.UNREGISTER_BROKER, 0, m.UnregisterBrokerRequest(broker_id=9))
     assert one.pass_time(one.config.request_timeout_ms - 1) is None
     assert one.pass_time(1).error_code == TIMED_OUT

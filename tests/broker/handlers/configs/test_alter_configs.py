@@ -55,10 +55,12 @@ def test_configs__the_controller_gets_what_the_broker_does_not_refuse(one: OneBr
     verdicts = [
         new.AlterConfigsResourceResponse(resource_type=TOPIC, resource_name="b"),
         new.AlterConfigsResourceResponse(
-            resource_type=TOPIC, resource_name="a",
-            error_code=ErrorCode.INVALID_CONFIG, error_message="why",
+            resource_type=TOPIC,
+            resource_name="a",
+            error_code=ErrorCode.INVALID_CONFIG,
+            error_message="why",
         ),
-    ]  # fmt: skip
+    ]
     response = one.controller_answers(new(responses=verdicts))
     assert errors(response) == [("a", ErrorCode.INVALID_CONFIG), ("9", BAD), ("b", ErrorCode.NONE)]
     assert response.responses[0].error_message == "why"

@@ -80,24 +80,25 @@ def test_describe_configs__a_config_of_the_topic_itself_comes_first() -> None:
     of = entry(one, TOPIC, "a", "cleanup.policy")
     assert (of.value, of.config_source) == ("compact,delete", 1)
     assert synonyms(of) == [
-        ("cleanup.policy", "compact,delete", 1), ("log.cleanup.policy", "delete", 5),
-    ]  # fmt: skip
+        ("cleanup.policy", "compact,delete", 1),
+        ("log.cleanup.policy", "delete", 5),
+    ]
 
 
 def test_describe_configs__brokers_settings_show_through_in_their_order() -> None:
     one = OneBroker(
         BASE,
-        [broker_config("", "log.retention.ms", "888000"),
-         broker_config("1", "log.retention.ms", "777000")],
-    )  # fmt: skip
+        [
+            broker_config("", "log.retention.ms", "888000"),
+            broker_config("1", "log.retention.ms", "777000"),
+        ],
+    )
     chain = [
         ("log.retention.ms", "777000", 2),
         ("log.retention.ms", "888000", 3),
         ("log.retention.hours", "168", 5),
     ]
-    for of in (
-        entry(one, TOPIC, "a", "retention.ms"), entry(one, BROKER, "1", "log.retention.ms"),
-    ):  # fmt: skip
+    for of in (entry(one, TOPIC, "a", "retention.ms"), entry(one, BROKER, "1", "log.retention.ms")):
         assert (of.value, of.config_source, synonyms(of)) == ("777000", 2, chain)
 
 
@@ -116,11 +117,13 @@ def test_describe_configs__retention_in_hours_does_not_show_as_milliseconds() ->
 @pytest.mark.parametrize(
     ("key", "value", "source", "kind"),
     [
-        ("node.id", "1", 4, 3), ("broker.rack", "r1", 4, 2),
+        ("node.id", "1", 4, 3),
+        ("broker.rack", "r1", 4, 2),
         ("advertised.listeners", "PLAINTEXT://127.0.0.1:9091", 4, 7),
-        ("log.retention.ms", None, 5, 5), ("broker.session.timeout.ms", "9000", 5, 3),
+        ("log.retention.ms", None, 5, 5),
+        ("broker.session.timeout.ms", "9000", 5, 3),
     ],
-)  # fmt: skip
+)
 def test_describe_configs__a_broker_speaks_for_itself(
     key: str, value: str | None, source: int, kind: int
 ) -> None:

@@ -90,9 +90,7 @@ def test_offset_for_leader_epoch__ends_where_the_next_epoch_began(epoch: int, an
 
 def delete_before(broker: OneBroker, offset: int, partition: int = 0) -> Any:
     request = m.DeleteRecordsRequest
-    topic = request.DeleteRecordsTopic(
-        TOPIC, [request.DeleteRecordsPartition(partition, offset)]
-    )  # fmt: skip
+    topic = request.DeleteRecordsTopic(TOPIC, [request.DeleteRecordsPartition(partition, offset)])
     return broker.ask(ApiKey.DELETE_RECORDS, 2, request(topics=[topic], timeout_ms=1_000))
 
 

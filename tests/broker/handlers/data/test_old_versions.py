@@ -56,10 +56,16 @@ def three_segments() -> OneBroker:
 @pytest.mark.parametrize(
     ("timestamp", "most", "offsets"),
     [
-        (LATEST, 1, [3]), (LATEST, 10, [3, 2, 1, 0]), (EARLIEST, 10, [0]), (2_000, 10, [1, 0]),
-        (2_999, 1, [1]), (999, 10, []), (99_999, 2, [3, 2]), (LATEST, 0, []),
+        (LATEST, 1, [3]),
+        (LATEST, 10, [3, 2, 1, 0]),
+        (EARLIEST, 10, [0]),
+        (2_000, 10, [1, 0]),
+        (2_999, 1, [1]),
+        (999, 10, []),
+        (99_999, 2, [3, 2]),
+        (LATEST, 0, []),
     ],
-)  # fmt: skip
+)
 def test_list_offsets_v0__gives_the_offsets_of_segments(
     three_segments: OneBroker, timestamp: int, most: int, offsets: list[int]
 ) -> None:
@@ -131,10 +137,8 @@ def test_create_topics__the_zookeeper_controller_is_told_of_and_serves() -> None
 
 @pytest.mark.parametrize(
     ("version", "error"),
-    [
-        ("2.8", ErrorCode.LEADER_NOT_AVAILABLE), ("3.3", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-    ],
-)  # fmt: skip
+    [("2.8", ErrorCode.LEADER_NOT_AVAILABLE), ("3.3", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)],
+)
 def test_metadata__a_topic_being_created_is_on_its_way_where_zookeeper_is(
     version: str, error: ErrorCode
 ) -> None:

@@ -68,9 +68,10 @@ def test_produce__errors(error: str, records: Any, more: dict[str, Any]):
 
 def test_produce__a_timestamp_far_ahead_is_refused_by_record_with_words():
     broker = OneBroker(
-        broker_records(1), topic_records(TOPIC, (1,)),
+        broker_records(1),
+        topic_records(TOPIC, (1,)),
         [topic_config(TOPIC, "message.timestamp.after.max.ms", "1000")],
-    )  # fmt: skip
+    )
     answer = produce(broker, batch(b"a", timestamp_ms=10**12))
     assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
     assert [error.batch_index for error in answer.record_errors] == [0]
@@ -96,8 +97,9 @@ def test_produce__one_bad_partition_does_not_stop_the_others():
     )
     answers = broker.ask(ApiKey.PRODUCE, 9, body).responses[0].partition_responses
     assert [ErrorCode(answer.error_code).name for answer in answers] == [
-        "NONE", "UNKNOWN_TOPIC_OR_PARTITION",
-    ]  # fmt: skip
+        "NONE",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    ]
 
 
 def test_produce__acks_0_is_not_answered_but_an_error_closes_the_connection():
@@ -163,9 +165,7 @@ class Idempotent:
 
     def send(self, sequence: int, epoch: int = 0, values: int = 1) -> Any:
         values_of = [b"v"] * values
-        numbered = batch(
-            *values_of, producer_id=7, producer_epoch=epoch, base_sequence=sequence
-        )  # fmt: skip
+        numbered = batch(*values_of, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
         return produce(self.broker, numbered)
 
 

@@ -35,8 +35,9 @@ def test_describe_producers__tells_their_last_batches() -> None:
         (p.producer_id, p.producer_epoch, p.last_sequence, p.last_timestamp)
         for p in partition.active_producers
     ] == [(5, 0, 4, 1_000), (7, 4, 0, 1_000)]
-    assert {(p.coordinator_epoch, p.current_txn_start_offset) for p in partition.active_producers}\
-        == {(-1, -1)}  # fmt: skip
+    assert {
+        (p.coordinator_epoch, p.current_txn_start_offset) for p in partition.active_producers
+    } == {(-1, -1)}
 
 
 def test_describe_producers__each_partition_has_its_error() -> None:
@@ -44,8 +45,11 @@ def test_describe_producers__each_partition_has_its_error() -> None:
     one = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1,), (2, 1), (2,)))
     answers = producers(one, TOPIC, 0, 1, 2, 9)
     assert [ErrorCode(answer.error_code).name for answer in answers] == [
-        "NONE", "NONE", "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION",
-    ]  # fmt: skip
+        "NONE",
+        "NONE",
+        "NOT_LEADER_OR_FOLLOWER",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    ]
     assert {answer.error_message for answer in answers} == {None}
 
 
@@ -80,8 +84,9 @@ def test_describe_transactions__who_leads_their_partition_knows_none() -> None:
     body = m.DescribeTransactionsRequest(transactional_ids=["a", "b"])
     answer = one.ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, body)
     assert [state.error_code for state in answer.transaction_states] == [
-        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, ErrorCode.NOT_COORDINATOR,
-    ]  # fmt: skip
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+        ErrorCode.NOT_COORDINATOR,
+    ]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

@@ -29,8 +29,10 @@ def test_describe__shows_state_members_and_metadata() -> None:
     group, none = answer.groups
     (member,) = group.members
     assert (group.group_state, group.protocol_type, group.protocol_data) == (
-        "Stable", "consumer", "range",
-    )  # fmt: skip
+        "Stable",
+        "consumer",
+        "range",
+    )
     assert (member.group_instance_id, member.client_id) == ("i1", "m0")
     assert member.client_host == "/127.0.0.1"
     assert member.member_metadata == subscription("orders")

@@ -59,10 +59,14 @@ def test_api_versions__features_of_level_0_are_for_version_4_on() -> None:
     v3, v4 = (build_api_versions(asked_by(), version, 17, LEVELS) for version in (3, 4))
     assert [feature.name for feature in v3.supported_features] == ["metadata.version"]
     assert {f.name: (f.min_version, f.max_version) for f in v4.supported_features} == {
-        "group.version": (0, 1), "kraft.version": (0, 1), "metadata.version": (7, 30),
-        "share.version": (0, 1), "streams.version": (0, 1), "transaction.version": (0, 2),
+        "group.version": (0, 1),
+        "kraft.version": (0, 1),
+        "metadata.version": (7, 30),
+        "share.version": (0, 1),
+        "streams.version": (0, 1),
+        "transaction.version": (0, 2),
         "eligible.leader.replicas.version": (0, 1),
-    }  # fmt: skip
+    }
     assert v3.finalized_features == v4.finalized_features
     assert v3.finalized_features_epoch == 17
 
@@ -75,11 +79,19 @@ def test_api_versions__a_feature_that_is_off_is_not_finalized() -> None:
 @pytest.mark.parametrize(
     ("name", "version", "valid"),
     [
-        ("a.b-c", "1.0-x", True), ("A1", "1a", True), ("", "1", False), ("a", "", False),
-        ("a b", "1", False), ("-a", "1", False), ("a.", "1", False), ("a_b", "1", False),
-        ("a", "1+2", False), ("é", "1", False), ("a\n", "1", False),
+        ("a.b-c", "1.0-x", True),
+        ("A1", "1a", True),
+        ("", "1", False),
+        ("a", "", False),
+        ("a b", "1", False),
+        ("-a", "1", False),
+        ("a.", "1", False),
+        ("a_b", "1", False),
+        ("a", "1+2", False),
+        ("é", "1", False),
+        ("a\n", "1", False),
     ],
-)  # fmt: skip
+)
 def test_api_versions__software_is_letters_digits_dots_and_dashes(
     name: str, version: str, valid: bool
 ) -> None:

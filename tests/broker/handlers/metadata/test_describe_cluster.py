@@ -19,8 +19,9 @@ def one() -> OneBroker:
 def test_describe_cluster__lists_brokers_that_are_alive_by_id(one: OneBroker, version: int) -> None:
     response = one.ask(ApiKey.DESCRIBE_CLUSTER, version, m.DescribeClusterRequest())
     assert [(b.broker_id, b.port, b.rack) for b in response.brokers] == [
-        (1, 9091, "r1"), (3, 9093, "r3"),
-    ]  # fmt: skip
+        (1, 9091, "r1"),
+        (3, 9093, "r3"),
+    ]
     assert response.cluster_id == CLUSTER_ID
     assert response.controller_id in (1, 3)
 
@@ -29,8 +30,10 @@ def test_describe_cluster__fenced_brokers_are_listed_on_request(one: OneBroker) 
     request = m.DescribeClusterRequest(include_fenced_brokers=True)
     response = one.ask(ApiKey.DESCRIBE_CLUSTER, 2, request)
     assert [(b.broker_id, b.is_fenced) for b in response.brokers] == [
-        (1, False), (2, True), (3, False),
-    ]  # fmt: skip
+        (1, False),
+        (2, True),
+        (3, False),
+    ]
 
 
 @pytest.mark.parametrize(

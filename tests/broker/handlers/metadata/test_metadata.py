@@ -80,9 +80,13 @@ def test_metadata__where_an_id_is_given_names_are_not_looked_at() -> None:
 
 @pytest.mark.parametrize(
     ("version", "error"),
-    [(10, ErrorCode.INVALID_REQUEST), (11, ErrorCode.INVALID_REQUEST),
-     (12, ErrorCode.NONE), (13, ErrorCode.NONE)],
-)  # fmt: skip
+    [
+        (10, ErrorCode.INVALID_REQUEST),
+        (11, ErrorCode.INVALID_REQUEST),
+        (12, ErrorCode.NONE),
+        (13, ErrorCode.NONE),
+    ],
+)
 def test_metadata__topic_ids_are_for_version_12_on(version: int, error: ErrorCode) -> None:
     response = build_metadata(IMAGE, ask_for(ids=(topic_id("audit"),)), version, CLUSTER_ID)
     assert response.topics[0].error_code == error
@@ -93,8 +97,9 @@ def test_metadata__neither_name_nor_id_fails_the_whole_request() -> None:
     assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert (response.cluster_id, response.controller_id, response.brokers) == (None, -1, [])
     assert told(response) == [
-        ("", ErrorCode.UNKNOWN_SERVER_ERROR), ("audit", ErrorCode.UNKNOWN_SERVER_ERROR),
-    ]  # fmt: skip
+        ("", ErrorCode.UNKNOWN_SERVER_ERROR),
+        ("audit", ErrorCode.UNKNOWN_SERVER_ERROR),
+    ]
 
 
 def test_metadata__partitions_tell_leader_epoch_replicas_and_isr() -> None:

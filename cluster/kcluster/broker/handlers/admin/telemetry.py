@@ -130,9 +130,12 @@ def _instance(
 ) -> ClientInstance:
     telemetry = broker.telemetry
     return telemetry.instance(
-        instance_id, _attributes(broker, request, instance_id), request.connection_id,
-        broker.image, now_ms,
-    )  # fmt: skip
+        instance_id,
+        _attributes(broker, request, instance_id),
+        request.connection_id,
+        broker.image,
+        now_ms,
+    )
 
 
 def _attributes(broker: BrokerNode, request: Request, instance_id: bytes) -> Mapping[str, str]:

@@ -25,10 +25,7 @@ from kcluster.broker.configs.settings import (
     settings_of,
     synonym_of,
 )
-from kcluster.broker.handlers.configs.alter_configs import (
-    BROKER_LOGGER_RESOURCE,
-    other_broker,
-)
+from kcluster.broker.handlers.configs.alter_configs import BROKER_LOGGER_RESOURCE, other_broker
 from kcluster.broker.handlers.metadata.metadata import unknown_topic_error
 from kcluster.broker.registry import handles
 from kcluster.config.kafka.catalog import Scope, broker_catalog, documentation, internal_configs
@@ -211,11 +208,17 @@ class _Describing:
         if not name:
             return _failed(ErrorCode.INVALID_REQUEST, "a subscription has a name")
         own = self.image.configs.get((CLIENT_METRICS_RESOURCE, name), {})
-        return _described([
-            self.entry("client-metrics", definition, own.get(key, format_value(definition.default)),
-                       _own(key, own, CLIENT_METRICS_CONFIG))
-            for key, definition in CLIENT_METRICS_CONFIGS.items()
-        ])  # fmt: skip
+        return _described(
+            [
+                self.entry(
+                    "client-metrics",
+                    definition,
+                    own.get(key, format_value(definition.default)),
+                    _own(key, own, CLIENT_METRICS_CONFIG),
+                )
+                for key, definition in CLIENT_METRICS_CONFIGS.items()
+            ]
+        )
 
     def group(self, name: str) -> Described:
         """The configs of a group, which need not exist (KIP-848, KIP-932)."""

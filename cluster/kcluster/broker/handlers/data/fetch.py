@@ -32,12 +32,7 @@ from mypy_extensions import mypyc_attr
 from kcluster.broker.old_formats import FIRST_FETCH_OF_ZSTD, convert_fetched
 from kcluster.broker.registry import PARKED, handles
 from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
-from kcluster.broker.serving.reading import (
-    NO_DIVERGENCE,
-    PartitionRead,
-    read_partition,
-    refusal,
-)
+from kcluster.broker.serving.reading import NO_DIVERGENCE, PartitionRead, read_partition, refusal
 from kcluster.broker.serving.sessions import (
     FIRST_VERSION_WITH_TOPIC_IDS,
     FetchSession,

@@ -48,6 +48,8 @@ def _answer(broker: BrokerNode, topic: str, wanted: Any) -> Any:
         wanted.leader_epoch, replica.log.log_end_offset
     )
     return Answer(
-        error_code=ErrorCode.NONE, partition=wanted.partition,
-        leader_epoch=epoch, end_offset=end_offset,
-    )  # fmt: skip
+        error_code=ErrorCode.NONE,
+        partition=wanted.partition,
+        leader_epoch=epoch,
+        end_offset=end_offset,
+    )

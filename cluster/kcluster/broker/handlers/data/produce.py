@@ -103,9 +103,15 @@ def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
                 answers.append(_refused(index, appended))
                 continue
             answer = PartitionAnswer(
-                index, appended.error, appended.base_offset, appended.log_append_time_ms,
-                appended.log_start_offset, [], None, _NO_HINT,
-            )  # fmt: skip
+                index,
+                appended.error,
+                appended.base_offset,
+                appended.log_append_time_ms,
+                appended.log_start_offset,
+                [],
+                None,
+                _NO_HINT,
+            )
             answers.append(answer)
             replicas.touch(replica)
             if acks == ACKS_ALL:

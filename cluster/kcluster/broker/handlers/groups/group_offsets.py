@@ -168,8 +168,7 @@ def _fail(answer: m.OffsetCommitResponse, topics: list[CommitTopic], error: Erro
 
 
 def _merge(
-    answer: m.OffsetCommitResponse,
-    results: list[m.OffsetCommitResponse.OffsetCommitResponseTopic],
+    answer: m.OffsetCommitResponse, results: list[m.OffsetCommitResponse.OffsetCommitResponseTopic]
 ) -> None:
     """Append results to the errors found before.  Kafka: OffsetCommitResponse.Builder.merge,
     which merges a topic that was named twice only if there were errors."""

@@ -118,9 +118,7 @@ def _each_refused(
     ]
 
 
-def _unknown(
-    name: str,
-) -> m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
+def _unknown(name: str) -> m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
     return m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
         error_code=unknown_topic_error(name),
         name=name,

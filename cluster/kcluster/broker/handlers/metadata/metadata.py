@@ -181,9 +181,7 @@ def _whole_request_failed(
 
 
 def _resolve(
-    image: MetadataImage,
-    asked: list[m.MetadataRequest.MetadataRequestTopic] | None,
-    version: int,
+    image: MetadataImage, asked: list[m.MetadataRequest.MetadataRequestTopic] | None, version: int
 ) -> tuple[list[bytes], Iterable[TopicImage], list[str]]:
     """(unknown ids, known topics, unknown names), each once, in the order of the request."""
     if asked is None or (version == 0 and not asked):

@@ -86,9 +86,11 @@ def delete_acls(
 
 def _is_unknown_filter(wanted: Any) -> bool:
     return UNKNOWN in (
-        wanted.resource_type_filter, wanted.pattern_type_filter, wanted.operation,
+        wanted.resource_type_filter,
+        wanted.pattern_type_filter,
+        wanted.operation,
         wanted.permission_type,
-    )  # fmt: skip
+    )
 
 
 def _close(broker: BrokerNode, request: Request) -> NoResponse:
