@@ -324,10 +324,10 @@ def test_ingest__what_cannot_be_is_said_in_a_line(
     ("words", "text"),
     [
         (["--topics", "order"], "topic order: no such topic; did you mean orders?"),
-        (["--topics", "orders", "--for", "soon"], "--for soon: no time; it is 60s"),
+        (["--topics", "orders", "--for", "soon"], "--for soon: not a time like 60s"),
         (["--topics", "orders", "--source", "kafka", "--jars", "/nowhere"], "no such directory"),
         (["--topics", "orders", "--bootstrap", "127.0.0.1:1"], "nobody at 127.0.0.1:1: "),
-        (["--topics", "orders", "--kafka", "isolation"], "--kafka isolation: it is NAME=VALUE"),
+        (["--topics", "orders", "--kafka", "isolation"], "--kafka isolation: write NAME=VALUE"),
     ],
 )
 def test_ingest__the_command_says_what_is_wrong_before_spark_starts(
