@@ -22,12 +22,8 @@ from kcluster.contract import (
 )
 from kcluster.controller.node import ControllerNode
 from kcluster.events.words import text_of
-from kcluster.metadata.image import (
-    MetadataFetch,
-    MetadataFetchResponse,
-    MetadataImage,
-    PartitionRegistration,
-)
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import MetadataFetch, MetadataFetchResponse, PartitionRegistration
 from kcluster.protocol import messages as m
 
 E = TypeVar("E", bound=Event)

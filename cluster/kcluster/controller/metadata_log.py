@@ -16,7 +16,7 @@ from kcluster.contract import CONTROLLER_ID
 
 if TYPE_CHECKING:
     from kcluster.config.topology.model import TopicSpec
-    from kcluster.metadata.image import MetadataRecord
+    from kcluster.metadata.records import MetadataRecord
 
 VOTERS: Final = (CONTROLLER_ID, CONTROLLER_ID + 1, CONTROLLER_ID + 2)
 

@@ -16,7 +16,7 @@ from kcluster.config.topology.model import BrokerSpec
 from kcluster.contract import MoveLeader
 from kcluster.events.brokers import BrokerReaddressed, DiskFull
 from kcluster.faults.rules import Rule, RuleBook, RuleError
-from kcluster.metadata.image import PartitionRegistration
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.admin import Admin, OnEnd
 from kcluster.operations.asking import Asking, elect_request
 from kcluster.operations.errors import ClusterError
