@@ -102,12 +102,6 @@ ALLOWED_BACK = {
     ("kcluster.config.topology.model", "kcluster.config.topology.loader"): "Topology.load",
     ("kcluster.scenario.language.model", "kcluster.scenario.language.loader"): "Scenario.load",
     ("kcluster.scenario.play.live", "kcluster.scenario.play.running"): "a stage and its player",
-    (
-        "kcluster.drivers.sockets.connection",
-        "kcluster.drivers.sockets.listener",
-    ): "a thing and its part",
-    ("kcluster.runtime.gate", "kcluster.runtime.dispatch"): "a thing and its part",
-    ("kcluster.drivers.outside", "kcluster.drivers.live"): "a thing and its part",
 }
 """Imports that lead back to where the module is imported from, and why.  Without them no module
 may reach itself by imports."""
