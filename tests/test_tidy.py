@@ -99,7 +99,6 @@ ALLOWED = {
 
 ALLOWED_BACK = {
     ("kcluster.broker.handlers.*", "kcluster.broker.node"): "they name the broker that they serve",
-    ("kcluster.config.topology.model", "kcluster.config.topology.loader"): "Topology.load",
     ("kcluster.scenario.language.model", "kcluster.scenario.language.loader"): "Scenario.load",
     ("kcluster.scenario.play.live", "kcluster.scenario.play.running"): "a stage and its player",
 }

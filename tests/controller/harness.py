@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.config.topology.model import TopicSpec
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import (
     CONTROLLER_ID,
     Effect,

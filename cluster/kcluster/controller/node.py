@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.config.topology.model import TopicSpec
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import (
     CONTROLLER_ID,
     Effect,

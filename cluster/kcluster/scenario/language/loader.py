@@ -23,8 +23,7 @@ from kcluster.config.files.tree import (
     from_python,
     from_yaml,
 )
-from kcluster.config.topology.checks import check_topology
-from kcluster.config.topology.model import Topology
+from kcluster.config.topology.model import Topology, check_topology
 from kcluster.scenario.actions import ACTIONS
 from kcluster.scenario.language.fields import (
     Flag,
