@@ -13,7 +13,6 @@ from kcluster.config.topology.model import TOPOLOGY_KEYS
 from kcluster.config.topology.network_checks import LINK_KEYS, NETWORK_KEYS
 from kcluster.scenario.actions import ACTIONS
 from kcluster.scenario.language.fields import Schema, fields_of, struct_schema
-from kcluster.scenario.language.loader import KEYS
 from kcluster.scenario.language.model import (
     Checks,
     ConsumerSpec,
@@ -21,6 +20,7 @@ from kcluster.scenario.language.model import (
     StepOptions,
     Trigger,
 )
+from kcluster.scenario.language.scenario import KEYS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _TEXT: Final[Schema] = {"type": ["string", "number", "boolean"]}
