@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 import kcluster
-from kcluster.config.topology.model import BrokerSpec, Topology
+from kcluster.config.topology.model import Topology
+from kcluster.config.topology.specs import BrokerSpec
 
 ROOT = Path(__file__).parents[1]
 

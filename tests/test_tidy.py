@@ -91,7 +91,10 @@ ALLOWED = {
     "cluster/kcluster/config/kafka/catalog.py": {"pathlib"},  # its own tables
     "cluster/kcluster/config/topology/loader.py": {"open"},  # the one file that it is given
     "cluster/kcluster/protocol/codec/schema.py": {"pathlib"},  # the schema table in the package
-    "cluster/kcluster/scenario/language/loader.py": {"open", "os"},  # the one file that it is given
+    "cluster/kcluster/scenario/language/scenario.py": {
+        "open",
+        "os",
+    },  # the one file that it is given
     "cluster/kcluster/scenario/language/profiles.py": {"open", "os"},  # the profile it names
     "cluster/kcluster/scenario/play/running.py": {"time"},  # how long a run took, for its report
 }
@@ -99,15 +102,7 @@ ALLOWED = {
 
 ALLOWED_BACK = {
     ("kcluster.broker.handlers.*", "kcluster.broker.node"): "they name the broker that they serve",
-    ("kcluster.config.topology.model", "kcluster.config.topology.loader"): "Topology.load",
-    ("kcluster.scenario.language.model", "kcluster.scenario.language.loader"): "Scenario.load",
     ("kcluster.scenario.play.live", "kcluster.scenario.play.running"): "a stage and its player",
-    (
-        "kcluster.drivers.sockets.connection",
-        "kcluster.drivers.sockets.listener",
-    ): "a thing and its part",
-    ("kcluster.runtime.gate", "kcluster.runtime.dispatch"): "a thing and its part",
-    ("kcluster.drivers.outside", "kcluster.drivers.live"): "a thing and its part",
 }
 """Imports that lead back to where the module is imported from, and why.  Without them no module
 may reach itself by imports."""

@@ -15,7 +15,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from kcluster.config.topology.model import Topology, TopologyError
+    from kcluster.config.files.problems import TopologyError
+    from kcluster.config.topology.model import Topology
     from kcluster.faults.rules import Rule, RuleError, rule
     from kcluster.handle.cluster import Cluster
     from kcluster.operations.errors import ClusterError
@@ -35,7 +36,7 @@ _HOMES: Final = {
     "RuleError": "kcluster.faults.rules",
     "do": "kcluster.scenario.perform",
     "Topology": "kcluster.config.topology.model",
-    "TopologyError": "kcluster.config.topology.model",
+    "TopologyError": "kcluster.config.files.problems",
     "rule": "kcluster.faults.rules",
 }
 

@@ -11,7 +11,8 @@ import pytest
 import kcluster.broker.handlers  # noqa: F401  # registers what is served
 from kcluster.broker.channel import MAX_CACHED_ANSWERS, Channel
 from kcluster.contract import Reply, Request
-from kcluster.metadata.image import MetadataImage, TopicRecord
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import TopicRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey, codec
 from kcluster.protocol.errors import ErrorCode, ProtocolError

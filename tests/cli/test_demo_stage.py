@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kcluster.cli.demo import set_the_stage, survives_a_broker
-from kcluster.config.topology.model import TopicSpec, Topology
+from kcluster.config.topology.model import Topology
+from kcluster.config.topology.specs import TopicSpec
 
 
 def test_stage__the_demo_takes_free_ports_whatever_the_file_says(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.config.topology.model import TopicSpec
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import (
     CONTROLLER_ID,
     Effect,
@@ -22,12 +22,8 @@ from kcluster.contract import (
 )
 from kcluster.controller.node import ControllerNode
 from kcluster.events.words import text_of
-from kcluster.metadata.image import (
-    MetadataFetch,
-    MetadataFetchResponse,
-    MetadataImage,
-    PartitionRegistration,
-)
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import MetadataFetch, MetadataFetchResponse, PartitionRegistration
 from kcluster.protocol import messages as m
 
 E = TypeVar("E", bound=Event)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kcluster.config.topology.model import TopicSpec
+from kcluster.config.topology.specs import TopicSpec
 from tests.controller.harness import Controller
 
 ORDERS = TopicSpec("orders", partitions=3, replication_factor=3, config={"retention.ms": "5"})

@@ -12,7 +12,7 @@ from kcluster.contract import (
     Send,
 )
 from kcluster.controller.partitions.partition_index import PartitionIndex
-from kcluster.metadata.image import MetadataFetch, MetadataFetchResponse
+from kcluster.metadata.records import MetadataFetch, MetadataFetchResponse
 from kcluster.protocol import messages as m
 from tests.controller.harness import Controller
 

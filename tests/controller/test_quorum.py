@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcluster.contract import CONTROLLER_ID
-from kcluster.metadata.image import FeatureLevelRecord
+from kcluster.metadata.records import FeatureLevelRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from tests.controller.harness import CLUSTER_ID, Controller

@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import RunResult, run_scenario
 from kcluster.scenario.report import ECHOES, timeline_lines
 

@@ -11,7 +11,7 @@ from kcluster.contract import Request
 from kcluster.invariants.invariants import VIOLATIONS, Invariants
 from kcluster.invariants.replies import Patience
 from kcluster.invariants.rules import registration_violations
-from kcluster.metadata.image import PartitionRegistration
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica
 from kcluster.protocol.records.records import Record, build_batch

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
-from kcluster.metadata.image import BrokerRegistration, PartitionRegistration
+from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import ErrorCode

@@ -14,7 +14,7 @@ import pytest
 from kcluster.pipeline.audit import ANOMALY_OF, audit
 from kcluster.pipeline.tables import Tables, find_runs
 from kcluster.runs.directory import RunError, write_run
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 from kcluster.pipeline.session import why
 from kcluster.runs.directory import write_run
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
 
 SCENARIO = """

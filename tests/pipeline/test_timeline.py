@@ -33,7 +33,7 @@ from kcluster.pipeline.tables import Tables, find_runs
 from kcluster.pipeline.timeline import read, timeline, write
 from kcluster.runs.directory import write_run
 from kcluster.runs.record import NoteRow, RequestRow, RunInfo, RunRecord, SendRow, ToldRow
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
 
 if TYPE_CHECKING:

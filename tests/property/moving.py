@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from random import Random
 
-from kcluster.metadata.image import BROKER_RESOURCE
+from kcluster.metadata.records import BROKER_RESOURCE
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.property.storm import PARTITIONS, SET, TOPIC, TOPIC_RESOURCE, Plan, Storm, main

@@ -139,7 +139,7 @@ def test_hexdump__frames_of_a_stream() -> None:
 def test_hexdump__a_frame_that_ends_too_soon() -> None:
     data = produce()[:-5]
     (dump,) = dump_frames(data)
-    assert dump.spans[0].problem == f"{len(data) + 1} bytes claimed, {len(data) - 4} there"
+    assert dump.spans[0].problem == f"{len(data) + 1} bytes claimed, {len(data) - 4} present"
     assert covers(dump, 0, len(data))
     assert dump.error is not None
 

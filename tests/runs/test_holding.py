@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kcluster.runs.record import ContentRow
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import RunResult, run_scenario
 
 SCENARIO = """

@@ -19,7 +19,7 @@ from kcluster.broker.publisher import MetadataPublisher
 from kcluster.broker.replication.maintenance import Maintenance
 from kcluster.contract import Rng, Stopped
 from kcluster.events.brokers import ControlledShutdown
-from kcluster.metadata.image import MetadataFetch, MetadataFetchResponse
+from kcluster.metadata.records import MetadataFetch, MetadataFetchResponse
 from kcluster.partition.disk import Disk
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode

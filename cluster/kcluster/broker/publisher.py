@@ -17,7 +17,7 @@ from kcluster.broker.replication.replicas import Replicas
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.contract import NoteId
 from kcluster.events.partitions import BecameFollower, BecameLeader
-from kcluster.metadata.image import (
+from kcluster.metadata.records import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
     TOPIC_RESOURCE,

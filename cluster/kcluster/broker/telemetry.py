@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from kcluster.config.kafka.client_metrics import ALL_METRICS, DEFAULT_INTERVAL_MS, Subscription
-from kcluster.metadata.image import CLIENT_METRICS_RESOURCE, MetadataImage
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import CLIENT_METRICS_RESOURCE
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.crc import crc32c_of
 

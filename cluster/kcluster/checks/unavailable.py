@@ -19,7 +19,7 @@ from kcluster.events.words import text_of
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import CHANGES_OF_STATE, Facts, between, link, told_once
 from kcluster.invariants.ground import Ground
-from kcluster.metadata.image import PartitionRegistration
+from kcluster.metadata.records import PartitionRegistration
 
 _TURNS: Final[tuple[type[Event], ...]] = (*CHANGES_OF_STATE, BrokerFenced, LinkCut, LinkHealed)
 """After these something else may be the matter."""

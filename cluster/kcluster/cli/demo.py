@@ -180,7 +180,7 @@ def set_the_stage(topology_file: str | None, profile: str) -> tuple[Any, str]:
     The file's ports are left alone: clients of another cluster may be looking for a broker there.
     """
     from kcluster.cli.topology_choice import choose_topology
-    from kcluster.config.topology.model import TopicSpec
+    from kcluster.config.topology.specs import TopicSpec
 
     topology = choose_topology(topology_file, profile=profile)
     if len(topology.brokers) < 2:

@@ -11,8 +11,7 @@ import socket
 from typing import Final
 
 from kcluster.config.files.problems import TopologyError
-from kcluster.config.topology.loader import check_ports
-from kcluster.config.topology.model import Topology
+from kcluster.config.topology.model import Topology, check_ports
 
 DEFAULT_FILE: Final = "topology.yaml"
 DEFAULT_BROKERS: Final = 3

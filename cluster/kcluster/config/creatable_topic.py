@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcluster.config.topology.model import TopicSpec
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.protocol import messages as m
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kcluster.config.creatable_topic import creatable_topic
-from kcluster.config.topology.model import TopicSpec
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.controller.metadata_log import PendingTopics
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.topics.topics import Topics

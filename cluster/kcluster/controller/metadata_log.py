@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from kcluster.contract import CONTROLLER_ID
 
 if TYPE_CHECKING:
-    from kcluster.config.topology.model import TopicSpec
-    from kcluster.metadata.image import MetadataRecord
+    from kcluster.config.topology.specs import TopicSpec
+    from kcluster.metadata.records import MetadataRecord
 
 VOTERS: Final = (CONTROLLER_ID, CONTROLLER_ID + 1, CONTROLLER_ID + 2)
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.config.topology.model import TopicSpec
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import (
     CONTROLLER_ID,
     Effect,
@@ -51,14 +51,14 @@ from kcluster.controller.registry import Part, handlers_of
 from kcluster.controller.topics.create_partitions import PartitionAdditions
 from kcluster.controller.topics.mutation_quotas import MutationQuotas
 from kcluster.controller.topics.topics import Topics
-from kcluster.metadata.image import (
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
     ConfigRecord,
     Envelope,
     MetadataFetch,
     MetadataFetchResponse,
-    MetadataImage,
     MetadataRecord,
     PartitionRecord,
     RemoveTopicRecord,

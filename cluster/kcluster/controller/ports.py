@@ -13,7 +13,8 @@ from typing import Protocol
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import Event, NoteId, Rng
 from kcluster.controller.metadata_log import MetadataLog
-from kcluster.metadata.image import MetadataImage, MetadataRecord
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import MetadataRecord
 from kcluster.timers import Timers
 
 

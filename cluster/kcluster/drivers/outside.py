@@ -18,17 +18,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from kcluster.contract import Reply, Request
 from kcluster.network.fabric import Link
 from kcluster.network.node_ids import FIRST_CLIENT_ID, FIRST_OUTSIDE_ID
 from kcluster.network.transit import CarriedConnection, Transit
-
-if TYPE_CHECKING:
-    from kcluster.drivers.live import LiveDriver
+from kcluster.runtime.dispatch import Dispatcher
 
 MAX_REMEMBERED: Final = 10_000
+
+
+class OutsideHost(Protocol):
+    """What this needs from the live driver."""
+
+    outside: Outside | None
+    """Asked about every request and reply; None while no link of such clients is cut or shaped."""
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """The cluster's nodes and network."""
+
+    def write_reply(self, node_id: int, reply: Reply) -> None:
+        """Write a reply to its connection, if that is still open."""
 
 
 class OutsideConnection(CarriedConnection):
@@ -46,7 +58,7 @@ class Outside:
     """All clients from outside of a live cluster.  The driver asks it only while their links are
     cut or shaped."""
 
-    def __init__(self, driver: LiveDriver) -> None:
+    def __init__(self, driver: OutsideHost) -> None:
         self._driver = driver
         self._dispatcher = driver.dispatcher
         self._fabric = driver.dispatcher.fabric

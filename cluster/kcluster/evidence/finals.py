@@ -17,7 +17,7 @@ from kcluster.evidence.recorder import Recorder
 from kcluster.invariants.ground import Ground
 from kcluster.invariants.invariants import Violation
 from kcluster.invariants.rules import is_same
-from kcluster.metadata.image import PartitionRegistration
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.status import controller_image
 from kcluster.partition.log.log import Log
 from kcluster.protocol.names import has_internal_prefix

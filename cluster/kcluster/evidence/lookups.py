@@ -34,7 +34,7 @@ from kcluster.events.words import sentence_of, text_of
 from kcluster.evidence.history import Ledger, Link
 from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.invariants.ground import Append, Ground, Move
-from kcluster.metadata.image import PartitionRegistration
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.runtime.dispatch import RUNTIME_ID
 
 E = TypeVar("E", bound=Event)

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.contract import Request
-from kcluster.metadata.image import PartitionRegistration
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Role
 from kcluster.protocol.records.batches import Batch

@@ -40,7 +40,7 @@ from kcluster.invariants.rules import (
     step_violations,
     truncated_committed,
 )
-from kcluster.metadata.image import BrokerRegistration, PartitionRegistration
+from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.replica import Replica, Role
 
 VIOLATIONS: Final = {

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kcluster.controller.partitions.reassigning import is_reassigning
 from kcluster.invariants.ground import Committed, Ground, Seen
-from kcluster.metadata.image import NO_LEADER, BrokerRegistration, PartitionRegistration
+from kcluster.metadata.records import NO_LEADER, BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica, Role
 from kcluster.protocol.records.batches import Batch

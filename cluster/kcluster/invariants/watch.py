@@ -25,7 +25,7 @@ from kcluster.contract import (
 from kcluster.controller.node import ControllerNode
 from kcluster.events.brokers import BrokerDown
 from kcluster.invariants.invariants import Invariants
-from kcluster.metadata.image import MetadataFetchResponse
+from kcluster.metadata.records import MetadataFetchResponse
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey

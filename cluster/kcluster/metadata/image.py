@@ -1,9 +1,9 @@
-"""The metadata log's records, and the image that a node builds by applying them.
+"""The metadata image: the state of the cluster that a node builds by applying records.
 
-Owns: what a record is and what it does to an image.  Never: decides anything (elections.py,
-placement.py do), knows a broker's runtime state.  Read by brokers (each applies the same records to
-an image of its own, at its own offset), written by the controller alone.
-Kafka: metadata/src/main/resources/common/metadata/*.json, MetadataImage, MetadataDelta.
+Owns: what each record does to an image.  Never: decides anything (elections.py, placement.py do),
+knows a broker's runtime state.  Every broker applies the same records to an image of its own, at
+its own offset.
+Kafka: MetadataImage, MetadataDelta.
 
 Values inside an image (BrokerRegistration, PartitionRegistration) are frozen and shared by all
 images, so ten thousand partitions on three brokers cost one set of them.
@@ -11,69 +11,29 @@ images, so ten thousand partitions on three brokers cost one set of them.
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kcluster.contract import NoteId
+from kcluster.metadata.records import (
+    TOPIC_RESOURCE,
+    BrokerRegistration,
+    BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    PartitionRegistration,
+    ProducerIdsRecord,
+    QuotaEntity,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+    UserScramCredentialRecord,
+)
 from kcluster.protocol.features import ELR_VERSION
-
-NO_LEADER: Final = -1
-
-BROKER_RESOURCE: Final = 4
-TOPIC_RESOURCE: Final = 2
-CLIENT_METRICS_RESOURCE: Final = 16
-GROUP_RESOURCE: Final = 32
-"""Kafka's ConfigResource.Type codes."""
-
-CLUSTER_DEFAULT: Final = ""
-"""Resource name of cluster-wide dynamic broker configs."""
-
-QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Whose a quota is: (`user`, `client-id` or `ip`, its name); None stands for all others."""
-
-
-class BrokerRegistration(Struct, frozen=True):
-    """A broker as the controller knows it.  Kafka: BrokerRegistration."""
-
-    broker_id: int
-    epoch: int
-    """Offset of the registration record; a restarted broker gets a greater one."""
-    host: str
-    port: int
-    rack: str | None
-    fenced: bool = True
-    in_controlled_shutdown: bool = False
-    incarnation_id: bytes = b""
-    """Drawn by the broker's process at its start: another one means that it was restarted."""
-
-    @property
-    def is_active(self) -> bool:
-        """May be in an ISR and be elected (KIP-841)."""
-        return not self.fenced and not self.in_controlled_shutdown
-
-
-class PartitionRegistration(Struct, frozen=True):
-    """A partition as the controller knows it.  Kafka: PartitionRegistration."""
-
-    topic_id: bytes
-    partition: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    leader: int
-    """Broker id or NO_LEADER."""
-    leader_epoch: int
-    """One up at each change of leader, to another broker or to none.  An ISR shrink alone has not
-    bumped it since 3.6 (KAFKA-15021)."""
-    partition_epoch: int
-    """One up at each change of anything."""
-    elr: tuple[int, ...] = ()
-    last_known_elr: tuple[int, ...] = ()
-    recovering: bool = False
-    """LeaderRecoveryState.RECOVERING: elected unclean and not yet recovered (KIP-704)."""
-    adding_replicas: tuple[int, ...] = ()
-    removing_replicas: tuple[int, ...] = ()
 
 
 class TopicImage(Struct):
@@ -82,154 +42,6 @@ class TopicImage(Struct):
     name: str
     topic_id: bytes
     partitions: list[PartitionRegistration]
-
-
-# ---------------------------------------------------------------------------------- records
-
-
-class RegisterBrokerRecord(Struct, frozen=True):
-    """A broker's process has registered; it is fenced until it has caught up."""
-
-    registration: BrokerRegistration
-    cause: NoteId | None = None
-
-
-class BrokerRegistrationChangeRecord(Struct, frozen=True):
-    """Fenced, unfenced, or going down in a controlled way.  None: no change."""
-
-    broker_id: int
-    broker_epoch: int
-    fenced: bool | None = None
-    in_controlled_shutdown: bool | None = None
-    cause: NoteId | None = None
-
-
-class UnregisterBrokerRecord(Struct, frozen=True):
-    broker_id: int
-    broker_epoch: int
-    cause: NoteId | None = None
-
-
-class TopicRecord(Struct, frozen=True):
-    name: str
-    topic_id: bytes
-    cause: NoteId | None = None
-
-
-class PartitionRecord(Struct, frozen=True):
-    """A partition's whole state after creation or change.  Kafka writes only the changed fields
-    (PartitionChangeRecord); the whole frozen value is shared here, so it costs less than a diff."""
-
-    registration: PartitionRegistration
-    cause: NoteId | None = None
-
-
-class RemoveTopicRecord(Struct, frozen=True):
-    topic_id: bytes
-    cause: NoteId | None = None
-
-
-class ConfigRecord(Struct, frozen=True):
-    """`value` None removes the config."""
-
-    resource_type: int
-    resource_name: str
-    name: str
-    value: str | None
-    cause: NoteId | None = None
-
-
-class ProducerIdsRecord(Struct, frozen=True):
-    """Producer ids below `next_producer_id` have been handed out to brokers in blocks."""
-
-    broker_id: int
-    broker_epoch: int
-    next_producer_id: int
-    cause: NoteId | None = None
-
-
-class FeatureLevelRecord(Struct, frozen=True):
-    """`level` 0: the feature is off."""
-
-    name: str
-    level: int
-    cause: NoteId | None = None
-
-
-class ClientQuotaRecord(Struct, frozen=True):
-    """`value` None removes the quota `key` of `entity`."""
-
-    entity: QuotaEntity
-    key: str
-    value: float | None
-    cause: NoteId | None = None
-
-
-class UserScramCredentialRecord(Struct, frozen=True):
-    """What a user's password is checked against (RFC 5802); the password itself is never known."""
-
-    name: str
-    mechanism: int
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
-    iterations: int
-    cause: NoteId | None = None
-
-
-class RemoveUserScramCredentialRecord(Struct, frozen=True):
-    name: str
-    mechanism: int
-    cause: NoteId | None = None
-
-
-MetadataRecord = (
-    RegisterBrokerRecord
-    | BrokerRegistrationChangeRecord
-    | UnregisterBrokerRecord
-    | TopicRecord
-    | PartitionRecord
-    | RemoveTopicRecord
-    | ConfigRecord
-    | ProducerIdsRecord
-    | FeatureLevelRecord
-    | ClientQuotaRecord
-    | UserScramCredentialRecord
-    | RemoveUserScramCredentialRecord
-)
-
-
-class Envelope(Struct, gc=False):
-    """A client's request to the controller, where it matters whose it is.  Kafka: KIP-590.
-
-    `is_strict`: new enough to be refused for its client's controller_mutation_rate.
-    """
-
-    body: Any
-    client_id: str
-    is_strict: bool
-
-
-# ------------------------------------------------------------- brokers pull the log with these
-
-
-class MetadataFetch(Struct, gc=False):
-    """A broker asks the controller for records from `offset` on; the answer waits until there
-    are some, `max_wait_ms` at most.  Kafka: Fetch of __cluster_metadata by an observer."""
-
-    broker_id: int
-    offset: int
-    max_wait_ms: int
-
-
-class MetadataFetchResponse(Struct, gc=False):
-    """`records[i]` has offset `first_offset + i`.  Empty when the wait ended without news."""
-
-    first_offset: int
-    records: list[MetadataRecord]
-
-
-# -------------------------------------------------------------------------------------- image
 
 
 class MetadataImage:

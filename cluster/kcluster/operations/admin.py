@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kcluster.config.creatable_topic import creatable_topic
-from kcluster.config.topology.model import TopicSpec
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.operations.asking import Asking
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import error_of

@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from kcluster.contract import Event, Note, NoteId
 from kcluster.events.words import text_of
-from kcluster.metadata.image import MetadataImage, PartitionRegistration
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.network.graph import parts_of
 from kcluster.partition.disk import Disk
 from kcluster.runtime.build import Plan

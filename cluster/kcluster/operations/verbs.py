@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from kcluster.config.files.problems import unknown
 from kcluster.config.topology.broker_checks import unknown_version
-from kcluster.config.topology.model import BrokerSpec
+from kcluster.config.topology.specs import BrokerSpec
 from kcluster.contract import MoveLeader
 from kcluster.events.brokers import BrokerReaddressed, DiskFull
 from kcluster.faults.rules import Rule, RuleBook, RuleError
-from kcluster.metadata.image import PartitionRegistration
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.admin import Admin, OnEnd
 from kcluster.operations.asking import Asking, elect_request
 from kcluster.operations.errors import ClusterError

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from kcluster.config.kafka.definitions import TopicConfig
 from kcluster.contract import NoteId
-from kcluster.metadata.image import BrokerRegistration, PartitionRegistration
+from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Appended, Log
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import Batch

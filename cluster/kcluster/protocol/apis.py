@@ -1,7 +1,7 @@
-"""Kafka's APIs: keys, versions, and where the codec of each is found.
+"""Kafka's APIs: keys, versions, and the codec of each version.
 
-Owns: ApiKey, the version tables, the cache of codecs.  Never: which APIs our broker has handlers
-for (broker/registry.py).  Kafka: org.apache.kafka.common.protocol.ApiKeys.
+Owns: ApiKey, the version tables, the cache of codecs.  Never: knows which APIs our broker
+has handlers for (broker/registry.py).  Kafka: org.apache.kafka.common.protocol.ApiKeys.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kcluster.protocol.codec.compiler import Codec, RecordCodec
 
 LATEST: Final = "4.3.1"
-"""The release whose versions VERSIONS has."""
+"""The release that VERSIONS describes."""
 
 
 class ApiKey(IntEnum):
@@ -122,10 +122,12 @@ APIS: Final[dict[int, ApiLine]] = {line.key: line for line in api_lines().values
 VERSIONS: Final[dict[int, Versions]] = {
     key: line.versions for key, line in APIS.items() if line.versions != NEVER
 }
-"""API key -> inclusive bounds of what 4.3.1 serves.  The four APIs that 4.0 removed are missing."""
+"""API key -> the lowest and highest version that 4.3.1 serves, without the APIs that 4.0
+removed."""
 
 PRODUCE_MIN_ADVERTISED: Final = 0
-"""For librdkafka's feature probe 4.3.1 lists Produce from here on, but serves 3+ (KAFKA-18659)."""
+"""The lowest version of Produce that 4.3.1 lists, for librdkafka's feature probe.  It serves 3 and
+higher (KAFKA-18659)."""
 
 TELEMETRY: Final = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 
@@ -134,14 +136,14 @@ _record_codecs: dict[tuple[str, int], RecordCodec] = {}
 
 
 def is_known(api_key: int, api_version: int) -> bool:
-    """Whether there is a codec, be it only for a version that 4.0 removed."""
+    """Whether there is a codec.  Versions that 4.0 removed have one too."""
     line = APIS.get(api_key)
     return line is not None and line.all_versions[0] <= api_version <= line.all_versions[1]
 
 
 def advertised_versions(listener: str = "broker") -> list[tuple[ApiKey, int, int]]:
     """(key, lowest, highest) as a 4.3.1 node lists them in ApiVersions on such a listener:
-    by key, without unstable versions, without telemetry (no reporter for it is configured)."""
+    ordered by key, without unstable versions and without telemetry (no reporter is configured)."""
     rows = []
     for key, (low, high) in VERSIONS.items():
         line = APIS[key]
@@ -154,7 +156,7 @@ def advertised_versions(listener: str = "broker") -> list[tuple[ApiKey, int, int
 def codec(api_key: int, api_version: int) -> Codec:
     """Decode and encode functions of one API version; the same object at every call.
 
-    KeyError if `is_known` says no.
+    KeyError unless `is_known`.
     """
     found = _codecs.get((api_key, api_version))
     if found is None:
@@ -167,7 +169,7 @@ def codec(api_key: int, api_version: int) -> Codec:
 
 
 def record_codec(name: str, version: int) -> RecordCodec:
-    """The same for a value of an internal topic or of the consumer protocol: `OffsetCommitValue`.
+    """The codec of a value in an internal topic or in the consumer protocol: `OffsetCommitValue`.
 
     KeyError if there is no such record or version.
     """

@@ -1,13 +1,14 @@
-"""Builds the answer with a chosen error for any API, from where its schema has error fields.
+"""Builds the response with a chosen error for any API, from the error fields of its schema.
 
-Owns: which topics and partitions a request names, the answer with an error for all or some of
-them, a request without those, two answers as one.  Never: decides that there is an error
+Owns: which topics and partitions a request names, the response with an error for all or some of
+them, a request without those, merging two responses.  Never: decides that there is an error
 (faults/rules.py does), or changes a message that it is given.
 Kafka: AbstractRequest.getErrorResponse, which every API writes by hand.
 
-The error goes to the innermost entries that the answer has: partitions before topics before the
-whole, as brokers do.  SHALLOW has the APIs that Kafka answers further out.  An entry with an error
-keeps what it is known by (KEYS), and has for the rest what a failed one has in Kafka.
+The error goes into the innermost entries that the response has: into partitions, else into topics,
+else into the response itself, as brokers do it.  SHALLOW lists the APIs for which Kafka stops
+earlier.  An entry with an error keeps the fields that identify it (KEYS).  Its other fields have
+the values of a failed entry in Kafka.
 """
 
 from __future__ import annotations
@@ -30,26 +31,26 @@ KEYS: Final = frozenset(
         "offline_replicas", "leader_epoch",
     }
 )  # fmt: skip
-"""Fields that tell which entry it is, or hold in spite of the error."""
+"""Fields that identify an entry, or are valid in spite of the error."""
 ERROR_FIELDS: Final = ("error_code", "partition_error_code")
 SHALLOW: Final = {
     ApiKey.METADATA: 1, ApiKey.OFFSET_FETCH: 1, ApiKey.LEAVE_GROUP: 0, ApiKey.OFFSET_DELETE: 0,
     ApiKey.UPDATE_FEATURES: 0, ApiKey.DESCRIBE_LOG_DIRS: 0,
 }  # fmt: skip
-"""Arrays to go down into at most, while no topic or partition is singled out."""
+"""How many levels of arrays get errors at most, unless the error is for certain topics."""
 SESSION_ERRORS: Final = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH,
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     }
 )  # fmt: skip
-"""Are about a fetch as a whole."""
+"""Errors of a fetch as a whole."""
 
 _FAILED: Final[dict[str, Any]] = {
     "base_offset": -1, "high_watermark": -1, "leader_id": -1, "node_id": -1, "port": -1,
     "committed_offset": -1, "low_watermark": -1, "records": b"",
 }  # fmt: skip
-"""What Kafka puts where the schema has no such default."""
+"""Values that Kafka sets in failed entries where the schema has another default."""
 _TOPIC_FIELDS: Final = ("name", "topic", "topic_name")
 _PARTITION_FIELDS: Final = ("partition_index", "index", "partition", "partition_id")
 _ALIASES: Final = {"user": "name", "topic_name": "name", "topic": "name"}
@@ -65,23 +66,23 @@ _READS: Final = frozenset(
 NameOf = Callable[[bytes], str | None]
 """A topic's name by its id."""
 Wanted = Callable[[str, int | None], bool]
-"""Whether a topic's partition is meant; None: whether a topic may be meant at all."""
+"""Whether the error is for this partition of a topic; None: whether it may be for any of it."""
 
 
 def is_read(api_key: int) -> bool:
-    """Whether nothing but its answer comes of such a request."""
+    """Whether such a request changes nothing."""
     return api_key in _READS
 
 
 def depth_limit(api_key: int, error: ErrorCode, wanted: Wanted | None) -> int | None:
-    """Arrays to go down into at most; None for all."""
+    """How many levels of arrays get errors at most; None for all."""
     if api_key == ApiKey.FETCH and error in SESSION_ERRORS:
         return 0
     return SHALLOW.get(ApiKey(api_key)) if wanted is None else None
 
 
 class ErrorAnswers:
-    """Answers of one API in one version with one error.
+    """Responses of one API in one version with one error.
 
     `wanted`: which topics and partitions get the error; None: all of them.
     """
@@ -99,24 +100,24 @@ class ErrorAnswers:
         self._name_of = name_of
         self._wanted = wanted
         api = APIS[api_key].name
-        self._asked = message_schema(api + "Request").top
-        self._told = message_schema(api + "Response").top
-        self._top = m.message_class(api + "Response")
+        self._request = message_schema(api + "Request").top
+        self._response = message_schema(api + "Response").top
+        self._class = m.message_class(api + "Response")
         limit = depth_limit(api_key, error, wanted)
-        if limit is not None and not _bears_errors(self._told, version, limit):
-            limit = None  # old versions of some have no such place
+        if limit is not None and not _has_error_field(self._response, version, limit):
+            limit = None  # old versions of some have no error field there
         self._limit = limit
 
-    # --------------------------------------------------------------- an answer out of nothing
+    # ------------------------------------------------------- a response without the broker
 
     def answer(self, request: Any) -> Any | None:
-        """The answer to a request that nobody has served; None if it has no room for an error."""
-        made, is_told = self._mirror(self._told, self._top, request, self._asked, None, 0)
-        return made if is_told else None
+        """The response to a request that no broker has served; None if it has no error field."""
+        made, has_error = self._mirror(self._response, self._class, request, self._request, None, 0)
+        return made if has_error else None
 
     def _mirror(
         self,
-        told: StructSchema,
+        answer_schema: StructSchema,
         cls: Any,
         asked: Any,
         schema: StructSchema,
@@ -124,18 +125,18 @@ class ErrorAnswers:
         depth: int,
     ) -> tuple[Any, bool]:
         values: dict[str, Any] = {}
-        is_told = False
-        for field in self._arrays(told, depth):
+        has_error = False
+        for field in self._arrays(answer_schema, depth):
             entries = []
             for item, item_schema in self._counterparts(field, asked, schema):
-                made, is_below = self._entry(field, item, item_schema, topic, depth)
-                if is_below:
+                made, is_in_entry = self._entry(field, item, item_schema, topic, depth)
+                if is_in_entry:
                     entries.append(made)
-                    is_told = True
+                    has_error = True
             values[field.name] = entries
         if depth:
-            values |= _keys(told, asked)
-        return self._failed(told, cls, values, is_told)
+            values |= _keys(answer_schema, asked)
+        return self._failed(answer_schema, cls, values, has_error)
 
     def _entry(
         self,
@@ -145,8 +146,8 @@ class ErrorAnswers:
         topic: str | None,
         depth: int,
     ) -> tuple[Any, bool]:
-        """The entry of an answer for an element of a request, if it is meant."""
-        struct, cls = field.struct, getattr(self._top, field.type)
+        """The response's entry for an element of the request, if that is to get the error."""
+        struct, cls = field.struct, getattr(self._class, field.type)
         assert struct is not None
         if self._wanted is not None:
             is_meant, topic = self._is_meant(item, topic)
@@ -158,32 +159,32 @@ class ErrorAnswers:
         return self._failed(struct, cls, {key: item}, False)
 
     def _failed(
-        self, struct: StructSchema, cls: Any, values: dict[str, Any], is_told: bool
+        self, struct: StructSchema, cls: Any, values: dict[str, Any], has_error: bool
     ) -> tuple[Any, bool]:
         for field in struct.fields:
             if field.name in _FAILED and field.name not in values:
                 values[field.name] = _FAILED[field.name]
-            if not is_told and field.name in ERROR_FIELDS and field.is_in(self._version):
+            if not has_error and field.name in ERROR_FIELDS and field.is_in(self._version):
                 values[field.name] = self._error
-                is_told = True
-        return cls(**values), is_told
+                has_error = True
+        return cls(**values), has_error
 
     def _arrays(self, struct: StructSchema, depth: int) -> Iterator[FieldSchema]:
-        """The arrays of an answer that may have errors in them."""
+        """The arrays of a response whose entries may have errors."""
         if self._limit is None or depth < self._limit:
             for field in struct.fields:
                 if (
                     field.is_array
                     and field.struct is not None
                     and field.is_in(self._version)
-                    and _bears_errors(field.struct, self._version)
+                    and _has_error_field(field.struct, self._version)
                 ):
                     yield field
 
     def _counterparts(
         self, field: FieldSchema, asked: Any, schema: StructSchema
     ) -> Iterator[tuple[Any, StructSchema | None]]:
-        """What of a request an array of its answer tells about, each with its schema."""
+        """The elements of a request to which a response's array has entries, with their schemas."""
         arrays = [x for x in schema.fields if x.is_array and x.is_in(self._version)]
         chosen = [x for x in arrays if x.name == field.name] or [
             x for x in arrays if not x.name.startswith("forgotten")
@@ -195,21 +196,21 @@ class ErrorAnswers:
             for item in getattr(asked, array.name) or ():
                 below = [] if inner is None else [x for x in inner.fields if x.name == "topics"]
                 if has_topics and below:
-                    # By directory in the question, not in the answer (AlterReplicaLogDirs).
+                    # By directory in the request, not in the response (AlterReplicaLogDirs).
                     yield from ((topic, below[0].struct) for topic in item.topics)
                 else:
                     yield item, inner
 
-    # ------------------------------------------------------------------ an answer that there is
+    # --------------------------------------------------------------- a broker's response
 
     def override(self, answer: Any) -> tuple[Any, bool]:
-        """A broker's answer with the error put in, and whether there was room for it."""
-        return self._override(self._told, self._top, answer, None, 0)
+        """A broker's response with the error in it, and whether it has a field for the error."""
+        return self._override(self._response, self._class, answer, None, 0)
 
     def _override(
         self, struct: StructSchema, cls: Any, answer: Any, topic: str | None, depth: int
     ) -> tuple[Any, bool]:
-        is_told, changes = False, {}
+        has_error, changes = False, {}
         for field in self._arrays(struct, depth):
             entries = []
             for item in getattr(answer, field.name) or ():
@@ -218,23 +219,23 @@ class ErrorAnswers:
                     is_meant, below = self._is_meant(item, topic)
                 if is_meant:
                     assert field.struct is not None
-                    kind = getattr(self._top, field.type)
-                    item, is_below = self._override(field.struct, kind, item, below, depth + 1)
-                    is_told = is_told or is_below
+                    kind = getattr(self._class, field.type)
+                    item, is_in_entry = self._override(field.struct, kind, item, below, depth + 1)
+                    has_error = has_error or is_in_entry
                 entries.append(item)
             changes[field.name] = entries
-        if is_told:
+        if has_error:
             values = {field.name: getattr(answer, field.name) for field in struct.fields}
             return cls(**values | changes), True
         if self._wanted is not None and topic is None:
             return answer, False
-        made, is_told = self._failed(struct, cls, _keys(struct, answer), False)
-        return (made, True) if is_told else (answer, False)
+        made, has_error = self._failed(struct, cls, _keys(struct, answer), False)
+        return (made, True) if has_error else (answer, False)
 
-    # ------------------------------------------------------------------------ the parts meant
+    # ----------------------------------------------------------- which parts get the error
 
     def _is_meant(self, item: Any, topic: str | None) -> tuple[bool, str | None]:
-        """Whether an element of an array is meant, and the topic that it belongs to."""
+        """Whether an element of an array is to get the error, and the topic it belongs to."""
         assert self._wanted is not None
         if topic is not None:
             partition = partition_of(item)
@@ -243,13 +244,13 @@ class ErrorAnswers:
         return found is None or self._wanted(found, None), found
 
     def rest(self, request: Any) -> Any | None:
-        """The request without what is meant; None if nothing is left of it."""
-        found = _without(self._asked, request, self._version, self._name_of, self._wanted)
-        return found if any(named(self._asked, found, self._version, self._name_of)) else None
+        """The request without the parts that get the error; None if nothing is left of it."""
+        found = _without(self._request, request, self._version, self._name_of, self._wanted)
+        return found if any(named(self._request, found, self._version, self._name_of)) else None
 
     def merged(self, answer: Any, errors: Any) -> Any:
-        """A broker's answer to `rest`, with the entries of `answer(request)`."""
-        return _merged(self._told, self._top, self._top, answer, errors)
+        """A broker's response to `rest`, with the entries of `answer(request)`."""
+        return _merged(self._response, self._class, self._class, answer, errors)
 
 
 def topics_named(
@@ -354,7 +355,7 @@ def _topic_without(
 
 
 def _keys(struct: StructSchema, value: Any) -> dict[str, Any]:
-    """What an entry is known by, of a request's element or an answer's entry."""
+    """The fields that identify an entry, from a request's element or a response's entry."""
     found = {}
     for field in struct.fields:
         if field.name in KEYS and field.struct is None:
@@ -386,14 +387,14 @@ def _merged(struct: StructSchema, top: Any, cls: Any, answer: Any, errors: Any) 
 
 
 @cache
-def _bears_errors(struct: StructSchema, version: int, depth: int = 99) -> bool:
+def _has_error_field(struct: StructSchema, version: int, depth: int = 99) -> bool:
     return any(
         field.name in ERROR_FIELDS
         or (
             depth > 0
             and field.is_array
             and field.struct is not None
-            and _bears_errors(field.struct, version, depth - 1)
+            and _has_error_field(field.struct, version, depth - 1)
         )
         for field in struct.fields
         if field.is_in(version)

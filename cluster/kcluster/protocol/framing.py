@@ -4,9 +4,10 @@ Owns: the 4-byte length before each frame, request headers v0-v2, response heade
 sockets; bytes come in, frames and buffers go out.  Kafka: NetworkReceive, RequestHeader,
 ResponseHeader, ApiKeys.requestHeaderVersion.
 
-A request of an API or version that nobody knows still has a header that says so: the caller decides
-(a real broker closes the connection, except for ApiVersions, whose too new versions it answers with
-UNSUPPORTED_VERSION in the form of version 0: `encode_response_frame(ApiKey.API_VERSIONS, 0, …)`).
+The header of a request can be read even if its API or version is unknown, and the caller decides
+what to do.  A real broker closes the connection.  The exception is ApiVersions: too new a version
+is answered with UNSUPPORTED_VERSION in version 0:
+`encode_response_frame(ApiKey.API_VERSIONS, 0, …)`.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from kcluster.protocol.errors import ProtocolError
 Frames = deque[memoryview] | list[memoryview]
 
 _FIRST_ALLOCATION_BYTES: Final = 1 << 20
-"""A frame that claims more gets its memory as its bytes come."""
+"""Memory for a larger frame is allocated as its bytes arrive."""
 _REST_BYTES_MIN: Final = 1 << 14
-"""From here on the rest of a frame is worth a system call of its own, straight into place."""
+"""If at least this much of a frame is missing, it is received directly into the frame."""
 
 _SIZE: Final = Packer(">i")
 _REQUEST_HEADER: Final = Packer(">hhih")
 _FRAME_START: Final = Packer(">ihhih")
 _unpack_size: Final = _SIZE.unpack_from
 _unpack_header: Final = _REQUEST_HEADER.unpack_from
-_View: Final = memoryview  # a Final, as in batches.py: compiled code does not look for it each time
+_View: Final = memoryview  # a Final, as in batches.py: compiled code does not look it up each time
 _start: Final = Packer(">ii").pack
 _start_flexible: Final = Packer(">iiB").pack
 """Length and header of a response, of version 0 and 1."""
@@ -47,7 +48,7 @@ _FLEXIBLE_FROM: Final = {
 
 
 class RequestHeader(Struct, gc=False):
-    """What stands before a request's body."""
+    """The header before a request's body."""
 
     api_key: int
     api_version: int
@@ -58,8 +59,8 @@ class RequestHeader(Struct, gc=False):
 
 
 class FrameReader:
-    """Cuts a stream into frames.  Each is a memoryview over a bytearray of its own, so that it may
-    be kept and changed in place (records are)."""
+    """Splits a stream into frames.  Each is a memoryview of its own bytearray, so it can be kept,
+    and changed in place, as records are."""
 
     __slots__ = ("_filled", "_frame", "_head", "_size", "max_size_bytes")
 
@@ -73,8 +74,8 @@ class FrameReader:
     def feed(self, chunk: Buffer, frames: Frames) -> None:
         """Append the frames that `chunk` completes to `frames`, in order.
 
-        ProtocolError, after the frames before it, for a length below 0 or above max_size_bytes;
-        the reader is of no use then.
+        Raises ProtocolError for a length below 0 or above max_size_bytes, after appending the
+        frames before it.  The reader cannot be used after that.
         """
         view = chunk if type(chunk) is _View else _View(chunk)
         at, end = 0, len(view)
@@ -106,14 +107,14 @@ class FrameReader:
                 self._size, self._filled = size, 0
 
     def buffer_for_rest(self) -> memoryview | None:
-        """Room for bytes of the frame under way, if much of it is missing: receive into it, then
-        call `received`.  None: receive any bytes and `feed` them."""
+        """A buffer for the rest of an incomplete frame, if much of it is missing: receive into it,
+        then call `received`.  None: receive any bytes and `feed` them."""
         if self._frame is None or self._size - self._filled < _REST_BYTES_MIN:
             return None
         return self._room()
 
     def received(self, count: int) -> memoryview | None:
-        """`count` bytes were written into `buffer_for_rest()`; the frame, if that completes it."""
+        """`count` bytes were written into `buffer_for_rest()`; returns the frame if complete."""
         self._filled += count
         return self._finished() if self._filled == self._size else None
 
@@ -145,7 +146,7 @@ class FrameReader:
 
 
 def decode_request_header(frame: Buffer) -> RequestHeader:
-    """The header of a request frame; of an unknown API it is read as version 1."""
+    """The header of a request frame; that of an unknown API is read as header version 1."""
     try:
         api_key, api_version, correlation_id, size = _unpack_header(frame, 0)
         client_id = None
@@ -191,7 +192,7 @@ def encode_response_frame(
 
 
 def frame_response(codec: Codec, correlation_id: int, body: list[Buffer]) -> list[Buffer]:
-    """Length and header before a body that is encoded already; `body` is not changed."""
+    """Length and header before an encoded body; `body` is not changed."""
     first = body[0]
     size_bytes = len(first) if len(body) == 1 else sum(map(len, body))
     if codec.response_header_version:

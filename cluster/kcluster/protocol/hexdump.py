@@ -1,10 +1,10 @@
-"""A frame's bytes, each with field path, type and value: what the careful decoder saw, in order.
+"""A frame's bytes, each with field path, type and value, in the order of the careful decoder.
 
-Owns: Span and Dump, what decoding a request or a response needs, names beside numbers.  Never:
+Owns: Dump, decoding a request or a response into spans, names beside numbers.  Never:
 prints (cli/decode.py does).  Kafka: no counterpart; Wireshark's Kafka dissector shows as much.
 
-Every byte is in exactly one span, also of frames that are wrong: then the spans before the place
-are what was understood, and the last one is the rest.
+Every byte is in exactly one span.  In a malformed frame the spans before the fault are what was
+decoded, and the last span is the rest.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _CORRELATION: Final = ("correlation_id", "int32")
 
 
 class Dump(Struct):
-    """One frame, understood as far as possible.
+    """One frame, decoded as far as possible.
 
-    `spans`: in order, without gaps, offsets counted in the bytes as they were given; `error`: why
-    the rest was not understood, None if all was.
+    `spans`: in order, without gaps, with offsets in the bytes that were passed; `error`: why the
+    rest could not be decoded, None if all was.
     """
 
     kind: str
@@ -52,8 +52,8 @@ class Dump(Struct):
 
 
 def split_frames(data: bytes) -> list[tuple[int, int]] | None:
-    """(offset, size) of the frames in `data` with the four bytes before each, which are not in it;
-    None if these four bytes are not there: then `data` is one frame."""
+    """(offset, size) of the frames in `data`, without the four bytes of size before each; None if
+    there are no such four bytes: then `data` is one frame."""
     found, position = [], 0
     while position < len(data):
         size = int.from_bytes(data[position : position + LENGTH_BYTES], "big", signed=True)
@@ -70,8 +70,8 @@ def dump_frames(
 ) -> list[Dump]:
     """All frames of `data`.
 
-    `api`: (key, version), if these are responses; `sized`: whether four bytes with its size stand
-    before each frame, None to find out.
+    `api`: (key, version), if these are responses; `sized`: whether each frame has its size in the
+    four bytes before it, None to find out.
     """
     frames = split_frames(data) if sized is not False else None
     if frames is None:
@@ -87,7 +87,7 @@ def dump_frames(
 
 
 def _looks_cut_off(data: bytes) -> bool:
-    """Whether a request stands behind four bytes that promise more than there is."""
+    """Whether this is a size and the beginning of a request that is shorter than that."""
     first, second, key, version = (int.from_bytes(data[x : x + 2], "big") for x in (0, 2, 4, 6))
     is_size = first == 0 or first not in APIS
     return is_size and not is_known(first, second) and len(data) >= 8 and is_known(key, version)
@@ -97,7 +97,7 @@ def _cut_off(data: bytes, api: tuple[int, int] | None) -> Dump:
     size = int.from_bytes(data[:LENGTH_BYTES], "big", signed=True)
     dump = _dump(data[LENGTH_BYTES:], LENGTH_BYTES, api)
     there = len(data) - LENGTH_BYTES
-    text = f"{size} bytes claimed, {there} there"
+    text = f"{size} bytes claimed, {there} present"
     first = Span(0, min(len(data), LENGTH_BYTES), "size", "int32", size, problem=text)
     dump.spans.insert(0, first)
     dump.error = dump.error or ProtocolError(text, 0, "size")
@@ -109,7 +109,7 @@ def _dump(frame: bytes, offset: int, api: tuple[int, int] | None) -> Dump:
 
 
 def dump_request(frame: bytes, offset: int = 0) -> Dump:
-    """A request without its size; `offset` is where it stands in what the reader sees."""
+    """A request without its size; `offset`: its position in the whole input."""
     reader = _Tracer(frame, offset, "request")
     dump = Dump("request", -1, -1, reader.spans)
     try:
@@ -130,7 +130,7 @@ def dump_request(frame: bytes, offset: int = 0) -> Dump:
 
 
 def dump_response(frame: bytes, api_key: int, api_version: int, offset: int = 0) -> Dump:
-    """A response without its size; of an API and version for which `is_known` holds."""
+    """A response without its size, of an API and version that are known (`is_known`)."""
     reader = _Tracer(frame, offset, "response")
     dump = Dump("response", api_key, api_version, reader.spans)
     try:
@@ -144,7 +144,7 @@ def dump_response(frame: bytes, api_key: int, api_version: int, offset: int = 0)
 
 
 def _closed(dump: Dump, reader: _Tracer) -> Dump:
-    """The dump with spans for the bytes that no value claimed."""
+    """The dump with spans for the bytes that belong to no value."""
     error, end, spans = dump.error, reader.start, []
     for span in reader.spans:
         if span.offset > end:
@@ -167,7 +167,7 @@ def _closed(dump: Dump, reader: _Tracer) -> Dump:
 
 
 class _Tracer(CarefulReader):
-    """The careful decoder, which keeps what it read."""
+    """A careful decoder that records what it has read as spans."""
 
     __slots__ = ("name", "spans", "start")
 
@@ -222,7 +222,7 @@ class _Tracer(CarefulReader):
             raise ProtocolError(f"{self.left} bytes follow the message", self.position)
 
     def refuse(self, api_key: int, api_version: int) -> ProtocolError:
-        """Why nothing behind the version can be read."""
+        """Why nothing after the version can be decoded."""
         if api_key not in APIS:
             return ProtocolError(f"there is no API {api_key}", 0, "header.api_key")
         low, high = APIS[api_key].all_versions
@@ -230,7 +230,7 @@ class _Tracer(CarefulReader):
         return ProtocolError(text, 2, "header.api_version")
 
     def gap(self, begin: int, end: int, path: str, kind: str, problem: str = "") -> Span:
-        """Bytes that no value claimed."""
+        """A span for bytes that belong to no value."""
         data = bytes(self.buffer[begin - self.start : end - self.start])
         return Span(begin, end - begin, path, kind, data, problem=problem)
 
@@ -283,7 +283,7 @@ class _Tracer(CarefulReader):
 
 
 def _meaning(field: FieldSchema, value: Any) -> str:
-    """What a person would look up."""
+    """A value's meaning, which a person would otherwise look up."""
     if field.name.endswith("error_code"):
         return _ERRORS.get(value, "")
     if field.type == "uuid":

@@ -1,7 +1,7 @@
-"""Bytes of record batches and message sets, each with the name of what it is.
+"""Bytes of record batches and message sets, each with the name of its field.
 
-Owns: where the fields of batches, records and old messages stand, for people to read.  Never:
-refuses: a fault is reported in the span where it is found.
+Owns: Span, and the fields of batches, records and old messages as spans, for people to read.
+Never: raises: a fault is reported in the span where it is found.
 Kafka: kafka-dump-log.sh, DefaultRecordBatch, DefaultRecord, LegacyRecord.
 """
 
@@ -48,8 +48,8 @@ _BITS: Final = (
 
 
 class Span(Struct, frozen=True):
-    """Bytes that belong together.  `value`: None, bool, number, text, bytes; `problem`: what is
-    wrong with them, if anything."""
+    """The bytes of one field.  `value`: None, bool, number, text or bytes; `problem`: what is wrong
+    with them, if anything."""
 
     offset: int
     size: int
@@ -65,7 +65,7 @@ class BadBytes(Exception):
 
 
 class _RecordDumper:
-    """Stands in bytes, and remembers what it has read as spans.  `at`: where they begin."""
+    """A position in bytes, and spans for what was read.  `at`: the offset of the first byte."""
 
     def __init__(self, data: bytes, at: int, path: str) -> None:
         self.data = data
@@ -75,13 +75,13 @@ class _RecordDumper:
         self.spans: list[Span] = []
 
     def add(self, size: int, name: str, kind: str, value: Any, **more: str) -> None:
-        """The next `size` bytes are this."""
+        """Record the next `size` bytes as a span."""
         path = f"{self.path}.{name}" if name else self.path
         self.spans.append(Span(self.at + self.position, size, path, kind, value, **more))
         self.position += size
 
     def fixed(self, name: str, code: str, note: str = "", problem: str = "") -> int:
-        """A number of fixed size; IndexError if there are not so many bytes."""
+        """A number of fixed size; IndexError if the bytes end before it does."""
         layout = Layout(">" + code)
         if self.position + layout.size > len(self.data):
             raise IndexError
@@ -96,21 +96,21 @@ class _RecordDumper:
         return value
 
     def bytes_of(self, name: str, size: int) -> None:
-        """As many bytes; IndexError if they are not there."""
+        """Record `size` bytes; IndexError if there are fewer."""
         if size > len(self.data) - self.position:
             raise IndexError
         if size > 0:
             self.add(size, name, "bytes", self.data[self.position : self.position + size])
 
     def rest(self, kind: str, problem: str = "") -> None:
-        """All that is left is this."""
+        """Record all remaining bytes as one span."""
         left = self.data[self.position :]
         if left:
             self.add(len(left), "", kind, left, problem=problem)
 
 
 def record_spans(data: bytes, at: int, path: str) -> Iterator[Span]:
-    """Every byte of a records field, which begins at `at`, in order."""
+    """Spans of all bytes of a records field that begins at `at`, in order."""
     position, number = 0, 0
     while position < len(data):
         reader = _RecordDumper(data[position:], at + position, f"{path}[{number}]")
@@ -125,7 +125,7 @@ def record_spans(data: bytes, at: int, path: str) -> Iterator[Span]:
 
 
 def _batch(reader: _RecordDumper) -> int:
-    """One batch, or one message of an old set; its size."""
+    """Read one batch, or one message of an old set; returns its size."""
     data = reader.data
     whole = LENGTH_END + int.from_bytes(data[8:LENGTH_END], "big", signed=True)
     if len(data) <= MAGIC_AT or len(data) < whole:
@@ -205,7 +205,7 @@ def _records(reader: _RecordDumper, count: int) -> None:
 
 
 def _message(reader: _RecordDumper) -> None:
-    """A message of format v0 or v1; one that is compressed has a whole set as its value."""
+    """A message of format v0 or v1; the value of a compressed one is a message set."""
     data = reader.data
     for name, code in MESSAGE_FIELDS:
         note = problem = ""

@@ -1,4 +1,4 @@
-"""Hash codes of Java, and the order in which its HashMap returns its keys.
+"""Java's hash codes, and the order in which its HashMap iterates over its keys.
 
 Owns: String.hashCode, the hash code of a client quota's entity, the order of keys by hash code.
 Never: decides which answers have that order (the handlers do).
@@ -35,10 +35,10 @@ def entity_hash(entity: Iterable[tuple[str, str | None]]) -> int:
 def hash_order(
     keys: Iterable[K], hash_of: Callable[[K], int], first_size: int = _FIRST_SIZE
 ) -> list[K]:
-    """Keys in the order in which a HashMap returns them, if they were put in this order.
+    """Keys in the order in which a HashMap iterates over them, after it was filled in this order.
 
-    `first_size`: how many buckets the map was made with, a power of two.  Keys of one bucket stay
-    in the order in which they came.
+    `first_size`: the initial number of buckets, a power of two.  Keys in one bucket stay in the
+    order of insertion.
     """
     found = list(dict.fromkeys(keys))
     size = first_size

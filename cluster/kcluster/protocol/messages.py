@@ -1,4 +1,4 @@
-"""One class per message for all its versions, built when first asked for.
+"""One class per message for all its versions, built on first use.
 
 Owns: turning a MessageSchema into msgspec.Struct classes.  Never: bytes (compiler.py).
 Kafka: the generated org.apache.kafka.common.message.*Data classes.
@@ -6,10 +6,11 @@ Kafka: the generated org.apache.kafka.common.message.*Data classes.
     from kcluster.protocol import messages as m
     m.ProduceResponse(responses=[m.ProduceResponse.TopicProduceResponse(name="orders")])
 
-Fields have the names of the schema table in its order, Kafka's defaults, and can be given by
-position.  Types: string -> str, bytes -> bytes, uuid -> 16 bytes, arrays -> list; records: decoded
-a memoryview into the frame or None, to encode any bytes-like, None, or a list of bytes-like values
-or of objects with a `buffer`.  messages.pyi has the static types.
+Fields have the names and the order of the schema table, and Kafka's defaults; they can be passed by
+position.  Types: string -> str, bytes -> bytes, uuid -> 16 bytes, arrays -> list.  A records field
+is decoded to a memoryview into the frame, or None.  To be encoded it may be any bytes-like value,
+None, or a list of bytes-like values or of objects with a `buffer`.  messages.pyi has the static
+types.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from kcluster.protocol.codec import schema as _schema
 
 
 class Message(msgspec.Struct, gc=False):
-    """What all messages and their structs share: a short text form."""
+    """Base class of all messages and their structs, with a short text form."""
 
     def __repr__(self) -> str:
-        """The fields that differ from their defaults; bytes by their length, ids as Kafka prints
+        """The fields that differ from their defaults; bytes as their length, ids as Kafka prints
         them."""
         shown = []
         for field in msgspec.structs.fields(self):

@@ -1,11 +1,11 @@
-"""Names of the topics that brokers and controllers keep for themselves.
+"""Names of the internal topics of brokers and controllers.
 
-Owns: each of these names, and how a topic is known as internal.  Never: creates a topic or decides
+Owns: each of these names, and which topics are internal.  Never: creates a topic or decides
 who may write to it.  Kafka: org.apache.kafka.common.internals.Topic.
 
-Two questions are kept apart.  `is_internal` is Kafka's: exactly the topics that clients see marked
-as internal.  `has_internal_prefix` is this project's: reports and workloads leave out every topic
-whose name starts with two underscores.
+There are two tests.  `is_internal` is Kafka's: it holds for exactly the topics that clients see
+marked as internal.  `has_internal_prefix` is this project's: reports and workloads leave out every
+topic whose name starts with two underscores.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 SHARE_GROUP_STATE_TOPIC: Final = "__share_group_state"
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
-"""The controllers' log.  It is no topic that a client could see, so it is not in the list below."""
+"""The controllers' log.  Clients never see it as a topic, so it is not in the list below."""
 
 INTERNAL_TOPICS: Final = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC)
 

@@ -1,14 +1,15 @@
-"""Kafka's releases: which APIs and versions a broker of each lists, and which errors it knows.
+"""Kafka's releases: the APIs and versions that brokers of each list, and the errors they know.
 
-Owns: the table releases.txt, and what a user may call a release.  Never: which APIs our broker has
-handlers for (broker/versions.py).
+Owns: the table releases.txt, and the names by which a user may refer to a release.  Never: knows
+which APIs our broker has handlers for (broker/versions.py).
 Kafka: ApiKeys and Errors of each release; tools/read_versions.py reads them from the jars.
 
     0 PRODUCE  0.11 0-3  1.0 0-5  2.0 0-6
 
-that is: API key, name, then from which release on which versions are listed; `-` for none any more.
-Up to 3.2 these are a ZooKeeper broker's, from 3.3 on a KRaft broker's (KIP-833): 0.11 is the oldest
-because before it brokers did not store format v2 (KIP-98), in which all logs here are.
+that is: API key, name, then pairs of a release and the versions listed from that release on; `-`:
+none any more.  Up to 3.2 these are the versions of a ZooKeeper broker, from 3.3 on those of a KRaft
+broker (KIP-833).  0.11 is the oldest release because earlier brokers did not store format v2
+(KIP-98), the only format of logs here.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _METADATA_VERSIONS: Final = {
 
 @final
 class Release:
-    """One release, `2.8`: of its patches the last one counts.
+    """One release, such as `2.8`, as of its last patch.
 
-    `listed`: API key -> versions that its brokers list.  `highest_error`: greater error codes came
-    later.  `metadata_version`: 0 for brokers that have no such feature.
+    `listed`: API key -> versions that its brokers list.  `highest_error`: its greatest error code.
+    `metadata_version`: 0 for releases without that feature.
     """
 
     __slots__ = ("highest_error", "listed", "metadata_version", "name", "number")
@@ -51,13 +52,14 @@ class Release:
 
     @property
     def is_kraft(self) -> bool:
-        """Whether its brokers forward to a separate controller; else one of them is it."""
+        """Whether its brokers forward to a separate controller; otherwise one broker is the
+        controller."""
         return self.number >= FIRST_KRAFT
 
 
 @cache
 def releases() -> dict[str, Release]:
-    """Name -> release, the oldest first."""
+    """Name -> release, oldest first."""
     rows = [
         [cell.split() for cell in line.split("  ")]
         for line in (SCHEMA_DIR.parents[1] / "releases.txt").read_text().splitlines()
@@ -82,7 +84,7 @@ def releases() -> dict[str, Release]:
 
 @cache
 def latest() -> Release:
-    """The release that this cluster is by default."""
+    """The release that a cluster simulates by default."""
     return list(releases().values())[-1]
 
 

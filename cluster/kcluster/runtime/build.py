@@ -17,7 +17,8 @@ from msgspec import Struct, structs
 
 from kcluster.broker.node import BrokerNode
 from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
-from kcluster.config.topology.model import BrokerSpec, Topology
+from kcluster.config.topology.model import Topology
+from kcluster.config.topology.specs import BrokerSpec
 from kcluster.contract import CONTROLLER_ID, Node
 from kcluster.controller.metadata_log import MetadataLog
 from kcluster.controller.node import ControllerNode

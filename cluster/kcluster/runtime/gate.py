@@ -18,14 +18,14 @@ Every reply that a client gets, also from the gate, goes to the reply sinks; dro
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from kcluster.broker.node import BrokerNode
-from kcluster.contract import NoteId, Reply, Request, Tick
+from kcluster.contract import Event, Input, NoteId, Reply, Request, Tick
 from kcluster.events.network import RuleAdded, RuleHit, RuleRemoved
 from kcluster.faults.calls import call_of, is_answered, named, with_error
 from kcluster.faults.effects import (
@@ -42,9 +42,7 @@ from kcluster.faults.rules import ActiveRule, Rule, RuleBook
 from kcluster.faults.stale import StaleImage
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.error_answers import ErrorAnswers, is_read
-
-if TYPE_CHECKING:
-    from kcluster.runtime.dispatch import Dispatcher
+from kcluster.runtime.process import Process
 
 MAX_NOTES: Final = 20
 """Hits of a rule that get a note each; later ones are counted and reported at its removal."""
@@ -52,6 +50,48 @@ MAX_SILENCED: Final = 10_000
 
 ReplyChange = Callable[[int, Reply], Reply | None]
 """(broker id, reply) -> the reply that the client gets; None if it gets none now."""
+
+
+class Delivery(Protocol):
+    """What a gate needs from the dispatcher that it belongs to."""
+
+    gate: FaultGate | None
+    """The gate that requests pass; None: they go to the broker at once."""
+
+    @property
+    def now_us(self) -> int:
+        """The present time."""
+
+    @property
+    def now_ms(self) -> int:
+        """The present time, as nodes see it."""
+
+    @property
+    def processes(self) -> Mapping[int, Process]:
+        """By node id."""
+
+    @property
+    def tap(self) -> Callable[[int, int, Input], None] | None:
+        """Called with (now_us, node id, event) before an event is delivered."""
+
+    @property
+    def withheld_sinks(self) -> Iterable[Callable[[Reply], None]]:
+        """Called with replies that a rule keeps from their clients, or delays."""
+
+    def deliver(self, node_id: int, event: Input) -> None:
+        """Give a node an event at the present time."""
+
+    def later(self, at_us: int, callback: Callable[[], object]) -> None:
+        """Call back at that time."""
+
+    def send_reply(self, node_id: int, reply: Reply) -> None:
+        """Send a broker's reply to its client."""
+
+    def close_connection(self, node_id: int, connection_id: int, reason: str) -> None:
+        """Close a client's connection to a broker."""
+
+    def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
+        """Record what a rule did; its id, as the cause of later notes."""
 
 
 class RuleStatus(Struct, frozen=True):
@@ -75,9 +115,9 @@ class _Held(Struct):
 class FaultGate:
     """All rules of a cluster and what they have in progress."""
 
-    def __init__(self, dispatcher: Dispatcher, book: RuleBook) -> None:
+    def __init__(self, delivery: Delivery, book: RuleBook) -> None:
         self.book = book
-        self._dispatcher = dispatcher
+        self._delivery = delivery
         self._notes: dict[str, NoteId] = {}
         """By rule, the note of its addition."""
         self._changes: dict[int, ReplyChange] = {}
@@ -93,11 +133,11 @@ class FaultGate:
 
     def add(self, rule: Rule) -> str:
         """Put a rule in force, behind the others; RuleError if its name is taken."""
-        dispatcher = self._dispatcher
-        name = self.book.add(rule, dispatcher.now_ms)
-        self._notes[name] = dispatcher.note(_added(name, rule))
+        delivery = self._delivery
+        name = self.book.add(rule, delivery.now_ms)
+        self._notes[name] = delivery.note(_added(name, rule))
         if isinstance(rule.effect, StaleMetadata):
-            nodes = (process.node for process in dispatcher.processes.values())
+            nodes = (process.node for process in delivery.processes.values())
             self._stale[name] = {
                 node.node_id: StaleImage(node) for node in nodes if isinstance(node, BrokerNode)
             }
@@ -110,17 +150,17 @@ class FaultGate:
         for held in [x for x in self._held if x.entry is entry]:
             self._release(held)
         for node_id, connection_id in self._silenced.pop(name, ()):
-            if self._dispatcher.processes[node_id].node is not None:
+            if self._delivery.processes[node_id].node is not None:
                 self._close(node_id, connection_id, name)
         cause = self._notes.pop(name)
-        self._dispatcher.note(RuleRemoved(name, entry.hits, entry.calls), cause)
+        self._delivery.note(RuleRemoved(name, entry.hits, entry.calls), cause)
 
     @property
     def is_idle(self) -> bool:
         """Whether there are no rules and nothing that one has in progress."""
         if self.book.entries or self._changes:
             return False
-        now_ms = self._dispatcher.now_ms
+        now_ms = self._delivery.now_ms
         return all(until_ms <= now_ms for until_ms in self._silent_until_ms.values())
 
     def status(self) -> tuple[RuleStatus, ...]:
@@ -135,33 +175,33 @@ class FaultGate:
     def admit(self, node_id: int, request: Request) -> bool:
         """Whether the broker gets this request now; if not, the gate has dealt with it."""
         if not self.book.entries and self.is_idle:
-            self._dispatcher.gate = None
+            self._delivery.gate = None
             return True
         silent_until_ms = self._silent_until_ms.pop(request.connection_id, 0)
-        if silent_until_ms > self._dispatcher.now_ms:
+        if silent_until_ms > self._delivery.now_ms:
             self._later(silent_until_ms * 1000, node_id, request, is_new=True)
             return False
         return self._admit(node_id, request)
 
     def _admit(self, node_id: int, request: Request) -> bool:
-        node = self._dispatcher.processes[node_id].node
+        node = self._delivery.processes[node_id].node
         if not isinstance(node, BrokerNode):
             return True
         call = call_of(node, request)
-        now_ms = self._dispatcher.now_ms
+        now_ms = self._delivery.now_ms
         for held in self._held:
             if (
                 held.node_id == node_id
                 and held.request.connection_id != request.connection_id
                 and held.entry.fits(call, now_ms)
             ):
-                self._dispatcher.later(self._dispatcher.now_us, partial(self._release, held))
+                self._delivery.later(self._delivery.now_us, partial(self._release, held))
                 return True
         decided = self.book.decide(call, now_ms)
         return decided is None or self._apply(*decided, node, request)
 
     def _apply(self, name: str, entry: ActiveRule, node: BrokerNode, request: Request) -> bool:
-        effect, now_us, node_id = entry.rule.effect, self._dispatcher.now_us, node.node_id
+        effect, now_us, node_id = entry.rule.effect, self._delivery.now_us, node.node_id
         self._note(name, entry, node_id, request)
         match effect:
             case AnswerError():
@@ -176,11 +216,11 @@ class FaultGate:
                 image = self._stale[name].get(node_id)
                 return image is None or self._answer_stale(image, node, request)
             case Reorder():
-                life = self._dispatcher.processes[node_id].life
+                life = self._delivery.processes[node_id].life
                 held = _Held(node_id, life, request, entry)
                 self._held.append(held)
                 due_us = now_us + effect.limit_ms * 1000
-                self._dispatcher.later(due_us, partial(self._release, held))
+                self._delivery.later(due_us, partial(self._release, held))
             case _:
                 self._changes[request.connection_id] = partial(self._change, name, entry, effect)
                 return True
@@ -188,21 +228,21 @@ class FaultGate:
 
     def _later(self, at_us: int, node_id: int, request: Request, *, is_new: bool) -> None:
         """Give a broker a request later; rules apply to it then only if it `is_new`."""
-        life = self._dispatcher.processes[node_id].life
+        life = self._delivery.processes[node_id].life
 
         def enter() -> None:
-            process = self._dispatcher.processes[node_id]
+            process = self._delivery.processes[node_id]
             if process.life == life and (not is_new or self._admit(node_id, request)):
-                self._dispatcher.deliver(node_id, request)
+                self._delivery.deliver(node_id, request)
 
-        self._dispatcher.later(at_us, enter)
+        self._delivery.later(at_us, enter)
 
     def _release(self, held: _Held) -> None:
         if held not in self._held:
             return
         self._held = [other for other in self._held if other is not held]
-        if self._dispatcher.processes[held.node_id].life == held.life:
-            self._dispatcher.deliver(held.node_id, held.request)
+        if self._delivery.processes[held.node_id].life == held.life:
+            self._delivery.deliver(held.node_id, held.request)
 
     # -------------------------------------------------------------------- answers of the gate
 
@@ -221,7 +261,7 @@ class FaultGate:
         if not is_answered(request):
             # As a broker does that has no other way to report the failure (acks=0).
             reason = f"{effect.error} for a request that gets no answer"
-            self._dispatcher.close_connection(node.node_id, request.connection_id, reason)
+            self._delivery.close_connection(node.node_id, request.connection_id, reason)
             return False
         if error_body is None:
             return True
@@ -238,18 +278,18 @@ class FaultGate:
         return True
 
     def _answer_stale(self, image: StaleImage, node: BrokerNode, request: Request) -> bool:
-        dispatcher, node_id = self._dispatcher, node.node_id
-        self._answer_for(node_id, request, image.answer(node, request, dispatcher.now_ms))
+        delivery, node_id = self._delivery, node.node_id
+        self._answer_for(node_id, request, image.answer(node, request, delivery.now_ms))
         # Requests that the handler made (to create a topic) are sent with the broker's next step.
-        dispatcher.deliver(node_id, Tick())
+        delivery.deliver(node_id, Tick())
         return False
 
     def _answer_for(self, node_id: int, request: Request, body: Any) -> None:
         """Answer a request that the broker never sees; observers see the request and the reply."""
-        dispatcher = self._dispatcher
-        if dispatcher.tap is not None:
-            dispatcher.tap(dispatcher.now_us, node_id, request)
-        dispatcher.send_reply(node_id, Reply(request, body))
+        delivery = self._delivery
+        if delivery.tap is not None:
+            delivery.tap(delivery.now_us, node_id, request)
+        delivery.send_reply(node_id, Reply(request, body))
 
     # ----------------------------------------------------------------------- the way back
 
@@ -258,31 +298,31 @@ class FaultGate:
         change = self._changes.pop(reply.request.connection_id, None)
         changed = reply if change is None else change(node_id, reply)
         if changed is not None:
-            self._dispatcher.send_reply(node_id, changed)
+            self._delivery.send_reply(node_id, changed)
             return
-        for sink in self._dispatcher.withheld_sinks:
+        for sink in self._delivery.withheld_sinks:
             sink(reply)
 
     def _change(
         self, name: str, entry: ActiveRule, effect: Effect, node_id: int, reply: Reply
     ) -> Reply | None:
-        request, dispatcher = reply.request, self._dispatcher
+        request, delivery = reply.request, self._delivery
         match effect:
             case ThrottleClient(ms=ms):
-                self._silent_until_ms[request.connection_id] = dispatcher.now_ms + ms
+                self._silent_until_ms[request.connection_id] = delivery.now_ms + ms
                 if not hasattr(reply.body, "throttle_time_ms"):
                     return reply
                 body = copy.copy(reply.body)
                 body.throttle_time_ms = ms
                 return Reply(request, body)
             case Delay():
-                life = dispatcher.processes[node_id].life
+                life = delivery.processes[node_id].life
 
                 def send() -> None:
-                    if dispatcher.processes[node_id].life == life:
-                        dispatcher.send_reply(node_id, reply)
+                    if delivery.processes[node_id].life == life:
+                        delivery.send_reply(node_id, reply)
 
-                dispatcher.later(dispatcher.now_us + _drawn_us(effect, entry), send)
+                delivery.later(delivery.now_us + _drawn_us(effect, entry), send)
             case Drop(close=False):
                 self._silence(name, node_id, request, False)
             case _:
@@ -298,7 +338,7 @@ class FaultGate:
         del silenced[:-MAX_SILENCED]
 
     def _close(self, node_id: int, connection_id: int, name: str) -> None:
-        self._dispatcher.close_connection(node_id, connection_id, f"rule {name}")
+        self._delivery.close_connection(node_id, connection_id, f"rule {name}")
 
     def _note(self, name: str, entry: ActiveRule, node_id: int, request: Request) -> None:
         if entry.hits > MAX_NOTES:
@@ -314,7 +354,7 @@ class FaultGate:
             hit=entry.hits,
             is_last_noted=entry.hits == MAX_NOTES,
         )
-        self._dispatcher.note(hit, self._notes[name])
+        self._delivery.note(hit, self._notes[name])
 
 
 def _added(name: str, rule: Rule) -> RuleAdded:

@@ -17,7 +17,8 @@ from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.config.files.problems import unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
-from kcluster.config.topology.model import TopicSpec, Topology
+from kcluster.config.topology.model import Topology
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import Note
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger

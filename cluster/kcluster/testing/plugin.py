@@ -157,7 +157,7 @@ class ScenarioFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """One test for each clock of `--kcluster-clock` on which the scenario can run."""
         from kcluster.scenario.language.loader import ScenarioError
-        from kcluster.scenario.language.model import Scenario
+        from kcluster.scenario.language.scenario import Scenario
 
         try:
             scenario = Scenario.load(self.path)

@@ -14,9 +14,9 @@ from kcluster.broker.coordinator import GroupCoordinator
 from kcluster.broker.registry import PARKED, SERVED_APIS
 from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
 from kcluster.contract import Event, NoteId, Request
-from kcluster.metadata.image import (
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import (
     BrokerRegistration,
-    MetadataImage,
     PartitionRecord,
     PartitionRegistration,
     RegisterBrokerRecord,

@@ -8,12 +8,12 @@ from typing import Any
 from kcluster.broker.node import BrokerNode
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import CONTROLLER_ID, PeerResponse, Reply, Request, Send, Tick
-from kcluster.metadata.image import (
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
     BrokerRegistration,
     ConfigRecord,
-    MetadataImage,
     MetadataRecord,
     PartitionRecord,
     PartitionRegistration,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from kcluster.broker.quotas.connection_quotas import ConnectionQuotas, Refusal
-from kcluster.metadata.image import ClientQuotaRecord
+from kcluster.metadata.records import ClientQuotaRecord
 from tests.broker.handlers.one_broker import OneBroker, broker_config, broker_records
 
 HERE, THERE = "127.0.0.9", "127.0.0.8"

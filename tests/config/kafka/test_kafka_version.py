@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.config.topology.model import BrokerSpec, Topology, TopologyError
+from kcluster.config.files.problems import TopologyError
+from kcluster.config.topology.model import Topology
+from kcluster.config.topology.specs import BrokerSpec
 
 
 def problems_of(text: str) -> list[str]:

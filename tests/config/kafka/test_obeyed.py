@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from kcluster.config.files.problems import TopologyError
 from kcluster.config.kafka.broker import BROKER_CONFIGS
 from kcluster.config.kafka.definitions import GROUP_CONFIGS, TOPIC_CONFIGS, ConfigDef
-from kcluster.config.topology.model import Topology, TopologyError
+from kcluster.config.topology.model import Topology
 
 PACKAGE = Path(__file__).parents[3] / "cluster" / "kcluster"
 NODES = (

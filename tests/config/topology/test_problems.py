@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcluster.config.files.problems import Problem
-from kcluster.config.topology.model import Topology, TopologyError
+from kcluster.config.files.problems import Problem, TopologyError
+from kcluster.config.topology.model import Topology
 
 
 def problems_of(text: str | bytes) -> list[str]:

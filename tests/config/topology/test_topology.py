@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kcluster.config.topology.loader import check_ports
-from kcluster.config.topology.model import (
+from kcluster.config.files.problems import TopologyError
+from kcluster.config.topology.model import Topology, check_ports
+from kcluster.config.topology.specs import (
     BrokerSpec,
     LinkSpec,
     NetworkSpec,
     TopicSpec,
-    Topology,
-    TopologyError,
     split_address,
 )
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kcluster.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kcluster.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from tests.controller.harness import Controller

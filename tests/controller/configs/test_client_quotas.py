@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.metadata.image import QuotaEntity
+from kcluster.metadata.records import QuotaEntity
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from tests.controller.harness import Controller

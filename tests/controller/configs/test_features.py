@@ -8,7 +8,7 @@ import pytest
 
 from kcluster.events.topics import FeatureChanged
 from kcluster.events.words import text_of
-from kcluster.metadata.image import BROKER_RESOURCE, ConfigRecord
+from kcluster.metadata.records import BROKER_RESOURCE, ConfigRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION

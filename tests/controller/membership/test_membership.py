@@ -3,7 +3,7 @@ from __future__ import annotations
 from kcluster.contract import PeerDisconnected
 from kcluster.events.brokers import BrokerFenced
 from kcluster.events.partitions import IsrShrunk, LeaderElected
-from kcluster.metadata.image import NO_LEADER
+from kcluster.metadata.records import NO_LEADER
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from tests.controller.harness import CLUSTER_ID, Controller

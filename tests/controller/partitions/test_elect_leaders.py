@@ -5,7 +5,7 @@ from typing import Any
 from kcluster.contract import MoveLeader
 from kcluster.controller.partitions.elect_leaders import MAX_ELECTIONS_PER_CHECK
 from kcluster.events.partitions import LeaderElected
-from kcluster.metadata.image import NO_LEADER
+from kcluster.metadata.records import NO_LEADER
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from tests.controller.harness import Controller

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kcluster.controller.partitions.elections import ElectionMode, clear_elr, elect, move_leader
 from kcluster.events.reasons import ElectionKind
-from kcluster.metadata.image import NO_LEADER, PartitionRegistration
+from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 
 ONLINE, PREFERRED, UNCLEAN = ElectionMode.ONLINE, ElectionMode.PREFERRED, ElectionMode.UNCLEAN
 

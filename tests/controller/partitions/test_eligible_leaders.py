@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kcluster.events.partitions import LeaderElected
 from kcluster.events.words import text_of
-from kcluster.metadata.image import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE
+from kcluster.metadata.records import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE
 from kcluster.protocol.errors import ErrorCode
 from tests.controller.harness import Controller
 

@@ -14,7 +14,7 @@ from kcluster.events.partitions import (
     ReassignmentStarted,
 )
 from kcluster.events.words import text_of
-from kcluster.metadata.image import NO_LEADER
+from kcluster.metadata.records import NO_LEADER
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from tests.controller.harness import Controller

@@ -14,7 +14,7 @@ from kcluster.pipeline.sweep.cells import Failure, failures_of, scenario_of, tex
 from kcluster.pipeline.sweep.columns import Cell, CellFaults
 from kcluster.pipeline.sweep.grid import parse_grid
 from kcluster.pipeline.sweep.runs import RunRow, play
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
 
 SHORT = {"duration_ms": 6_000, "failures": 1, "repair_ms": 1_000, "consumers": 0}

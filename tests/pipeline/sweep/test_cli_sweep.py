@@ -103,7 +103,7 @@ def test_cli_sweep__a_replay_is_told_as_a_scenario_that_runs_by_itself(
     assert told.exit_code == 0
     file = tmp_path / "again.yaml"
     file.write_text(told.stdout)
-    from kcluster.scenario.language.model import Scenario
+    from kcluster.scenario.language.scenario import Scenario
     from kcluster.scenario.play.running import run_scenario
 
     scenario = Scenario.parse(told.stdout, str(file))

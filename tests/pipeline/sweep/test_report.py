@@ -15,7 +15,7 @@ from kcluster.pipeline.sweep.estimates import MS_A_YEAR
 from kcluster.pipeline.sweep.figures import figures_of
 from kcluster.pipeline.sweep.report import comparison, span, write_report
 from kcluster.pipeline.sweep.summary import losses_of, pair_of
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

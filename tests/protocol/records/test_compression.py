@@ -33,7 +33,7 @@ def test_compression__output_is_bounded(codec):
     packed = compress(codec, bytes(5_000_000))
     assert len(packed) < 300_000
     assert len(decompress(codec, packed, 5_000_000)) == 5_000_000
-    with pytest.raises(CompressionError, match="opens to more than"):
+    with pytest.raises(CompressionError, match="decompresses to more than"):
         decompress(codec, packed, 4_999_999)
 
 

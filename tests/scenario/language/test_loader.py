@@ -8,7 +8,7 @@ import pytest
 
 from kcluster.scenario.actions.brokers import KillBrokers
 from kcluster.scenario.language.loader import ScenarioError
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario
 
 WHOLE = """\
 story: |

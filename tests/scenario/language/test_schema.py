@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kcluster.config.topology.checks import TOPOLOGY_KEYS
+from kcluster.config.topology.model import TOPOLOGY_KEYS
 from kcluster.runs.schema import run_schema
 from kcluster.scenario.actions import ACTIONS
 from kcluster.scenario.language.schema import scenario_schema, topology_schema

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import RunResult, run_scenario
 
 FILES = sorted((Path(__file__).parents[3] / "scenarios" / "incidents").glob("*.yaml"))

@@ -6,7 +6,7 @@ import pytest
 
 from kcluster.broker.node import BrokerNode
 from kcluster.protocol.apis import ApiKey
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
 
 SCENARIO = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kcluster.events.brokers import BrokerDown, BrokerPaused, BrokerResumed, BrokerStarted
 from kcluster.events.partitions import LeaderElected
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import RunResult, run_scenario
 
 HEAD = """\

@@ -25,7 +25,8 @@ from kcluster.config.kafka.definitions import (
     parse_value,
 )
 from kcluster.config.kafka.quotas import QUOTA_CONFIGS
-from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import BROKER_RESOURCE, CLUSTER_DEFAULT
 from kcluster.protocol import messages as m
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kcluster.broker.registry import PARKED, Parked
 from kcluster.broker.versions import CONTROLLERS_OWN, is_not_controller, not_controller
 from kcluster.contract import Request
-from kcluster.metadata.image import Envelope
+from kcluster.metadata.records import Envelope
 from kcluster.protocol.apis import ApiKey
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from kcluster.broker.quotas.sampled_rate import SampledRate
 from kcluster.config.kafka.client_quotas import CONNECTION_RATE
 from kcluster.config.kafka.connection_limits import parse_overrides
 from kcluster.config.kafka.definitions import BROKER_CONFIGS, parse_value
-from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT
+from kcluster.metadata.records import BROKER_RESOURCE, CLUSTER_DEFAULT
 
 UNLIMITED: Final = 2**31 - 1
 LISTENER_PREFIX: Final = "listener.name.plaintext."

@@ -28,7 +28,7 @@ from kcluster.broker.quotas.sampled_rate import SimpleRate
 from kcluster.broker.serving.reading import PartitionRead
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.config.kafka.quotas import FOLLOWER_RATE, LEADER_RATE, UNLIMITED
-from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT
+from kcluster.metadata.records import BROKER_RESOURCE, CLUSTER_DEFAULT
 from kcluster.partition.replica import Replica
 
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kcluster.broker.peers import PeerCalls
 from kcluster.broker.ports import BrokerView
 from kcluster.broker.replication.replicas import Replicas
-from kcluster.metadata.image import PartitionRegistration
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.partition.replica import IsrProposal, Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode

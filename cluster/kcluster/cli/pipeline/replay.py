@@ -25,7 +25,7 @@ def command(file: str, cell: str, seed: int, out: str | None, scenario: bool) ->
     CELL is a cell's number in the report, or enough of its columns: acks=all,brokers=3.
     """
     from kcluster.pipeline.sweep.cells import text_of
-    from kcluster.scenario.language.model import Scenario
+    from kcluster.scenario.language.scenario import Scenario
     from kcluster.scenario.play.running import run_scenario
     from kcluster.scenario.report import result_lines
 

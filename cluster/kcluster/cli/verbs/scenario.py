@@ -97,7 +97,7 @@ def run(
 def read(file: str) -> Any:
     """The scenario of a file; None if it has problems, which go to stderr."""
     from kcluster.scenario.language.loader import ScenarioError
-    from kcluster.scenario.language.model import Scenario
+    from kcluster.scenario.language.scenario import Scenario
 
     try:
         return Scenario.load(file)

@@ -38,7 +38,7 @@ IP_QUOTAS: Final[Mapping[str, int | None]] = {CONNECTION_RATE: 2**31 - 1}
 """Of IP addresses."""
 
 Entity = tuple[tuple[str, str | None], ...]
-"""As `QuotaEntity` of kcluster.metadata.image: client id before user."""
+"""As `QuotaEntity` of kcluster.metadata.records: client id before user."""
 
 
 class Limit(Struct, frozen=True):

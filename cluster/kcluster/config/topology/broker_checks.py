@@ -18,7 +18,7 @@ from kcluster.config.files.problems import join, show
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 from kcluster.config.topology.config_checks import read_broker_configs
-from kcluster.config.topology.model import BrokerSpec, split_address
+from kcluster.config.topology.specs import BrokerSpec, split_address
 from kcluster.contract import CONTROLLER_ID
 from kcluster.protocol.releases import find_release, releases
 

@@ -1,14 +1,14 @@
-"""Topologies from files, from text, from Python values; and whether their ports are free.
+"""The trees of topologies: from a file, from text, from Python values.
 
-Owns: reading the file that it is given, within a limit.  Never: opens a socket (`check_ports` is
-given a probe), decides what is right (checks.py).
+Owns: reading the file that it is given, within a limit; what replaces a file's top-level keys.
+Never: decides what is right (model.py does, with the *_checks.py).
 Kafka: no counterpart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, structs
 
@@ -23,15 +23,22 @@ from kcluster.config.files.tree import (
     from_python,
     from_yaml,
 )
-from kcluster.config.topology.checks import check_topology
-from kcluster.config.topology.model import Topology
 
 if TYPE_CHECKING:
     from os import PathLike
 
 
-def load(path: str | PathLike[str], overrides: Mapping[str, Any]) -> Topology:
-    """The topology of a file; TopologyError with all its problems."""
+class SourceTree(NamedTuple):
+    """What was written, and what is wrong with it as YAML."""
+
+    root: Node
+    source: str
+    """The file as it was named; empty for Python values."""
+    problems: list[Problem]
+
+
+def tree_of_file(path: str | PathLike[str], overrides: Mapping[str, Any]) -> SourceTree:
+    """The tree of a file; TopologyError if it has none."""
     source = str(path)
     try:
         with open(path, "rb") as file:
@@ -42,11 +49,11 @@ def load(path: str | PathLike[str], overrides: Mapping[str, Any]) -> Topology:
         raise _refused(source, "a directory; name the file in it") from None
     except OSError as error:
         raise _refused(source, f"cannot be read: {error.strerror}") from None
-    return parse(data, source, overrides)
+    return tree_of_text(data, source, overrides)
 
 
-def parse(text: str | bytes, source: str, overrides: Mapping[str, Any]) -> Topology:
-    """The topology of a YAML text; TopologyError with all its problems."""
+def tree_of_text(text: str | bytes, source: str, overrides: Mapping[str, Any]) -> SourceTree:
+    """The tree of a YAML text; TopologyError if it has none."""
     if len(text) > MAX_TEXT_BYTES:
         raise _refused(source, f"larger than {MAX_TEXT_BYTES // 1024} KiB: not a topology")
     node, problems = from_yaml(_decode(text, source), source)
@@ -54,36 +61,12 @@ def parse(text: str | bytes, source: str, overrides: Mapping[str, Any]) -> Topol
         raise _refused(source, "empty; the least that works is `brokers: 3`", 1)
     if node is None:
         raise TopologyError(problems)
-    return _checked(_with_overrides(node, overrides), source, problems)
+    return SourceTree(_with_overrides(node, overrides), source, problems)
 
 
-def from_values(values: Mapping[str, Any]) -> Topology:
-    """The topology of Python values under a file's keys; None counts as absent."""
-    return _checked(from_python(_plain(values)), "", [])
-
-
-def check_ports(topology: Topology, probe: Callable[[str, int], str | None]) -> list[Problem]:
-    """A problem for each port that cannot be had.  `probe(host, port)` tries to bind it, and gives
-    the reason why not, or None.  For the runtime: the core opens no sockets."""
-    problems = []
-    for index, broker in enumerate(topology.brokers):
-        reason = probe(topology.host, broker.port) if broker.port else None
-        if reason is not None:
-            path = f"brokers[{index}].port"
-            advice = "set another or leave it out for a free one"
-            if path not in topology.places and "base_port" in topology.places:
-                path, advice = "base_port", "set another, or leave it out for free ones"
-            problems.append(topology.problem(path, f"{broker.port}: {reason}; {advice}"))
-    return problems
-
-
-def _checked(root: Node, source: str, problems: list[Problem]) -> Topology:
-    topology, more = check_topology(root, source)
-    said = {problem.path for problem in problems}
-    problems = problems + [problem for problem in more if problem.path not in said]
-    if problems or topology is None:
-        raise TopologyError(problems)
-    return topology
+def tree_of_values(values: Mapping[str, Any]) -> SourceTree:
+    """The tree of Python values under a file's keys; None counts as absent."""
+    return SourceTree(from_python(_plain(values)), "", [])
 
 
 def _refused(source: str, text: str, line: int = 0) -> TopologyError:

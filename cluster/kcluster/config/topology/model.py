@@ -1,84 +1,43 @@
-"""What a cluster is made of, as checked values.
+"""What a cluster is made of, as a checked value; and the checks of a topology as a whole.
 
-Owns: Topology and its parts.  Never: checks anything (checks.py) or reads a file: `load`, `parse`
-and `of` are loader.py's, offered here for users.
-Kafka: server.properties of each broker, and the topics that an administrator would create.
+Owns: Topology and the keys of a topology; its parts are checked by broker_checks.py,
+topic_checks.py, network_checks.py and config_checks.py.  Never: reads a file (loader.py does) or
+opens a socket (`check_ports` is given a probe).
+Kafka: server.properties of each broker, KafkaConfig's validation of listeners and ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from kcluster.config.files.problems import Place, Problem, TopologyError
-from kcluster.config.kafka.broker import BrokerConfig, replication_defaults
+from kcluster.config.files.problems import Place, Problem, TopologyError, show, unknown
+from kcluster.config.files.reading import TreeReader, is_null, kind
+from kcluster.config.files.tree import Map, Node
+from kcluster.config.kafka.broker import PROFILES, BrokerConfig, replication_defaults
+from kcluster.config.topology.broker_checks import (
+    EVERYWHERE,
+    check_advertised,
+    check_brokers,
+    host_problem,
+    read_version,
+)
+from kcluster.config.topology.config_checks import read_broker_configs
+from kcluster.config.topology.loader import SourceTree, tree_of_file, tree_of_text, tree_of_values
+from kcluster.config.topology.network_checks import check_network
+from kcluster.config.topology.specs import BrokerSpec, NetworkSpec, TopicSpec
+from kcluster.config.topology.topic_checks import check_topics
 from kcluster.protocol.releases import Release, find_release, latest
 
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = [
-    "BrokerSpec",
-    "LinkSpec",
-    "NetworkSpec",
-    "Place",
-    "Problem",
-    "TopicSpec",
-    "Topology",
-    "TopologyError",
-]
-
-
-class BrokerSpec(Struct, frozen=True):
-    """One broker."""
-
-    id: int
-    port: int = 0
-    """0: a free one, chosen when it starts."""
-    rack: str | None = None
-    advertised: str | None = None
-    """`host:port` or `host` that clients are given; None: where the broker listens."""
-    config: dict[str, str] = {}
-    """Broker configs by Kafka's name, over the cluster's."""
-    kafka_version: str | None = None
-    """The release as which it serves clients, `2.8`; None: the cluster's."""
-
-    def advertised_address(self, host: str, bound_port: int) -> tuple[str, int]:
-        """(host, port) for clients, when the broker listens on `host` and `bound_port`."""
-        if self.advertised is None:
-            return host, bound_port
-        named_host, named_port = split_address(self.advertised)
-        return named_host, named_port or bound_port
-
-
-class TopicSpec(Struct, frozen=True):
-    """One topic to create when the cluster first comes up."""
-
-    name: str
-    partitions: int = 1
-    replication_factor: int = -1
-    """-1: default.replication.factor says it, as in CreateTopics.  A checked topology has none."""
-    assignment: tuple[tuple[int, ...], ...] | None = None
-    """Replicas by partition, the preferred leader first; None: placed as Kafka does it."""
-    config: dict[str, str] = {}
-    """Topic configs by Kafka's name."""
-
-
-class LinkSpec(Struct, frozen=True):
-    """The link of two brokers, both ways."""
-
-    between: tuple[int, int]
-    latency_ms: float
-    """One way."""
-
-
-class NetworkSpec(Struct, frozen=True):
-    """How long messages between nodes take."""
-
-    default_latency_ms: float = 0
-    links: tuple[LinkSpec, ...] = ()
+TOPOLOGY_KEYS: Final = (
+    "name", "host", "profile", "config", "brokers", "base_port", "topics", "network",
+    "kafka_version",
+)  # fmt: skip
 
 
 class Topology(Struct, frozen=True):
@@ -103,16 +62,12 @@ class Topology(Struct, frozen=True):
     @classmethod
     def load(cls, path: str | PathLike[str], **overrides: Any) -> Topology:
         """Read a YAML file.  `overrides` replace top-level keys: `profile="fast"`, `brokers=5`."""
-        from kcluster.config.topology.loader import load
-
-        return load(path, overrides)
+        return _checked(tree_of_file(path, overrides))
 
     @classmethod
     def parse(cls, text: str | bytes, source: str = "topology.yaml", **overrides: Any) -> Topology:
         """Read YAML text; `source` stands in messages for the file."""
-        from kcluster.config.topology.loader import parse
-
-        return parse(text, source, overrides)
+        return _checked(tree_of_text(text, source, overrides))
 
     @classmethod
     def of(
@@ -123,9 +78,7 @@ class Topology(Struct, frozen=True):
     ) -> Topology:
         """Make one in Python, from the same keys that a file has: `Topology.of(brokers=3,
         topics={"orders": {"partitions": 6, "replication_factor": 3}}, profile="fast")`."""
-        from kcluster.config.topology.loader import from_values
-
-        return from_values({"brokers": brokers, "topics": topics, **more})
+        return _checked(tree_of_values({"brokers": brokers, "topics": topics, **more}))
 
     def broker_config(
         self, broker_id: int, *overrides: Mapping[str, str | bool | int | float]
@@ -150,22 +103,76 @@ class Topology(Struct, frozen=True):
         return Problem(self.source, place.line, place.column, path, text)
 
 
-def split_address(address: str) -> tuple[str, int]:
-    """`host:port` or `host` -> (host, port or 0); `[::1]:9092` for IPv6.  ValueError if neither."""
-    host, port = address, ""
-    if address.startswith("["):
-        host, bracket, port = address[1:].partition("]")
-        if not bracket or (port and not port.startswith(":")):
-            raise ValueError(f"not an address: {address}")
-        port = port[1:]
-    elif ":" in address:
-        host, _, port = address.partition(":")
-        if not port:
-            raise ValueError(f"not an address: {address}")
-    if not host:
-        raise ValueError(f"not an address: {address}")
-    if not port:
-        return host, 0
-    if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65_535):
-        raise ValueError(f"not an address: {address}")
-    return host, int(port)
+def check_ports(topology: Topology, probe: Callable[[str, int], str | None]) -> list[Problem]:
+    """A problem for each port that cannot be had.  `probe(host, port)` tries to bind it, and gives
+    the reason why not, or None.  For the runtime: the core opens no sockets."""
+    problems = []
+    for index, broker in enumerate(topology.brokers):
+        reason = probe(topology.host, broker.port) if broker.port else None
+        if reason is not None:
+            path = f"brokers[{index}].port"
+            advice = "set another or leave it out for a free one"
+            if path not in topology.places and "base_port" in topology.places:
+                path, advice = "base_port", "set another, or leave it out for free ones"
+            problems.append(topology.problem(path, f"{broker.port}: {reason}; {advice}"))
+    return problems
+
+
+def _checked(tree: SourceTree) -> Topology:
+    topology, more = check_topology(tree.root, tree.source)
+    reported = {problem.path for problem in tree.problems}
+    problems = tree.problems + [problem for problem in more if problem.path not in reported]
+    if problems or topology is None:
+        raise TopologyError(problems)
+    return topology
+
+
+def check_topology(root: Node, source: str) -> tuple[Topology | None, list[Problem]]:
+    """The topology, None if there is any problem; and the problems."""
+    reading = TreeReader(source)
+    if is_null(root):
+        reading.wrong(root, "", "empty; the least that works is `brokers: 3`")
+        return None, reading.problems
+    if not isinstance(root, Map):
+        reading.wrong(root, "", f"{kind(root)}; a topology is a mapping with the key `brokers`")
+        return None, reading.problems
+    top = reading.entries(root, "", TOPOLOGY_KEYS, "key of a topology")
+    profile = _profile(reading, top.get("profile"))
+    host = _host(reading, top.get("host"))
+    config, cluster_config = read_broker_configs(reading, top.get("config"), "config", profile, {})
+    brokers = check_brokers(reading, top, root, profile, config)
+    if host in EVERYWHERE:
+        check_advertised(reading, top["host"], host, brokers.specs)
+    by_default = BrokerConfig.resolve(
+        profile, replication_defaults(brokers.count), {} if cluster_config is None else config
+    )
+    topics = check_topics(reading, top.get("topics"), brokers, by_default)
+    network = check_network(reading, top.get("network"), brokers.known_ids)
+    name = reading.text(top.get("name"), "name") or "kcluster"
+    version = read_version(reading, top.get("kafka_version"), "kafka_version")
+    if reading.problems:
+        return None, reading.problems
+    topology = Topology(
+        brokers.specs, topics, name, host, profile, config, network, version, source, reading.places
+    )
+    return topology, []
+
+
+def _profile(reading: TreeReader, node: Node | None) -> str:
+    profile = reading.text(node, "profile")
+    if profile is None or profile in PROFILES:
+        return profile or "kafka"
+    assert node is not None
+    reading.wrong(node, "profile", f"{show(profile)}: {unknown('profile', profile, PROFILES)}")
+    return "kafka"
+
+
+def _host(reading: TreeReader, node: Node | None) -> str:
+    host = reading.text(node, "host")
+    if host is None:
+        return "127.0.0.1"
+    problem = host_problem(host)
+    if problem is not None:
+        assert node is not None
+        reading.wrong(node, "host", problem)
+    return host

@@ -18,7 +18,7 @@ from kcluster.config.kafka.broker import BrokerConfig
 from kcluster.config.kafka.topic import TOPIC_CONFIGS, TopicConfig, check_topic_config
 from kcluster.config.topology.broker_checks import Brokers
 from kcluster.config.topology.config_checks import read_configs, unknown_topic_config
-from kcluster.config.topology.model import TopicSpec
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.protocol.names import CLUSTER_METADATA_TOPIC
 
 MAX_PARTITIONS: Final = 100_000

@@ -37,7 +37,7 @@ from kcluster.controller.registry import Handler
 from kcluster.controller.topics.topic_names import name_problem
 from kcluster.events.reasons import ConfigUpdated
 from kcluster.events.topics import ConfigChanged, ResourceType
-from kcluster.metadata.image import (
+from kcluster.metadata.records import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     CLUSTER_DEFAULT,

@@ -20,7 +20,7 @@ from kcluster.controller.outcome import ApiError
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
 from kcluster.events.topics import ConfigChanged, ResourceType
-from kcluster.metadata.image import ClientQuotaRecord, QuotaEntity
+from kcluster.metadata.records import ClientQuotaRecord, QuotaEntity
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.java import entity_hash, hash_order, java_hash_code

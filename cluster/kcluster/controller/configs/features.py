@@ -16,7 +16,7 @@ from kcluster.controller.partitions.partitions import MIN_ISR
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
 from kcluster.events.topics import FeatureChanged
-from kcluster.metadata.image import (
+from kcluster.metadata.records import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
     ConfigRecord,

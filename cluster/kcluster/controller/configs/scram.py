@@ -18,7 +18,7 @@ from kcluster.controller.outcome import ApiError
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
 from kcluster.events.topics import ConfigChanged, ResourceType
-from kcluster.metadata.image import (
+from kcluster.metadata.records import (
     MetadataRecord,
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,

@@ -29,7 +29,7 @@ from kcluster.events.brokers import (
     ControllerElected,
 )
 from kcluster.events.reasons import Fenced, Fencing, Restarted, ShuttingDown, Unfenced
-from kcluster.metadata.image import (
+from kcluster.metadata.records import (
     BrokerRegistration,
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
-from kcluster.metadata.image import ProducerIdsRecord
+from kcluster.metadata.records import ProducerIdsRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 

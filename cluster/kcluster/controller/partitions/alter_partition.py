@@ -19,7 +19,8 @@ from kcluster.controller.partitions.partitions import Partitions
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
 from kcluster.events.reasons import AnyReason, CaughtUp, OutOfSync, Recovered
-from kcluster.metadata.image import MetadataRecord, PartitionRegistration, TopicImage
+from kcluster.metadata.image import TopicImage
+from kcluster.metadata.records import MetadataRecord, PartitionRegistration
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 

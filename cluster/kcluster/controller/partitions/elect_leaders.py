@@ -23,7 +23,7 @@ from kcluster.controller.partitions.partitions import Partitions
 from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
 from kcluster.events.reasons import AnyReason, PeriodicCheck, Requested
-from kcluster.metadata.image import (
+from kcluster.metadata.records import (
     NO_LEADER,
     MetadataRecord,
     PartitionRecord,

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from kcluster.controller.partitions.reassigning import Assignment, assignment_of, completed
 from kcluster.events.reasons import ElectionKind
-from kcluster.metadata.image import NO_LEADER, PartitionRegistration
+from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 
 _UNCLEAN: Final = (ElectionKind.LAST_KNOWN_LEADER, ElectionKind.UNCLEAN)
 """By these rules a leader is elected that may lack committed records."""

@@ -20,7 +20,7 @@ from kcluster.events.partitions import (
     ReassignmentCompleted,
 )
 from kcluster.events.reasons import AnyReason
-from kcluster.metadata.image import NO_LEADER, PartitionRegistration
+from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 
 
 class Change(Struct, frozen=True):

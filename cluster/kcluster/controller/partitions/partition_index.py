@@ -8,7 +8,7 @@ Kafka: BrokersToIsrs, BrokersToElrs.
 from __future__ import annotations
 
 from kcluster.controller.partitions.reassigning import is_reassigning
-from kcluster.metadata.image import NO_LEADER, PartitionRegistration
+from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 
 PartitionKey = tuple[bytes, int]
 """(topic id, partition)."""

@@ -28,12 +28,8 @@ from kcluster.events.reasons import (
     ShuttingDown,
     Unfenced,
 )
-from kcluster.metadata.image import (
-    MetadataRecord,
-    PartitionRecord,
-    PartitionRegistration,
-    TopicImage,
-)
+from kcluster.metadata.image import TopicImage
+from kcluster.metadata.records import MetadataRecord, PartitionRecord, PartitionRegistration
 
 MIN_ISR: Final = "min.insync.replicas"
 _UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kcluster.metadata.image import PartitionRegistration
+from kcluster.metadata.records import PartitionRegistration
 
 
 class Assignment(Struct, frozen=True):

@@ -24,7 +24,8 @@ from kcluster.controller.ports import MetadataPort
 from kcluster.controller.registry import Handler
 from kcluster.events.partitions import ReassignmentCancelled, ReassignmentStarted
 from kcluster.events.reasons import ElectionKind, ReassignmentReverted, Requested
-from kcluster.metadata.image import PartitionRecord, PartitionRegistration, TopicImage
+from kcluster.metadata.image import TopicImage
+from kcluster.metadata.records import PartitionRecord, PartitionRegistration
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 

@@ -21,7 +21,8 @@ from kcluster.controller.topics.new_partitions import (
     place_new,
 )
 from kcluster.events.topics import PartitionsAdded
-from kcluster.metadata.image import MetadataRecord, TopicImage
+from kcluster.metadata.image import TopicImage
+from kcluster.metadata.records import MetadataRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 

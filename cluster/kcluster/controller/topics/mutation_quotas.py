@@ -16,7 +16,7 @@ from typing import Any
 from kcluster.config.kafka.client_quotas import ANONYMOUS, MUTATION_RATE, Limit, find_limit
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.ports import MetadataPort
-from kcluster.metadata.image import Envelope
+from kcluster.metadata.records import Envelope
 from kcluster.protocol.errors import ErrorCode
 
 

@@ -16,7 +16,8 @@ from kcluster.contract import NoteId, Rng
 from kcluster.controller.outcome import ApiError
 from kcluster.controller.partitions.elections import new_partition
 from kcluster.controller.partitions.placement import Replicas, UsableBroker, check_manual, place
-from kcluster.metadata.image import MetadataImage, MetadataRecord, PartitionRecord
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import MetadataRecord, PartitionRecord
 from kcluster.protocol.errors import ErrorCode
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000

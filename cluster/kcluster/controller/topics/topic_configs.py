@@ -20,7 +20,7 @@ from kcluster.config.kafka.definitions import (
     describe,
 )
 from kcluster.controller.ports import MetadataPort
-from kcluster.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT
+from kcluster.metadata.records import BROKER_RESOURCE, CLUSTER_DEFAULT
 
 # Kafka's DescribeConfigsResponse.ConfigSource codes.
 _TOPIC: Final = 1

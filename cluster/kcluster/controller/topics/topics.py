@@ -28,12 +28,12 @@ from kcluster.controller.topics.new_partitions import (
 from kcluster.controller.topics.topic_configs import describe_configs
 from kcluster.controller.topics.topic_names import TopicNames, name_problem
 from kcluster.events.topics import TopicCreated, TopicDeleted
-from kcluster.metadata.image import (
+from kcluster.metadata.image import TopicImage
+from kcluster.metadata.records import (
     TOPIC_RESOURCE,
     ConfigRecord,
     MetadataRecord,
     RemoveTopicRecord,
-    TopicImage,
     TopicRecord,
 )
 from kcluster.protocol import messages as m

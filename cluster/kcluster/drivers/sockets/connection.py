@@ -14,16 +14,14 @@ from __future__ import annotations
 import errno
 import socket
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from gevent.hub import Hub
 
-from kcluster.contract import ConnectionClosed, Reply, Request
+from kcluster.broker.channel import Channel
+from kcluster.contract import ConnectionClosed, Input, Reply, Request
 from kcluster.protocol.errors import ProtocolError
 from kcluster.protocol.framing import FrameReader
-
-if TYPE_CHECKING:
-    from kcluster.drivers.sockets.listener import Listener
 
 Buffer = bytes | bytearray | memoryview
 
@@ -42,6 +40,65 @@ _CLIENT_GONE: Final = frozenset(
 """Errors of a client that disconnected; they are not logged."""
 
 
+class SocketHost(Protocol):
+    """What listeners and connections need from the live driver."""
+
+    def now_ms(self) -> int:
+        """The time of the current dispatch."""
+
+    def wake(self) -> None:
+        """The hub has called: time has passed."""
+
+    def settle_soon(self) -> None:
+        """Settle before the loop waits again, once for all sockets that are ready in this turn of
+        the loop."""
+
+    def deliver(self, node_id: int, event: Input) -> None:
+        """Give a node this event now; messages that result are delivered by the next `settle`."""
+
+    def defer(self, node_id: int, event: Input) -> None:
+        """Deliver this event by the next `settle`."""
+
+    def pump_later(self, connection: BrokerConnection) -> None:
+        """Pump this connection by the next `settle`."""
+
+    def flush_later(self, connection: BrokerConnection) -> None:
+        """Flush this connection at the end of the next `settle`."""
+
+    def next_connection_id(self) -> int:
+        """A new id, unique in this cluster."""
+
+    def log(self, line: str) -> None:
+        """Write a line to the operator's log."""
+
+
+class ConnectionOwner(Protocol):
+    """What a connection needs from the listener that accepted it."""
+
+    @property
+    def node_id(self) -> int:
+        """The broker's id."""
+
+    @property
+    def channel(self) -> Channel:
+        """Decodes requests and encodes replies."""
+
+    @property
+    def gate(self) -> SocketHost:
+        """The live driver."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the broker's process is paused: nothing is handed over."""
+
+    @property
+    def read_buffer(self) -> memoryview:
+        """Shared by the connections: each receive is copied into frames before the next."""
+
+    def forget(self, connection: BrokerConnection, reason: str) -> None:
+        """A connection was closed; `reason` is logged unless empty."""
+
+
 class BrokerConnection:
     """A client's connection to a broker's listener."""
 
@@ -55,11 +112,13 @@ class BrokerConnection:
 
     def __init__(
         self,
-        listener: Listener,
+        listener: ConnectionOwner,
         sock: socket.socket,
         connection_id: int,
         client_host: str,
         hub: Hub,
+        *,
+        request_max_bytes: int,
     ) -> None:
         self.listener = listener
         self._gate = listener.gate
@@ -76,7 +135,7 @@ class BrokerConnection:
         self.last_active_ms = listener.gate.now_ms()
         self._hub = hub
         self._socket = sock
-        self._reader = FrameReader(listener.limits.request_max_bytes)
+        self._reader = FrameReader(request_max_bytes)
         self._frames: deque[memoryview] = deque()
         self._ahead_bytes = 0
         """Read and not yet handed to the broker."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import gevent
 import gevent.monkey
@@ -21,8 +21,7 @@ from msgspec import Struct
 from kcluster.broker.channel import Channel
 from kcluster.broker.quotas.connection_quotas import ConnectionQuotas
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.contract import Input
-from kcluster.drivers.sockets.connection import BrokerConnection
+from kcluster.drivers.sockets.connection import BrokerConnection, SocketHost
 
 BACKLOG: Final = 1024
 READ_SIZE_BYTES: Final = 256 << 10
@@ -49,38 +48,6 @@ class Limits(Struct, frozen=True):
     def of(cls, config: BrokerConfig) -> Limits:
         """The limits in a broker's configuration."""
         return cls(config.socket_request_max_bytes, config.connections_max_idle_ms)
-
-
-class SocketHost(Protocol):
-    """What listeners and connections need from the live driver."""
-
-    def now_ms(self) -> int:
-        """The time of the current dispatch."""
-
-    def wake(self) -> None:
-        """The hub has called: time has passed."""
-
-    def settle_soon(self) -> None:
-        """Settle before the loop waits again, once for all sockets that are ready in this turn of
-        the loop."""
-
-    def deliver(self, node_id: int, event: Input) -> None:
-        """Give a node this event now; messages that result are delivered by the next `settle`."""
-
-    def defer(self, node_id: int, event: Input) -> None:
-        """Deliver this event by the next `settle`."""
-
-    def pump_later(self, connection: BrokerConnection) -> None:
-        """Pump this connection by the next `settle`."""
-
-    def flush_later(self, connection: BrokerConnection) -> None:
-        """Flush this connection at the end of the next `settle`."""
-
-    def next_connection_id(self) -> int:
-        """A new id, unique in this cluster."""
-
-    def log(self, line: str) -> None:
-        """Write a line to the operator's log."""
 
 
 class ReservedPort:
@@ -272,7 +239,14 @@ class Listener:
             self._serve_waiting()
             return
         connection_id = self.gate.next_connection_id()
-        connection = BrokerConnection(self, sock, connection_id, host, self._hub)
+        connection = BrokerConnection(
+            self,
+            sock,
+            connection_id,
+            host,
+            self._hub,
+            request_max_bytes=self.limits.request_max_bytes,
+        )
         self.connections[connection_id] = connection
         connection.serve()
 

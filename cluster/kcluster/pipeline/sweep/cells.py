@@ -19,8 +19,7 @@ from msgspec import Struct
 
 from kcluster.config.files.tree import from_python
 from kcluster.pipeline.sweep.columns import NONE, Cell, CellFaults
-from kcluster.scenario.language.loader import read_scenario
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario, read_scenario
 
 TOPIC: Final = "orders"
 PRODUCER: Final = "shop"

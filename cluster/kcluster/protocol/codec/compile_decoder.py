@@ -2,13 +2,15 @@
 
 Owns: generated decoders.  Never: runs them (compiler.py).
 
-What makes them fast: neighbouring fields of fixed size, and the first byte of the length after
-them, are one struct.Struct; short lengths and absent tags cost one comparison; nested structs are
-inlined, so a message is one function; classes are built by position.  A slice that reaches over the
-end is silently short in Python, but moves the position there, so that the next read or the check at
-the end fails: strings need no check of their own, and no claimed size is allocated.
+They are fast for these reasons.  Adjacent fields of fixed size, and the first byte of the length
+after them, are read by one struct.Struct.  Short lengths and absent tags cost one comparison.
+Nested structs are inlined, so a message is one function.  Classes are built by position.
 
-In the source: b the bytes, p the position, s where it started, m the whole buffer's memoryview.
+Strings need no check of their size, and no claimed size is allocated: a slice past the end is
+silently short in Python, but it moves the position past the end too, so the next read or the check
+at the end fails.
+
+Variables in the source: b the bytes, p the position, s the start, m a memoryview of the buffer.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def _has_records(struct: StructSchema, version: int) -> bool:
 
 
 class _DecoderWriter:
-    """Collects lines; `run` are fixed-size reads not written yet, as (struct format, variable)."""
+    """Collects lines.  `run`: pending reads of fixed size, as (struct format, variable)."""
 
     def __init__(self, schema: MessageSchema, top: type[Message], version: int) -> None:
         self.version = version
@@ -111,7 +113,7 @@ class _DecoderWriter:
         self.run = []
 
     def struct(self, struct: StructSchema, kind: type[Message]) -> str:
-        """Write the reading of a struct; the expression that builds it."""
+        """Write the code that reads a struct; returns the expression that builds it."""
         self.names[kind.__name__] = kind
         values = {f.name: self.field(f) for f in struct.untagged(self.version)}
         if self.flexible:
@@ -130,7 +132,7 @@ class _DecoderWriter:
         return "[]" if field.default == NEW_LIST else repr(field.default)
 
     def field(self, field: FieldSchema) -> str:
-        """Write the reading of a field's value; the variable that has it after the next flush."""
+        """Write the code that reads a field; returns its variable, which the next flush sets."""
         return self.array(field) if field.is_array else self.item(field)
 
     def item(self, field: FieldSchema) -> str:
@@ -160,7 +162,7 @@ class _DecoderWriter:
         return target
 
     def length(self, code: str, rest_of_length: str) -> str:
-        """Read a length or count; in flexible versions it is one more than it says, 0 for null."""
+        """Read a length or count; in flexible versions the variable is one greater, 0 for null."""
         n = self.variable()
         self.run.append(("B" if self.flexible else code, n))
         self.flush()
@@ -169,7 +171,7 @@ class _DecoderWriter:
         return n
 
     def null_or(self, n: str, target: str, null: bool) -> None:
-        """Deal with a null length, and open the branch for the others if there is one."""
+        """Write the check for null; if null is allowed, what follows is the `else` branch."""
         is_null = f"not {n}" if self.flexible else f"{n} < 0"
         if null:
             self.emit(f"if {is_null}: {target} = None")
@@ -224,7 +226,7 @@ class _DecoderWriter:
         return value
 
     def tags(self, struct: StructSchema) -> dict[str, str]:
-        """The tagged fields after a struct; the variables that have the known ones."""
+        """Read the tagged fields after a struct; returns the variables of the known ones."""
         count = self.variable()
         self.run.append(("B", count))
         self.flush()

@@ -1,11 +1,11 @@
 """Writes the Python source that encodes one message version.
 
-Owns: generated encoders.  Never: runs them (compiler.py); checks values: a wrong one is our bug and
-raises struct.error, TypeError or AttributeError.
+Owns: generated encoders.  Never: runs them (compiler.py), checks values: a wrong value is our bug
+and raises struct.error, TypeError or AttributeError.
 
-Neighbouring fields of fixed size, and a length below 128 after them, are one struct.Struct.pack.
-In the source: a appends to the list o of small pieces, which are joined at the end and before each
-records value; those go to c as they are.
+Adjacent fields of fixed size, and a length below 128 after them, are written by one
+struct.Struct.pack.  Variables in the source: o the list of small pieces, a its `append`, c the list
+of buffers.  The pieces are joined at the end and before each records value, which is added to c.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def encoder_source(
 
 
 class _EncoderWriter:
-    """Collects lines; `run` are fixed-size values not written yet, as (struct format, value)."""
+    """Collects lines.  `run`: pending values of fixed size, as (struct format, value)."""
 
     def __init__(self, schema: MessageSchema, top: type[Message], version: int) -> None:
         self.version = version
@@ -88,7 +88,7 @@ class _EncoderWriter:
             self.run = []
 
     def compact_length(self, n: str) -> None:
-        """A varint, which is one byte of the run if it is short."""
+        """Write a varint; a short one is one byte of the run."""
         self.emit(f"if {n} < 128: a({self.packed([*self.run, ('B', n)])})")
         before = f"a({self.packed(self.run)}); " if self.run else ""
         self.emit(f"else: {before}a(uvarint({n}))")
@@ -131,7 +131,7 @@ class _EncoderWriter:
             self.struct(field.struct, value)
 
     def length(self, n: str, code: str) -> None:
-        """Write a length: `n` is one more than it, 0 for null, in flexible versions."""
+        """Write a length; in flexible versions `n` is one greater than it, 0 for null."""
         if self.flexible:
             self.compact_length(n)
         else:

@@ -1,7 +1,7 @@
 """Codecs: decode and encode functions of one message version, compiled when first used.
 
-Owns: Codec, RecordCodec.  Never: writes source (compile_decoder.py, compile_encoder.py); explains
-bytes that do not decode (primitives.decode_carefully, to which compiled functions turn).
+Owns: Codec, RecordCodec.  Never: writes source (compile_decoder.py, compile_encoder.py), explains
+why bytes do not decode (compiled functions call primitives.decode_carefully for that).
 Kafka: MessageDataGenerator's read and write; coordinator records: CoordinatorRecordSerde.
 """
 
@@ -25,22 +25,22 @@ _API_VERSIONS: Final = 18
 
 
 class Decode(Protocol):
-    """The message that fills `buffer` from `position` on; ProtocolError if there is none.
-    Records in it are views into `buffer`; strings and bytes are copies."""
+    """Returns the message that fills `buffer` from `position` on; ProtocolError if there is none.
+    Its records are views into `buffer`; its strings and bytes are copies."""
 
     def __call__(self, buffer: Buffer, position: int = 0, /) -> Any: ...
 
 
 class Encode(Protocol):
-    """The message's bytes as a list of buffers: one, unless it has records; those are not copied.
-    Fields that the version has no room for are left out."""
+    """Returns the message's bytes as buffers: one, unless it has records, which are not copied.
+    Fields that the version does not have are left out."""
 
     def __call__(self, message: Any, /) -> list[Buffer]: ...
 
 
 def compile_decoder(name: str, version: int, on_failure: Decode | None = None) -> Decode:
-    """The decoder of a message version (`ProduceRequest`, 9), which turns to `on_failure`, the
-    careful decoder unless given, with bytes that it cannot read."""
+    """The decoder of a message version (`ProduceRequest`, 9).  It calls `on_failure`, by default
+    the careful decoder, for bytes that it cannot read."""
     schema, top = message_schema(name), message_class(name)
     source, names = decoder_source(schema, top, version)
     names["StructError"] = StructError
@@ -59,8 +59,8 @@ def compile_encoder(name: str, version: int) -> Encode:
 
 
 class Codec:
-    """One API version.  The four functions compile themselves at their first call and replace
-    themselves by the compiled one; keep the codec, not the function."""
+    """One API version.  Each of the four functions is compiled at its first call and then replaced;
+    so keep the codec, not the function."""
 
     __slots__ = (
         "api_key", "decode_request", "decode_response", "encode_request", "encode_response",
@@ -107,9 +107,9 @@ class Codec:
 class RecordCodec:
     """One version of a value of an internal topic or of the consumer protocol.
 
-    `encode` and `decode` are of the bare value.  `encode_prefixed` and `decode_prefixed` put the
-    number in front that such values are stored with: a coordinator's key its record type, all
-    others their version.
+    `encode` and `decode` are for the bare value.  `encode_prefixed` and `decode_prefixed` are for
+    the value as it is stored, after a number: the record type of a coordinator's key, the version
+    of all others.
     """
 
     __slots__ = ("decode", "encode_to_buffers", "kind", "name", "prefix", "version")
@@ -132,7 +132,7 @@ class RecordCodec:
         return _INT16.pack(self.prefix) + self.encode(message)
 
     def decode_prefixed(self, buffer: Buffer) -> Any:
-        """The value behind the number, which must be this codec's."""
+        """The value after the number, which must be this codec's."""
         if len(buffer) < 2:
             raise ProtocolError(f"{len(buffer)} bytes are too few for a {self.name}", 0)
         (prefix,) = _INT16.unpack_from(buffer)

@@ -1,9 +1,9 @@
 """Bytes of the protocol, one value at a time: helpers of compiled codecs, and the careful decoder.
 
 Owns: variable-length integers, and `decode_carefully`, which walks the schema and knows position
-and path of everything it reads.  Never: the hot path; compiler.py's functions decode, and turn to
-the careful decoder when they fail, so that it finds out what is wrong and where.  Both accept the
-same bytes and give the same message.  Kafka: ByteUtils, ByteBufferAccessor, generated readers.
+and path of everything it reads.  Never: is on the hot path: compiler.py's functions decode, and
+call the careful decoder when they fail, to find out what is wrong and where.  Both accept the same
+bytes and return the same message.  Kafka: ByteUtils, ByteBufferAccessor, generated readers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PACKERS: Final = {name: Packer(">" + code) for name, code in FIXED_TYPES.items()
 
 
 def uvarint(value: int) -> bytes:
-    """Unsigned varint (KIP-482), 7 bits a byte, lowest first."""
+    """Unsigned varint (KIP-482): 7 bits per byte, lowest first."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -49,7 +49,7 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def rest_of_uvarint(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
-    """The same after a first byte that says that more follow."""
+    """As read_uvarint, after a first byte whose high bit is set."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = buffer[position]
@@ -71,7 +71,7 @@ def rest_of_string_length(buffer: Buffer, position: int, first: int) -> tuple[in
 
 
 def skip_tags(buffer: Buffer, position: int, count: int) -> int:
-    """The position after the tagged fields whose count's first byte was `count`."""
+    """The position after the tagged fields; `count` is the first byte of their number."""
     if count > 0x7F:
         count, position = rest_of_uvarint(buffer, position, count)
     for _ in range(count):
@@ -82,7 +82,7 @@ def skip_tags(buffer: Buffer, position: int, count: int) -> int:
 
 
 def spread(values: list[Any]) -> tuple[int, list[Any]]:
-    """(bytes in all, buffers) of a records value given as a list."""
+    """(total bytes, buffers) of a records value that is a list."""
     buffers = [getattr(value, "buffer", value) for value in values]
     return sum(map(len, buffers)), buffers
 
@@ -92,7 +92,7 @@ def spread(values: list[Any]) -> tuple[int, list[Any]]:
 
 @cache
 def min_size_bytes(struct: StructSchema, version: int, flexible: bool) -> int:
-    """What a struct needs on the wire at least."""
+    """The least size of a struct on the wire."""
     fields = struct.untagged(version)
     return sum(_min_field_size(f, version, flexible) for f in fields) + flexible
 
@@ -125,7 +125,7 @@ def decode_carefully(
 
 
 class CarefulReader:
-    """Where the careful decoder stands."""
+    """The state of the careful decoder: its position and the path of the current field."""
 
     __slots__ = ("buffer", "flexible", "path", "position", "top", "version")
 
@@ -171,7 +171,7 @@ class CarefulReader:
                 continue
             self.path[-1] = field.name
             values[field.name] = self.array(field) if field.is_array else self.item(field)
-            # DIFFERS: 4.3.1 does not look at the size of a tag that it knows.
+            # DIFFERS: 4.3.1 does not check the size of a tag that it knows.
             if self.position != end:
                 raise self.fail(f"tag {tag} is not of the {size} bytes it claims", self.position)
             self.path[-1] = "tags"
@@ -202,7 +202,7 @@ class CarefulReader:
         found = bytes(self.take(size))
         if field.type == "bytes":
             return found
-        # DIFFERS: 4.3.1 puts replacement characters for what is not UTF-8.
+        # DIFFERS: 4.3.1 replaces bytes that are not UTF-8 by replacement characters.
         try:
             return found.decode()
         except UnicodeDecodeError as error:
@@ -210,7 +210,7 @@ class CarefulReader:
             raise self.fail("not UTF-8", at) from None
 
     def is_null(self, field: FieldSchema) -> bool:
-        """Read what stands before a struct that may be null: -1 or 1; if tagged, varint 0 or 1."""
+        """Read the marker before a struct that may be null: -1 or 1; if tagged, varint 0 or 1."""
         if field.is_tagged(self.version):
             return self.uvarint() == 0
         return self.fixed("int8") < 0
@@ -249,7 +249,7 @@ class CarefulReader:
         return value
 
     def length(self, kind: str) -> int:
-        """-1 or less for null."""
+        """Read a length; below 0 for null."""
         return self.uvarint() - 1 if self.flexible else self.fixed(kind)
 
     def uvarint(self) -> int:

@@ -1,9 +1,9 @@
 """The schema table: every version of every message, read from schema/*.txt.
 
-Owns: our notation and its parser.  Never: bytes on the wire (compiler.py, primitives.py).
+Owns: our notation and its parser.  Never: handles bytes on the wire (compiler.py, primitives.py).
 Kafka: common/message/*.json and MessageSpec; tools/read_schemas.py writes the files from those.
 
-`schema/index.txt` has one line an API, which its file `schema/<Api>.txt` begins with, too:
+`schema/index.txt` has one line per API.  Each file `schema/<Api>.txt` begins with that line:
 
     Produce 0: 4.3.1 3-13, 3.9.1 0-11, flexible 9+, listeners broker
 
@@ -17,9 +17,9 @@ below `struct <Name>` where several fields share them):
       error_message     8+    string null 8+ = null
 
 that is: name, versions that have the field, type, versions in which it may be null, tag and the
-versions in which it is a tagged field (KIP-482), default, `ignorable` (a sender may drop a value
-that the version has no room for).  Without `=` the default is 0, "", [], or 16 zero bytes.
-`schema/records/<Name>.txt` are values of internal topics and of the consumer protocol.
+versions in which it is a tagged field (KIP-482), default, `ignorable` (a sender may drop the value
+in a version without the field).  Without `=` the default is 0, "", [], or 16 zero bytes.
+`schema/records/<Name>.txt` describe values of internal topics and of the consumer protocol.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NEVER: Final = (0, -1)
 ZERO_UUID: Final = bytes(16)
 NEW_LIST: Final = ()
 NEW_STRUCT: Final = ...
-"""What an array, a struct has as its default: an empty one of its own."""
+"""Default of an array, and of a struct: a new empty one for each message."""
 
 FIXED_TYPES: Final = {
     "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
@@ -87,7 +87,7 @@ class StructSchema(Struct, frozen=True):
         return [f for f in self.fields if f.is_in(version) and not f.is_tagged(version)]
 
     def tagged(self, version: int) -> list[FieldSchema]:
-        """Fields that a message of this version may have after the others, by tag."""
+        """Fields that a message of this version may have after the others, ordered by tag."""
         found = [f for f in self.fields if f.is_in(version) and f.is_tagged(version)]
         return sorted(found, key=lambda f: f.tag)
 
@@ -97,12 +97,12 @@ class MessageSchema(Struct, frozen=True):
 
     name: str
     versions: Versions
-    """All that the table knows: those of 4.3.1 and of 3.9.1 together."""
+    """All versions in the table: those of 4.3.1 and of 3.9.1."""
     flexible: Versions
     """Compact lengths and tagged fields (KIP-482)."""
     top: StructSchema
     ignores_rest: bool
-    """Whether bytes may follow: 4.3.1 answers requests that go on after their last field."""
+    """Whether bytes may follow the last field: 4.3.1 serves requests that have some."""
 
     def is_flexible(self, version: int) -> bool:
         return self.flexible[0] <= version <= self.flexible[1]
@@ -114,7 +114,7 @@ class ApiLine(Struct, frozen=True):
     name: str
     key: int
     versions: Versions
-    """That 4.3.1 serves; NEVER for those that 4.0 removed."""
+    """The versions that 4.3.1 serves; NEVER for APIs that 4.0 removed."""
     versions_3_9: Versions
     flexible: Versions
     listeners: tuple[str, ...]
@@ -133,7 +133,7 @@ class RecordLine(Struct, frozen=True):
     kind: str
     """coordinator-key, coordinator-value or data."""
     number: int
-    """The record type, which every key begins with; -1 if it has none."""
+    """The record type, with which every key begins; -1 for data."""
     versions: Versions
     flexible: Versions
 
@@ -150,7 +150,7 @@ def parse_versions(text: str) -> Versions:
 
 @cache
 def api_lines() -> dict[str, ApiLine]:
-    """API name (`Produce`) -> its line, by API key."""
+    """API name (`Produce`) -> its line, ordered by API key."""
     found = {}
     for line in (SCHEMA_DIR / "index.txt").read_text().splitlines():
         name, key, _, now, _, before, _, flexible, _, *rest = (
@@ -202,7 +202,7 @@ def message_schema(name: str) -> MessageSchema:
 
 
 def message_names() -> list[str]:
-    """Every message that there is: by API key, then the records."""
+    """All messages, ordered by API key, then the records."""
     apis = [api + kind for api in api_lines() for kind in ("Request", "Response")]
     return apis + list(record_lines())
 
@@ -219,7 +219,7 @@ def structs_below(top: StructSchema) -> dict[str, StructSchema]:
 
 
 Tree = list[tuple[list[str], "Tree"]]
-"""Lines as words, each with the lines indented below it."""
+"""Lines, split into words, each with the lines indented below it."""
 
 
 def _parse(name: str, text: str, section: str) -> StructSchema:

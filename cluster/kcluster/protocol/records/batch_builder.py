@@ -1,6 +1,6 @@
 """A record batch that grows record by record, as a producer fills it.
 
-Owns: its bytes until it is sent; the same layout as records.py, without opening anything twice.
+Owns: its bytes until it is sent.  The layout is that of records.py; each record is encoded once.
 Never: decides when it is full.  Kafka: MemoryRecordsBuilder.
 """
 
@@ -21,7 +21,7 @@ from kcluster.protocol.records.batches import (
 
 
 def varint(value: int) -> bytes:
-    """Zigzag, then seven bits a byte, low first."""
+    """Zigzag, then 7 bits per byte, lowest first."""
     encoded = (value << 1) ^ (value >> 63)
     out = bytearray()
     while encoded > 0x7F:
@@ -37,7 +37,8 @@ _NULL: Final = varint(-1)
 
 
 class BatchBuilder:
-    """`count` records without headers, `size_bytes` long with the header.  Offsets begin at 0."""
+    """`count` records without headers; `size_bytes` includes the batch header.  Offsets start at
+    0."""
 
     __slots__ = ("_base_timestamp", "_body", "_max_timestamp", "count", "size_bytes")
 
@@ -48,7 +49,7 @@ class BatchBuilder:
         self._base_timestamp = self._max_timestamp = -1
 
     def append(self, timestamp: int, key: bytes | None, value: bytes | None) -> None:
-        """One record more."""
+        """Add a record."""
         if not self.count:
             self._base_timestamp = timestamp
         if timestamp > self._max_timestamp:
@@ -76,7 +77,7 @@ class BatchBuilder:
         producer_epoch: int = NO_PRODUCER_EPOCH,
         base_sequence: int = NO_SEQUENCE,
     ) -> bytearray:
-        """The batch, in a bytearray of its own each time."""
+        """The batch, in a new bytearray each time."""
         payload: bytes | bytearray = self._body
         codec = codecs.CODEC_IDS[compression]
         if codec != codecs.NONE:

@@ -1,11 +1,11 @@
-"""Record batches, format v2, seen from outside: header, size, crc.
+"""Record batches of format v2 without their records: header, size, crc.
 
 Owns: the layout of the 61 header bytes and stateless checks on them.  Never: opens records
 (records.py does), copies bytes, assigns offsets (partition/log/log.py).
-Kafka: DefaultRecordBatch, ByteBufferLogInputStream; KIP-98.  Formats 0 and 1 are refused, as a
-4.x broker does in every Produce version that it still takes.
+Kafka: DefaultRecordBatch, ByteBufferLogInputStream; KIP-98.  Formats 0 and 1 are refused, as in
+every Produce version that a 4.x broker accepts.
 
-What a peer got wrong is `InvalidRecords`, which carries the ErrorCode that Kafka answers.
+A peer's malformed records raise `InvalidRecords`, which has the ErrorCode that Kafka returns.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ timestamp, max timestamp, producer id, producer epoch, base sequence, record cou
 
 HEADER_BYTES: Final = HEADER.size
 LENGTH_END: Final = 12
-"""The batch length counts from here: base offset and the length itself are not in it."""
+"""The batch length is counted from here: it excludes base offset and the length itself."""
 CRC_AT: Final = 17
 CRC_START: Final = 21
-"""The crc covers from the attributes to the end, so base offset and leader epoch may be assigned
-without computing it again."""
+"""The crc covers the bytes from the attributes to the end, so base offset and leader epoch can be
+assigned without computing it again."""
 
 MAGIC: Final = 2
 NO_PRODUCER_ID: Final = -1
@@ -53,11 +53,11 @@ _UINT32: Final = Layout(">I")
 _unpack_header: Final = HEADER.unpack_from
 _unpack_crc: Final = _UINT32.unpack_from
 _crc32c_of: Final = crc32c_of
-_View: Final = memoryview  # compiled code looks for a builtin each time, and for a Final never
+_View: Final = memoryview  # compiled code looks up a builtin each time, but never a Final
 
 
 class InvalidRecords(Exception):
-    """Records that break the format: `error` is what Kafka answers, `text` why."""
+    """Records that violate the format.  `error`: what Kafka returns; `text`: the reason."""
 
     def __init__(self, error: ErrorCode, text: str) -> None:
         super().__init__(f"{error.name}: {text}")
@@ -68,10 +68,10 @@ class InvalidRecords(Exception):
 @mypyc_attr(acyclic=True)
 @final
 class Batch:
-    """A record batch: header fields beside the bytes they were read from.
+    """A record batch: its header fields, and the bytes from which they were read.
 
-    Immutable once appended: the replicas of a partition, and answers on their way to clients, share
-    it.  Only the leader's append, which created it, sets offsets and epoch.
+    Immutable once appended: the replicas of a partition and the responses to clients share it.
+    Only the leader's append, which created it, sets offsets and epoch.
     """
 
     __slots__ = (
@@ -145,11 +145,11 @@ class Batch:
 
 
 def parse_batches(buffer: Buffer) -> list[Batch]:
-    """Return the whole batches in `buffer`, in order, as slices of it without a copy.
+    """Return the complete batches in `buffer`, in order, as slices of it without a copy.
 
-    A batch cut off at the end is left out, as Kafka does: a fetch may end anywhere.  Raises
-    InvalidRecords where no batch can be told (CORRUPT_MESSAGE), or one is of an older format
-    (INVALID_RECORD).  Neither crc nor records are looked at.
+    An incomplete batch at the end is left out, as in Kafka: a fetch may end anywhere.  Raises
+    InvalidRecords for bytes that are not a batch (CORRUPT_MESSAGE) and for a batch of an older
+    format (INVALID_RECORD).  Neither the crc nor the records are checked.
     """
     view = buffer if type(buffer) is _View else _View(buffer)
     size = len(view)
@@ -238,9 +238,10 @@ def _parse_many(view: memoryview) -> list[Batch]:
 
 
 def _refuse_short(view: memoryview, position: int) -> None:
-    """Judge what stands at `position` and is no v2 header; returns if it is merely cut off.
+    """Raise for the bytes at `position`, which are not a v2 header; return if they are merely
+    incomplete.
 
-    Kafka: ByteBufferLogInputStream.nextBatch for the order of these checks."""
+    Kafka: ByteBufferLogInputStream.nextBatch has the same order of checks."""
     left = len(view) - position
     if left < LENGTH_END:
         return
@@ -278,8 +279,8 @@ def check_crc(batch: Batch) -> bool:
 
 
 def frames_add_up(batch: Batch) -> bool:
-    """Whether an uncompressed batch consists of exactly its declared number of records, going by
-    the length before each.  Costs a third of a microsecond a record."""
+    """Whether an uncompressed batch consists of exactly its declared number of records, judging by
+    the length before each.  Takes a third of a microsecond per record."""
     buffer = batch.buffer
     view = buffer if type(buffer) is _View else _View(buffer)
     position, end = HEADER_BYTES, batch.size_bytes
@@ -301,5 +302,5 @@ def frames_add_up(batch: Batch) -> bool:
 
 
 def seal(batch: bytearray | memoryview) -> None:
-    """Write the CRC-32C that the batch's bytes now have."""
+    """Compute the CRC-32C of the batch's bytes and write it into the header."""
     _UINT32.pack_into(batch, CRC_AT, crc32c_of(memoryview(batch)[CRC_START:]))

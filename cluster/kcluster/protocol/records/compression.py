@@ -1,11 +1,11 @@
-"""Codecs of record batches: none, gzip, snappy, lz4, zstd, with a bound on what comes out.
+"""Codecs of record batches: none, gzip, snappy, lz4, zstd, with a limit on the decompressed size.
 
-Owns: bytes to bytes for one batch's records section.  Never: knows what a record is; is needed for
-a batch that is only stored and forwarded.  Kafka: CompressionType, Compression; codec ids are the
-low three bits of a batch's attributes.
+Owns: compressing and decompressing the records section of a batch.  Never: knows what a record is,
+is needed for a batch that is only stored and forwarded.
+Kafka: CompressionType, Compression; codec ids are the low three bits of a batch's attributes.
 
 Snappy is written in the block framing of the Java client (xerial) and read in that framing or raw,
-as Kafka's clients send both.  cramjam is imported when a batch is first opened or built compressed.
+because Kafka's clients send both.  cramjam is imported when it is first needed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CODEC_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 CODEC_IDS: Final = {name: codec for codec, name in enumerate(CODEC_NAMES)}
 
 SIZE_MAX: Final = 256 * 1024 * 1024
-"""Most bytes that one batch may open to; Kafka streams and has no bound."""
+"""Limit on the decompressed size of a batch; Kafka streams and has no limit."""
 
 _GZIP_LEVEL: Final = 6
 _LZ4_DEFAULT_LEVEL: Final = 9
@@ -43,7 +43,8 @@ _INT32: Final = Layout(">i")
 
 
 class CompressionError(Exception):
-    """Compressed bytes that do not open, open to too much, or name an unknown codec."""
+    """The bytes cannot be decompressed, exceed the limit when decompressed, or the codec is
+    unknown."""
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
@@ -78,7 +79,7 @@ def _lz4_level(level: int | None) -> int:
 
 
 def decompress(codec: int, data: Buffer, size_max: int = SIZE_MAX) -> Buffer:
-    """Return `data` opened with the codec of that id; CompressionError beyond `size_max` bytes."""
+    """Return `data` decompressed; CompressionError if that is more than `size_max` bytes."""
     if codec == NONE:
         return data
     if codec == SNAPPY:
@@ -97,8 +98,8 @@ def decompress(codec: int, data: Buffer, size_max: int = SIZE_MAX) -> Buffer:
 def _decompress_growing(
     decompress_into: Callable[[Any, Any], int], data: Buffer, size_max: int
 ) -> memoryview:
-    """The codecs raise the same exception for "does not fit" and "is damaged", so the output grows
-    until it fits, or the bound is reached: the last exception then says which it was."""
+    """The codecs raise the same exception for "does not fit" and "is damaged".  So the output grows
+    until it fits or the limit is reached; the last exception then tells which it was."""
     import cramjam
 
     size = min(max(_FIRST_GUESS_MIN, 8 * len(memoryview(data))), size_max)
@@ -107,11 +108,11 @@ def _decompress_growing(
         try:
             return memoryview(output)[: decompress_into(data, output)]
         except cramjam.DecompressionError as problem:
-            # "failed to write whole buffer" is the only message that a greater output can cure.
+            # Only for "failed to write whole buffer" does a larger output help.
             if "write" not in str(problem):
                 raise CompressionError(str(problem)) from problem
             if size >= size_max:
-                raise CompressionError(f"opens to more than {size_max} bytes") from problem
+                raise CompressionError(f"decompresses to more than {size_max} bytes") from problem
         size = min(4 * size, size_max)
 
 
@@ -152,7 +153,7 @@ def _decompress_raw_snappy(view: memoryview, size_max: int) -> bytes:
     try:
         size = cramjam.snappy.decompress_raw_len(view)
         if size > size_max:
-            raise CompressionError(f"opens to more than {size_max} bytes")
+            raise CompressionError(f"decompresses to more than {size_max} bytes")
         return bytes(cramjam.snappy.decompress_raw(view))
     except cramjam.DecompressionError as problem:
         raise CompressionError(str(problem)) from problem

@@ -2,8 +2,8 @@
 
 Owns: where the function comes from.  Never: is called per record.  Kafka: Crc32C.
 
-The crc32c package asks importlib.metadata for its own version when imported, which takes 20 ms, a
-third of what starting a cluster may take.  So its extension module is loaded by itself.
+When imported, the crc32c package asks importlib.metadata for its version.  That takes 20 ms, a
+third of the time in which a cluster has to start.  So only its extension module is loaded.
 """
 
 from __future__ import annotations

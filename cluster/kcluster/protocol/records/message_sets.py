@@ -1,15 +1,15 @@
-"""Message sets: the record formats v0 and v1 of before 0.11, read, built and converted.
+"""Message sets, the record formats v0 and v1 from before 0.11: reading, building, converting.
 
 Owns: the layout of a message, wrappers of compressed messages, conversion from and to format v2.
-Never: is needed where both sides speak v2: logs keep nothing else.
+Never: is needed where both sides use v2, the only format of logs here.
 Kafka: LegacyRecord, AbstractLegacyRecordBatch, RecordsUtil.downConvert; KIP-31 (relative offsets),
 KIP-32 (timestamps), KIP-98 (format v2).
 
     offset int64, size int32, crc uint32, magic int8, attributes int8, [timestamp int64: v1,]
     key, value: int32 size (-1: null) and bytes
 
-A compressed message's value is a message set itself; the wrapper has the offset of the last message
-in it.  In v0 these have their own offsets, in v1 they are counted from 0.
+The value of a compressed message, the wrapper, is a message set itself.  The wrapper has the offset
+of the last message in it.  In v0 the inner messages have absolute offsets, in v1 offsets from 0.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kcluster.protocol.records.records import Record, build_batch, read_records
 
 LAST_MAGIC: Final = 1
 MAGIC_AT: Final = 16
-"""Where every format, v2 too, has the byte that tells which one it is."""
+"""Position of the byte with the format's number, the same in all formats."""
 
 _START: Final = Layout(">qi")
 _CRC_BYTES: Final = 4
@@ -47,7 +47,7 @@ _UINT32: Final = Layout(">I")
 
 
 class LegacyMessage(Struct, gc=False):
-    """One message as it stands in a set, its crc right.  `codec`: 0, or its value is a set."""
+    """One message of a set, with a valid crc.  `codec`: if not 0, its value is a set."""
 
     offset: int
     magic: int
@@ -59,8 +59,8 @@ class LegacyMessage(Struct, gc=False):
 
 
 class MessageSet(Struct):
-    """A set, opened.  `codec`: what its last wrapper was compressed with; `shallow_count`: messages
-    that are not in wrappers."""
+    """The messages of a set.  `codec`: that of its last wrapper; `shallow_count`: the number of
+    messages outside wrappers, the wrappers included."""
 
     records: list[Record]
     codec: int = codecs.NONE
@@ -72,15 +72,15 @@ class MessageSet(Struct):
 
 
 def is_batch(buffer: Buffer) -> bool:
-    """Whether `buffer` begins with format v2, or with one that nobody knows."""
+    """Whether `buffer` begins with format v2, or an unknown one."""
     return len(buffer) > MAGIC_AT and buffer[MAGIC_AT] > LAST_MAGIC
 
 
 def read_message_set(buffer: Buffer, size_max: int = codecs.SIZE_MAX) -> MessageSet:
-    """All messages of a set, those in wrappers too; one cut off at the end is left out.
+    """All messages of a set, those in wrappers too; an incomplete one at the end is left out.
 
-    Raises InvalidRecords: CORRUPT_MESSAGE for sizes, magic bytes and crcs that are wrong,
-    INVALID_RECORD for wrappers in wrappers, of another format than what is in them, or in zstd;
+    Raises InvalidRecords: CORRUPT_MESSAGE for wrong sizes, magic bytes and crcs; INVALID_RECORD
+    for a wrapper in a wrapper, of another format than its messages, or compressed with zstd;
     UNKNOWN_SERVER_ERROR for a payload that does not decompress (to `size_max` bytes at most).
     """
     opened = MessageSet([])
@@ -186,8 +186,8 @@ def build_message_set(
     codec: int = codecs.NONE,
     is_log_append_time: bool = False,
 ) -> bytes:
-    """Return `records` with their own offsets, their headers dropped; in one wrapper if there is
-    a `codec`.  InvalidRecords (UNSUPPORTED_COMPRESSION_TYPE) for zstd, which came with v2."""
+    """Return `records` with their offsets, without their headers; in one wrapper if there is a
+    `codec`.  InvalidRecords (UNSUPPORTED_COMPRESSION_TYPE) for zstd, which needs v2."""
     if codec == codecs.ZSTD:
         raise InvalidRecords(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"format {magic} has no zstd (KIP-110)"
@@ -222,12 +222,12 @@ def _built(record: Record, offset: int, magic: int, attributes: int) -> bytes:
 
 
 def up_convert(buffer: Buffer, takes_many: bool = False) -> bytearray:
-    """A produced set as one v2 batch with offsets from 0, as a leader appends it; empty for a set
-    of no messages.
+    """A produced set as one v2 batch with offsets from 0, as a leader appends it; empty for an
+    empty set.
 
     Raises InvalidRecords as `read_message_set`; INVALID_RECORD for a wrapper that is not alone
-    (unless the broker `takes_many`), INVALID_TIMESTAMP for messages that claim LogAppendTime, which
-    is the broker's to set.
+    (unless the broker `takes_many`), INVALID_TIMESTAMP for messages with LogAppendTime, which only
+    brokers may set.
     """
     opened = read_message_set(buffer)
     if not opened.records:
@@ -242,11 +242,11 @@ def up_convert(buffer: Buffer, takes_many: bool = False) -> bytearray:
 
 
 def down_convert(batches: Iterable[Batch], magic: int, fetch_offset: int) -> bytes:
-    """v2 batches as a set of format `magic`, compressed as they are.  Control batches are left
-    out, and of uncompressed ones what is before `fetch_offset`, as Kafka does.
+    """v2 batches as a set of format `magic`, compressed with the same codecs.  As in Kafka, control
+    batches are left out, and the records of uncompressed batches before `fetch_offset`.
 
-    Raises InvalidRecords (UNSUPPORTED_COMPRESSION_TYPE) for the first batch in zstd; one that
-    comes later ends the set.
+    Raises InvalidRecords (UNSUPPORTED_COMPRESSION_TYPE) if the first batch is in zstd; a later
+    one ends the set.
     """
     sets: list[bytes] = []
     for batch in batches:
@@ -274,8 +274,8 @@ _32_BITS: Final = 0xFFFFFFFF
 
 
 def lz4_with_checksum(frame: bytes, of_magic_too: bool) -> bytes:
-    """A frame with the other header checksum: before format v1 Kafka's clients computed it of the
-    frame's magic number too (KAFKA-3160).  What is no frame comes back as it is."""
+    """A frame with the other header checksum: before format v1 Kafka's clients included the
+    frame's magic number in it (KAFKA-3160).  Anything but a frame is returned unchanged."""
     if not frame.startswith(_LZ4_MAGIC) or len(frame) < 7:
         return frame
     end = 14 if frame[4] & _LZ4_CONTENT_SIZE_BIT else 6
@@ -284,7 +284,7 @@ def lz4_with_checksum(frame: bytes, of_magic_too: bool) -> bytes:
 
 
 def xxh32_of_few(data: bytes) -> int:
-    """XXH32 with seed 0 of less than 16 bytes."""
+    """XXH32 with seed 0 of fewer than 16 bytes."""
     assert len(data) < 16
     value = _P5 + len(data)
     whole = len(data) & ~3

@@ -1,6 +1,7 @@
-"""Records of a batch: building batches from records, opening batches into records.
+"""Records of a batch: building batches from records, reading records from batches.
 
-Owns: the layout of a record.  Never: is needed to store or forward a batch; that is header only.
+Owns: the layout of a record.  Never: is needed to store or forward a batch, which takes its header
+only.
 Kafka: DefaultRecord, MemoryRecordsBuilder; KIP-82 (headers), KIP-98 (format v2).
 
 The header view of batches (batches.py) is part of this module's interface.
@@ -51,7 +52,7 @@ Header = tuple[str, bytes | None]
 
 
 class Record(Struct, gc=False):
-    """One record, opened.  `offset` and `timestamp` are absolute."""
+    """One record.  `offset` and `timestamp` are absolute."""
 
     offset: int
     timestamp: int
@@ -81,10 +82,10 @@ def build_batch(
 ) -> bytearray:
     """Return one batch as bytes.  `level`: of its compression; None: the codec's default.
 
-    Without `last_offset`, records get `base_offset`, `base_offset + 1`, … whatever their `offset`
-    says.  With it their own offsets are kept, gaps and all, as a compacted batch needs.
-    `delete_horizon_ms`: when compaction may drop its tombstones (KIP-534); it takes the place of
-    the base timestamp, from which the records' timestamps are counted all the same.
+    Without `last_offset`, records get the offsets `base_offset`, `base_offset + 1`, …, whatever
+    their own.  With `last_offset` they keep their offsets and any gaps, as in a compacted batch.
+    `delete_horizon_ms`: when compaction may drop the batch's tombstones (KIP-534).  It is stored as
+    the base timestamp, and the records' timestamps are relative to it.
     """
     codec = codecs.CODEC_IDS[compression] if isinstance(compression, str) else compression
     opened = list(records)
@@ -153,7 +154,7 @@ def _write_nullable(out: bytearray, data: bytes | None) -> None:
 
 
 def _write_varint(out: bytearray, value: int) -> None:
-    """Zigzag, then seven bits a byte, low first."""
+    """Zigzag, then 7 bits per byte, lowest first."""
     encoded = (value << 1) ^ (value >> 63)
     while encoded > 0x7F:
         out.append(encoded & 0x7F | 0x80)
@@ -161,14 +162,15 @@ def _write_varint(out: bytearray, value: int) -> None:
     out.append(encoded)
 
 
-# ------------------------------------------------------------------------------------- opening
+# ------------------------------------------------------------------------------------- reading
 
 
 def read_records(batch: Batch, size_max: int = codecs.SIZE_MAX) -> list[Record]:
-    """Open `batch` and return its records.
+    """Return the records of `batch`.
 
     Raises InvalidRecords: INVALID_RECORD for bytes that are not the declared number of records,
-    CORRUPT_MESSAGE for a payload that does not decompress, or to more than `size_max` bytes.
+    CORRUPT_MESSAGE for a payload that cannot be decompressed, or only to more than `size_max`
+    bytes.
     """
     payload = memoryview(batch.buffer)[HEADER_BYTES:]
     if batch.codec != codecs.NONE:
@@ -194,7 +196,7 @@ def _read_all(batch: Batch, data: bytes) -> list[Record]:
             records.append(_read_one(batch, data, position, end, append_time))
             position = end
     except (IndexError, UnicodeDecodeError) as problem:
-        raise InvalidRecords(ErrorCode.INVALID_RECORD, "records end too soon") from problem
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, "the bytes end inside a record") from problem
     if position != len(data):
         raise InvalidRecords(
             ErrorCode.INVALID_RECORD,
@@ -212,7 +214,7 @@ def _read_one(
     value, position = _read_nullable(data, position, end)
     header_count, position = read_varint(data, position)
     if header_count < 0 or header_count > end - position:
-        raise InvalidRecords(ErrorCode.INVALID_RECORD, f"{header_count} headers cannot be")
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, f"a record with {header_count} headers")
     headers: Sequence[Header] = ()
     if header_count:
         headers = found = []
@@ -241,7 +243,7 @@ def _read_nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, 
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """Return (zigzag varint at `position`, position behind it); IndexError past the end."""
+    """Return (zigzag varint at `position`, position after it); IndexError past the end."""
     byte = data[position]
     position += 1
     if byte < 0x80:

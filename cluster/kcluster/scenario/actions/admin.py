@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from kcluster.config.topology.model import TopicSpec
+from kcluster.config.topology.specs import TopicSpec
 from kcluster.operations.admin import BROKER, TOPIC
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import ListOf, MapOf, Whole, text

@@ -1,66 +1,32 @@
-"""Reads scenario files: every problem is reported with its place and the nearest name.
+"""Reads the parts of scenario files: workload, steps, single actions.
 
-Owns: the keys of a scenario, reading steps.  Never: runs anything.  ScenarioError is a ValueError
-whose text has one line for each problem: `file:line:column path: what is wrong`.
+Owns: what a step's entry may say, the names of clients that have none.  Never: runs anything, reads
+a file (scenario.py does).  ScenarioError is a ValueError whose text has one line for each problem:
+`file:line:column path: what is wrong`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import structs
 
-from kcluster.config.files.problems import Place, Problem, TopologyError, join, unknown
+from kcluster.config.files.problems import Place, Problem, join, unknown
 from kcluster.config.files.reading import TreeReader, kind
-from kcluster.config.files.tree import (
-    MAX_TEXT_BYTES,
-    Map,
-    MapEntry,
-    Node,
-    Scalar,
-    from_python,
-    from_yaml,
-)
-from kcluster.config.topology.checks import check_topology
-from kcluster.config.topology.model import Topology
+from kcluster.config.files.tree import Map, MapEntry, Node, Scalar, from_python, from_yaml
 from kcluster.scenario.actions import ACTIONS
-from kcluster.scenario.language.fields import (
-    Flag,
-    ListOf,
-    OneOf,
-    StoryText,
-    Whole,
-    duration,
-    fields_of,
-    read_struct,
-    text,
-)
+from kcluster.scenario.language.fields import fields_of, read_struct
 from kcluster.scenario.language.model import (
-    DEFAULT_DURATION_MS,
-    Checks,
     ConsumerSpec,
     ProducerSpec,
-    Scenario,
     Step,
     StepOptions,
     Trigger,
     WorkloadSpec,
 )
-from kcluster.scenario.language.naming import check_names
 from kcluster.scenario.language.words import MomentRange
 
-KEYS: Final[dict[str, Any]] = {
-    "name": text(),
-    "story": StoryText(),
-    "seed": Whole(0, 2**63 - 1),
-    "duration": duration(1),
-    "heal": Flag(),
-    "clocks": ListOf(OneOf("clock", ("virtual", "live")), "clocks"),
-}
-"""Keys of a scenario besides topology, workload, steps and checks."""
-_ALL_KEYS: Final = (*KEYS, "topology", "workload", "steps", "checks")
 _TRIGGER_KEYS: Final = tuple(field.key for field in fields_of(Trigger))
 _OPTION_KEYS: Final = tuple(field.key for field in fields_of(StepOptions))
 
@@ -73,112 +39,11 @@ class ScenarioError(ValueError):
         super().__init__("\n".join(map(str, self.problems)))
 
 
-def load(path: str | os.PathLike[str], overrides: Mapping[str, Any]) -> Scenario:
-    """The scenario of a file."""
-    source = os.fspath(path)
-    try:
-        with open(source, "rb") as file:
-            data = file.read(MAX_TEXT_BYTES + 1)
-    except OSError as error:
-        raise ScenarioError(
-            [Problem(source, 0, 0, "", f"cannot be read: {error.strerror}")]
-        ) from None
-    return parse(data, source, overrides)
-
-
-def parse(yaml_text: str | bytes, source: str, overrides: Mapping[str, Any]) -> Scenario:
-    """The scenario of a YAML text; `overrides` replace top-level keys."""
-    if len(yaml_text) > MAX_TEXT_BYTES:
-        size = f"larger than {MAX_TEXT_BYTES // 1024} KiB: not a scenario"
-        raise ScenarioError([Problem(source, 1, 1, "", size)])
-    if isinstance(yaml_text, bytes):
-        try:
-            yaml_text = yaml_text.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = bytes(error.object[: error.start]).count(b"\n") + 1
-            raise ScenarioError([Problem(source, line, 1, "", "not UTF-8")]) from None
-    node, problems = from_yaml(yaml_text, source)
-    if node is None:
-        raise ScenarioError(problems or [Problem(source, 1, 1, "", "empty: not a scenario")])
-    return structs.replace(read_scenario(node, source, overrides, problems), text=yaml_text)
-
-
-def read_scenario(
-    root: Node, source: str, overrides: Mapping[str, Any], problems: list[Problem]
-) -> Scenario:
-    """The scenario of a tree; `problems`: those found before."""
-    reading = TreeReader(source)
-    reading.problems += problems
-    if not isinstance(root, Map):
-        text_ = f"{kind(root)}; a scenario is a mapping with keys like story, topology, steps"
-        reading.wrong(root, "", text_)
-        raise ScenarioError(reading.problems)
-    top = reading.entries(root, "", _ALL_KEYS, "key of a scenario")
-    top |= {key: from_python(value) for key, value in overrides.items() if value is not None}
-    values = {key: kind.read(reading, top[key], key) for key, kind in KEYS.items() if key in top}
-    topology = _topology(reading, top.get("topology"), root, source)
-    workload = _workload(reading, top.get("workload"))
-    steps = _steps(reading, top.get("steps"))
-    checks = Checks()
-    if "checks" in top:
-        checks = read_struct(reading, top["checks"], "checks", Checks, "check") or checks
-    if topology is not None:
-        check_names(reading, top, topology, workload, steps, checks)
-    if reading.problems or topology is None:
-        raise ScenarioError(reading.problems)
-    name = values.get("name") or os.path.basename(source).rpartition(".")[0] or "scenario"
-    default = Scenario(name, values.get("story") or "", topology)
-    return structs.replace(
-        default,
-        workload=workload,
-        steps=steps,
-        checks=checks,
-        source=source,
-        duration_ms=values.get("duration") or _duration(workload, steps),
-        heal=values.get("heal", True) is not False,
-        seed=values.get("seed"),
-        clocks=values.get("clocks") or default.clocks,
-    )
-
-
-def _duration(workload: WorkloadSpec, steps: tuple[Step, ...]) -> int:
-    """The default duration: the sum of the steps' times, and some time after them."""
-    at_ms = 0
-    for step in steps:
-        trigger, undo = step.trigger, step.options.for_
-        at_ms = max(at_ms, trigger.at.high_ms if trigger.at else 0)
-        at_ms += trigger.after.high_ms if trigger.after else 0
-        at_ms += undo.high_ms if undo else 0
-    return max(DEFAULT_DURATION_MS, at_ms + DEFAULT_DURATION_MS // 2)
-
-
-# ----------------------------------------------------------------------------------- topology
-
-
-def _topology(reading: TreeReader, node: Node | None, root: Map, source: str) -> Topology | None:
-    if node is None:
-        return Topology.of(3) if "topology" not in root.entries else None
-    if isinstance(node, Scalar) and node.text is not None:
-        path = os.path.join(os.path.dirname(source), node.text)
-        try:
-            return Topology.load(path)
-        except TopologyError as error:
-            reading.problems += error.problems
-            return None
-    topology, problems = check_topology(node, source)
-    reading.problems += [structs.replace(p, path=join_path("topology", p.path)) for p in problems]
-    return topology
-
-
-def join_path(head: str, tail: str) -> str:
-    """`topology` and `brokers[0]` -> `topology.brokers[0]`."""
-    return f"{head}.{tail}" if tail else head
-
-
 # ----------------------------------------------------------------------------------- workload
 
 
-def _workload(reading: TreeReader, node: Node | None) -> WorkloadSpec:
+def read_workload(reading: TreeReader, node: Node | None) -> WorkloadSpec:
+    """The workload of a scenario, without the clients that have problems."""
     keys = ("producers", "consumers")
     parts = reading.entries(node, "workload", keys, "part of a workload")
     producers = _specs(reading, parts.get("producers"), "workload.producers", ProducerSpec)
@@ -213,7 +78,8 @@ def _named(specs: list[Any], word: str) -> list[Any]:
 # -------------------------------------------------------------------------------------- steps
 
 
-def _steps(reading: TreeReader, node: Node | None) -> tuple[Step, ...]:
+def read_steps(reading: TreeReader, node: Node | None) -> tuple[Step, ...]:
+    """The steps of a scenario, without those that have problems."""
     steps: list[Step] = []
     at = MomentRange(0, 0)
     for index, item in enumerate(reading.items(node, "steps", "steps")):

@@ -1,6 +1,7 @@
-"""A scenario as checked values: story, topology, workload, steps, checks.
+"""The parts of a scenario as checked values: workload, steps, checks.
 
-Owns: these types, what their keys may hold.  Never: reads files (loader.py), runs (runner.py).
+Owns: these types, what their keys may hold.  Never: reads files (scenario.py, loader.py), runs
+(runner.py).
 Kafka: no counterpart; Trogdor's task specs come nearest.
 """
 
@@ -13,7 +14,6 @@ from msgspec import Struct
 from kcluster.clients.consumer.settings import ConsumerSettings
 from kcluster.clients.producer.settings import ProducerSettings
 from kcluster.config.files.problems import Place, unknown
-from kcluster.config.topology.model import Topology
 from kcluster.evidence.history import ANOMALIES
 from kcluster.protocol.errors import ErrorCode
 from kcluster.scenario.actions.base import Action
@@ -40,8 +40,6 @@ from kcluster.scenario.language.words import (
 )
 from kcluster.scenario.play.conditions import CONDITION, EVENTS, Condition
 
-DEFAULT_DURATION_MS: Final = 10_000
-DEFAULT_SEED: Final = 1
 CLIENTS_OWN_ERRORS: Final = (
     "DISCONNECTED",
     "REQUEST_TIMED_OUT",
@@ -192,43 +190,3 @@ class Checks(Struct, frozen=True):
     writes_unavailable_ms: Annotated[CountCheck | None, COUNT] = None
     """Of the partition that was unavailable for writes longest."""
     reads_unavailable_ms: Annotated[CountCheck | None, COUNT] = None
-
-
-class Scenario(Struct, frozen=True):
-    """A scenario, from `load` or `parse`, which raise ScenarioError."""
-
-    name: str
-    story: str
-    topology: Topology
-    workload: WorkloadSpec = WorkloadSpec()
-    steps: tuple[Step, ...] = ()
-    checks: Checks = Checks()
-    duration_ms: int = DEFAULT_DURATION_MS
-    heal: bool = True
-    """Undo every fault before the verdict: heal links, start brokers, remove rules."""
-    seed: int | None = None
-    clocks: tuple[str, ...] = ("virtual", "live")
-    """The clocks on which the scenario is meaningful."""
-    source: str = ""
-    text: str = ""
-    """The file's text, for run directories."""
-
-    def first_seed(self, given: int | None = None) -> int:
-        """The seed of the first run: the given one, else the file's, else 1."""
-        if given is not None:
-            return given
-        return DEFAULT_SEED if self.seed is None else self.seed
-
-    @classmethod
-    def load(cls, path: Any, **overrides: Any) -> Scenario:
-        """Read a YAML file."""
-        from kcluster.scenario.language.loader import load
-
-        return load(path, overrides)
-
-    @classmethod
-    def parse(cls, yaml_text: str | bytes, source: str = "scenario.yaml") -> Scenario:
-        """Read YAML text; `source` stands in messages for the file."""
-        from kcluster.scenario.language.loader import parse
-
-        return parse(yaml_text, source, {})

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kcluster.config.kafka.broker import PROFILES
-from kcluster.config.topology.checks import LINK_KEYS, NETWORK_KEYS, TOPOLOGY_KEYS
+from kcluster.config.topology.model import TOPOLOGY_KEYS
+from kcluster.config.topology.network_checks import LINK_KEYS, NETWORK_KEYS
 from kcluster.scenario.actions import ACTIONS
 from kcluster.scenario.language.fields import Schema, fields_of, struct_schema
-from kcluster.scenario.language.loader import KEYS
 from kcluster.scenario.language.model import (
     Checks,
     ConsumerSpec,
@@ -20,6 +20,7 @@ from kcluster.scenario.language.model import (
     StepOptions,
     Trigger,
 )
+from kcluster.scenario.language.scenario import KEYS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _TEXT: Final[Schema] = {"type": ["string", "number", "boolean"]}
@@ -103,7 +104,7 @@ def _topology() -> Schema:
         "network": network,
         "kafka_version": _TEXT,
     }
-    assert set(properties) == set(TOPOLOGY_KEYS), "a key was added to checks.py"
+    assert set(properties) == set(TOPOLOGY_KEYS), "a key was added to topology/model.py"
     assert set(network["properties"]) == set(NETWORK_KEYS)
     assert set(link["properties"]) == set(LINK_KEYS)
     return {

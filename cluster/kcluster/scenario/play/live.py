@@ -19,7 +19,7 @@ from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.scenario.language.client_configs import FAST_FACTOR
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
 from kcluster.scenario.play.stage import Stage
 

@@ -18,7 +18,8 @@ from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import ProcessState
 from kcluster.scenario.actions.base import Undo
-from kcluster.scenario.language.model import Scenario, Step
+from kcluster.scenario.language.model import Step
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.language.words import MomentRange
 from kcluster.scenario.play.stage import Stage
 

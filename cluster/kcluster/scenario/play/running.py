@@ -24,7 +24,7 @@ from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.runs.rows import record_of
-from kcluster.scenario.language.model import Scenario
+from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.outcome import failed_checks
 from kcluster.scenario.play.conditions import SETTLED
 from kcluster.scenario.play.runner import Played, Runner

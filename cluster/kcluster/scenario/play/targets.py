@@ -19,7 +19,7 @@ from msgspec import Struct
 from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.config.files.problems import unknown
 from kcluster.contract import CONTROLLER_ID, Rng
-from kcluster.metadata.image import PartitionRegistration
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.verbs import Verbs
 from kcluster.protocol.names import GROUP_METADATA_TOPIC

@@ -8,7 +8,7 @@ import pytest
 
 from kcluster.contract import ConnectionClosed, Note, Request
 from kcluster.events.clients import TelemetryPushed
-from kcluster.metadata.image import ConfigRecord, MetadataRecord
+from kcluster.metadata.records import ConfigRecord, MetadataRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import TELEMETRY, ApiKey
 from kcluster.protocol.errors import ErrorCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.metadata.image import ClientQuotaRecord, MetadataRecord
+from kcluster.metadata.records import ClientQuotaRecord, MetadataRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode

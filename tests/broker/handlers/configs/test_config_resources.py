@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcluster.metadata.image import ConfigRecord
+from kcluster.metadata.records import ConfigRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode

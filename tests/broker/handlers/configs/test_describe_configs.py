@@ -6,7 +6,7 @@ import pytest
 
 from kcluster.config.kafka.catalog import broker_catalog, internal_configs
 from kcluster.config.kafka.definitions import TOPIC_CONFIGS
-from kcluster.metadata.image import ConfigRecord
+from kcluster.metadata.records import ConfigRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode

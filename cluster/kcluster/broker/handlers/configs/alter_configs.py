@@ -21,7 +21,7 @@ from kcluster.broker.configs.settings import definition_of, settings_of
 from kcluster.broker.registry import PARKED, handles
 from kcluster.config.kafka.definitions import format_value
 from kcluster.contract import Request
-from kcluster.metadata.image import (
+from kcluster.metadata.records import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
 
 BROKER_LOGGER_RESOURCE: Final = 8
-"""A resource type like those of metadata/image.py, but never in the metadata."""
+"""A resource type like those of metadata/records.py, but never in the metadata."""
 
 SET: Final = 0
 DELETE: Final = 1

@@ -15,7 +15,7 @@ from kcluster.broker.handlers.forwarding import forward
 from kcluster.broker.registry import handles
 from kcluster.config.kafka.client_quotas import CLIENT_ID, IP, USER
 from kcluster.contract import Request
-from kcluster.metadata.image import QuotaEntity
+from kcluster.metadata.records import QuotaEntity
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from kcluster.broker.handlers.configs.alter_configs import BROKER_LOGGER_RESOURCE
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
-from kcluster.metadata.image import (
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
-    MetadataImage,
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey

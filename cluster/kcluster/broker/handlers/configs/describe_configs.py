@@ -41,12 +41,12 @@ from kcluster.config.kafka.definitions import (
 )
 from kcluster.config.kafka.group import broker_default
 from kcluster.contract import Request
-from kcluster.metadata.image import (
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
-    MetadataImage,
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey

@@ -15,7 +15,8 @@ from kcluster.broker.handlers.metadata.metadata import (
 )
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
-from kcluster.metadata.image import MetadataImage, PartitionRegistration
+from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode

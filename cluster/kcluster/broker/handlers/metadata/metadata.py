@@ -16,7 +16,8 @@ from kcluster.broker.registry import handles
 from kcluster.broker.versions import zookeeper_controller
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import Request
-from kcluster.metadata.image import MetadataImage, PartitionRegistration, TopicImage
+from kcluster.metadata.image import MetadataImage, TopicImage
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode

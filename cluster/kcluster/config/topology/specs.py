@@ -1,0 +1,81 @@
+"""The parts of a topology, as checked values: brokers, topics, the network.
+
+Owns: these types, what an address looks like.  Never: checks anything else (broker_checks.py,
+topic_checks.py, network_checks.py).
+Kafka: server.properties of each broker, and the topics that an administrator would create.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class BrokerSpec(Struct, frozen=True):
+    """One broker."""
+
+    id: int
+    port: int = 0
+    """0: a free one, chosen when it starts."""
+    rack: str | None = None
+    advertised: str | None = None
+    """`host:port` or `host` that clients are given; None: where the broker listens."""
+    config: dict[str, str] = {}
+    """Broker configs by Kafka's name, over the cluster's."""
+    kafka_version: str | None = None
+    """The release as which it serves clients, `2.8`; None: the cluster's."""
+
+    def advertised_address(self, host: str, bound_port: int) -> tuple[str, int]:
+        """(host, port) for clients, when the broker listens on `host` and `bound_port`."""
+        if self.advertised is None:
+            return host, bound_port
+        named_host, named_port = split_address(self.advertised)
+        return named_host, named_port or bound_port
+
+
+class TopicSpec(Struct, frozen=True):
+    """One topic to create when the cluster first comes up."""
+
+    name: str
+    partitions: int = 1
+    replication_factor: int = -1
+    """-1: default.replication.factor says it, as in CreateTopics.  A checked topology has none."""
+    assignment: tuple[tuple[int, ...], ...] | None = None
+    """Replicas by partition, the preferred leader first; None: placed as Kafka does it."""
+    config: dict[str, str] = {}
+    """Topic configs by Kafka's name."""
+
+
+class LinkSpec(Struct, frozen=True):
+    """The link of two brokers, both ways."""
+
+    between: tuple[int, int]
+    latency_ms: float
+    """One way."""
+
+
+class NetworkSpec(Struct, frozen=True):
+    """How long messages between nodes take."""
+
+    default_latency_ms: float = 0
+    links: tuple[LinkSpec, ...] = ()
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """`host:port` or `host` -> (host, port or 0); `[::1]:9092` for IPv6.  ValueError if neither."""
+    host, port = address, ""
+    if address.startswith("["):
+        host, bracket, port = address[1:].partition("]")
+        if not bracket or (port and not port.startswith(":")):
+            raise ValueError(f"not an address: {address}")
+        port = port[1:]
+    elif ":" in address:
+        host, _, port = address.partition(":")
+        if not port:
+            raise ValueError(f"not an address: {address}")
+    if not host:
+        raise ValueError(f"not an address: {address}")
+    if not port:
+        return host, 0
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65_535):
+        raise ValueError(f"not an address: {address}")
+    return host, int(port)

@@ -1,0 +1,185 @@
+"""A whole scenario as a checked value, from a file or a text.
+
+Owns: Scenario, the keys of a scenario, reading the file that it is given.  Every problem is
+reported with its place and the nearest name.  Never: runs anything; steps and workload are
+loader.py's.
+Kafka: no counterpart; Trogdor's task specs come nearest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct, structs
+
+from kcluster.config.files.problems import Problem, TopologyError
+from kcluster.config.files.reading import TreeReader, kind
+from kcluster.config.files.tree import MAX_TEXT_BYTES, Map, Node, Scalar, from_python, from_yaml
+from kcluster.config.topology.model import Topology, check_topology
+from kcluster.scenario.language.fields import (
+    Flag,
+    ListOf,
+    OneOf,
+    StoryText,
+    Whole,
+    duration,
+    read_struct,
+    text,
+)
+from kcluster.scenario.language.loader import ScenarioError, read_steps, read_workload
+from kcluster.scenario.language.model import Checks, Step, WorkloadSpec
+from kcluster.scenario.language.naming import check_names
+
+DEFAULT_DURATION_MS: Final = 10_000
+DEFAULT_SEED: Final = 1
+
+KEYS: Final[dict[str, Any]] = {
+    "name": text(),
+    "story": StoryText(),
+    "seed": Whole(0, 2**63 - 1),
+    "duration": duration(1),
+    "heal": Flag(),
+    "clocks": ListOf(OneOf("clock", ("virtual", "live")), "clocks"),
+}
+"""Keys of a scenario besides topology, workload, steps and checks."""
+_ALL_KEYS: Final = (*KEYS, "topology", "workload", "steps", "checks")
+
+
+class Scenario(Struct, frozen=True):
+    """A scenario, from `load` or `parse`, which raise ScenarioError."""
+
+    name: str
+    story: str
+    topology: Topology
+    workload: WorkloadSpec = WorkloadSpec()
+    steps: tuple[Step, ...] = ()
+    checks: Checks = Checks()
+    duration_ms: int = DEFAULT_DURATION_MS
+    heal: bool = True
+    """Undo every fault before the verdict: heal links, start brokers, remove rules."""
+    seed: int | None = None
+    clocks: tuple[str, ...] = ("virtual", "live")
+    """The clocks on which the scenario is meaningful."""
+    source: str = ""
+    text: str = ""
+    """The file's text, for run directories."""
+
+    def first_seed(self, given: int | None = None) -> int:
+        """The seed of the first run: the given one, else the file's, else 1."""
+        if given is not None:
+            return given
+        return DEFAULT_SEED if self.seed is None else self.seed
+
+    @classmethod
+    def load(cls, path: Any, **overrides: Any) -> Scenario:
+        """Read a YAML file."""
+        return _load(path, overrides)
+
+    @classmethod
+    def parse(cls, yaml_text: str | bytes, source: str = "scenario.yaml") -> Scenario:
+        """Read YAML text; `source` stands in messages for the file."""
+        return _parse(yaml_text, source, {})
+
+
+def _load(path: str | os.PathLike[str], overrides: Mapping[str, Any]) -> Scenario:
+    """The scenario of a file."""
+    source = os.fspath(path)
+    try:
+        with open(source, "rb") as file:
+            data = file.read(MAX_TEXT_BYTES + 1)
+    except OSError as error:
+        raise ScenarioError(
+            [Problem(source, 0, 0, "", f"cannot be read: {error.strerror}")]
+        ) from None
+    return _parse(data, source, overrides)
+
+
+def _parse(yaml_text: str | bytes, source: str, overrides: Mapping[str, Any]) -> Scenario:
+    """The scenario of a YAML text; `overrides` replace top-level keys."""
+    if len(yaml_text) > MAX_TEXT_BYTES:
+        size = f"larger than {MAX_TEXT_BYTES // 1024} KiB: not a scenario"
+        raise ScenarioError([Problem(source, 1, 1, "", size)])
+    if isinstance(yaml_text, bytes):
+        try:
+            yaml_text = yaml_text.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = bytes(error.object[: error.start]).count(b"\n") + 1
+            raise ScenarioError([Problem(source, line, 1, "", "not UTF-8")]) from None
+    node, problems = from_yaml(yaml_text, source)
+    if node is None:
+        raise ScenarioError(problems or [Problem(source, 1, 1, "", "empty: not a scenario")])
+    return structs.replace(read_scenario(node, source, overrides, problems), text=yaml_text)
+
+
+def read_scenario(
+    root: Node, source: str, overrides: Mapping[str, Any], problems: list[Problem]
+) -> Scenario:
+    """The scenario of a tree; `problems`: those found before."""
+    reading = TreeReader(source)
+    reading.problems += problems
+    if not isinstance(root, Map):
+        text_ = f"{kind(root)}; a scenario is a mapping with keys like story, topology, steps"
+        reading.wrong(root, "", text_)
+        raise ScenarioError(reading.problems)
+    top = reading.entries(root, "", _ALL_KEYS, "key of a scenario")
+    top |= {key: from_python(value) for key, value in overrides.items() if value is not None}
+    values = {key: kind.read(reading, top[key], key) for key, kind in KEYS.items() if key in top}
+    topology = _topology(reading, top.get("topology"), root, source)
+    workload = read_workload(reading, top.get("workload"))
+    steps = read_steps(reading, top.get("steps"))
+    checks = Checks()
+    if "checks" in top:
+        checks = read_struct(reading, top["checks"], "checks", Checks, "check") or checks
+    if topology is not None:
+        check_names(reading, top, topology, workload, steps, checks)
+    if reading.problems or topology is None:
+        raise ScenarioError(reading.problems)
+    name = values.get("name") or os.path.basename(source).rpartition(".")[0] or "scenario"
+    default = Scenario(name, values.get("story") or "", topology)
+    return structs.replace(
+        default,
+        workload=workload,
+        steps=steps,
+        checks=checks,
+        source=source,
+        duration_ms=values.get("duration") or _duration(workload, steps),
+        heal=values.get("heal", True) is not False,
+        seed=values.get("seed"),
+        clocks=values.get("clocks") or default.clocks,
+    )
+
+
+def _duration(workload: WorkloadSpec, steps: tuple[Step, ...]) -> int:
+    """The default duration: the sum of the steps' times, and some time after them."""
+    at_ms = 0
+    for step in steps:
+        trigger, undo = step.trigger, step.options.for_
+        at_ms = max(at_ms, trigger.at.high_ms if trigger.at else 0)
+        at_ms += trigger.after.high_ms if trigger.after else 0
+        at_ms += undo.high_ms if undo else 0
+    return max(DEFAULT_DURATION_MS, at_ms + DEFAULT_DURATION_MS // 2)
+
+
+# ----------------------------------------------------------------------------------- topology
+
+
+def _topology(reading: TreeReader, node: Node | None, root: Map, source: str) -> Topology | None:
+    if node is None:
+        return Topology.of(3) if "topology" not in root.entries else None
+    if isinstance(node, Scalar) and node.text is not None:
+        path = os.path.join(os.path.dirname(source), node.text)
+        try:
+            return Topology.load(path)
+        except TopologyError as error:
+            reading.problems += error.problems
+            return None
+    topology, problems = check_topology(node, source)
+    reading.problems += [structs.replace(p, path=join_path("topology", p.path)) for p in problems]
+    return topology
+
+
+def join_path(head: str, tail: str) -> str:
+    """`topology` and `brokers[0]` -> `topology.brokers[0]`."""
+    return f"{head}.{tail}" if tail else head
