@@ -35,7 +35,7 @@ _ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkH
 """Events of which another tells the same."""
 
 
-class Replica(Struct):
+class DrawnReplica(Struct):
     """One replica's log at a moment."""
 
     broker: int
@@ -134,16 +134,16 @@ def _role(broker: int, leader: LeaderRow) -> str:
     return "in ELR" if broker in leader.elr else "behind"
 
 
-def _replicas_at(moves: Iterable[MoveRow], at_ms: int) -> list[Replica]:
-    found: dict[int, Replica] = {}
+def _replicas_at(moves: Iterable[MoveRow], at_ms: int) -> list[DrawnReplica]:
+    found: dict[int, DrawnReplica] = {}
     for row in moves:
         if row.at_ms <= at_ms:
-            found[row.broker] = Replica(row.broker, row.log_end_offset, row.high_watermark)
+            found[row.broker] = DrawnReplica(row.broker, row.log_end_offset, row.high_watermark)
     return [found[broker] for broker in sorted(found)]
 
 
 def _cells(
-    replica: Replica, end: int, per_cell: int, appends: Sequence[AppendRow], at_ms: int
+    replica: DrawnReplica, end: int, per_cell: int, appends: Sequence[AppendRow], at_ms: int
 ) -> Iterator[str]:
     watermark = replica.high_watermark // per_cell
     count = -(-end // per_cell)
