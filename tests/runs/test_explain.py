@@ -25,8 +25,8 @@ def test_explain__an_unclean_election_with_its_cause_and_both_logs() -> None:
     assert story[1] == "  A story of orders."
     at = next(number for number, line in enumerate(story) if "UNCLEAN" in line)
     assert " ".join(story[at].split()) == (
-        "+5000 ms leader_elected orders-0: leader 1 -> 2, epoch 1, UNCLEAN: broker 1 restarted"
-        " uncleanly after epoch 7; first active replica, out of sync (unclean)"
+        "+5000 ms leader_elected orders-0: leader 1 -> 2, epoch 1, UNCLEAN: broker 1 registered"
+        " after an unclean restart (previous epoch 7); first active replica, out of sync (unclean)"
     )
     assert story[at + 1].strip() == "because broker 1 fenced: no heartbeat for 3000 ms"
     first, second = (line.split() for line in story[at + 2 : at + 4])

@@ -207,10 +207,10 @@ def test_page_in_chromium__what_is_chosen_is_told_with_its_chain(page: Page) -> 
     assert "no writes: orders-0" in saw["window"]
     assert "broker 1: broker down" in saw["next"]
     assert [link.split("s", 1)[1] for link in saw["third"]] == [
-        "broker 1: process killed; its disk keeps what was written",
+        "broker 1: process killed; written data survives",
         "broker 1: broker 1 fenced: no heartbeat for 3000 ms",
-        "orders-0: leader 1 -> 2, epoch 1, UNCLEAN: broker 1 restarted uncleanly after epoch 7;"
-        " first active replica, out of sync (unclean)",
+        "orders-0: leader 1 -> 2, epoch 1, UNCLEAN: broker 1 registered after an unclean restart"
+        " (previous epoch 7); first active replica, out of sync (unclean)",
     ]
     assert saw["before"] == saw["third"][:2]
 
