@@ -86,9 +86,9 @@ def test_explain__topics_of_kafka_s_own_are_no_partitions_to_tell() -> None:
 
 def test_explain__the_command_tells_a_run_and_where_its_page_is(tmp_path: Path) -> None:
     path = write_run(tmp_path, unclean_run())
-    told = CliRunner().invoke(command, [str(path), "--no-colour"])
-    assert told.exit_code == 0
-    assert "because broker 1 fenced: no heartbeat" in told.output
+    result = CliRunner().invoke(command, [str(path), "--no-colour"])
+    assert result.exit_code == 0
+    assert "because broker 1 fenced: no heartbeat" in result.output
     (path / "timeline.html").unlink()
     drawn = CliRunner().invoke(command, [str(tmp_path), "--html"])
     assert drawn.exit_code == 0
