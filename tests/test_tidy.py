@@ -368,10 +368,6 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-TWINS = {"Change", "ClientQuotas", "Place", "ProducerIds", "Refusal", "Replica", "Send", "Verdict"}
-"""Class names that exist twice; the list shrinks to nothing, and nothing is added to it."""
-
-
 def twins(modules: list[Module]) -> dict[str, list[str]]:
     """Names of classes that two modules of ours define, with these modules."""
     homes: dict[str, list[str]] = {}
@@ -444,9 +440,7 @@ def test_tidy__long_files_are_pointed_out(all_modules: list[Module]) -> None:
 
 
 def test_tidy__a_class_name_has_one_home(all_modules: list[Module]) -> None:
-    found = twins(all_modules)
-    assert not {name: paths for name, paths in found.items() if name not in TWINS}
-    assert not TWINS - set(found), "these have one home now; remove them from TWINS"
+    assert twins(all_modules) == {}
 
 
 def test_tidy__a_second_home_of_a_class_name_is_caught() -> None:

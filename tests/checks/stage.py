@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kcluster.checks.verdict import Verdict, judge
-from kcluster.clients.ledger import Read
+from kcluster.clients.ledger import ReadRecord
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.evidence.history import Ledger, Outcome, Send, Told
+from kcluster.evidence.history import Ledger, Outcome, SentRecord, Told
 from kcluster.evidence.recorder import Recorder
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -28,7 +28,7 @@ class Hand:
         self.ledger = ledger
         self.name = name
         self.answers: list[Any] = []
-        self._asked: dict[int, list[Send]] = {}
+        self._asked: dict[int, list[SentRecord]] = {}
 
     def start(self, wire: Wire, now_ms: int) -> None:
         self.wire = wire
@@ -36,13 +36,14 @@ class Hand:
 
     def produce(
         self, broker: int, values: list[bytes], acks: int = -1, again: bool = False
-    ) -> list[Send]:
+    ) -> list[SentRecord]:
         """Send a batch to orders-0; `again`: these have been sent before."""
         if again:
             sends = [send for send in self.ledger.sends if send.value in values]
         else:
             sends = [
-                Send(self.name, P, value, acks, False, sent_ms=self.now_ms) for value in values
+                SentRecord(self.name, P, value, acks, False, sent_ms=self.now_ms)
+                for value in values
             ]
             self.ledger.sends += sends
         for send in sends:
@@ -90,11 +91,11 @@ class Hand:
         elif answer and hasattr(answer[0], "partitions"):
             for batch in answer[0].partitions[0].records or ():
                 self.ledger.reads += [
-                    Read(self.name, P, record.offset, record.value, False, now_ms)
+                    ReadRecord(self.name, P, record.offset, record.value, False, now_ms)
                     for record in read_records(batch)
                 ]
 
-    def _on_produced(self, sends: list[Send], answer: Any, now_ms: int) -> None:
+    def _on_produced(self, sends: list[SentRecord], answer: Any, now_ms: int) -> None:
         error = error_of(answer.error_code)
         for index, send in enumerate(sends):
             if error is ErrorCode.NONE:

@@ -177,7 +177,7 @@ def test_lost__acked_once_the_isr_was_small_enough():
     told(
         verdict,
         "offset 0 was appended by broker 1, leader in epoch 0, ISR [1, 2, 3]",
-        "ISR [1, 2, 3] -> [1]: leader 1 reports broker 2, 3 out of sync",
+        "ISR [1, 2, 3] -> [1]: leader 1 reports brokers 2, 3 out of sync",
         "offset 0 was acked by broker 1 alone (acks=all, ISR [1])",
         "broker 1 lost its disk",
         "broker 2, log end 0, elected unclean",
@@ -251,7 +251,7 @@ def test_lost__the_tail_that_was_not_flushed_when_the_power_went():
     stage.driver.kill(1, "power")
     stage.run_for(4_000)
     verdict = mended(stage)
-    told(verdict, "acked by broker 1 alone", "records were not flushed and are gone")
+    told(verdict, "acked by broker 1 alone", "unflushed record lost")
 
 
 def test_lost__a_power_loss_is_no_cause_for_what_had_been_flushed():

@@ -7,7 +7,7 @@ from typing import Any
 
 from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
-from kcluster.clients.ledger import Read
+from kcluster.clients.ledger import ReadRecord
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.clients.wire import Wire
@@ -120,7 +120,7 @@ class Story:
 
     # ---------------------------------------------------------------------------- the ledger
 
-    def reads(self, name: str | None = None) -> list[Read]:
+    def reads(self, name: str | None = None) -> list[ReadRecord]:
         return [read for read in self.ledger.reads if name in (None, read.consumer)]
 
     def offsets(self, name: str | None = None, partition: int = 0) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kcluster.clients.ledger import Outcome, Partition, Send
+from kcluster.clients.ledger import Outcome, Partition, SentRecord
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
@@ -60,5 +60,5 @@ def outcomes(ledger: Ledger) -> Mapping[Outcome, int]:
     return {outcome: ended.count(outcome) for outcome in Outcome if outcome in ended}
 
 
-def values(sends: list[Send]) -> list[bytes]:
+def values(sends: list[SentRecord]) -> list[bytes]:
     return [send.value for send in sends]

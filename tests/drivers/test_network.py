@@ -57,7 +57,7 @@ def test_bridge__a_broker_joins_two_halves(world: Any) -> None:
     world.wait_for_isr(1, 2)
     cut = events(world, NetworkCut)[-1]
     assert cut.joint == (2, CONTROLLER)
-    assert "sides: {1} | {3}, joined by {2, controller}" in text_of(cut)
+    assert "sides: {1} | {3}, bridged by {2, controller}" in text_of(cut)
     assert not any(x.fenced for x in world.status().brokers), "both halves reach the controller"
     world.heal()
     world.wait_for_isr(1, 2, 3)

@@ -8,7 +8,7 @@ import pytest
 
 from kcluster.checks import anomalies
 from kcluster.checks.anomalies import find_anomalies
-from kcluster.evidence.history import ANOMALIES, FinalLog, Ledger, Outcome, Read, Send
+from kcluster.evidence.history import ANOMALIES, FinalLog, Ledger, Outcome, ReadRecord, SentRecord
 
 P = ("orders", 0)
 ACKED, FAILED, UNKNOWN = Outcome.ACKED, Outcome.FAILED, Outcome.UNKNOWN
@@ -16,12 +16,12 @@ ACKED, FAILED, UNKNOWN = Outcome.ACKED, Outcome.FAILED, Outcome.UNKNOWN
 
 def send(
     value: bytes, outcome: Outcome = ACKED, offset: int = -1, acks: int = -1, producer: str = "i0"
-) -> Send:
-    return Send(producer, P, value, acks, acks == -1, outcome, offset)
+) -> SentRecord:
+    return SentRecord(producer, P, value, acks, acks == -1, outcome, offset)
 
 
-def read(offset: int, value: bytes, consumer: str = "c0", restarted: bool = False) -> Read:
-    return Read(consumer, P, offset, value, restarted)
+def read(offset: int, value: bytes, consumer: str = "c0", restarted: bool = False) -> ReadRecord:
+    return ReadRecord(consumer, P, offset, value, restarted)
 
 
 A, B = send(b"a", ACKED, 0), send(b"b", ACKED, 1)

@@ -250,7 +250,7 @@ def test_audit__what_a_topic_holds_is_believed(spark: SparkSession, audited: Aud
 def test_audit__runs_that_cannot_be_used(audited: Audited, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no such directory"):
         find_runs([tmp_path / "nowhere"])
-    with pytest.raises(RunError, match=r"no run: it has no run\.json"):
+    with pytest.raises(RunError, match=r"no run: run\.json is missing"):
         find_runs([tmp_path])
     text = (one(audited.parent, LOSSY) / "run.json").read_text()
     (tmp_path / "run.json").write_text(text.replace('"format": 3', '"format": 9'))
@@ -258,6 +258,7 @@ def test_audit__runs_that_cannot_be_used(audited: Audited, tmp_path: Path) -> No
         find_runs([tmp_path])
     (tmp_path / "run.json").write_text(text.replace('"format": 3', '"format": 1'))
     with pytest.raises(
-        RunError, match=r"of format 1, .* reads 3: play the scenario again: kcluster scenario run"
+        RunError,
+        match=r"format 1, .* reads format 3: run the scenario again: kcluster scenario run",
     ):
         find_runs([tmp_path])

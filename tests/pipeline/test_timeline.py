@@ -32,7 +32,7 @@ from kcluster.pipeline.charts import write_page
 from kcluster.pipeline.tables import Tables, find_runs
 from kcluster.pipeline.timeline import read, timeline, write
 from kcluster.runs.directory import write_run
-from kcluster.runs.record import NoteRow, RequestRow, RunInfo, RunRecord, SendRow, ToldRow
+from kcluster.runs.record import ErrorRow, NoteRow, RequestRow, RunInfo, RunRecord, SendRow
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import run_scenario
 
@@ -83,8 +83,8 @@ def by_hand() -> RunRecord:
         for at, (partition, sent, ended) in enumerate(acks)
     ]
     told = (("shop", "Produce"), ("shop", "Produce"), ("reader", "Fetch"))
-    record.told = [
-        ToldRow(client, api, "NOT_LEADER_OR_FOLLOWER", "orders", 0, 2_000) for client, api in told
+    record.errors = [
+        ErrorRow(client, api, "NOT_LEADER_OR_FOLLOWER", "orders", 0, 2_000) for client, api in told
     ]
     record.requests = [
         RequestRow("Produce", "client-1", 1, 2, 98),

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from kcluster.drivers.wires.virtual import ClientWire
-from kcluster.evidence.history import Ledger, Outcome, Read, Send, Told
+from kcluster.evidence.history import Ledger, Outcome, ReadRecord, SentRecord, Told
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -27,7 +27,7 @@ _FATAL = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPO
 class Outgoing(Struct):
     """One batch, from its making to its end."""
 
-    sends: list[Send]
+    sends: list[SentRecord]
     sequence: int
     attempts: int = 0
     correlation_id: int | None = None
@@ -106,7 +106,9 @@ class Producer:
             self.made += 1
             partition = (self.topic, self.partition)
             sends.append(
-                Send(self.name, partition, value, self.acks, self.is_idempotent, sent_ms=now_ms)
+                SentRecord(
+                    self.name, partition, value, self.acks, self.is_idempotent, sent_ms=now_ms
+                )
             )
         self.ledger.sends += sends
         self.pending.append(Outgoing(sends, self.sequence))
@@ -335,7 +337,7 @@ class Consumer:
             for record in read_records(batch):
                 if record.offset >= self.position:
                     self.ledger.reads.append(
-                        Read(
+                        ReadRecord(
                             self.name,
                             (self.topic, self.partition),
                             record.offset,

@@ -13,6 +13,7 @@ from kcluster.events.reasons import ElectionKind, Fencing, Restarted
 from kcluster.runs.record import (
     AppendRow,
     ContentRow,
+    ErrorRow,
     LeaderRow,
     LogRow,
     MoveRow,
@@ -22,7 +23,6 @@ from kcluster.runs.record import (
     RunInfo,
     RunRecord,
     SendRow,
-    ToldRow,
 )
 
 BEGAN_MS = 1_000
@@ -68,7 +68,7 @@ def unclean_run(name: str = "unclean", topic: str = "orders") -> RunRecord:
         SendRow("writer", topic, 0, "c", -1, True, "failed", -1, 3_200, 7_200, 3, "X"),
     ]
     record.reads = [ReadRow("reader", topic, 0, 0, "a", False, 1_700)]
-    record.told = [ToldRow("writer", "Produce", "NOT_LEADER_OR_FOLLOWER", topic, 0, 6_100)]
+    record.errors = [ErrorRow("writer", "Produce", "NOT_LEADER_OR_FOLLOWER", topic, 0, 6_100)]
     record.logs = [LogRow(topic, 0, 0, 0, 6)]
     record.contents = [ContentRow(topic, 0, "held", 0, -1, 0, "writer", 1, 1, 0)]
     record.requests = [RequestRow("Produce", "client-100000", 1, 3, 2)]

@@ -25,8 +25,8 @@ def test_explain__an_unclean_election_with_its_cause_and_both_logs() -> None:
     assert story[1] == "  A story of orders."
     at = next(number for number, line in enumerate(story) if "UNCLEAN" in line)
     assert " ".join(story[at].split()) == (
-        "+5000 ms leader_elected orders-0: leader 1 -> 2, epoch 1, UNCLEAN: broker 1 restarted"
-        " uncleanly after epoch 7; first active replica, out of sync (unclean)"
+        "+5000 ms leader_elected orders-0: leader 1 -> 2, epoch 1, UNCLEAN: broker 1 registered"
+        " after an unclean restart (previous epoch 7); first active replica, out of sync (unclean)"
     )
     assert story[at + 1].strip() == "because broker 1 fenced: no heartbeat for 3000 ms"
     first, second = (line.split() for line in story[at + 2 : at + 4])
@@ -86,9 +86,9 @@ def test_explain__topics_of_kafka_s_own_are_no_partitions_to_tell() -> None:
 
 def test_explain__the_command_tells_a_run_and_where_its_page_is(tmp_path: Path) -> None:
     path = write_run(tmp_path, unclean_run())
-    told = CliRunner().invoke(command, [str(path), "--no-colour"])
-    assert told.exit_code == 0
-    assert "because broker 1 fenced: no heartbeat" in told.output
+    result = CliRunner().invoke(command, [str(path), "--no-colour"])
+    assert result.exit_code == 0
+    assert "because broker 1 fenced: no heartbeat" in result.output
     (path / "timeline.html").unlink()
     drawn = CliRunner().invoke(command, [str(tmp_path), "--html"])
     assert drawn.exit_code == 0

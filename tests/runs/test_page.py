@@ -23,8 +23,8 @@ from kcluster.events.topics import TopicDeleted
 from kcluster.runs import page as page_module
 from kcluster.runs.directory import write_run
 from kcluster.runs.page import SCRIPTS, json_in_html, page_of
+from kcluster.runs.page_data import values_of
 from kcluster.runs.record import LeaderRow, NoteRow
-from kcluster.runs.timeline import values_of
 from tests.runs.stage import crowded_run, unclean_run
 
 HOSTILE = "</script><script>window.hostile = 1</script><!--<img src=x onerror='hostile=1'>&{{data}}"
@@ -96,7 +96,7 @@ def test_page__notes_name_their_lane_and_their_cause() -> None:
     kinds = values["kinds"]
     rows = {(kinds[row[1]], row[3]): row for row in values["notes"]}
     down = rows["broker_down", "broker 1"]
-    assert (down[0], down[2], down[6]) == (2_000, "deeds", "broker 1 killed")
+    assert (down[0], down[2], down[6]) == (2_000, "actions", "broker 1 killed")
     fenced = rows["broker_fenced", "broker 1"]
     assert fenced[2] == "b1"
     assert values["notes"][fenced[5]] == down
@@ -137,7 +137,7 @@ def test_page__brokers_have_spans_of_what_they_were() -> None:
     assert broker(values, 2)["fenced"] == []
 
 
-def test_page__a_broker_behind_a_cut_is_told_from_those_that_lost_one_peer() -> None:
+def test_page__a_broker_behind_a_cut_differs_from_those_that_lost_one_peer() -> None:
     record = unclean_run()
     ends = ((1, 2), (2, 1), (1, 3), (3, 1), (1, 3000), (3000, 1))
     record.info.topology["brokers"].append({"id": 3})
@@ -157,10 +157,10 @@ def test_page__a_broker_behind_a_cut_is_told_from_those_that_lost_one_peer() -> 
     }
     kinds = (values["kinds"].index("link_cut"), values["kinds"].index("network_cut"))
     lanes = [row[2] for row in values["notes"] if row[1] in kinds]
-    assert lanes == [""] * len(ends) + ["deeds"]  # a set is told once, not link by link
+    assert lanes == [""] * len(ends) + ["actions"]  # a set is shown once, not link by link
 
 
-def test_page__a_deed_has_a_few_words() -> None:
+def test_page__an_action_has_a_short_text() -> None:
     record = unclean_run()
     nothing: dict[str, Any] = {"links": (), "clients": {}}
     cut = NetworkCut(
@@ -181,7 +181,7 @@ def test_page__a_deed_has_a_few_words() -> None:
         LinkReset(1, 2),
     )
     record.notes += [NoteRow((-1, 10 + at), 9_000, event) for at, event in enumerate(events)]
-    words = [row[6] for row in values_of(record)["notes"] if row[2] == "deeds"]
+    words = [row[6] for row in values_of(record)["notes"] if row[2] == "actions"]
     assert words == [
         "broker 1 killed",
         "broker 1 started",
@@ -193,13 +193,13 @@ def test_page__a_deed_has_a_few_words() -> None:
     ]
 
 
-def test_page__a_link_cut_by_itself_is_a_deed_one_way() -> None:
+def test_page__a_link_cut_by_itself_is_an_action_one_way() -> None:
     record = unclean_run()
     record.notes.append(NoteRow((-1, 9), 9_000, LinkCut(1, 2)))
     values = values_of(record)
     assert [span[2] for span in broker(values, 1)["cuts"]] == ["cannot reach broker 2"]
-    assert [span[2] for span in broker(values, 2)["cuts"]] == ["is not reached by broker 1"]
-    assert values["notes"][-1][2] == "deeds"
+    assert [span[2] for span in broker(values, 2)["cuts"]] == ["unreachable from broker 1"]
+    assert values["notes"][-1][2] == "actions"
 
 
 def test_page__a_topic_made_again_in_the_same_ms_is_there_and_one_deleted_is_not() -> None:
@@ -217,7 +217,7 @@ def test_page__clients_have_counts_by_time() -> None:
     in_cells = [(at // 10 * 10, *rest) for at, *rest in writer["ended"]]
     assert in_cells == [(500, 1, 0, 0, 100), (6_100, 0, 0, 1, 4_000), (6_200, 0, 1, 0, 4_000)]
     assert sum(count for _, count in writer["sent"]) == 3
-    assert [row[1:] for row in writer["told"]] == [
+    assert [row[1:] for row in writer["errors"]] == [
         ("Produce", "NOT_LEADER_OR_FOLLOWER", "orders-0", 1)
     ]
     assert [count for _, count in reader["reads"]] == [1]

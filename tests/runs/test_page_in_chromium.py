@@ -96,17 +96,17 @@ def test_page_in_chromium__every_lane_is_drawn_and_tells_its_causes(page: Page) 
     saw.findings = text("findings");
     saw.events = text("events");
     for (const [name, lane, part] of [["elected", "p0", 0.5], ["away", "p0", 0.4],
-        ["down", "b1", 0.3], ["fenced", "b1", 0.5], ["deed", "deeds", 0.2],
-        ["told", "c:writer", 0.51]]) {
+        ["down", "b1", 0.3], ["fenced", "b1", 0.5], ["action", "actions", 0.2],
+        ["error", "c:writer", 0.51]]) {
       point("pointermove", lane, share(part));
       saw[name] = document.getElementById("tip").hidden ? "" : text("tip");
     }
     saw.cross = document.getElementById("cross").style.display;
-    point("pointermove", "deeds", share(0.9));
+    point("pointermove", "actions", share(0.9));
     saw.nothing = document.getElementById("tip").hidden;
     """
     saw = page.look(unclean_run(), steps)
-    lanes = ["deeds", "control", "b1", "b2", "p0", "c:writer", "c:reader"]
+    lanes = ["actions", "control", "b1", "b2", "p0", "c:writer", "c:reader"]
     assert saw["rows"] == lanes
     assert set(saw["inked"]) == set(lanes)
     assert saw["map"] is True
@@ -123,8 +123,8 @@ def test_page_in_chromium__every_lane_is_drawn_and_tells_its_causes(page: Page) 
     assert "killed, since +2.000 s until +7.000 s: process killed" in saw["down"]
     assert "leads orders-0" in saw["down"]
     assert "fenced, since +5.000 s" in saw["fenced"]
-    assert "process killed" in saw["deed"]
-    assert "told NOT_LEADER_OR_FOLLOWER for Produce orders-0" in saw["told"]
+    assert "process killed" in saw["action"]
+    assert "received NOT_LEADER_OR_FOLLOWER for Produce orders-0" in saw["error"]
     assert (saw["cross"], saw["nothing"]) == ("block", True)
 
 
@@ -178,7 +178,7 @@ def test_page_in_chromium__an_address_with_a_time_opens_there(page: Page) -> Non
     assert saw["span"] == "+2.00 s to +4.00 s (2,000 ms)"
 
 
-def test_page_in_chromium__what_is_chosen_is_told_with_its_chain(page: Page) -> None:
+def test_page_in_chromium__what_is_chosen_is_shown_with_its_chain(page: Page) -> None:
     steps = """
     const items = () => [...document.querySelectorAll("#chosen li")].map((li) => li.textContent);
     click("p0", share(0.15));
@@ -207,10 +207,10 @@ def test_page_in_chromium__what_is_chosen_is_told_with_its_chain(page: Page) -> 
     assert "no writes: orders-0" in saw["window"]
     assert "broker 1: broker down" in saw["next"]
     assert [link.split("s", 1)[1] for link in saw["third"]] == [
-        "broker 1: process killed; its disk keeps what was written",
+        "broker 1: process killed; written data survives",
         "broker 1: broker 1 fenced: no heartbeat for 3000 ms",
-        "orders-0: leader 1 -> 2, epoch 1, UNCLEAN: broker 1 restarted uncleanly after epoch 7;"
-        " first active replica, out of sync (unclean)",
+        "orders-0: leader 1 -> 2, epoch 1, UNCLEAN: broker 1 registered after an unclean restart"
+        " (previous epoch 7); first active replica, out of sync (unclean)",
     ]
     assert saw["before"] == saw["third"][:2]
 
@@ -252,5 +252,5 @@ def test_page_in_chromium__of_a_thousand_partitions_those_that_changed_are_shown
     """
     saw = page.look(crowded_run(1_000), steps)
     assert (saw["few"], saw["all"], saw["named"]) == (10, 1_000, 11)
-    assert saw["offered"].strip() == "quiet ones (990)"
+    assert saw["offered"].strip() == "unchanged (990)"
     assert saw["large"] < 60  # what is not in sight has no canvas of its size

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from kcluster.clients.ledger import Outcome, Partition, Read, Send
+from kcluster.clients.ledger import Outcome, Partition, ReadRecord, SentRecord
 from kcluster.evidence.history import Anomaly, FinalLog, Finding, Ledger, grouped
 
 Places = Mapping[bytes | None, list[int]]
@@ -29,8 +29,8 @@ def find_anomalies(
 ) -> list[Anomaly]:
     """Every anomaly, by partition and then in the order of ANOMALIES.  `drained`: consumers were
     given the time to read to the end."""
-    sends: dict[Partition, list[Send]] = {partition: [] for partition in final}
-    reads: dict[Partition, list[Read]] = {partition: [] for partition in final}
+    sends: dict[Partition, list[SentRecord]] = {partition: [] for partition in final}
+    reads: dict[Partition, list[ReadRecord]] = {partition: [] for partition in final}
     for send in ledger.sends:
         if send.partition in final:
             sends[send.partition].append(send)
@@ -47,7 +47,7 @@ def find_anomalies(
 
 
 def _check(
-    sends: Sequence[Send], reads: Sequence[Read], log: FinalLog, drained: bool
+    sends: Sequence[SentRecord], reads: Sequence[ReadRecord], log: FinalLog, drained: bool
 ) -> Iterator[Finding]:
     places: dict[bytes | None, list[int]] = {}
     names = log.names
@@ -70,7 +70,7 @@ def _check(
 
 
 def lost_write(
-    sends: Sequence[Send], reads: Sequence[Read], places: Places, log: FinalLog
+    sends: Sequence[SentRecord], reads: Sequence[ReadRecord], places: Places, log: FinalLog
 ) -> Iterator[Finding]:
     """A record was acked, or read by a consumer, and is not in the log at the end.
 
@@ -119,7 +119,7 @@ def lost_write(
         )
 
 
-def duplicate(sends: Sequence[Send], places: Places) -> Iterator[Finding]:
+def duplicate(sends: Sequence[SentRecord], places: Places) -> Iterator[Finding]:
     """A record that was sent once is in the log twice: a retry was appended too.
 
     Whoever is not idempotent must expect it, as `allowed` says: the answer to the first attempt was
@@ -142,7 +142,7 @@ def duplicate(sends: Sequence[Send], places: Places) -> Iterator[Finding]:
                 )
 
 
-def nonmonotonic_send(sends: Sequence[Send], places: Places) -> Iterator[Finding]:
+def nonmonotonic_send(sends: Sequence[SentRecord], places: Places) -> Iterator[Finding]:
     """Records of one producer are not in the order in which it sent them.
 
     With several requests in flight and no idempotence the second batch is appended while the first
@@ -150,7 +150,7 @@ def nonmonotonic_send(sends: Sequence[Send], places: Places) -> Iterator[Finding
 
         nonmonotonic-send: orders-0: b, sent after a, is at offset 0, before 1
     """
-    last: dict[str, tuple[int, Send]] = {}
+    last: dict[str, tuple[int, SentRecord]] = {}
     for send in sends:
         at = places.get(send.value)
         if at is None:
@@ -172,7 +172,7 @@ def nonmonotonic_send(sends: Sequence[Send], places: Places) -> Iterator[Finding
 
 
 def inconsistent_offsets(
-    sends: Sequence[Send], reads: Sequence[Read], places: Places, log: FinalLog
+    sends: Sequence[SentRecord], reads: Sequence[ReadRecord], places: Places, log: FinalLog
 ) -> Iterator[Finding]:
     """One offset stands for two records: an acked record is in the log, but not where the ack
     said; or two consumers were given different records at one offset; or the log holds another
@@ -194,7 +194,7 @@ def inconsistent_offsets(
                     "" if send.acks == -1 else f"acks={send.acks}",
                     at_ms=send.sent_ms,
                 )
-    first: dict[int, Read] = {}
+    first: dict[int, ReadRecord] = {}
     differ: dict[int, None] = {}
     for read in reads:
         other = first.setdefault(read.offset, read)
@@ -223,7 +223,7 @@ def inconsistent_offsets(
             )
 
 
-def aborted_read(sends: Sequence[Send], places: Places) -> Iterator[Finding]:
+def aborted_read(sends: Sequence[SentRecord], places: Places) -> Iterator[Finding]:
     """A send failed for certain, as its producer was told, and its record is there to be read all
     the same (Jepsen's G1a).
 
@@ -235,7 +235,7 @@ def aborted_read(sends: Sequence[Send], places: Places) -> Iterator[Finding]:
             yield Finding("aborted-read", send.producer, at, send.value, at_ms=send.sent_ms)
 
 
-def phantom(sends: Sequence[Send], places: Places) -> Iterator[Finding]:
+def phantom(sends: Sequence[SentRecord], places: Places) -> Iterator[Finding]:
     """The log holds a record that nobody sent.
 
     phantom: orders-0: x at offset 0 was sent by nobody
@@ -246,7 +246,7 @@ def phantom(sends: Sequence[Send], places: Places) -> Iterator[Finding]:
             yield Finding("phantom", "", at[0], value)
 
 
-def poll_skip(reads: Sequence[Read], log: FinalLog) -> Iterator[Finding]:
+def poll_skip(reads: Sequence[ReadRecord], log: FinalLog) -> Iterator[Finding]:
     """A consumer that did not choose a new position was given an offset beyond one that holds a
     record, which it was never given.
 
@@ -274,7 +274,7 @@ def poll_skip(reads: Sequence[Read], log: FinalLog) -> Iterator[Finding]:
                 )
 
 
-def nonmonotonic_poll(reads: Sequence[Read]) -> Iterator[Finding]:
+def nonmonotonic_poll(reads: Sequence[ReadRecord]) -> Iterator[Finding]:
     """A consumer that did not choose a new position was given an offset again, or an earlier one.
 
     nonmonotonic-poll: orders-0: c0 was given 0 after 1
@@ -295,7 +295,7 @@ def nonmonotonic_poll(reads: Sequence[Read]) -> Iterator[Finding]:
 
 
 def unseen(
-    sends: Sequence[Send], reads: Sequence[Read], places: Places, drained: bool
+    sends: Sequence[SentRecord], reads: Sequence[ReadRecord], places: Places, drained: bool
 ) -> Iterator[Finding]:
     """An acked record is in the log, and no consumer of its partition has ever read it, though one
     has read beyond it: it began behind, or a commit ran ahead of what was read.  Where consumers

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.checks.unavailable import reasons_of
-from kcluster.clients.ledger import Outcome, Partition, Send, Told
+from kcluster.clients.ledger import Outcome, Partition, SentRecord, Told
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts
 from kcluster.protocol.apis import ApiKey
@@ -130,7 +130,7 @@ def _merged(troubles: list[_Trouble]) -> Iterator[tuple[_Trouble, list[str]]]:
 
 
 def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list[_Trouble]]]:
-    sends: dict[tuple[Partition, str], list[Send]] = {}
+    sends: dict[tuple[Partition, str], list[SentRecord]] = {}
     for send in facts.ledger.sends:
         if send.sent_ms >= 0:
             sends.setdefault((send.partition, send.producer), []).append(send)
@@ -160,13 +160,13 @@ def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list
         yield partition, [trouble for trouble in troubles if trouble.to_ms > trouble.from_ms]
 
 
-def _median_ms(sends: Sequence[Send]) -> int:
+def _median_ms(sends: Sequence[SentRecord]) -> int:
     """How long acks take as a rule."""
     taken = sorted(send.ended_ms - send.sent_ms for send in sends if send.outcome is Outcome.ACKED)
     return taken[len(taken) // 2] if taken else 0
 
 
-def _is_troubled(send: Send, patience_ms: int) -> bool:
+def _is_troubled(send: SentRecord, patience_ms: int) -> bool:
     if send.error in _OF_THE_CLIENT:
         return False
     if send.outcome is not Outcome.ACKED:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kcluster.checks.causes_of_sends import code_of, told_to
-from kcluster.clients.ledger import Outcome, Partition, Send
+from kcluster.clients.ledger import Outcome, Partition, SentRecord
 from kcluster.contract import Note
 from kcluster.events.brokers import BrokerDown, BrokerEvent, DeathKind, RecordsLost
 from kcluster.events.partitions import (
@@ -63,7 +63,7 @@ def _span_of(facts: Facts, anomaly: Anomaly, ground: Ground, append: Append) -> 
 
 
 def _kept(
-    facts: Facts, ground: Ground, append: Append, first: int, last: int, send: Send | None
+    facts: Facts, ground: Ground, append: Append, first: int, last: int, send: SentRecord | None
 ) -> Iterator[Link]:
     """The append, who was in the ISR and why, the ack, and how far the others were then."""
     isr = list(append.isr)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kcluster.broker.coordinator.placement import coordinator_partition
-from kcluster.clients.ledger import Partition, Read
+from kcluster.clients.ledger import Partition, ReadRecord
 from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.events.partitions import LeaderChange, LogTruncated, PartitionEvent
 from kcluster.evidence.history import Anomaly, Link, shown
@@ -43,7 +43,7 @@ def reads_story(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     yield from _changes(facts, partition, before.at_ms, after.at_ms)
 
 
-def _around(facts: Facts, anomaly: Anomaly, reads: list[Read]) -> Iterator[Link]:
+def _around(facts: Facts, anomaly: Anomaly, reads: list[ReadRecord]) -> Iterator[Link]:
     """Who read just before and just behind what nobody has read."""
     send = facts.send(anomaly.partition, anomaly.values[0])
     if send is not None:
@@ -69,7 +69,7 @@ def _around(facts: Facts, anomaly: Anomaly, reads: list[Read]) -> Iterator[Link]
             return
 
 
-def _given(facts: Facts, read: Read, how: str = "") -> Iterator[Link]:
+def _given(facts: Facts, read: ReadRecord, how: str = "") -> Iterator[Link]:
     broker = ""
     for answer in facts.recorder.partition_answers(
         ApiKey.FETCH, lambda entry: read.at_ms - 5_000 <= entry[0] <= read.at_ms

@@ -27,7 +27,7 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Send(Struct):
+class SentRecord(Struct):
     """One record that an application sent.  `offset` is known once acked, unless acks=0.
 
     `attempts`: Produce requests that carried it.  `error`: Kafka's name of the last error, whatever
@@ -46,7 +46,7 @@ class Send(Struct):
     error: str = ""
 
 
-class Read(Struct, frozen=True):
+class ReadRecord(Struct, frozen=True):
     """One record that a consumer's application received.  `restarted`: the first one after the
     consumer's position was set: to a committed offset, by a reset, or after a truncation."""
 
@@ -73,8 +73,8 @@ class Ledger:
     """All sends and reads of a run, in order."""
 
     def __init__(self) -> None:
-        self.sends: list[Send] = []
-        self.reads: list[Read] = []
+        self.sends: list[SentRecord] = []
+        self.reads: list[ReadRecord] = []
         self.commits: list[tuple[str, Partition, int, bool]] = []
         """(group, partition, offset, True for an acked commit or False for a fetched one)."""
         self.told: list[Told] = []

@@ -36,11 +36,11 @@ from kcluster.contract import (
 )
 from kcluster.controller.bootstrap import Bootstrap
 from kcluster.controller.configs.alter_configs import Configs
-from kcluster.controller.configs.client_quotas import ClientQuotas
+from kcluster.controller.configs.client_quotas import ClientQuotaControl
 from kcluster.controller.configs.features import Features
 from kcluster.controller.configs.scram import ScramCredentials
 from kcluster.controller.membership.membership import Membership
-from kcluster.controller.membership.producer_ids import ProducerIds
+from kcluster.controller.membership.producer_ids import ProducerIdBlocks
 from kcluster.controller.metadata_log import MetadataLog
 from kcluster.controller.partitions.alter_partition import IsrProposals
 from kcluster.controller.partitions.elect_leaders import LeaderElections
@@ -113,14 +113,14 @@ class ControllerNode:
         self.membership = Membership(self, self.partitions, self.bootstrap.on_broker_unfenced)
         parts: tuple[Part, ...] = (
             self.membership,
-            ProducerIds(self),
+            ProducerIdBlocks(self),
             IsrProposals(self, self.partitions),
             self.leader_elections,
             Reassignments(self, self.partitions),
             self.topics,
             PartitionAdditions(self, self.mutation_quotas),
             Configs(self, self.partitions),
-            ClientQuotas(self),
+            ClientQuotaControl(self),
             ScramCredentials(self),
             self.features,
             self.quorum,

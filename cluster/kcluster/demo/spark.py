@@ -21,9 +21,9 @@ from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
 from kcluster.pipeline.ingest.options import IngestError, IngestOptions
+from kcluster.runs.build_record import record_of
 from kcluster.runs.directory import write_run
 from kcluster.runs.record import RunInfo
-from kcluster.runs.rows import record_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from kcluster.protocol.names import has_internal_prefix
+
 
 def kind_of(class_name: str) -> str:
     """The word for a kind of event, from the name of its class: LeaderElected, `leader_elected`."""
@@ -33,4 +35,4 @@ class TaggedEvent(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
     @property
     def is_internal(self) -> bool:
         """Whether it happened to one of Kafka's own topics."""
-        return self.subject.startswith("__")
+        return has_internal_prefix(self.subject)

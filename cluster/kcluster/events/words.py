@@ -1,10 +1,11 @@
 """The words for events: the one place where a fact becomes a sentence.
 
-Owns: what every kind of event is called on a terminal, on a page and in a verdict.  Never: decides
-anything, and nobody decides by what it returns (tests/test_tidy.py): facts are read from fields.
+Owns: the text of every kind of event, for terminals, pages and verdicts.  Never: decides anything.
+No code may decide by what it returns (tests/test_tidy.py): facts are read from fields.
+Kafka: the messages of its logs, e.g. state.change.logger.
 
-`text_of`: the change and its reason, on a line that names its subject before.
-`sentence_of`: the same, where the subject has not been named.
+`text_of`: the change and its reason, for a line that already names the subject.
+`sentence_of`: the same, for a line that does not.
 """
 
 from __future__ import annotations
@@ -87,39 +88,37 @@ from kcluster.events.topics import (
 
 _BY_OPERATOR: Final = "requested by the operator"
 _DEATHS: Final = {
-    DeathKind.CLEAN: "process ended after a controlled shutdown",
-    DeathKind.KILL: "process killed; its disk keeps what was written",
-    DeathKind.POWER: "power lost; unflushed writes are gone",
-    DeathKind.WIPE: "process killed and its disk wiped",
+    DeathKind.CLEAN: "process stopped after a controlled shutdown",
+    DeathKind.KILL: "process killed; written data survives",
+    DeathKind.POWER: "power lost; unflushed writes are lost",
+    DeathKind.WIPE: "process killed; disk wiped",
 }
 _FENCINGS: Final = {
-    Fencing.REQUESTED: "fenced: it asked to be fenced",
-    Fencing.SHUTDOWN_COMPLETE: "fenced: controlled shutdown is complete",
+    Fencing.REQUESTED: "fenced at its own request",
+    Fencing.SHUTDOWN_COMPLETE: "fenced: controlled shutdown complete",
     Fencing.UNREGISTERED: "unregistered",
 }
 _ELECTIONS: Final = {
     ElectionKind.PREFERRED: "the preferred leader",
     ElectionKind.IN_SYNC: "first active replica in the ISR",
-    ElectionKind.ELIGIBLE: "first active eligible leader replica (ELR), as the ISR is empty",
-    ElectionKind.LAST_KNOWN_LEADER: "the last known leader, as ISR and ELR are empty",
+    ElectionKind.ELIGIBLE: "ISR empty, first active replica in the ELR",
+    ElectionKind.LAST_KNOWN_LEADER: "ISR and ELR empty, last known leader",
     ElectionKind.UNCLEAN: "first active replica, out of sync (unclean)",
 }
 _PERIODIC: Final = {
-    "preferred": "the periodic check found that the preferred leader is in sync again",
-    "unclean": (
-        "the periodic check found a leaderless partition of a topic with unclean elections"
-    ),
+    "preferred": "periodic check: the preferred leader is in sync again",
+    "unclean": "periodic check: no leader, and the topic allows unclean elections",
 }
 
 
 @singledispatch
 def text_of(event: Event) -> str:
-    """What happened and why, in one line, as a person would say it."""
+    """What happened and why, in one line."""
     raise TypeError(f"no words for {type(event).__name__}")
 
 
 def sentence_of(event: Event) -> str:
-    """The same, with the subject before it unless the text names it."""
+    """As `text_of`, preceded by the subject unless the text names it."""
     text = text_of(event)
     return text if isinstance(event, _NAMES_ITS_SUBJECT) else f"{event.subject}: {text}"
 
@@ -132,7 +131,7 @@ _NAMES_ITS_SUBJECT: Final = (
 
 
 def is_said_by(event: Event, cause: Event) -> bool:
-    """Whether the text of `event` gives the whole of its cause already."""
+    """Whether the text of `event` already contains its whole cause."""
     if not isinstance(cause, BrokerFenced):
         return False
     reason: AnyReason | None = getattr(event, "reason", None)
@@ -150,7 +149,7 @@ def reason_text(reason: AnyReason) -> str:
         case Unfenced(broker=broker):
             return f"broker {broker} unfenced"
         case Restarted(broker=broker):
-            return f"broker {broker} {_registered(reason.previous_epoch, reason.clean)}"
+            return _registered(broker, reason.previous_epoch, reason.clean)
         case ShuttingDown(broker=broker):
             return f"controlled shutdown of broker {broker}"
         case OutOfSync(leader=leader, brokers=brokers):
@@ -177,15 +176,20 @@ def _fenced(broker: int, fencing: Fencing, silent_ms: int) -> str:
     return f"broker {broker} {_FENCINGS[fencing]}"
 
 
-def _registered(previous_epoch: int | None, clean: bool) -> str:
+def _registered(broker: int, previous_epoch: int | None, clean: bool) -> str:
     if previous_epoch is None:
-        return "first registration"
-    how = "stopped cleanly at" if clean else "restarted uncleanly after"
-    return f"{how} epoch {previous_epoch}"
+        return f"broker {broker} registered for the first time"
+    restart = "a clean" if clean else "an unclean"
+    return f"broker {broker} registered after {restart} restart (previous epoch {previous_epoch})"
 
 
 def _brokers(ids: tuple[int, ...]) -> str:
-    return f"broker {', '.join(map(str, ids))}"
+    return f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
+
+
+def _counted(count: int, noun: str) -> str:
+    """`1 link`, `4 links`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _leader(broker: int) -> str:
@@ -197,22 +201,26 @@ def _leader(broker: int) -> str:
 
 @text_of.register
 def _(event: BrokerStarted) -> str:
-    return "process started again" if event.restarted else "process started"
+    return "process restarted" if event.restarted else "process started"
 
 
 @text_of.register
 def _(event: BrokerDown) -> str:
-    return f"process ended by a bug, at {event.bug}" if event.bug else _DEATHS[event.how]
+    return (
+        f"process crashed on a simulator bug while handling {event.bug}"
+        if event.bug
+        else _DEATHS[event.how]
+    )
 
 
 @text_of.register
 def _(event: BrokerReaddressed) -> str:
-    return f"will listen on {event.host}:{event.port}"
+    return f"will listen on {event.host}:{event.port} from its next start"
 
 
 @text_of.register
 def _(_event: DiskFull) -> str:
-    return "no space left in its only log directory: the broker halts"
+    return "no space left in its only log directory; the broker halts"
 
 
 @text_of.register
@@ -227,7 +235,7 @@ def _(_event: BrokerResumed) -> str:
 
 @text_of.register
 def _(event: BrokerRegistered) -> str:
-    return f"broker {event.broker} registered: {_registered(event.previous_epoch, event.clean)}"
+    return _registered(event.broker, event.previous_epoch, event.clean)
 
 
 @text_of.register
@@ -238,21 +246,22 @@ def _(event: BrokerFenced) -> str:
 @text_of.register
 def _(event: BrokerUnfenced) -> str:
     return (
-        f"broker {event.broker} unfenced: it has applied its registration"
-        f" (metadata offset {event.registration_offset})"
+        f"broker {event.broker} unfenced: caught up to its registration"
+        f" at metadata offset {event.registration_offset}"
     )
 
 
 @text_of.register
 def _(event: ControlledShutdown) -> str:
     if event.leaders_to_move is None:
-        return f"broker {event.broker} asks to shut down"
-    return f"broker {event.broker} asked to shut down: {event.leaders_to_move} leader(s) move away"
+        return f"broker {event.broker} requests a controlled shutdown"
+    leaders = _counted(event.leaders_to_move, "leader")
+    return f"controlled shutdown of broker {event.broker}: {leaders} to move"
 
 
 @text_of.register
 def _(event: RecordsLost) -> str:
-    return f"{event.records} records were not flushed and are gone, over all its logs"
+    return f"{_counted(event.records, 'unflushed record')} lost across all its logs"
 
 
 @text_of.register
@@ -262,7 +271,7 @@ def _(_event: ControllerDown) -> str:
 
 @text_of.register
 def _(event: ControllerElected) -> str:
-    return f"controller {event.leader} is active in epoch {event.epoch}"
+    return f"controller {event.leader} became active, epoch {event.epoch}"
 
 
 # --------------------------------------------------------------------------- topics, configs
@@ -271,7 +280,7 @@ def _(event: ControllerElected) -> str:
 @text_of.register
 def _(event: TopicCreated) -> str:
     return (
-        f"topic {event.topic} created: {event.partition_count} partition(s),"
+        f"topic {event.topic} created: {_counted(event.partition_count, 'partition')},"
         f" replication factor {event.replication_factor}"
     )
 
@@ -322,9 +331,9 @@ def election_text(event: LeaderElected) -> str:
 @text_of.register
 def _(event: PartitionOffline) -> str:
     if event.isr:
-        nobody = f"no member of the ISR {list(event.isr)} is active"
+        nobody = f"no replica in the ISR {list(event.isr)} is active"
     elif event.elr:
-        nobody = f"the ISR is empty, no member of the ELR {list(event.elr)} is active"
+        nobody = f"the ISR is empty and no replica in the ELR {list(event.elr)} is active"
     else:
         nobody = "ISR and ELR are empty"
     return f"leader {_leader(event.old_leader)} -> none: {reason_text(event.reason)}; {nobody}"
@@ -339,7 +348,7 @@ def _(event: IsrChange) -> str:
 
 @text_of.register
 def _(event: ReassignmentStarted) -> str:
-    instead = ", instead of the reassignment under way" if event.replaced else ""
+    instead = ", replacing the reassignment in progress" if event.replaced else ""
     moved = f"replicas {list(event.old_replicas)} -> {list(event.replicas)}"
     return f"{moved}: {_BY_OPERATOR}{instead}"
 
@@ -368,22 +377,22 @@ def _(event: BecameLeader) -> str:
 def _(event: BecameFollower) -> str:
     return (
         f"broker {event.broker} no longer leads {event.subject}:"
-        f" broker {event.leader} does in epoch {event.leader_epoch}"
+        f" broker {event.leader} leads in epoch {event.leader_epoch}"
     )
 
 
 @text_of.register
 def _(event: LogTruncated) -> str:
     below = ", below its high watermark" if event.is_below_high_watermark else ""
-    leader = f"the leader, broker {event.leader},"
     end = (
-        f"ends at offset {event.leader_end_offset}"
+        f"the log of leader {event.leader} ends at offset {event.leader_end_offset}"
         if event.diverging_epoch is None
-        else f"ends epoch {event.diverging_epoch} at offset {event.leader_end_offset}"
+        else f"epoch {event.diverging_epoch} ends at offset {event.leader_end_offset}"
+        f" on leader {event.leader}"
     )
     return (
         f"broker {event.broker} drops offsets {event.to_offset} to {event.from_offset - 1} of"
-        f" {event.subject}{below}: {leader} {end}"
+        f" {event.subject}{below}: {end}"
     )
 
 
@@ -393,13 +402,13 @@ def _(event: LogTruncated) -> str:
 @text_of.register
 def _(event: ClientThrottled) -> str:
     return (
-        f"{entity_text(event.entity)}: {event.quota} is {event.rate:.6g}, over {event.limit:.6g}:"
+        f"{entity_text(event.entity)}: {event.quota} {event.rate:.6g} exceeds {event.limit:.6g};"
         f" throttled for {event.throttle_ms} ms"
     )
 
 
 def entity_text(entity: Iterable[tuple[str, str | None]]) -> str:
-    """Whose a quota is: `user alice, client-id (default)`."""
+    """The entity that a quota limits: `user alice, client-id (default)`."""
     pairs = list(entity)
     shown = (f"{kind} {'(default)' if name is None else name}" for kind, name in reversed(pairs))
     return ", ".join(shown) or "nobody"
@@ -409,14 +418,13 @@ def entity_text(entity: Iterable[tuple[str, str | None]]) -> str:
 def _(event: TelemetryPushed) -> str:
     return (
         f"client {event.subject} pushed {event.size_bytes} bytes of metrics"
-        f" (push {event.pushes}, {event.total_bytes} bytes in all)"
+        f" (push {event.pushes}, {event.total_bytes} bytes in total)"
     )
 
 
 @text_of.register
 def _(event: GroupRebalanced) -> str:
-    count = len(event.members)
-    members = "empty" if not count else "1 member" if count == 1 else f"{count} members"
+    members = _counted(len(event.members), "member") if event.members else "empty"
     return f"generation {event.generation}: {members}; {event.trigger}"
 
 
@@ -440,7 +448,7 @@ def _(_event: LinkHealed) -> str:
 
 @text_of.register
 def _(_event: LinkReset) -> str:
-    return "a message was lost for good: the connection is reset, by timeout"
+    return "a message was lost; the connection is reset when its sender times out"
 
 
 @text_of.register
@@ -452,17 +460,16 @@ def _(event: NetworkCut) -> str:
 
 @text_of.register
 def _(event: NetworkHealed) -> str:
-    count = "1 link" if len(event.links) == 1 else f"{len(event.links)} links"
-    return f"{count} healed; {_sides(event)}"
+    return f"{_counted(len(event.links), 'link')} healed; {_sides(event)}"
 
 
 def _sides(event: NetworkCut | NetworkHealed) -> str:
     """`sides: {1} | {2, 3, controller}`."""
     clients = event.clients
     sides = " | ".join(node_names(side, clients) for side in event.sides)
-    joined = f", joined by {node_names(event.joint, clients)}" if event.joint else ""
-    reached = f", all reached by {node_names(event.astride, clients)}" if event.astride else ""
-    return f"sides: {sides}{joined}{reached}"
+    bridged = f", bridged by {node_names(event.joint, clients)}" if event.joint else ""
+    several = f"; on several sides: {node_names(event.astride, clients)}" if event.astride else ""
+    return f"sides: {sides}{bridged}{several}"
 
 
 @text_of.register
@@ -474,12 +481,12 @@ def _(event: NetworkShaped) -> str:
 
 
 def shape_text(event: NetworkShaped) -> str:
-    """What was added to links, or that it was taken away."""
+    """The impairment that was added to links, or that it was removed."""
     if event.undone:
-        other = ", but for what else was done to them" if event.remaining else ""
+        other = ", except for other impairments" if event.remaining else ""
         return f"links restored{other}"
     if event.of_disk:
-        return f"disk takes {event.latency_us / 1000:g} ms a write"
+        return f"disk takes {event.latency_us / 1000:g} ms per write"
     return impairment_text(
         event.latency_us, event.jitter_us, event.distribution, event.loss, event.bytes_per_s
     )
@@ -488,7 +495,7 @@ def shape_text(event: NetworkShaped) -> str:
 def impairment_text(
     latency_us: int, jitter_us: int, distribution: str, loss: float, bytes_per_s: int
 ) -> str:
-    """What a link does to messages: `latency 30 ms, jitter 10 ms normal, 5% lost`."""
+    """How a link impairs messages: `latency 30 ms, jitter 10 ms normal, 5% lost`."""
     words = []
     if latency_us or jitter_us:
         words.append(f"latency {latency_us / 1000:g} ms")
@@ -519,27 +526,27 @@ def _node(node: int, clients: Mapping[int, str]) -> str:
 def _(event: RuleAdded) -> str:
     words = [" or ".join(event.apis) or "any request"]
     if event.topic is not None:
-        words.append(f"of {event.topic}-{','.join(map(str, event.partitions)) or '*'}")
+        words.append(f"for {event.topic}-{','.join(map(str, event.partitions)) or '*'}")
     if event.client != "*":
-        words.append(f"by {event.client}")
+        words.append(f"from {event.client}")
     if event.brokers:
-        words.append(f"at broker {', '.join(map(str, event.brokers))}")
+        words.append(f"to {_brokers(event.brokers)}")
     return f"{' '.join(words)}: {event.effect}"
 
 
 @text_of.register
 def _(event: RuleHit) -> str:
-    last = "; further hits are only counted" if event.is_last_noted else ""
+    last = "; further hits are counted but not logged" if event.is_last_noted else ""
     client = event.client_id or "a client"
-    return f"{event.api} of {client} at broker {event.broker}: {event.effect}{last}"
+    return f"{event.api} from {client} to broker {event.broker}: {event.effect}{last}"
 
 
 @text_of.register
 def _(event: RuleRemoved) -> str:
-    return f"removed; it applied to {event.hits} of the {event.calls} requests that it fitted"
+    return f"removed; it applied to {event.hits} of {_counted(event.calls, 'matching request')}"
 
 
-# ------------------------------------------------------------------------------- a few words
+# ------------------------------------------------------------------------------- short texts
 
 _STATES_AFTER: Final = {
     DeathKind.CLEAN: "stopped", DeathKind.KILL: "killed", DeathKind.POWER: "lost power",
@@ -547,15 +554,15 @@ _STATES_AFTER: Final = {
 }  # fmt: skip
 _SHORT: Final[dict[type[Event], str]] = {
     BrokerStarted: "{} started", BrokerPaused: "{} paused", BrokerResumed: "{} resumed",
-    DiskFull: "{}: disk full", BrokerReaddressed: "{} moved", RecordsLost: "{} lost records",
+    DiskFull: "{}: disk full", BrokerReaddressed: "{} readdressed", RecordsLost: "{} lost records",
     ControllerDown: "{} down", NetworkHealed: "{} healed", RuleRemoved: "{} removed",
-    TopicCreated: "{} created", TopicDeleted: "{} deleted", PartitionsAdded: "{} grew",
+    TopicCreated: "{} created", TopicDeleted: "{} deleted", PartitionsAdded: "{} expanded",
     ConfigChanged: "{} configured", ReassignmentStarted: "{} reassigned",
 }  # fmt: skip
 
 
 def short_text(event: Event) -> str:
-    """What was done, in two or three words: `broker 1 killed`."""
+    """What was done to the cluster, in a few words: `broker 1 killed`."""
     match event:
         case BrokerDown(how=how):
             return f"{event.subject} {state_after(how)}"
@@ -574,12 +581,12 @@ def _spaced(event: Event) -> str:
 
 
 def state_after(how: DeathKind) -> str:
-    """How a broker's process ended, in a word or two: `killed`."""
+    """The state of a broker after its process ended: `killed`."""
     return _STATES_AFTER[how]
 
 
 def counted_nodes(nodes: Iterable[int]) -> str:
-    """`broker 1, controller, 2 clients`: nodes of the network for people."""
+    """Nodes of the network: `broker 1, controller, 2 clients`."""
     chosen = sorted(nodes)
     count = sum(node > CONTROLLER_ID for node in chosen)
     words = [f"broker {node}" for node in chosen if node < CONTROLLER_ID]

@@ -19,7 +19,7 @@ from kcluster.evidence.lookups import Facts
 from kcluster.invariants.ground import Append, Ground
 
 
-class Place(Struct, frozen=True):
+class RecordPlace(Struct, frozen=True):
     """One append of a record.  `reached`: by broker, when its log had it; `dropped`: by broker,
     when it lost it again, and by which kind of note; `committed_ms`: -1 for never."""
 
@@ -41,7 +41,7 @@ class Fate(Struct, frozen=True):
     sent_ms: int
     ended_ms: int
     attempts: int
-    places: tuple[Place, ...]
+    places: tuple[RecordPlace, ...]
     reads: tuple[tuple[str, int, int], ...]
     """(consumer, offset, at_ms)."""
 
@@ -92,7 +92,7 @@ def fate_of(facts: Facts, partition: Partition, value: bytes | None) -> Fate:
     )
 
 
-def _place(facts: Facts, ground: Ground, append: Append, offset: int) -> Place:
+def _place(facts: Facts, ground: Ground, append: Append, offset: int) -> RecordPlace:
     reached: dict[int, int] = {}
     dropped: dict[int, tuple[int, str]] = {}
     committed_ms = -1
@@ -114,4 +114,6 @@ def _place(facts: Facts, ground: Ground, append: Append, offset: int) -> Place:
                 note.at_ms <= known[0] if known is not None else down.how is DeathKind.WIPE
             ):
                 dropped[broker] = (note.at_ms, f"{down.kind}: {down.how}")
-    return Place(offset, append.epoch, append.broker, append.at_ms, reached, dropped, committed_ms)
+    return RecordPlace(
+        offset, append.epoch, append.broker, append.at_ms, reached, dropped, committed_ms
+    )

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.clients.ledger import Ledger, Outcome, Partition, Read, Send, Told
+from kcluster.clients.ledger import Ledger, Outcome, Partition, ReadRecord, SentRecord, Told
 from kcluster.contract import NoteId
 
 __all__ = [
@@ -27,8 +27,8 @@ __all__ = [
     "Link",
     "Outcome",
     "Partition",
-    "Read",
-    "Send",
+    "ReadRecord",
+    "SentRecord",
     "Told",
     "grouped",
 ]

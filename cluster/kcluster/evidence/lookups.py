@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
-from kcluster.clients.ledger import Partition, Send
+from kcluster.clients.ledger import Partition, SentRecord
 from kcluster.contract import Event, Note, NoteId, Request
 from kcluster.events.brokers import (
     BrokerDown,
@@ -67,7 +67,7 @@ class Facts:
             self._index(note)
         self._answers: dict[tuple[int, int], Answer] | None = None
         self._places: dict[Partition, dict[bytes | None, list[tuple[Ground, Append, int]]]] = {}
-        self._sends: dict[tuple[Partition, bytes | None], Send] | None = None
+        self._sends: dict[tuple[Partition, bytes | None], SentRecord] | None = None
 
     def _index(self, note: Note) -> None:
         event = note.event
@@ -220,7 +220,7 @@ class Facts:
                         known.setdefault(own, []).append((ground, append, offset))
         return known.get(value, [])
 
-    def send(self, partition: Partition, value: bytes | None) -> Send | None:
+    def send(self, partition: Partition, value: bytes | None) -> SentRecord | None:
         """The send of a value."""
         if self._sends is None:
             self._sends = {(send.partition, send.value): send for send in self.ledger.sends}

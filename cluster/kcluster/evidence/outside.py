@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kcluster.clients.ledger import Outcome, Partition, Read, Send, Told
+from kcluster.clients.ledger import Outcome, Partition, ReadRecord, SentRecord, Told
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import PartitionAnswer, Recorder
 from kcluster.invariants.ground import Append, Ground
@@ -86,7 +86,7 @@ def _add_sends(
         for answer in answers
         if answer.error_code
     }
-    before: dict[tuple[str, bytes], tuple[Append, list[Send]]] = {}
+    before: dict[tuple[str, bytes], tuple[Append, list[SentRecord]]] = {}
     for append in ground.appends:
         request = append.request
         if request is None or is_inside(request.client_id):
@@ -125,7 +125,7 @@ def _sends(
     client: str,
     partition: Partition,
     taken: set[tuple[Partition, bytes]],
-) -> list[Send]:
+) -> list[SentRecord]:
     assert append.request is not None
     sends = []
     for _, value in recorder.contents.of(append.batch):
@@ -135,7 +135,7 @@ def _sends(
             name = b"%b (%d)" % (value or b"", number)
         taken.add((partition, name))
         sends.append(
-            Send(
+            SentRecord(
                 client,
                 partition,
                 name,
@@ -148,7 +148,7 @@ def _sends(
     return sends
 
 
-def _end(sends: list[Send], append: Append, answer: PartitionAnswer | None) -> None:
+def _end(sends: list[SentRecord], append: Append, answer: PartitionAnswer | None) -> None:
     for index, send in enumerate(sends):
         send.outcome = Outcome.ACKED
         if answer is not None:
@@ -173,7 +173,9 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
                 is_next = offset == position
                 positions[key] = offset + 1
                 ledger.reads.append(
-                    Read(answer.client, answer.partition, offset, value, not is_next, answer.at_ms)
+                    ReadRecord(
+                        answer.client, answer.partition, offset, value, not is_next, answer.at_ms
+                    )
                 )
 
 

@@ -55,7 +55,7 @@ class Timeline(Struct):
 
 def timeline(tables: Tables) -> Timeline:
     """The tables of these runs."""
-    tables.load("notes", "told", "requests", "sends")
+    tables.load("notes", "errors", "requests", "sends")
     failovers = failovers_of(tables["notes"], tables["sends"])
     return Timeline(
         windows_of(tables),
@@ -223,7 +223,7 @@ def errors_of(tables: Tables) -> DataFrame:
 
     seconds = sum(run.info.ended_ms - run.info.began_ms for run in tables.runs) / 1_000
     return (
-        tables["told"]
+        tables["errors"]
         .groupBy("api", "client", "error")
         .agg(
             F.count("*").alias("times"),

@@ -1,4 +1,4 @@
-"""Run directories: what a run leaves behind, and reading it again as a story.
+"""Run directories: the record of a finished run as files, and its presentation.
 
-`record.py` has the values, `directory.py` writes and reads them, `explain.py` tells them,
-`page.py` draws them as one HTML file."""
+`record.py` has the row types, `build_record.py` fills them from a run, `directory.py` writes and
+reads the files, `explain.py` presents a run as text, `page.py` as one HTML file."""

@@ -1,8 +1,8 @@
-"""The directory of a run: written when it is over, read by explain, pages and Spark.
+"""The directory of a run: written when the run ends, read by explain, pages and Spark.
 
-Owns: the files' names and form: run.json, verdict.json, scenario.yaml, timeline.html, and one file
-of JSON lines for each table.  Never: knows what a run means.  A line that cannot be read is told
-with its place, and the rest is used.
+Owns: the names and format of its files: run.json, verdict.json, scenario.yaml, timeline.html, and
+one file of JSON lines per table.  An unreadable line is reported with its position and skipped.
+Never: interprets a run.
 Kafka: no counterpart.
 """
 
@@ -28,11 +28,11 @@ MAX_NAME: Final = 60
 
 
 class RunError(Exception):
-    """A run directory cannot be used; the text says which file, and why."""
+    """A run directory cannot be used; the message names the file and the reason."""
 
 
 def write_run(parent: str | os.PathLike[str], record: RunRecord) -> Path:
-    """Write a run below `parent`, in a directory of its own; returns it.  `latest` links to it."""
+    """Write a run to a new directory below `parent` and link `latest` to it; returns the path."""
     parent = Path(parent)
     info = record.info
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", info.name)[:MAX_NAME] or "run"
@@ -52,7 +52,7 @@ def write_run(parent: str | os.PathLike[str], record: RunRecord) -> Path:
 
 
 def write_page(path: Path, record: RunRecord) -> Path:
-    """Write the timeline of a run into its directory; returns the file."""
+    """Write the timeline page of a run into its directory; returns its path."""
     page = path / PAGE
     page.write_text(page_of(record), "utf-8")
     return page
@@ -67,19 +67,19 @@ def _free(parent: Path, name: str) -> Path:
         except FileExistsError:
             continue
         return path
-    raise RunError(f"{parent}: ten thousand runs of one name in one second")
+    raise RunError(f"{parent}: 10,000 runs of the same name within one second")
 
 
 def _link(parent: Path, path: Path) -> None:
-    """`latest`, changed in one go: others may be writing runs here too."""
+    """Point `latest` at `path` atomically: other processes may be writing runs here too."""
     fresh = parent / f".{LATEST}-{os.getpid()}-{path.name}"
     fresh.symlink_to(path.name)
     os.replace(fresh, parent / LATEST)
 
 
 def read_run(path: str | os.PathLike[str]) -> tuple[RunRecord, list[str]]:
-    """A run, and what is wrong with its files: `file:line: why`.  RunError if there is no run, or
-    one of another format."""
+    """A run, and the problems in its files as `file:line: reason`.  RunError if there is no run, or
+    its format differs."""
     path = find_run(path)
     record = RunRecord(read_info(path))
     problems: list[str] = []
@@ -100,13 +100,13 @@ def find_run(path: str | os.PathLike[str]) -> Path:
     if path.is_dir() and not (path / INFO).exists() and (path / LATEST / INFO).exists():
         path = path / LATEST
     if not (path / INFO).exists():
-        what = "no such directory" if not path.exists() else f"no run: it has no {INFO}"
+        what = "no such directory" if not path.exists() else f"no run: {INFO} is missing"
         raise RunError(f"{path}: {what}")
     return path
 
 
 def read_info(path: Path) -> RunInfo:
-    """What is said of a run as a whole; RunError if this kcluster cannot read the rest."""
+    """The facts about a run as a whole; RunError if this version cannot read the rest."""
     file = path / INFO
     try:
         info = msgspec.json.decode(file.read_bytes(), type=RunInfo)
@@ -114,11 +114,11 @@ def read_info(path: Path) -> RunInfo:
         raise RunError(f"{file}: {error}") from None
     if info.format == FORMAT:
         return info
-    writer = f"kcluster {info.version}" if info.version else "another kcluster"
+    writer = f"kcluster {info.version}" if info.version else "another version of kcluster"
     again = ""
     if info.format < FORMAT:
-        again = ": play the scenario again" + (f": {info.replay}" if info.replay else "")
-    text = f"of format {info.format}, written by {writer}; this one reads {FORMAT}{again}"
+        again = ": run the scenario again" + (f": {info.replay}" if info.replay else "")
+    text = f"format {info.format}, written by {writer}; this version reads format {FORMAT}{again}"
     raise RunError(f"{file}: {text}")
 
 

@@ -1,8 +1,8 @@
-"""A run as a story: each change with its cause, and each replica's log drawn as cells.
+"""A run as text: each change with its cause, and each replica's log drawn as a bar of cells.
 
-Owns: which notes are chapters, the drawing of logs.  Never: reads files, prints; colours are marks
-of rich's markup, which a terminal shows and a file can do without (`plain`).
-Kafka: what one puts together by hand from controller.log, state-change.log and kafka-dump-log.
+Owns: which notes are shown, the drawing of logs.  Never: reads files or prints.  Colours are rich
+markup; `plain` removes it.
+Kafka: no counterpart; operators correlate controller.log, state-change.log and kafka-dump-log.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from kcluster.protocol.names import has_internal_prefix
 from kcluster.runs.record import AppendRow, LeaderRow, MoveRow, NoteRow, RunRecord
 
 CELLS: Final = 48
-"""A log is drawn so wide; each cell stands for the same number of offsets."""
+"""The most cells in the drawing of a log; each stands for the same number of offsets."""
 COLOURS: Final = ("cyan", "yellow", "green", "magenta", "blue", "bright_red", "white")
-"""Of leader epochs, in turn."""
+"""The colours of leader epochs, in rotation."""
 _ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
-"""Events of which another tells the same."""
+"""Events that only repeat another event."""
 
 
-class Replica(Struct):
-    """One replica's log at a moment."""
+class DrawnReplica(Struct):
+    """The log of one replica at one time, to be drawn."""
 
     broker: int
     log_end_offset: int
@@ -44,7 +44,7 @@ class Replica(Struct):
 
 
 def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
-    """The story of a run in lines with rich's markup; of one partition (`orders-0`) if named.
+    """The lines of the story of a run, with rich markup; only of `partition` (`orders-0`) if given.
     KeyError if the run has no such partition."""
     names = partitions_of(record)
     if partition and partition not in names:
@@ -71,7 +71,7 @@ def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
 
 
 def partitions_of(record: RunRecord) -> list[str]:
-    """The partitions of a run, but for Kafka's own topics, in order."""
+    """The names of a run's partitions, sorted, without those of internal topics."""
     found = {(row.topic, row.partition): None for row in record.leaders}
     return [
         f"{topic}-{number}" for topic, number in sorted(found) if not has_internal_prefix(topic)
@@ -97,8 +97,9 @@ def _line(note: NoteRow, notes: dict[tuple[int, int], NoteRow], began_ms: int) -
 
 
 def drawing(record: RunRecord, partition: str, at_ms: int) -> Iterator[str]:
-    """Each replica's log of a partition at a moment: a cell for some offsets, coloured by the epoch
-    that wrote it; `|` is the high watermark; what the log end has not reached is left blank."""
+    """The log of each replica of a partition at `at_ms`.  A cell stands for a few offsets and has
+    the colour of the epoch that wrote them; `|` is the high watermark; beyond the log end it is
+    blank."""
     topic, number = partition.rsplit("-", 1)
     key = (topic, int(number))
     leader = _leader_at([r for r in record.leaders if (r.topic, r.partition) == key], at_ms)
@@ -134,16 +135,16 @@ def _role(broker: int, leader: LeaderRow) -> str:
     return "in ELR" if broker in leader.elr else "behind"
 
 
-def _replicas_at(moves: Iterable[MoveRow], at_ms: int) -> list[Replica]:
-    found: dict[int, Replica] = {}
+def _replicas_at(moves: Iterable[MoveRow], at_ms: int) -> list[DrawnReplica]:
+    found: dict[int, DrawnReplica] = {}
     for row in moves:
         if row.at_ms <= at_ms:
-            found[row.broker] = Replica(row.broker, row.log_end_offset, row.high_watermark)
+            found[row.broker] = DrawnReplica(row.broker, row.log_end_offset, row.high_watermark)
     return [found[broker] for broker in sorted(found)]
 
 
 def _cells(
-    replica: Replica, end: int, per_cell: int, appends: Sequence[AppendRow], at_ms: int
+    replica: DrawnReplica, end: int, per_cell: int, appends: Sequence[AppendRow], at_ms: int
 ) -> Iterator[str]:
     watermark = replica.high_watermark // per_cell
     count = -(-end // per_cell)
@@ -161,7 +162,7 @@ def _cells(
 
 
 def _epoch_of(offset: int, appends: Sequence[AppendRow], at_ms: int) -> int:
-    """The epoch of the newest append of an offset so far."""
+    """The epoch of the latest append of `offset` until `at_ms`."""
     for row in reversed(appends):
         if row.at_ms <= at_ms and row.base_offset <= offset <= row.last_offset:
             return row.epoch
@@ -180,11 +181,11 @@ def _legend(record: RunRecord, chosen: Sequence[str]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Text that is no markup."""
+    """`text` with its brackets escaped, so that it contains no markup."""
     return text.replace("[", "\\[")
 
 
 def plain(line: str) -> str:
-    """A line without its marks."""
+    """A line without its markup."""
     unmarked = re.sub(r"(?<!\\)\[/?[a-z_ ]*\]", "", line)
     return unmarked.replace("\\[", "[")

@@ -1,7 +1,7 @@
-"""A run's timeline as one HTML file that needs nothing else, not even a network.
+"""The timeline of a run as one self-contained HTML file.
 
-Owns: putting page, style, script and the run's values together, and escaping them.
-Never: knows what is drawn (timeline.py prepares it, html/*.js draw it).
+Owns: assembling the page from its template, style, script and data, with escaping.
+Never: knows what is drawn (page_data.py prepares it, html/*.js draw it).
 Kafka: no counterpart.
 """
 
@@ -15,21 +15,21 @@ from typing import Final
 
 import msgspec
 
+from kcluster.runs.page_data import values_of
 from kcluster.runs.record import RunRecord
-from kcluster.runs.timeline import values_of
 
 FOLDER: Final = Path(__file__).parent / "html"
 SCRIPTS: Final = (
     "model.js",
     "paint.js",
-    "words.js",
+    "tooltips.js",
     "view.js",
     "lanes.js",
     "clients.js",
-    "side.js",
+    "sidebar.js",
     "main.js",
 )
-"""In this order they are one script."""
+"""Concatenated in this order."""
 
 
 def page_of(record: RunRecord) -> str:
@@ -40,12 +40,12 @@ def page_of(record: RunRecord) -> str:
         "script": "".join(_own(name) for name in SCRIPTS),
         "data": json_in_html(values_of(record)),
     }
-    # In one go: what a value holds is never taken for a place to fill.
+    # One pass: a placeholder inside a value is not replaced.
     return re.sub(r"\{\{(title|style|script|data)\}\}", lambda at: parts[at[1]], _own("page.html"))
 
 
 def json_in_html(values: object) -> str:
-    """JSON that can stand inside <script>: no `<`, so that nothing in it ends the element."""
+    """JSON for a <script> element: without `<`, so that nothing in it can end the element."""
     text = msgspec.json.encode(values).decode()
     text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -1,10 +1,11 @@
-"""What is known of a run when it is over, as plain values that files hold.
+"""The record of a finished run: the types of the rows in its files.
 
 Owns: the row types and their columns.  Never: reads or writes files (directory.py).
-Spark and DuckDB read each file as a table; all rows are flat but those of events, which have one
-column `event` with the fields of all kinds.  Times in ms of the cluster's
-clock; `began_ms` of RunInfo is where a run's own time starts.
 Kafka: no counterpart.
+
+Spark and DuckDB read each file as a table.  Rows are flat, except that a row of events has a column
+`event` with the fields of its kind.  Times are in ms of the cluster's clock; the run itself begins
+at `RunInfo.began_ms`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from msgspec import Struct, field
 from kcluster.events import AnyEvent
 
 FORMAT: Final = 3
-"""Of the directory; one of another format is refused.  3: events as typed records."""
+"""The format of the directory; others are refused.  3: events as typed records."""
 
 
 class RunInfo(Struct):
@@ -42,8 +43,8 @@ class RunInfo(Struct):
 
 
 class NoteRow(Struct, gc=False):
-    """`events.jsonl`: something that happened, with its time and its cause.  `id`, `cause`: (node,
-    running number); `event`: a type of `kcluster.events`, by its `kind`."""
+    """`events.jsonl`: an event with its time and its cause.  `id`, `cause`: (node, sequence
+    number); `event`: a type of `kcluster.events`, by its `kind`."""
 
     id: tuple[int, int]
     at_ms: int
@@ -52,7 +53,7 @@ class NoteRow(Struct, gc=False):
 
 
 class SendRow(Struct, gc=False):
-    """`sends.jsonl`: one record given to a producer, and its outcome."""
+    """`sends.jsonl`: one record that an application sent, and its outcome."""
 
     producer: str
     topic: str
@@ -67,11 +68,11 @@ class SendRow(Struct, gc=False):
     attempts: int
     error: str
     number: int = 0
-    """Which of its producer's sends to this partition, from 1; 0: not known."""
+    """The position among its producer's sends to this partition, from 1; 0: unknown."""
 
 
 class ReadRow(Struct, gc=False):
-    """`reads.jsonl`: one record given to a consumer."""
+    """`reads.jsonl`: one record that a consumer's application received."""
 
     consumer: str
     topic: str
@@ -82,8 +83,8 @@ class ReadRow(Struct, gc=False):
     at_ms: int
 
 
-class ToldRow(Struct, gc=False):
-    """`errors.jsonl`: an error that a client was told, or met."""
+class ErrorRow(Struct, gc=False):
+    """`errors.jsonl`: an error that a client received, or raised itself."""
 
     client: str
     api: str
@@ -108,7 +109,7 @@ class AppendRow(Struct, gc=False):
 
 
 class MoveRow(Struct, gc=False):
-    """`replicas.jsonl`: a replica's log end and high watermark, after one of them moved."""
+    """`replicas.jsonl`: a replica's log end and high watermark, after one of them changed."""
 
     topic: str
     partition: int
@@ -119,7 +120,7 @@ class MoveRow(Struct, gc=False):
 
 
 class LeaderRow(Struct, gc=False):
-    """`partitions.jsonl`: a partition as the controller knows it, from `at_ms` on."""
+    """`partitions.jsonl`: the registration of a partition in the controller, from `at_ms` on."""
 
     topic: str
     partition: int
@@ -132,8 +133,8 @@ class LeaderRow(Struct, gc=False):
 
 
 class LogRow(Struct, gc=False):
-    """`logs.jsonl`: a partition's log at the end: the leader's.  Below `start_offset` records were
-    deleted, below `clean_offset` compacted, on purpose."""
+    """`logs.jsonl`: the final log of a partition's leader.  Records below `start_offset` were
+    deleted on purpose; those below `clean_offset` were compacted."""
 
     topic: str
     partition: int
@@ -145,10 +146,10 @@ class LogRow(Struct, gc=False):
 class ContentRow(Struct, gc=False):
     """`contents.jsonl`: `count` sends of a producer, from `number` on, at `offset` and on.
 
-    `state`: held in the log at the end; cut: appended in this epoch, and not in the log at the end,
-    a row for each append; deleted: appended to a topic that has been deleted since.  `copy`: 0
-    where a send is so for the first time (held: at its lowest offset), 1 for the second.  `at_ms`:
-    of the append, -1 of what is held."""
+    `state`: `held`: in the final log; `cut`: appended in this epoch, but not in the final log, one
+    row per append; `deleted`: appended to a topic that was deleted later.  `copy`: 0 for the first
+    occurrence of a send in this state (held: its lowest offset), 1 for the second.  `at_ms`: the
+    time of the append, -1 if held."""
 
     topic: str
     partition: int
@@ -163,8 +164,8 @@ class ContentRow(Struct, gc=False):
 
 
 class RequestRow(Struct, gc=False):
-    """`requests.jsonl`: `count` requests of an API and a client that a broker answered `took_ms`
-    after they arrived.  Of a Fetch that is also the time in which there was nothing to read."""
+    """`requests.jsonl`: `count` requests of one API and client that a broker answered `took_ms`
+    after they arrived.  For a Fetch this includes the wait for records."""
 
     api: str
     client: str
@@ -174,13 +175,13 @@ class RequestRow(Struct, gc=False):
 
 
 class RunRecord(Struct):
-    """A whole run.  `verdict`: as `Verdict.to_json` gives it."""
+    """A whole run.  `verdict`: the value of `Verdict.to_json`."""
 
     info: RunInfo
     notes: list[NoteRow] = field(default_factory=list)
     sends: list[SendRow] = field(default_factory=list)
     reads: list[ReadRow] = field(default_factory=list)
-    told: list[ToldRow] = field(default_factory=list)
+    errors: list[ErrorRow] = field(default_factory=list)
     appends: list[AppendRow] = field(default_factory=list)
     moves: list[MoveRow] = field(default_factory=list)
     leaders: list[LeaderRow] = field(default_factory=list)
@@ -189,14 +190,14 @@ class RunRecord(Struct):
     requests: list[RequestRow] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=dict)
     scenario: str = ""
-    """The scenario's own text, where there is one."""
+    """The text of the scenario, if there is one."""
 
 
 TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
     "notes": ("events.jsonl", NoteRow),
     "sends": ("sends.jsonl", SendRow),
     "reads": ("reads.jsonl", ReadRow),
-    "told": ("errors.jsonl", ToldRow),
+    "errors": ("errors.jsonl", ErrorRow),
     "appends": ("appends.jsonl", AppendRow),
     "moves": ("replicas.jsonl", MoveRow),
     "leaders": ("partitions.jsonl", LeaderRow),
@@ -204,7 +205,7 @@ TABLES: Final[dict[str, tuple[str, type[Struct]]]] = {
     "contents": ("contents.jsonl", ContentRow),
     "requests": ("requests.jsonl", RequestRow),
 }
-"""Field of RunRecord -> its file and the type of its rows."""
+"""By field of RunRecord: its file and the type of its rows."""
 
 HELD: Final = "held"
 CUT: Final = "cut"

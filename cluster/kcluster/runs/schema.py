@@ -1,4 +1,4 @@
-"""JSON Schema of a run directory: of run.json, and of a line of each file of JSON lines.
+"""JSON Schema of a run directory: of run.json, and of the lines of each JSON lines file.
 
 Owns: `run_schema`.  Never: the types (record.py, cluster/kcluster/events).
 Kafka: no counterpart.
@@ -15,7 +15,7 @@ from kcluster.runs.record import FORMAT, TABLES, RunInfo
 
 
 def run_schema() -> dict[str, Any]:
-    """`files` has the schema of run.json and of a row of each table, by the file's name."""
+    """`files` has the schema of run.json and of the rows of each table, by file name."""
     types: dict[str, type[msgspec.Struct]] = {INFO: RunInfo, **dict(TABLES.values())}
     (schemas, definitions) = msgspec.json.schema_components(
         types.values(), ref_template="#/$defs/{name}"
@@ -24,9 +24,9 @@ def run_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A run directory of kcluster",
         "description": f"Format {FORMAT}. {INFO} is one JSON value; the other files have one"
-        " JSON value on each line.",
+        " JSON value per line.",
         "files": dict(zip(types, schemas, strict=True)),
         "$defs": dict(sorted(definitions.items())),
     }
-    # As JSON has it: defaults that are tuples become arrays.
+    # Through JSON, so that defaults that are tuples become arrays.
     return dict(msgspec.json.decode(msgspec.json.encode(schema)))

@@ -25,9 +25,9 @@ from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
+from kcluster.runs.build_record import record_of
 from kcluster.runs.directory import write_run
 from kcluster.runs.record import RunInfo
-from kcluster.runs.rows import record_of
 from kcluster.scenario.language.fields import read_struct
 from kcluster.scenario.language.loader import ScenarioError, action_of
 from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec

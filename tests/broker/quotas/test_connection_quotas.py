@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from kcluster.broker.quotas.connection_quotas import ConnectionQuotas, Refusal
+from kcluster.broker.quotas.connection_quotas import ConnectionQuotas, RefusedConnection
 from kcluster.metadata.records import ClientQuotaRecord
 from tests.broker.handlers.one_broker import OneBroker, broker_config, broker_records
 
@@ -30,7 +30,7 @@ def set_quota(one: OneBroker, address: str | None, rate: float | None) -> None:
     one.broker.publisher.apply([record], NOW)
 
 
-def come(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> Refusal | None:
+def come(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> RefusedConnection | None:
     """One comes, waits for nothing, and is told."""
     assert quotas.arrived(now_ms) == 0
     return quotas.admit(address, now_ms)

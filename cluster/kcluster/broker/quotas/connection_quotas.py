@@ -33,7 +33,7 @@ LISTENER_PREFIX: Final = "listener.name.plaintext."
 """The one listener of every broker."""
 
 
-class Refusal(Struct, frozen=True):
+class RefusedConnection(Struct, frozen=True):
     """A connection that is refused."""
 
     keep_ms: int
@@ -113,7 +113,7 @@ class ConnectionQuotas:
         limit does not count here."""
         return max(0, self._total - self._view.config.max_connections)
 
-    def admit(self, address: str, now_ms: int) -> Refusal | None:
+    def admit(self, address: str, now_ms: int) -> RefusedConnection | None:
         """Serve a connection that has waited long enough: it counts until it is `closed`.  Or
         refuse it: it does not count."""
         limit = self.max_rate_of(address)
@@ -123,7 +123,9 @@ class ConnectionQuotas:
                 return refusal
         count, most = self._by_address.get(address, 0), self.max_of(address)
         if count >= most:
-            return Refusal(0, f"{address} has too many connections, one refused (of {most})")
+            return RefusedConnection(
+                0, f"{address} has too many connections, one refused (of {most})"
+            )
         self._by_address[address] = count + 1
         self._total += 1
         return None
@@ -137,7 +139,7 @@ class ConnectionQuotas:
 
     # ------------------------------------------------------------------------------ the rates
 
-    def _throttle(self, address: str, limit: int, now_ms: int) -> Refusal | None:
+    def _throttle(self, address: str, limit: int, now_ms: int) -> RefusedConnection | None:
         rate = self._rates.get(address)
         if rate is None:
             self._forget_idle(now_ms)
@@ -151,10 +153,10 @@ class ConnectionQuotas:
         rate.record(-1, now_ms)
         self._rate.record(-1, now_ms)
         if address in self._throttled:
-            return Refusal(keep_ms, "")
+            return RefusedConnection(keep_ms, "")
         self._throttled.add(address)
         words = f"{address} connects too often, one is not served: {CONNECTION_RATE} is {limit}"
-        return Refusal(keep_ms, words)
+        return RefusedConnection(keep_ms, words)
 
     def _forget_idle(self, now_ms: int) -> None:
         if len(self._rates) >= MAX_KNOWN:

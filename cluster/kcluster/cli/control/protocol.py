@@ -1,9 +1,9 @@
 """The control protocol: what a request and an answer are, and who handles which verb.
 
-Owns: ControlRequest, ControlError, Change, the registry of handlers, the lines on the wire.  Never:
-opens a socket (client.py and server.py do), knows a verb by name, imports msgspec: that would add a
-third to the time that `kcluster kill` takes to start.  Kafka: none; a cluster of processes is
-reached through its listeners, this one through its socket.
+Owns: ControlRequest, ControlError, ChangeResult, the registry of handlers, the lines on the wire.
+Never: opens a socket (client.py and server.py do), knows a verb by name, imports msgspec: that
+would add a third to the time that `kcluster kill` takes to start.  Kafka: none; a cluster of
+processes is reached through its listeners, this one through its socket.
 
 Newline-delimited JSON over a unix stream socket, one request per connection:
     -> {"verb": "kill", "broker": "1", "how": "kill"}
@@ -15,7 +15,7 @@ until either side closes.
         broker: str
 
     @handles(KillRequest)
-    def handle(session: ControlSession, request: KillRequest) -> Change: …
+    def handle(session: ControlSession, request: KillRequest) -> ChangeResult: …
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ControlRequest:
         return json.dumps({"verb": self.VERB, **vars(self)}).encode() + b"\n"
 
 
-class Change(NamedTuple):
+class ChangeResult(NamedTuple):
     """The answer of a verb that changes the cluster.
 
     `lines`: to print.  `events`: what happened until the cluster had settled.  `broker`: the state
@@ -81,7 +81,7 @@ class Change(NamedTuple):
 
 
 class Handler(NamedTuple):
-    """`handle(session, request)` answers a request with a Change or with a value for JSON.
+    """`handle(session, request)` answers a request with a ChangeResult or with a value for JSON.
     `stays_open`: see server.ControlAnswer."""
 
     request: type[ControlRequest]

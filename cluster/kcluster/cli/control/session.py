@@ -14,7 +14,13 @@ from typing import Any, Final, get_type_hints
 
 import msgspec
 
-from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, Handler, handler_of
+from kcluster.cli.control.protocol import (
+    ChangeResult,
+    ControlError,
+    ControlRequest,
+    Handler,
+    handler_of,
+)
 from kcluster.cli.control.server import ControlAnswer
 from kcluster.contract import Note
 from kcluster.events.brokers import BrokerRegistered
@@ -51,7 +57,7 @@ class ControlSession:
             result = handler.handle(self, read_request(request, handler.request))
         except ClusterError as error:
             raise ControlError(str(error)) from error
-        if isinstance(result, Change):
+        if isinstance(result, ChangeResult):
             result = result.to_values()
         return ControlAnswer(result, handler.stays_open)
 
@@ -59,7 +65,7 @@ class ControlSession:
         """An event for JSON, with the line that shows it."""
         return {**note_values(event), "line": note_line(event, self.origin_ms)}
 
-    def change(self, operation: Callable[[], object], broker_id: int | None = None) -> Change:
+    def change(self, operation: Callable[[], object], broker_id: int | None = None) -> ChangeResult:
         """Change the cluster.  The answer has the events until it has settled and, if a broker is
         named, that broker's state."""
         since = self._last_sequence
@@ -73,7 +79,7 @@ class ControlSession:
             broker = {"id": broker_id, "state": states[broker_id]}
             lines.append(f"broker {broker_id} is {states[broker_id]}")
         events = [note_values(note) for note in notes]
-        return Change(changed=True, lines=lines, events=events, broker=broker)
+        return ChangeResult(changed=True, lines=lines, events=events, broker=broker)
 
     def _on_event(self, entry: NoteEntry) -> None:
         self._last_sequence = entry.sequence

@@ -13,7 +13,7 @@ import click
 from kcluster.cli.click_tools import Section, control_options, print_change, section
 from kcluster.cli.control.arguments import find_broker, find_partition
 from kcluster.cli.control.client import ask
-from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, handles
+from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
 
 if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
@@ -40,7 +40,7 @@ def command(partition: str, to: str | None, name: str | None, as_json: bool) -> 
 
 
 @handles(ElectRequest)
-def handle(session: ControlSession, request: ElectRequest) -> Change:
+def handle(session: ControlSession, request: ElectRequest) -> ChangeResult:
     """Elect the leader, if the broker can lead."""
     cluster = session.cluster
     status = cluster.status()
@@ -56,7 +56,7 @@ def handle(session: ControlSession, request: ElectRequest) -> Change:
     if broker_id == found.leader:
         role = "leader, and preferred" if to is None else "leader"
         line = f"{name}: broker {broker_id} is already the {role}"
-        return Change(changed=False, lines=[line], events=[])
+        return ChangeResult(changed=False, lines=[line], events=[])
     if broker_id not in found.isr:
         isr = ", ".join(map(str, found.isr)) or "empty"
         raise ControlError(

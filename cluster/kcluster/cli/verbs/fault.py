@@ -12,7 +12,7 @@ import click
 
 from kcluster.cli.click_tools import Section, control_options, print_change, section
 from kcluster.cli.control.client import ask
-from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, handles
+from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
 
 if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
@@ -51,7 +51,7 @@ def _list_actions() -> None:
 
 
 @handles(FaultRequest)
-def handle(session: ControlSession, request: FaultRequest) -> Change:
+def handle(session: ControlSession, request: FaultRequest) -> ChangeResult:
     """Perform the action; the answer has what follows at once."""
     from msgspec.structs import replace
 

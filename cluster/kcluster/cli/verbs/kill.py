@@ -13,7 +13,7 @@ import click
 from kcluster.cli.click_tools import Section, control_options, print_change, section
 from kcluster.cli.control.arguments import find_broker, resume_hint, start_hint
 from kcluster.cli.control.client import ask
-from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, handles
+from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
 from kcluster.runtime.deaths import PAUSE, WAYS_TO_FAIL, DeathKind, meanings
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def command(broker: str, how: str, name: str | None, as_json: bool) -> None:
 
 
 @handles(KillRequest)
-def handle(session: ControlSession, request: KillRequest) -> Change:
+def handle(session: ControlSession, request: KillRequest) -> ChangeResult:
     """Kill or pause the broker, unless it is down already."""
     cluster = session.cluster
     broker = find_broker(cluster.status(), request.broker)

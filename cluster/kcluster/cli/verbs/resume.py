@@ -13,7 +13,7 @@ import click
 from kcluster.cli.click_tools import Section, control_options, print_change, section
 from kcluster.cli.control.arguments import find_broker, start_hint
 from kcluster.cli.control.client import ask
-from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, handles
+from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
 
 if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
@@ -35,7 +35,7 @@ def command(broker: str, name: str | None, as_json: bool) -> None:
 
 
 @handles(ResumeRequest)
-def handle(session: ControlSession, request: ResumeRequest) -> Change:
+def handle(session: ControlSession, request: ResumeRequest) -> ChangeResult:
     """Resume the broker, if it is paused."""
     broker = find_broker(session.cluster.status(), request.broker)
     if broker.state == "down":

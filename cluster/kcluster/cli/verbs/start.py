@@ -13,7 +13,7 @@ import click
 from kcluster.cli.click_tools import Section, control_options, print_change, section
 from kcluster.cli.control.arguments import find_broker, resume_hint
 from kcluster.cli.control.client import ask
-from kcluster.cli.control.protocol import Change, ControlError, ControlRequest, handles
+from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
 
 if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession
@@ -44,7 +44,7 @@ def command(broker: str, kafka_version: str | None, name: str | None, as_json: b
 
 
 @handles(StartRequest)
-def handle(session: ControlSession, request: StartRequest) -> Change:
+def handle(session: ControlSession, request: StartRequest) -> ChangeResult:
     """Start the broker, if it is down."""
     cluster = session.cluster
     broker = find_broker(cluster.status(), request.broker)

@@ -21,7 +21,7 @@ from kcluster.clients.consumer.group import GroupMembership
 from kcluster.clients.consumer.offset_lookups import OffsetLookups
 from kcluster.clients.consumer.positions import FetchState, Position, Positions
 from kcluster.clients.consumer.settings import AFTER_POLL, ConsumerPlan, ConsumerSettings
-from kcluster.clients.ledger import Ledger, Partition, Read
+from kcluster.clients.ledger import Ledger, Partition, ReadRecord
 from kcluster.protocol.records.records import Record
 from kcluster.timers import NEVER_MS
 
@@ -268,7 +268,7 @@ class Consumer(ClientBase):
             key, restarted = position.key, position.restarted
             position.restarted = False
             for record in records:
-                reads.append(Read(name, key, record.offset, record.value, restarted, now_ms))
+                reads.append(ReadRecord(name, key, record.offset, record.value, restarted, now_ms))
                 restarted = False
             count += len(records)
         self.records_read += count

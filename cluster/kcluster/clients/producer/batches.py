@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from kcluster.clients.ledger import Send
+from kcluster.clients.ledger import SentRecord
 from kcluster.clients.metadata import NO_BROKER, NO_EPOCH
 from kcluster.protocol.records.batch_builder import BatchBuilder
 from kcluster.protocol.records.batches import SEQUENCE_MODULUS
@@ -54,7 +54,7 @@ class ProducerBatch:
         self.created_ms = created_ms
         self.due_ms = due_ms
         """The end of linger.ms, or of the retry backoff."""
-        self.sends: list[Send] = []
+        self.sends: list[SentRecord] = []
         self.records = BatchBuilder()
         self.attempts = 0
         """Failed attempts that were followed by a retry."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kcluster.clients.ledger import Ledger, Outcome, Send
+from kcluster.clients.ledger import Ledger, Outcome, SentRecord
 from kcluster.clients.metadata import NO_BROKER
 from kcluster.clients.producer.batches import RECORD_OVERHEAD_BYTES, ProducerBatch
 from kcluster.clients.producer.partitioning import NO_PARTITION, StickyPartitioner, partition_of_key
@@ -42,7 +42,7 @@ class Application:
         self._sender = sender
         self._start_ms = 0
         self._stop_ms = NEVER_MS
-        self._record: tuple[Send, bytes | None, int] | None = None
+        self._record: tuple[SentRecord, bytes | None, int] | None = None
         """The record in send(): its entry in the ledger, its key, its partition if known."""
         self._blocked_since_ms = 0
         self._sticky_partitioners: dict[str, StickyPartitioner] = {}
@@ -96,7 +96,7 @@ class Application:
         index = NO_PARTITION
         if plan.partitions:
             index = plan.partitions[number // len(plan.topics) % len(plan.partitions)]
-        send = Send(
+        send = SentRecord(
             producer=self._name,
             partition=(topic, index),
             value=value,
@@ -171,7 +171,7 @@ class Application:
 
     # -------------------------------------------------------------------------- blocking
 
-    def _block(self, send: Send, now_ms: int) -> bool:
+    def _block(self, send: SentRecord, now_ms: int) -> bool:
         """Block until max.block.ms (False), then fail the record (True)."""
         self.is_blocked = True
         self.due_ms = self._blocked_since_ms + self._sender.settings.max_block_ms
@@ -180,7 +180,7 @@ class Application:
         self._fail(send, now_ms)
         return True
 
-    def _fail(self, send: Send, now_ms: int) -> None:
+    def _fail(self, send: SentRecord, now_ms: int) -> None:
         """send() threw: the record was never sent."""
         send.outcome = Outcome.FAILED
         send.ended_ms = now_ms

@@ -33,7 +33,7 @@ _Changes = dict[str, float | None]
 """New values by name; None removes."""
 
 
-class ClientQuotas:
+class ClientQuotaControl:
     """The quotas of clients, in the metadata."""
 
     def __init__(self, metadata: MetadataPort) -> None:

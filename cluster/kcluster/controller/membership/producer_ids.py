@@ -18,7 +18,7 @@ PRODUCER_ID_BLOCK_SIZE: Final = 1000
 """Kafka: ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE."""
 
 
-class ProducerIds:
+class ProducerIdBlocks:
     """Hands out producer ids in blocks."""
 
     def __init__(self, metadata: MetadataPort) -> None:

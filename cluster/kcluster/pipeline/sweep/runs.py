@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.checks.verdict import Verdict
-from kcluster.clients.ledger import Outcome, Partition, Send
+from kcluster.clients.ledger import Outcome, Partition, SentRecord
 from kcluster.contract import Note
 from kcluster.events.brokers import BrokerDown, BrokerFenced, BrokerPaused, BrokerUnfenced
 from kcluster.events.partitions import LeaderElected, PartitionOffline
@@ -110,7 +110,7 @@ def row_of(cell: Cell, seed: int, result: RunResult) -> RunRow:
     )
 
 
-def failovers(notes: list[Note], sends: list[Send]) -> tuple[list[int], list[int], list[int]]:
+def failovers(notes: list[Note], sends: list[SentRecord]) -> tuple[list[int], list[int], list[int]]:
     """In ms after a leader's broker went down: the controller fences it (not where the broker was
     back before); the election that ends it, of another or, where nobody else could be, of the same;
     the first ack of a record after that."""
@@ -148,7 +148,7 @@ def failovers(notes: list[Note], sends: list[Send]) -> tuple[list[int], list[int
     return noticed, [at_ms - down_ms for _, down_ms, at_ms in elections], first
 
 
-def _acks_of(sends: list[Send]) -> dict[Partition, list[int]]:
+def _acks_of(sends: list[SentRecord]) -> dict[Partition, list[int]]:
     """When records were acked, by partition, in order."""
     acks: dict[Partition, list[int]] = {}
     for send in sends:

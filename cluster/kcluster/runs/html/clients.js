@@ -1,5 +1,5 @@
-// The lanes of clients: what was acked, failed, left unknown and read, by the time of a bar.
-// The height of a bar is the square root of its records, so that one stays visible beside hundreds.
+// The lanes of clients: records acked, failed, unknown and read, per bar of time.
+// The height of a bar is the square root of its count, so that one record is visible beside hundreds.
 
 function clientLane(client) {
   addWaiting(client);
@@ -16,16 +16,16 @@ function clientLane(client) {
       const base = surface.height - 10, scale = (base - 4) / Math.sqrt(most);
       paintWaiting(surface, waits, base, scale);
       for (const [index, bar] of bars) paintBar(surface, index * barTime(), bar, base, scale);
-      paintTold(surface, client, base);
+      paintErrors(surface, client, base);
     },
-    tell(at) {
+    describe(at) {
       const cell = Math.max(barTime(), 1), from = Math.floor(at / cell) * cell;
-      return tellClient(client, from, from + cell);
+      return clientLines(client, from, from + cell);
     },
   };
 }
 
-/** How many records wait for their answer at a time: those sent less those that ended. */
+/** The number of records in flight at a time: those sent minus those that ended. */
 function addWaiting(client) {
   const sums = (rows, count) => {
     let sum = 0;
@@ -40,10 +40,10 @@ function addWaiting(client) {
   );
 }
 
-/** The time of one bar; bars stand on a grid of time, so that moving the view moves them too. */
+/** The time span of one bar.  Bars are aligned to a grid of time, so they move with the view. */
 const barTime = () => (view.to - view.from) / view.width * BAR_PX;
 
-/** By place on the grid: counts of what is in sight. */
+/** By index in the grid: the counts of the bars in view. */
 function barsOf(client) {
   const cell = barTime(), bars = new Map();
   const bar = (at) => {
@@ -82,14 +82,14 @@ function paintBar({ context, x }, from, bar, base, scale) {
   }
 }
 
-/** How many records wait at each pixel. */
+/** The number of records in flight at each pixel. */
 function waitsOf(client, width) {
   if (!client.sent.length) return [];
   const pixel = barTime() / BAR_PX;
   return Array.from({ length: Math.ceil(width) }, (_, x) => client.waiting(view.from + x * pixel));
 }
 
-/** Behind the bars: what waits. */
+/** Behind the bars: records in flight. */
 function paintWaiting({ context }, waits, base, scale) {
   context.fillStyle = colours.wait;
   waits.forEach((count, x) => {
@@ -98,11 +98,11 @@ function paintWaiting({ context }, waits, base, scale) {
   });
 }
 
-/** Errors, at the foot. */
-function paintTold({ context, width, x }, client, base) {
+/** Markers of errors, at the bottom. */
+function paintErrors({ context, width, x }, client, base) {
   context.fillStyle = colours.bad;
   let last = -9;
-  for (const [at] of client.told) {
+  for (const [at] of client.errors) {
     const middle = x(at);
     if (middle < -4 || middle > width + 4 || middle - last < 4) continue;
     last = middle;

@@ -1,18 +1,18 @@
-// The lanes: each paints itself into a canvas, and tells what is at a time.
+// The lanes: each paints itself into a canvas and describes what it shows at a time.
 //
-// A lane: key, title, sub, height; tall (its height when opened, if it can); paint(surface), where
-// a surface is {context, width, height, x: ms -> px}; tell(at, reach): lines for a tip, where
-// `reach` is the time of a few pixels.
+// A lane: key, title, sub, height; tall (its height when expanded, if it can be); paint(surface),
+// where a surface is {context, width, height, x: ms -> px}; describe(at, reach): lines of a tooltip,
+// where `reach` is the time span of a few pixels.
 
 const BAR_PX = 3;
 
-/** Faint lines down all lanes where something was done to the cluster. */
-function paintDeedLines({ context, width, height, x }) {
+/** Faint lines across all lanes at the times of actions. */
+function paintActionLines({ context, width, height, x }) {
   context.save();
   context.globalAlpha = 0.45;
   context.setLineDash([2, 3]);
   let last = -9;
-  for (const note of deeds) {
+  for (const note of actions) {
     const at = Math.round(x(note.at)) + 0.5;
     if (at < 0 || at > width || at - last < 2) continue;
     last = at;
@@ -25,7 +25,7 @@ function paintDeedLines({ context, width, height, x }) {
   context.restore();
 }
 
-/** Marks of notes, one for all that fall on the same few pixels; the worst gives the colour. */
+/** Markers of notes.  Notes within a few pixels share one, in the colour of the worst. */
 function paintNotes(surface, found, y, size) {
   const rank = { bad: 2, good: 1, plain: 0 };
   let group = null;
@@ -45,16 +45,16 @@ function paintNotes(surface, found, y, size) {
   flush();
 }
 
-// ------------------------------------------------------------------------------------ deeds
+// ------------------------------------------------------------------------------------ actions
 
-function deedsLane() {
-  const LEVELS = deeds.length <= 4 ? 2 : deeds.length <= 12 ? 3 : 4, STEP = 16;
+function actionsLane() {
+  const LEVELS = actions.length <= 4 ? 2 : actions.length <= 12 ? 3 : 4, STEP = 16;
   return {
-    key: "deeds", title: "faults and steps", sub: "what was done to the cluster",
+    key: "actions", title: "faults and steps", sub: "actions on the cluster",
     height: LEVELS * STEP + 14,
     paint({ context, width, height, x }) {
       const ends = new Array(LEVELS).fill(-1e9);
-      for (const group of deedGroups(x, width)) {
+      for (const group of actionGroups(x, width)) {
         const words = group.text + (group.count > 1 ? ` +${group.count - 1}` : "");
         const long = context.measureText(words).width + 16;
         const toLeft = group.at + long > width && group.at > width / 2;
@@ -71,14 +71,14 @@ function deedsLane() {
         context.fillText(words, toLeft ? begin + 4 : group.at + 8, y);
       }
     },
-    tell: () => [],
+    describe: () => [],
   };
 }
 
-/** Deeds in sight, those of one kind on the same pixel together. */
-function deedGroups(x, width) {
+/** The actions in view; those of one kind on the same pixel are grouped. */
+function actionGroups(x, width) {
   const groups = [];
-  for (const note of deeds) {
+  for (const note of actions) {
     const at = x(note.at), last = groups.at(-1);
     if (at < -4 || at > width + 4) continue;
     if (last && at - last.at < 1.5 && last.kind === note.kind && last.text === note.short) {
@@ -95,7 +95,7 @@ function controlLane() {
   return {
     key: "control", title: "controller, groups", sub: "", height: 24,
     paint: (surface) => paintNotes(surface, found, 12, 4.5),
-    tell: () => [],
+    describe: () => [],
   };
 }
 
@@ -118,7 +118,7 @@ function brokerLane(broker) {
       }
       paintNotes(surface, found.filter((note) => !QUIET.has(note.kind)), 27, 4);
     },
-    tell: (at) => tellBroker(broker, at),
+    describe: (at) => brokerLines(broker, at),
   };
 }
 
@@ -177,7 +177,7 @@ function partitionLane(partition, place) {
   const hasLog = partition.series.some((series) => series.end.at(-1) > 0 || series.t.length > 1);
   return {
     key: `p${place}`, title: partition.name, partition,
-    sub: partition.windows.length ? `away ${lasting(awayFor(partition))}` : "",
+    sub: partition.windows.length ? `unavailable ${lasting(unavailableFor(partition))}` : "",
     height: 26 + strips + (hasLog ? 34 : 0), tall: hasLog ? 34 + strips + 170 : 0,
     paint(surface) {
       paintWindows(surface, partition);
@@ -193,20 +193,20 @@ function partitionLane(partition, place) {
         surface.context.font = FONT;
       }
     },
-    tell(at, reach) {
-      const lines = tellPartition(partition, at);
+    describe(at, reach) {
+      const lines = partitionLines(partition, at);
       for (const anomaly of partition.anomalies) {
         if (Math.abs(anomaly.at - at) > reach) continue;
         lines.push({ mood: "bad", text: `${anomaly.name}: ${anomaly.text}` });
-        lines.push(...whys(anomaly.chain));
+        lines.push(...causeLines(anomaly.chain));
       }
       return lines;
     },
   };
 }
 
-/** How long a partition was without writes, or else without reads. */
-function awayFor(partition) {
+/** How long writes were unavailable, or else reads. */
+function unavailableFor(partition) {
   const sum = (kind) => partition.windows
     .filter((found) => found.kind === kind)
     .reduce((total, found) => total + found.to - found.from, 0);
@@ -243,7 +243,7 @@ function paintLeaders({ context, width, x }, partition) {
   }
 }
 
-/** The controller may not have noticed yet: a leader whose process does not run is pale. */
+/** Fades a leader whose process is not running, which the controller may not know yet. */
 function fadeWhereDown(context, leader, from, to, x) {
   for (const [begin, end, what] of brokersById.get(leader)?.states ?? []) {
     if (what === "up" || end <= from || begin >= to) continue;
@@ -253,7 +253,7 @@ function fadeWhereDown(context, leader, from, to, x) {
   }
 }
 
-/** A strip for each replica: full in the ISR, hollow in the ELR, a hair line when it is out. */
+/** A strip for each replica: full in the ISR, hollow in the ELR, a hairline outside both. */
 function paintMembers({ context, width, x }, partition) {
   partition.replicas.forEach((broker, place) => {
     const y = 24 + place * 5, colour = brokerColour(broker);
@@ -269,7 +269,7 @@ function paintMembers({ context, width, x }, partition) {
   });
 }
 
-/** Log ends as lines, high watermarks dashed, both scaled to what is in sight. */
+/** Log ends as lines, high watermarks dashed, both scaled to the view. */
 function paintLogs(surface, partition, top, bottom) {
   const { context, width, x } = surface;
   const from = view.from, to = view.to;
@@ -311,7 +311,7 @@ function paintLogs(surface, partition, top, bottom) {
   }
 }
 
-/** Draw only within these spans (from, to) from here on, until `restore`. */
+/** Clip drawing to these spans (from, to) until `restore`. */
 function clipToSpans({ context, height, x }, spans) {
   context.beginPath();
   for (const [from, to] of spans) {
@@ -320,7 +320,7 @@ function clipToSpans({ context, height, x }, spans) {
   context.clip();
 }
 
-/** Values that hold until the next one; on one pixel only the first, the lowest and the last. */
+/** A step line.  Of the values on one pixel only the first, the lowest and the last are drawn. */
 function stepLine(context, times, values, x, y, width) {
   const first = Math.max(lastUntil(times, view.from), 0);
   let column = -1e9, before = values[first];

@@ -1,4 +1,4 @@
-// The page: rows for the lanes, their drawing, the tip, the head.  Begins at the end of this file.
+// The page: the rows of the lanes, drawing, tooltip and header.  Starts at the end of this file.
 
 const ALL_SHOWN_UP_TO = 12;
 const TIP_PX = 6;
@@ -30,7 +30,7 @@ function addRow(place, lane) {
   Object.assign(lane, { row, canvas, visible: false, found: notesOf(lane.key) });
   row.lane = lane;
   if (lane.tall) {
-    label.title = "Open or close";
+    label.title = "Expand or collapse";
     label.addEventListener("click", () => {
       const tall = row.classList.toggle("tall");
       canvas.style.height = `${tall ? lane.tall : lane.height}px`;
@@ -45,17 +45,17 @@ function addRow(place, lane) {
 function fillRows() {
   const place = document.getElementById("rows");
   const group = (text) => place.append(element("div", "row group", text));
-  addRow(place, deedsLane());
+  addRow(place, actionsLane());
   addRow(place, controlLane());
   group("brokers");
   for (const broker of data.brokers) addRow(place, brokerLane(broker));
   group("partitions: leader, ISR, log end and high watermark of each replica");
   data.partitions.forEach((partition, at) => addRow(place, partitionLane(partition, at)));
-  if (data.clients.length) group("clients: records acked, failed, unknown, read; errors told");
+  if (data.clients.length) group("clients: records acked, failed, unknown, read; errors received");
   for (const client of data.clients) addRow(place, clientLane(client));
 }
 
-/** Which partitions are shown: those that changed, unless more are asked for, or named. */
+/** Show the partitions that changed, those that the checkboxes add, or those that match the filter. */
 function choosePartitions() {
   const words = document.getElementById("filter").value.trim().toLowerCase();
   const withQuiet = document.getElementById("quiet").checked;
@@ -78,8 +78,8 @@ function setUpPartitions() {
     document.getElementById(id).hidden = !count;
     document.querySelector(`#${id} span`).textContent = `${text} (${count.toLocaleString("en")})`;
   };
-  set("with-quiet", quiet, "quiet ones");
-  set("with-internal", internal, "Kafka's own");
+  set("with-quiet", quiet, "unchanged");
+  set("with-internal", internal, "internal");
   document.getElementById("find").hidden = data.partitions.length < 2;
   for (const id of ["filter", "quiet", "internal"]) {
     document.getElementById(id).addEventListener("input", choosePartitions);
@@ -106,14 +106,14 @@ function drawLane(lane) {
   const surface = prepared(lane.canvas);
   if (!surface) return;
   surface.x = xOf;
-  paintDeedLines(surface);
+  paintActionLines(surface);
   lane.paint(surface);
   chosenLinks().forEach((link, place) => {
     if (link.lane === lane.key) paintNumber(surface, link, place + 1);
   });
 }
 
-/** A link of the chosen chain, by its number. */
+/** The number of a link of the selected chain. */
 function paintNumber({ context, height }, link, number) {
   const same = chosenLinks().filter((each) => each.lane === link.lane && each.at === link.at);
   const x = xOf(link.at) + same.indexOf(link) * 15, y = Math.min(13, height / 2);
@@ -149,20 +149,20 @@ function drawAxis() {
   context.textAlign = "start";
 }
 
-/** The whole run: records acked and read as hills, what was away, deeds, and the view. */
+/** The overview of the run: acked and read records as columns, unavailability, actions, the view. */
 function drawMap() {
   const surface = prepared(map);
   if (!surface) return;
   const { context, width, height } = surface;
   const x = (at) => (at - WHOLE.from) / (WHOLE.to - WHOLE.from) * width;
-  paintHills(context, x, width, height);
+  paintColumns(context, x, width, height);
   for (const found of data.windows) {
     context.globalAlpha = 0.8;
     box(context, x(found.from), x(found.to), height - 4, 4,
       found.kind === "writes" ? colours.bad : colours.warn);
     context.globalAlpha = 1;
   }
-  for (const note of deeds) diamond(context, x(note.at), 6, 3.5, colours[note.mood]);
+  for (const note of actions) diamond(context, x(note.at), 6, 3.5, colours[note.mood]);
   const x0 = x(view.from), x1 = Math.max(x(view.to), x0 + 2);
   context.globalAlpha = 0.55;
   box(context, 0, x0, 0, height, colours.line);
@@ -173,7 +173,7 @@ function drawMap() {
   if (x1 - x0 < width) context.strokeRect(x0 + 0.5, 0.5, x1 - x0 - 1, height - 1);
 }
 
-function paintHills(context, x, width, height) {
+function paintColumns(context, x, width, height) {
   const COLUMN = 3, hills = new Float64Array(Math.ceil(width / COLUMN) + 1);
   const add = (at, count) => { hills[Math.max(Math.floor(x(at) / COLUMN), 0)] += count; };
   for (const client of data.clients) {
@@ -188,11 +188,11 @@ function paintHills(context, x, width, height) {
   });
 }
 
-// ---------------------------------------------------------------------------------------- tip
+// ---------------------------------------------------------------------------------------- tooltip
 
 const laneOf = (event) => event.target.closest?.(".row")?.lane;
 
-/** The notes of a lane that are as near as the nearest, within a few pixels. */
+/** The notes of a lane closest to a time, within a few pixels. */
 function notesNear(lane, at) {
   const reach = (view.to - view.from) / view.width * TIP_PX;
   let best = reach, found = [];
@@ -217,11 +217,11 @@ function hover(event, at) {
   }
   const reach = (view.to - view.from) / view.width * TIP_PX;
   const near = notesNear(lane, at);
-  const lines = tipLines(lane.tell(at, reach));
-  const told = near.slice(0, 5).map(noteWithCauses);
-  if (near.length > 5) told.push(element("div", "dim", `and ${near.length - 5} more`));
-  tip.hidden = !lines.length && !told.length;
-  tip.replaceChildren(element("h4", "", `${lane.title}  +${clock(at)}`), ...lines, ...told);
+  const lines = tipLines(lane.describe(at, reach));
+  const noted = near.slice(0, 5).map(noteWithCauses);
+  if (near.length > 5) noted.push(element("div", "dim", `and ${near.length - 5} more`));
+  tip.hidden = !lines.length && !noted.length;
+  tip.replaceChildren(element("h4", "", `${lane.title}  +${clock(at)}`), ...lines, ...noted);
   placeTip(event);
 }
 
@@ -238,7 +238,7 @@ function leave() {
   cross.style.display = "none";
 }
 
-/** A click: an anomaly, a note, or else the window of unavailability under it. */
+/** Select the anomaly, the note, or else the unavailability window under a click. */
 function pick(event, at) {
   const lane = laneOf(event);
   leave();
@@ -248,12 +248,12 @@ function pick(event, at) {
   if (anomaly) return chooseAnomaly(anomaly);
   const near = notesNear(lane, at);
   if (near.length) return chooseNote(near[0]);
-  const away = lane.partition?.windows.find((found) => found.from <= at && at <= found.to);
-  if (away) return chooseWindow(away);
+  const outage = lane.partition?.windows.find((found) => found.from <= at && at <= found.to);
+  if (outage) return chooseWindow(outage);
   choose(null);
 }
 
-// --------------------------------------------------------------------------------------- head
+// --------------------------------------------------------------------------------------- header
 
 function fillHead() {
   const head = document.getElementById("head"), counts = run.counts;
@@ -269,7 +269,7 @@ function fillHead() {
   for (const [name, count] of Object.entries(counts)) {
     line.append(element("span", "", element("b", "", count.toLocaleString("en")), ` ${name}`));
   }
-  if (run.replay) line.append(element("span", "", "again: ", element("code", "", run.replay)));
+  if (run.replay) line.append(element("span", "", "replay: ", element("code", "", run.replay)));
   head.append(line);
 }
 
@@ -289,10 +289,10 @@ function fillLegend() {
   key("var(--bad)", "failed, fenced");
   key("var(--warn)", "unknown");
   key("var(--read)", "read");
-  key("var(--wait)", "waiting for an answer (bars: square root of records)");
-  legend.append(element("span", "", "strips under a leader: replicas in the ISR, hollow: in the ELR"),
-    element("span", "", "wheel: zoom · drag: zoom into · shift-drag or shift-wheel: pan · "
-      + "arrows + − 0: keys · n p: events · double click: whole run"));
+  key("var(--wait)", "awaiting a response (bar height: square root of records)");
+  legend.append(element("span", "", "strips below a leader: replicas in the ISR; hollow: in the ELR"),
+    element("span", "", "wheel: zoom · drag: zoom to selection · shift+drag or shift+wheel: pan · "
+      + "keys: arrows, + − 0 · n, p: next, previous event · double-click: whole run"));
 }
 
 function begin() {
@@ -311,8 +311,8 @@ function begin() {
     in: () => zoom(0.5), out: () => zoom(2), all: showAll, next: () => stepEvent(1),
     before: () => stepEvent(-1),
   };
-  for (const [id, deed] of Object.entries(buttons)) {
-    document.getElementById(id).addEventListener("click", deed);
+  for (const [id, onClick] of Object.entries(buttons)) {
+    document.getElementById(id).addEventListener("click", onClick);
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     readColours();

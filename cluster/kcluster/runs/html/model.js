@@ -1,16 +1,17 @@
-// The run as it was embedded, and questions about it: what was so at a time, and why.
+// The embedded data of the run, with look-ups by time and cause.
 
 window.addEventListener("error", (event) => {
   const bar = document.createElement("div");
   bar.id = "failure";
-  bar.textContent = `This page went wrong: ${event.message}`;
+  bar.textContent = `Error in this page: ${event.message}`;
   document.body.prepend(bar);
 });
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const run = data.run;
 
-// Notes as objects; `mood`: "bad", "good" or "plain", how each is coloured; `after`: those that name this one as their cause.
+// Notes as objects.  `mood` is the colour: "bad", "good" or "plain"; `after`: the indexes of the notes
+// that this one caused.
 const notes = data.notes.map(([at, kind, lane, subject, text, cause, short, mood], index) => (
   { at, kind: data.kinds[kind], lane, subject, text, cause, short, mood, index, after: [] }
 ));
@@ -21,7 +22,7 @@ for (const note of notes) {
 const QUIET = new Set([
   "became_leader", "became_follower", "broker_registered", "link_cut", "link_healed",
 ]);
-/** A note, then its cause, then that one's, and so on. */
+/** A note, its cause, the cause of that, and so on. */
 function causesOf(index) {
   const found = [];
   for (let at = index; at >= 0 && !found.includes(notes[at]); at = notes[at].cause) {
@@ -30,20 +31,20 @@ function causesOf(index) {
   return found;
 }
 
-function undone(steps) {
+function cumulated(steps) {
   let sum = 0;
   return Float64Array.from(steps, (step) => (sum += step));
 }
 
 for (const partition of data.partitions) {
   for (const series of partition.series) {
-    for (const name of ["t", "end", "hw"]) series[name] = undone(series[name]);
+    for (const name of ["t", "end", "hw"]) series[name] = cumulated(series[name]);
   }
   partition.times = partition.leaders.map((row) => row[0]);
   partition.windows = [];
   partition.anomalies = [];
 }
-/** Neighbouring rows with one value, as spans (from, to, value); `same` compares two values. */
+/** Adjacent rows of equal value, merged into spans (from, to, value); `same` compares values. */
 function spansOf(rows, valueOf, same = (a, b) => a === b) {
   const spans = [];
   for (const [place, row] of rows.entries()) {
@@ -78,9 +79,9 @@ for (const note of notes) {
   byLane.get(note.lane).push(note);
 }
 const notesOf = (lane) => byLane.get(lane) ?? [];
-const deeds = notesOf("deeds");
+const actions = notesOf("actions");
 
-/** The last place whose value is not above `wanted`, or -1; `values` rise. */
+/** The last index whose value is at most `wanted`, or -1; `values` are ascending. */
 function lastUntil(values, wanted) {
   let low = 0, high = values.length;
   while (low < high) {
@@ -91,13 +92,13 @@ function lastUntil(values, wanted) {
   return low - 1;
 }
 
-/** The row of (ms, leader, epoch, ISR, ELR) in force, if there is one yet. */
+/** The row of (ms, leader, epoch, ISR, ELR) in force at a time, if there is one. */
 const registrationAt = (partition, at) => partition.leaders[lastUntil(partition.times, at)];
 
-/** The span (from, to, what, note) around a time, if there is one. */
+/** The span (from, to, text, note) that includes a time, if there is one. */
 const spanAt = (spans, at) => spans.find((span) => span[0] <= at && at < span[1]);
 
-/** The events a person wants to read, in order: no echoes, no topics of Kafka's own. */
+/** The events to read, in order: without repetitions and internal topics. */
 const story = notes.filter(
   (note) => note.lane && !QUIET.has(note.kind) && !note.subject.startsWith("__"),
 );

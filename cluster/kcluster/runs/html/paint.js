@@ -1,4 +1,4 @@
-// Colours, times as text, and the few shapes that all lanes are made of.
+// Colours, times as text, and the shapes that lanes are drawn with.
 
 const PALETTE = [
   "#4c8dd6", "#e0842a", "#36a196", "#a071c6", "#c39a1c", "#d5659a", "#8d6f5c", "#6a7f9b",
@@ -17,7 +17,7 @@ function readColours() {
   hatches = {};
 }
 
-/** Of a broker, wherever it is shown. */
+/** The colour of a broker, the same in all lanes. */
 function brokerColour(id) {
   const place = data.brokers.findIndex((broker) => broker.id === id);
   if (place < 0) return colours.gone;
@@ -41,7 +41,7 @@ function hatch(context, colour, rising) {
   return (hatches[key] = context.createPattern(tile, "repeat"));
 }
 
-/** A canvas as large as its place on the screen, cleared, in CSS pixels; null if it has none. */
+/** A cleared canvas at its size on the screen, in CSS pixels; null if it is not visible. */
 function prepared(canvas) {
   const width = canvas.clientWidth, height = canvas.clientHeight;
   if (!width || !height) return null;
@@ -58,7 +58,7 @@ function prepared(canvas) {
   return { context, width, height };
 }
 
-/** Text cut to a width; nothing where not even three letters fit. */
+/** Text truncated to a width; empty if not even three letters fit. */
 function fitted(context, text, width) {
   if (context.measureText(text).width <= width) return text;
   for (let length = text.length - 1; length >= 3; length--) {
@@ -73,7 +73,7 @@ function box(context, x0, x1, y, height, fill) {
   context.fillRect(x0, y, Math.max(x1 - x0, 1), height);
 }
 
-/** Text inside a bar, kept in sight while the bar is partly outside. */
+/** Text inside a bar, kept visible while the bar is partly outside the view. */
 function inBar(context, text, x0, x1, y, colour) {
   const left = Math.max(x0, 0) + 5;
   const shown = fitted(context, text, x1 - left - 3);
@@ -82,7 +82,7 @@ function inBar(context, text, x0, x1, y, colour) {
   context.fillText(shown, left, y);
 }
 
-/** A diamond: something happened. */
+/** A diamond, which marks an event. */
 function diamond(context, x, y, size, colour) {
   context.fillStyle = colour;
   context.beginPath();
@@ -95,7 +95,7 @@ function diamond(context, x, y, size, colour) {
 
 // ------------------------------------------------------------------------------------ times
 
-/** A step of 1, 2 or 5 times a power of ten ms, at least as long as asked; above 10 s of a clock. */
+/** The smallest round step of at least `least` ms: 1, 2 or 5 times a power of ten; above 10 s, of a clock. */
 function niceStep(least) {
   for (const step of [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4,
     3e5, 6e5, 18e5, 36e5]) {
@@ -113,7 +113,7 @@ function clock(at, step = 1) {
   return `${minutes}:${seconds.toFixed(digits).padStart(digits ? digits + 3 : 2, "0")}`;
 }
 
-/** `9,517 ms`, `12.4 s`, `3 min 5 s`: how long. */
+/** A duration: `9,517 ms`, `12.4 s`, `3 min 5 s`. */
 function lasting(ms) {
   if (ms < 10e3) return `${Math.round(ms).toLocaleString("en")} ms`;
   if (ms < 120e3) return `${(ms / 1000).toFixed(1)} s`;

@@ -1,4 +1,4 @@
-// The time that is in sight, and how wheel, drag and keys change it.
+// The visible span of time, and how wheel, drag and keys change it.
 
 const PAD = 0.012;
 const WHOLE = { from: -run.end * PAD, to: run.end * (1 + PAD) };
@@ -23,7 +23,7 @@ function show(from, to) {
   redraw();
 }
 
-/** When the view rests, the address tells it: browsers refuse to be told at each turn of a wheel. */
+/** Put the view into the address, once it rests: browsers limit how often that may happen. */
 function toAddress() {
   const isWhole = view.to - view.from >= (WHOLE.to - WHOLE.from) * 0.999;
   const shown = `#t=${Math.round(view.from)}-${Math.round(view.to)}`;
@@ -41,7 +41,7 @@ function pan(share) {
   show(view.from + shift, view.to + shift);
 }
 
-/** Bring a time into sight, without changing the zoom if it is there already. */
+/** Scroll a time into view; the zoom stays as it is if the time is already visible. */
 function reveal(at) {
   const span = view.to - view.from;
   if (at < view.from || at > view.to) show(at - span / 2, at + span / 2);
@@ -64,7 +64,7 @@ function redraw() {
 
 // ----------------------------------------------------------------------------- wheel and drag
 
-/** `plot`: () -> the place on the screen of the canvases; `hover` and `pick` get (event, at). */
+/** `plot`: () -> the screen rectangle of the canvases; `hover` and `pick` get (event, at). */
 function watchPointer(sheet, brush, plot, { hover, leave, pick }) {
   let drag = null;
   const inPlots = (event) => event.target.closest(".plot") || event.target.id === "axis";
@@ -124,7 +124,7 @@ function watchPointer(sheet, brush, plot, { hover, leave, pick }) {
   sheet.addEventListener("pointerleave", leave);
 }
 
-/** Dragging on the map of the whole run moves the view, or makes it, where nothing is zoomed. */
+/** Dragging on the overview moves the view, or zooms in if the whole run is visible. */
 function watchMap(map) {
   let held = false;
   const center = (event) => {
@@ -146,7 +146,7 @@ function watchMap(map) {
 
 // --------------------------------------------------------------------------------------- keys
 
-/** By key: what it does. */
+/** Keyboard control; `more`: additional actions by key. */
 function watchKeys(more) {
   const keys = {
     ArrowLeft: () => pan(-0.15), ArrowRight: () => pan(0.15), a: () => pan(-0.15),
@@ -155,9 +155,9 @@ function watchKeys(more) {
   };
   window.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "INPUT") return;
-    const deed = keys[event.key];
-    if (!deed) return;
+    const action = keys[event.key];
+    if (!action) return;
     event.preventDefault();
-    deed();
+    action();
   });
 }

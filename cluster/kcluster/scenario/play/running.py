@@ -22,8 +22,8 @@ from kcluster.contract import Note
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
+from kcluster.runs.build_record import record_of
 from kcluster.runs.record import RunInfo, RunRecord
-from kcluster.runs.rows import record_of
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.outcome import failed_checks
 from kcluster.scenario.play.conditions import SETTLED

@@ -47,7 +47,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _INCREMENTAL_RESOURCE: Final = m.IncrementalAlterConfigsRequest.AlterConfigsResource
 
 
-class Verdict(Struct, frozen=True):
+class ResourceResult(Struct, frozen=True):
     """The result of changing one resource."""
 
     error: int
@@ -95,10 +95,11 @@ def _alter(broker: BrokerNode, request: Request, ask: Any, answer: Any, now_ms: 
 
     def on_answer(answered: Any, now_ms: int) -> None:
         if answered is None:
-            results = {_name_of(r): Verdict(ErrorCode.REQUEST_TIMED_OUT) for r in rest}
+            results = {_name_of(r): ResourceResult(ErrorCode.REQUEST_TIMED_OUT) for r in rest}
         else:
             results = {
-                _name_of(r): Verdict(r.error_code, r.error_message) for r in answered.responses
+                _name_of(r): ResourceResult(r.error_code, r.error_message)
+                for r in answered.responses
             }
         broker.reply(request, _answer(answer, resources, verdicts, results))
 
@@ -108,7 +109,7 @@ def _alter(broker: BrokerNode, request: Request, ask: Any, answer: Any, now_ms: 
 
 def _verdicts(
     broker: BrokerNode, resources: Sequence[Any], validate_only: bool
-) -> list[Verdict | None]:
+) -> list[ResourceResult | None]:
     """For each resource of an alter request: the result here; None: the controller decides."""
     times = Counter(_name_of(resource) for resource in resources)
     return [
@@ -119,7 +120,7 @@ def _verdicts(
     ]
 
 
-def _check(broker: BrokerNode, resource: Any, validate_only: bool) -> Verdict | None:
+def _check(broker: BrokerNode, resource: Any, validate_only: bool) -> ResourceResult | None:
     names = [config.name for config in resource.configs]
     if len(set(names)) != len(names):
         return _refused("a config may be named once for a resource")
@@ -136,16 +137,20 @@ def _check(broker: BrokerNode, resource: Any, validate_only: bool) -> Verdict | 
     return _refused(f"resources of type {kind} are not known")
 
 
-def _change_loggers(broker: BrokerNode, resource: Any, validate_only: bool) -> Verdict:
+def _change_loggers(broker: BrokerNode, resource: Any, validate_only: bool) -> ResourceResult:
     name = resource.resource_name
     problem = other_broker(name, broker.node_id) if name else "a broker has an id"
     if problem is not None:
         return _refused(problem)
     refused = change_levels(broker.loggers, resource.configs, validate_only)
-    return Verdict(ErrorCode.NONE) if refused is None else Verdict(refused.error, refused.message)
+    return (
+        ResourceResult(ErrorCode.NONE)
+        if refused is None
+        else ResourceResult(refused.error, refused.message)
+    )
 
 
-def _check_broker(broker: BrokerNode, resource: Any, incremental: bool) -> Verdict | None:
+def _check_broker(broker: BrokerNode, resource: Any, incremental: bool) -> ResourceResult | None:
     """The change of a broker's configs, or (no name) of all brokers': like Kafka's, this broker
     refuses what it cannot change while it runs, for itself alone."""
     problem = other_broker(resource.resource_name, broker.node_id)
@@ -153,16 +158,18 @@ def _check_broker(broker: BrokerNode, resource: Any, incremental: bool) -> Verdi
         return _refused(problem)
     settings = settings_of(broker.view)
     for_one = bool(resource.resource_name)
-    level: dict[str, str] | Verdict = {config.name: config.value for config in resource.configs}
+    level: dict[str, str] | ResourceResult = {
+        config.name: config.value for config in resource.configs
+    }
     if incremental:
         level = _with_changes(settings.dynamic if for_one else settings.dynamic_default, resource)
-    if isinstance(level, Verdict):
+    if isinstance(level, ResourceResult):
         return level
     problem = change_problem(settings, level, for_one)
     return None if problem is None else _refused(problem)
 
 
-def _with_changes(current: Mapping[str, str], resource: Any) -> dict[str, str] | Verdict:
+def _with_changes(current: Mapping[str, str], resource: Any) -> dict[str, str] | ResourceResult:
     """A level of dynamic configs after the change."""
     unknown = [c for c in resource.configs if not SET <= _operation(c) <= SUBTRACT]
     if unknown:
@@ -177,7 +184,7 @@ def _with_changes(current: Mapping[str, str], resource: Any) -> dict[str, str] |
         else:
             definition = definition_of(name)
             if definition is None or definition.type != "LIST":
-                return Verdict(ErrorCode.INVALID_CONFIG, f"{name} is no list that is known")
+                return ResourceResult(ErrorCode.INVALID_CONFIG, f"{name} is no list that is known")
             text = level.get(name, format_value(definition.default)) or ""
             items = [item for item in text.split(",") if item]
             given = config.value.split(",")
@@ -209,20 +216,22 @@ def _name_of(resource: Any) -> tuple[int, str]:
     return resource.resource_type, resource.resource_name
 
 
-def _refused(message: str) -> Verdict:
-    return Verdict(ErrorCode.INVALID_REQUEST, message)
+def _refused(message: str) -> ResourceResult:
+    return ResourceResult(ErrorCode.INVALID_REQUEST, message)
 
 
 def _answer(
     answer: Any,
     resources: Sequence[Any],
-    verdicts: Sequence[Verdict | None],
-    results: dict[tuple[int, str], Verdict],
+    verdicts: Sequence[ResourceResult | None],
+    results: dict[tuple[int, str], ResourceResult],
 ) -> Any:
     """The response: our `verdicts`, else the controller's `results`, in the request's order."""
     responses = []
     for resource, ours in zip(resources, verdicts, strict=True):
-        verdict = ours or results.get(_name_of(resource), Verdict(ErrorCode.UNKNOWN_SERVER_ERROR))
+        verdict = ours or results.get(
+            _name_of(resource), ResourceResult(ErrorCode.UNKNOWN_SERVER_ERROR)
+        )
         responses.append(
             answer.AlterConfigsResourceResponse(
                 error_code=verdict.error,

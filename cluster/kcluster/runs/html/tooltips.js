@@ -1,8 +1,8 @@
-// What hovering tells, and the elements that text goes into.  Text is always text, never HTML.
+// Tooltips, and the elements that hold text.  Text is always inserted as text, never as HTML.
 
-const MOST_WHYS = 5;
+const MAX_CAUSES = 5;
 
-/** An element with a class, and texts or elements inside. */
+/** An element with a class and with texts or elements inside. */
 function element(tag, className, ...inside) {
   const made = document.createElement(tag);
   if (className) made.className = className;
@@ -19,7 +19,7 @@ function dot(note) {
   return made;
 }
 
-/** A note, and under it the chain of its causes, each told once. */
+/** A note and below it the chain of its causes, each shown once. */
 function noteWithCauses(note) {
   const block = element("div", "note");
   block.append(element("div", "", dot(note), stamp(note.at), `${note.subject}: ${note.text}`));
@@ -31,17 +31,17 @@ function noteWithCauses(note) {
   return block;
 }
 
-/** The span of a broker's state, and what it came from. */
+/** The span of a broker's state, with its cause. */
 function spanLine(span, words) {
   const because = span[3] >= 0 ? `: ${notes[span[3]].text}` : "";
-  const until = span[1] >= run.end ? "to the end" : `until +${clock(span[1])}`;
+  const until = span[1] >= run.end ? "to the end of the run" : `until +${clock(span[1])}`;
   return `${words}, since +${clock(span[0])} ${until}${because}`;
 }
 
-function tellBroker(broker, at) {
+function brokerLines(broker, at) {
   const lines = [];
   const state = spanAt(broker.states, at);
-  lines.push(state ? spanLine(state, state[2]) : "not there yet");
+  lines.push(state ? spanLine(state, state[2]) : "does not exist yet");
   const fenced = spanAt(broker.fenced, at);
   if (fenced) lines.push(spanLine(fenced, "fenced"));
   const cut = spanAt(broker.cuts, at);
@@ -51,30 +51,30 @@ function tellBroker(broker, at) {
   );
   const some = led.slice(0, 8).map((each) => each.name).join(", ");
   lines.push(led.length ? `leads ${some}${led.length > 8 ? `, ${led.length - 8} more` : ""}`
-    : "leads nothing");
+    : "leads no partition");
   return lines;
 }
 
-/** The first links of a chain, as lines of a tip. */
-function whys(chain) {
-  const lines = chain.slice(0, MOST_WHYS).map(([at, text]) => ({ at, why: text }));
-  if (chain.length > MOST_WHYS) {
-    lines.push({ why: `and ${chain.length - MOST_WHYS} more: click for all` });
+/** The first links of a chain, as lines of a tooltip. */
+function causeLines(chain) {
+  const lines = chain.slice(0, MAX_CAUSES).map(([at, text]) => ({ at, why: text }));
+  if (chain.length > MAX_CAUSES) {
+    lines.push({ why: `and ${chain.length - MAX_CAUSES} more: click to see all` });
   }
   return lines;
 }
 
 function windowLine(found) {
   const errors = found.errors.length ? ` (${found.errors.join(", ")})` : "";
-  const until = found.over ? "" : ", to the end";
-  return `no ${found.kind} for ${lasting(found.to - found.from)} from +${clock(found.from)} on`
+  const until = found.over ? "" : ", to the end of the run";
+  return `no ${found.kind} for ${lasting(found.to - found.from)} from +${clock(found.from)}`
     + `${until}${errors}: ${found.clients.join(", ")}`;
 }
 
-function tellPartition(partition, at) {
+function partitionLines(partition, at) {
   const lines = [];
   const row = registrationAt(partition, at);
-  if (!row) return ["not there yet"];
+  if (!row) return ["does not exist yet"];
   const [, leader, epoch, isr, elr] = row;
   if (leader === DELETED) return ["deleted with its topic"];
   lines.push(leader < 0 ? "no leader" : `leader ${leader}, epoch ${epoch}`);
@@ -89,39 +89,39 @@ function tellPartition(partition, at) {
   for (const found of partition.windows) {
     if (found.from <= at && at <= found.to) {
       lines.push({ mood: found.kind === "writes" ? "bad" : "warn", text: windowLine(found) });
-      lines.push(...whys(found.chain));
+      lines.push(...causeLines(found.chain));
     }
   }
   return lines;
 }
 
-/** What a client did in the time of one bar. */
-function tellClient(client, from, to) {
+/** The activity of a client during one bar. */
+function clientLines(client, from, to) {
   const lines = [];
   const within = (rows) => rows.filter((row) => from <= row[0] && row[0] < to);
   const sum = (rows, column) => rows.reduce((total, row) => total + row[column], 0);
   const ended = within(client.ended);
   const names = ["acked", "failed", "unknown"];
   const counts = names.map((name, column) => [sum(ended, column + 1), name]);
-  const said = counts.filter(([count]) => count).map(([count, name]) => `${count} ${name}`);
-  if (said.length) {
+  const shown = counts.filter(([count]) => count).map(([count, name]) => `${count} ${name}`);
+  if (shown.length) {
     const slowest = Math.max(...ended.map((row) => row[4]));
-    lines.push(`${said.join(", ")}; the slowest took ${lasting(slowest)}`);
+    lines.push(`${shown.join(", ")}; the slowest took ${lasting(slowest)}`);
   }
   const sent = sum(within(client.sent), 1);
   if (sent) lines.push(`${many(sent, "record")} sent`);
   const read = sum(within(client.reads), 1);
   if (read) lines.push(`${many(read, "record")} read`);
   const waiting = client.waiting(to);
-  if (waiting > 0) lines.push(`${many(waiting, "record")} waiting for an answer`);
-  for (const [, api, error, about, count] of within(client.told).slice(0, 8)) {
+  if (waiting > 0) lines.push(`${many(waiting, "record")} awaiting a response`);
+  for (const [, api, error, about, count] of within(client.errors).slice(0, 8)) {
     const times = count > 1 ? `, ${count} times` : "";
-    lines.push({ mood: "bad", text: `told ${error} for ${api} ${about}${times}` });
+    lines.push({ mood: "bad", text: `received ${error} for ${api} ${about}${times}` });
   }
-  return lines.length ? lines : ["nothing"];
+  return lines.length ? lines : ["no activity"];
 }
 
-/** Lines of a tip: texts, {mood, text}, or {at, why}. */
+/** Elements for the lines of a tooltip: texts, {mood, text}, or {at, why}. */
 function tipLines(lines) {
   return lines.map((line) => {
     if (typeof line === "string") return element("div", "", line);

@@ -1,6 +1,8 @@
-"""A run that is over as the rows of a run directory.
+"""Builds the record of a finished run.
 
-Owns: from recorder, ledger and verdict to runs.record.  Never: writes files (runs/directory.py).
+Owns: the conversion of recorder, ledger and verdict to the rows of record.py.  Never: writes files
+(directory.py).
+Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ from kcluster.events import AnyEvent
 from kcluster.events.render import api_name, plain
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Judged, Recorder
-from kcluster.runs.holding import content_rows, log_rows, numbers_of
+from kcluster.runs.log_contents import content_rows, log_rows, numbers_of
 from kcluster.runs.record import (
     AppendRow,
+    ErrorRow,
     LeaderRow,
     MoveRow,
     NoteRow,
@@ -28,13 +31,12 @@ from kcluster.runs.record import (
     RunInfo,
     RunRecord,
     SendRow,
-    ToldRow,
 )
 
 
 def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdict) -> RunRecord:
-    """All of a run that was judged.  `info.outcome` and its topology are filled in here; `ledger`:
-    of clients that keep one, where nobody has judged the run."""
+    """The record of a run.  Fills in `info.outcome` and `info.topology`.  `ledger`: that of the
+    simulated clients, used if the run has not been judged."""
     judged = recorder.judged or Judged(ledger, {}, {})
     ledger = judged.ledger
     numbers, by_value = numbers_of(ledger)
@@ -70,16 +72,16 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
         )
         for read in ledger.reads
     ]
-    record.told = [
-        ToldRow(
-            told.client,
-            told.api,
-            told.error,
-            told.partition and told.partition[0],
-            told.partition and told.partition[1],
-            told.at_ms,
+    record.errors = [
+        ErrorRow(
+            error.client,
+            error.api,
+            error.error,
+            error.partition and error.partition[0],
+            error.partition and error.partition[1],
+            error.at_ms,
         )
-        for told in ledger.told
+        for error in ledger.told
     ]
     _add_grounds(record, recorder)
     record.logs = log_rows(judged)
@@ -90,14 +92,14 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
 
 def note_rows(notes: Iterable[Note]) -> list[NoteRow]:
     """Notes as rows."""
-    # A note can hold any event; AnyEvent names all that there are.
+    # The type of `Note.event` is a protocol; AnyEvent is the union of all its types.
     return [
         NoteRow(note.note_id, note.at_ms, cast(AnyEvent, note.event), note.cause) for note in notes
     ]
 
 
 def request_rows(recorder: Recorder) -> list[RequestRow]:
-    """How long brokers took to answer: a row for each API, client, broker and time."""
+    """How long brokers took to answer: one row per API, client, broker and duration."""
     times = Counter(
         (
             reply.request.api_key,

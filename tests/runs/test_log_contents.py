@@ -29,7 +29,7 @@ def spans(rows: list[ContentRow], state: str) -> list[tuple[int, int, int, int]]
     return [(row.epoch, row.offset, row.number, row.count) for row in rows if row.state == state]
 
 
-def test_holding__a_log_filled_in_order_is_one_row() -> None:
+def test_log_contents__a_log_filled_in_order_is_one_row() -> None:
     result, rows = run("")
     count = result.verdict.acked
     assert count > 100
@@ -40,7 +40,7 @@ def test_holding__a_log_filled_in_order_is_one_row() -> None:
     assert [send.number for send in result.record().sends] == list(range(1, count + 1))
 
 
-def test_holding__what_a_dead_leader_alone_had_is_cut() -> None:
+def test_log_contents__what_a_dead_leader_alone_had_is_cut() -> None:
     result, rows = run(
         "{at: 500ms, slow: {nodes: leader(orders-0), others: followers(orders-0), latency: 40ms}},"
         " {at: 1s, kill: leader(orders-0), as: old}, {after: 500ms, start: old}"
@@ -54,7 +54,7 @@ def test_holding__what_a_dead_leader_alone_had_is_cut() -> None:
     assert {epoch for epoch, *_ in cut} == {0}
 
 
-def test_holding__what_went_with_its_topic_is_told_apart() -> None:
+def test_log_contents__records_of_a_deleted_topic_are_marked() -> None:
     _, rows = run("{at: 1s, delete_topic: {name: orders}}")
     (gone,) = spans(rows, "deleted")
     ((_, offset, number, _),) = spans(rows, "held")  # it was made again, by whoever wrote to it

@@ -1,12 +1,12 @@
-// The side: what was chosen with its causes, what was found, and the events in sight.
+// The sidebar: the selection with its causes, the findings, and the events in view.
 
-const MOST_EVENTS = 150;
+const MAX_EVENTS = 150;
 let chosen = null;
 
-/** The links of what is chosen, numbered on the lanes: {at, lane, note}. */
+/** The links of the selection, numbered on the lanes: {at, lane, note}. */
 const chosenLinks = () => chosen?.links ?? [];
 
-/** Links of an anomaly or a window: (ms, text, note) as embedded. */
+/** The links of an anomaly or a window, from the embedded rows (ms, text, note). */
 function linksOf(chain, partition) {
   return chain.map(([at, text, note]) => (
     { at, text, note, lane: (note >= 0 && notes[note].lane) || `p${partition}` }
@@ -30,13 +30,13 @@ function choose(what) {
     if (what.after?.length) place.append(...consequences(what.after));
     document.getElementById("side").scrollTop = 0;
     const times = what.links.map((link) => link.at).concat(what.at ?? []);
-    bringIntoSight(times);
+    bringIntoView(times);
   }
   redraw();
 }
 
-/** Widen the view until it holds these times. */
-function bringIntoSight(times) {
+/** Widen the view until it includes these times. */
+function bringIntoView(times) {
   const first = Math.min(...times), last = Math.max(...times);
   if (!times.length || (first >= view.from && last <= view.to)) return;
   const margin = Math.max((last - first) * 0.15, (view.to - view.from) * 0.1);
@@ -56,11 +56,11 @@ function chainList(links, kind) {
 function consequences(indexes) {
   const shown = indexes.map((index) => notes[index]).filter((note) => !QUIET.has(note.kind));
   if (!shown.length) return [];
-  const head = element("h2", "", `and so (${shown.length.toLocaleString("en")})`);
+  const head = element("h2", "", `consequences (${shown.length.toLocaleString("en")})`);
   return [head, ...shown.slice(0, 30).map((note) => eventLine(note, ""))];
 }
 
-/** Choose a note: its causes as numbered links, oldest first, and what came of it. */
+/** Select a note: its causes as numbered links, oldest first, and its consequences. */
 function chooseNote(note) {
   const links = causesOf(note.index).reverse().map((each) => (
     { at: each.at, text: `${each.subject}: ${each.text}`, note: each.index, lane: each.lane }
@@ -109,15 +109,15 @@ function scrollToLane(key) {
   document.querySelector(`.row[data-lane="${key}"]`)?.scrollIntoView({ block: "nearest" });
 }
 
-function card(kind, title, text, deed) {
+function card(kind, title, text, onClick) {
   const made = element("div", `finding ${kind}`, element("b", "", title), element("div", "", text));
-  if (deed) made.addEventListener("click", deed);
+  if (onClick) made.addEventListener("click", onClick);
   return made;
 }
 
 function fillFindings() {
   const place = document.getElementById("findings");
-  place.append(element("h2", "", "what was found"));
+  place.append(element("h2", "", "findings"));
   for (const text of run.failures) place.append(card("bad", "not as expected", text));
   for (const found of data.anomalies) {
     const title = `${found.name}, ${found.where}: ${many(found.count, "record")}`;
@@ -135,7 +135,7 @@ function fillFindings() {
   for (const found of longest.slice(0, 60)) {
     const name = data.partitions[found.partition]?.name ?? "";
     place.append(card(found.kind === "writes" ? "warn" : "", `${name}: no ${found.kind} for `
-      + lasting(found.to - found.from), `from +${clock(found.from)} on`, () => chooseWindow(found)));
+      + lasting(found.to - found.from), `from +${clock(found.from)}`, () => chooseWindow(found)));
   }
   if (longest.length > 60) place.append(element("div", "dim", `and ${longest.length - 60} more`));
 }
@@ -144,8 +144,8 @@ function fillFindings() {
 
 let listed = "";
 
-/** Notes of partitions of one kind, time and cause are one line. */
-function foldedInSight() {
+/** The notes in view; those of partitions with the same kind, time and cause share a line. */
+function foldedInView() {
   const folded = new Map();
   for (const note of story) {
     if (note.at < view.from || note.at > view.to) continue;
@@ -162,18 +162,18 @@ function fillEvents() {
   const now = `${Math.round(view.from)} ${Math.round(view.to)}`;
   if (now === listed) return;
   listed = now;
-  const place = document.getElementById("events"), folded = foldedInSight();
-  const lines = folded.slice(0, MOST_EVENTS).map(({ note, more }) => (
-    eventLine(note, more ? `  and ${more} more like it` : "")
+  const place = document.getElementById("events"), folded = foldedInView();
+  const lines = folded.slice(0, MAX_EVENTS).map(({ note, more }) => (
+    eventLine(note, more ? `  and ${more} more of this kind` : "")
   ));
   const rest = folded.length - lines.length;
   if (rest > 0) lines.push(element("div", "dim", `and ${rest.toLocaleString("en")} more: zoom in`));
   place.replaceChildren(
-    element("h2", "", `what happened in this time (${folded.length.toLocaleString("en")})`), ...lines,
+    element("h2", "", `events in view (${folded.length.toLocaleString("en")})`), ...lines,
   );
 }
 
-/** Choose the next event after what is chosen, or after the left edge of the view; -1: before. */
+/** Select the next event after the selection or the left edge of the view; -1: the previous. */
 function stepEvent(direction) {
   const from = chosen?.note ?? null;
   let place;

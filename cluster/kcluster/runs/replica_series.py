@@ -1,7 +1,7 @@
-"""Moves of replicas made few and short enough for a page.
+"""Log end and high watermark of replicas over time, thinned for the page.
 
-Owns: which moves may go where there are too many, and differences instead of values.
-Never: drops a fall: a log end or a high watermark that goes back is what one looks for.
+Owns: which points are dropped if there are too many, and the delta encoding of the rest.
+Never: drops a decrease: a log end or high watermark that goes back is what a reader looks for.
 Kafka: no counterpart.
 """
 
@@ -15,16 +15,16 @@ from msgspec import Struct, field
 
 
 class Series(Struct):
-    """Moves of one replica: times in ms, log ends and high watermarks, side by side."""
+    """The points of one replica: times in ms, log ends and high watermarks, in parallel lists."""
 
     times: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     watermarks: list[int] = field(default_factory=list)
     fell: bool = False
-    """The last one was a fall."""
+    """Whether the last point was a decrease."""
 
     def add(self, at_ms: int, end: int, watermark: int) -> None:
-        """One more move; of those of one ms only the last is kept, but for falls."""
+        """Add a point.  Of the points of one ms only the last is kept, except for decreases."""
         falls = bool(self.times) and (end < self.ends[-1] or watermark < self.watermarks[-1])
         if self.times and self.times[-1] == at_ms and not falls and not self.fell:
             self.ends[-1], self.watermarks[-1] = end, watermark
@@ -36,12 +36,12 @@ class Series(Struct):
 
 
 def steps(values: list[int]) -> list[int]:
-    """The first, then how much each differs from the one before: short, as JSON."""
+    """The first value, then the difference of each from the one before, which is shorter JSON."""
     return [*values[:1], *(after - before for before, after in pairwise(values))]
 
 
 def thin(one: Series, cell_ms: int) -> None:
-    """Keep the last move of each cell of time, and both sides of each fall."""
+    """Keep the last point of each interval of `cell_ms`, and both ends of each decrease."""
     kept = list(_kept(one, cell_ms))
     one.times = [one.times[at] for at in kept]
     one.ends = [one.ends[at] for at in kept]

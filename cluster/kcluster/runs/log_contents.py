@@ -1,10 +1,10 @@
-"""Which send stands where in the logs at the end, and which appends did not outlive the run.
+"""Where the sent records are in the final logs, and which appended records are not there.
 
-Owns: the numbers of sends, the rows of contents.jsonl and logs.jsonl, as runs of neighbours: a log
-that one producer filled in order is one row for each leader epoch.  Never: judges.
-Kafka: no counterpart; kafka-dump-log of each partition's leader, by who sent what.
+Owns: the numbers of sends; the rows of contents.jsonl and logs.jsonl.  Adjacent records share a
+row: a log that one producer filled in order is one row per leader epoch.  Never: judges.
+Kafka: no counterpart; kafka-dump-log on each partition's leader shows the logs.
 
-A record is known by its value, or by its name where it came from outside (outside.py).
+A record is identified by its value, or by its name if it came from an outside client (outside.py).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from kcluster.invariants.ground import Append, Ground
 from kcluster.runs.record import CUT, DELETED, HELD, ContentRow, LogRow
 
 Numbers = Mapping[tuple[Partition, bytes | None], list[tuple[str, int]]]
-"""By partition and value: (producer, number) of the sends; one, unless somebody sent it twice."""
+"""By partition and value: (producer, number) of its sends; more than one if it was sent twice."""
 Entry = tuple[int, bytes | None]
-"""(offset, what its record is known by)."""
+"""(offset, the value or name that identifies the record)."""
 
 
 def numbers_of(ledger: Ledger) -> tuple[list[int], Numbers]:
-    """The number of each send, in the ledger's order; and where to find it by its value."""
+    """The number of each send, in the order of the ledger; and the sends by partition and value."""
     last: dict[tuple[str, Partition], int] = {}
     numbers: list[int] = []
     by_value: dict[tuple[Partition, bytes | None], list[tuple[str, int]]] = {}
@@ -38,7 +38,7 @@ def numbers_of(ledger: Ledger) -> tuple[list[int], Numbers]:
 
 
 def log_rows(judged: Judged) -> list[LogRow]:
-    """The logs at the end."""
+    """One row per partition: its final log."""
     return [
         LogRow(*partition, log.start_offset, log.clean_offset, log.end_offset)
         for partition, log in judged.logs.items()
@@ -46,7 +46,7 @@ def log_rows(judged: Judged) -> list[LogRow]:
 
 
 def content_rows(judged: Judged, recorder: Recorder, numbers: Numbers) -> list[ContentRow]:
-    """What is held, what was cut off, and what went with its topic."""
+    """Records that are in the final logs, were truncated, or were deleted with their topic."""
     rows: list[ContentRow] = []
     for partition, log in judged.logs.items():
         rows += _held(partition, log, numbers)
@@ -64,7 +64,7 @@ def content_rows(judged: Judged, recorder: Recorder, numbers: Numbers) -> list[C
 
 
 class _Rows:
-    """Rows of one partition and state: a record next to the one before it is of the same row."""
+    """The rows of one partition and state.  An adjacent record extends the last row."""
 
     def __init__(self, partition: Partition, state: str, numbers: Numbers) -> None:
         self.rows: list[ContentRow] = []
@@ -73,7 +73,7 @@ class _Rows:
         self._open: dict[str, ContentRow] = {}
 
     def add(self, entries: Iterable[Entry], epoch: int, at_ms: int = -1) -> None:
-        """Records in order of offset, of one epoch."""
+        """Add records of one epoch, in order of offset."""
         for offset, value in entries:
             for producer, number in self._numbers.get((self._partition, value), ()):
                 copy = self._copies.get((producer, number), 0)
@@ -108,8 +108,8 @@ def _epoch_at(log: FinalLog, starts: list[int], offset: int) -> int:
 
 
 def _not_held(judged: Judged, recorder: Recorder, log: FinalLog, append: Append) -> Iterator[Entry]:
-    """The records of an append that the log at the end has not from it: another epoch's are there,
-    or none.  A leader epoch writes an offset once."""
+    """The records of an append that are missing from the final log: at their offsets it has records
+    of another epoch, or none.  A leader epoch writes an offset only once."""
     starts = [start for _, start in log.epochs]
     ends = (append.base_offset, append.last_offset)
     if ends[1] < log.end_offset and all(
@@ -130,7 +130,7 @@ def _entries(judged: Judged, recorder: Recorder, append: Append) -> Iterator[Ent
 
 
 def _deleted(recorder: Recorder, ground: Ground, numbers: Numbers) -> list[ContentRow]:
-    """By their values, as the verdict has it."""
+    """The records of a deleted topic, identified by value as in the verdict."""
     rows = _Rows((ground.topic, ground.partition), DELETED, numbers)
     for append in ground.appends:
         rows.add(recorder.contents.of(append.batch), append.epoch)

@@ -1,12 +1,13 @@
-"""A run as lanes in time: what page.py puts into the HTML file and its script draws.
+"""The data of the timeline page: page.py embeds it in the HTML file, html/*.js draw it.
 
-Owns: which note belongs to which lane, counts of clients by time, places instead of names.
+Owns: which lane shows a note, the counts of clients over time, indexes instead of names.
 Never: draws, makes HTML, reads files.
 Kafka: no counterpart.
 
-`values_of` gives plain values for JSON.  Times are whole ms since the run began; a note is named by
-its place in `notes`, -1 for none.  Lanes: `deeds` what was done to the cluster, `control` what the
-controller and groups did, `b<id>` a broker, `p<place>` a partition by its place in `partitions`.
+`values_of` returns plain values for JSON.  Times are whole ms since the run began.  A note is
+referred to by its index in `notes`, -1 for none.  Lanes: `actions` has faults and the steps of the
+scenario, `control` the controller and consumer groups, `b<id>` a broker, `p<index>` a partition by
+its index in `partitions`.
 """
 
 from __future__ import annotations
@@ -60,18 +61,18 @@ from kcluster.events.topics import (
 )
 from kcluster.events.words import short_text, text_of
 from kcluster.protocol.names import has_internal_prefix
+from kcluster.runs.broker_states import Spans, broker_spans, link_spans
 from kcluster.runs.record import NoteRow, RunRecord
-from kcluster.runs.spans import Spans, broker_spans, link_spans
-from kcluster.runs.thinning import Series, steps, thin
+from kcluster.runs.replica_series import Series, steps, thin
 
 OUTSIDE: Final = -1
-"""First half of the ids of notes that tell what was done to the cluster from outside."""
-DEEDS: Final = "deeds"
+"""The node id in the notes of faults and other actions from outside the cluster."""
+ACTIONS: Final = "actions"
 CONTROL: Final = "control"
 MAX_POINTS: Final = 60_000
-"""Of all replicas together; beyond it a replica's moves are thinned, but for falls."""
+"""The most points of all replicas together; above it they are thinned, except for decreases."""
 MAX_TIMES: Final = 4_000
-"""Of a client's sends or reads: beyond it neighbouring times are counted as one."""
+"""The most times of a client's sends or reads; above it adjacent times are merged."""
 _BY_ADMINISTRATORS: Final = (
     TopicCreated, TopicDeleted, PartitionsAdded, ConfigChanged, FeatureChanged, ReassignmentStarted,
 )  # fmt: skip
@@ -86,7 +87,8 @@ _REPAIRS: Final = (
 
 
 class _Partition(Struct):
-    """A partition's lane: `leaders` rows of (ms, leader, epoch, ISR, ELR); leader -2: deleted."""
+    """The lane of a partition.  `leaders`: rows of (ms, leader, epoch, ISR, ELR); leader -2 means
+    that it was deleted."""
 
     name: str
     internal: bool
@@ -97,23 +99,23 @@ class _Partition(Struct):
 
 
 class _Client(Struct):
-    """A client's lane: counts by time."""
+    """The lane of a client: counts by time."""
 
     name: str
     sent: dict[int, int] = field(default_factory=dict)
     ended: dict[int, list[int]] = field(default_factory=dict)
-    """By time: acked, failed, unknown, and the longest that one of them took."""
+    """By time: acked, failed, unknown, and the longest duration among them."""
     reads: dict[int, int] = field(default_factory=dict)
-    told: dict[tuple[int, str, str, str], int] = field(default_factory=dict)
+    errors: dict[tuple[int, str, str, str], int] = field(default_factory=dict)
 
 
 def values_of(record: RunRecord) -> dict[str, Any]:
-    """What the page draws; the module's docstring tells the units."""
-    return _Maker(record).values()
+    """The data of the page; units are in the docstring of the module."""
+    return _PageData(record).values()
 
 
-class _Maker:
-    """Reads a record once, table by table."""
+class _PageData:
+    """Collects the data from a record, table by table."""
 
     def __init__(self, record: RunRecord) -> None:
         self._record = record
@@ -133,7 +135,7 @@ class _Maker:
         self._sort()
         self._read_clients()
         notes = self._notes()
-        # Before the partitions: what was found makes one a changed one.
+        # Before the partitions: windows and anomalies mark theirs as changed.
         windows = [self._window(each) for each in verdict.get("windows", ())]
         anomalies = [self._anomaly(each) for each in verdict.get("anomalies", ())]
         return {
@@ -256,11 +258,11 @@ class _Maker:
             client = self._client_of(read.consumer)
             at = (read.at_ms - began_ms) // cell * cell
             client.reads[at] = client.reads.get(at, 0) + 1
-        for told in self._record.told:
-            client = self._client_of(told.client)
-            about = "" if told.topic is None else f"{told.topic}-{told.partition}"
-            key = ((told.at_ms - began_ms) // cell * cell, told.api, told.error, about)
-            client.told[key] = client.told.get(key, 0) + 1
+        for row in self._record.errors:
+            client = self._client_of(row.client)
+            about = "" if row.topic is None else f"{row.topic}-{row.partition}"
+            key = ((row.at_ms - began_ms) // cell * cell, row.api, row.error, about)
+            client.errors[key] = client.errors.get(key, 0) + 1
 
     def _client(self, each: _Client) -> dict[str, Any]:
         return {
@@ -268,16 +270,16 @@ class _Maker:
             "sent": sorted(each.sent.items()),
             "ended": [(at, *counts) for at, counts in sorted(each.ended.items())],
             "reads": sorted(each.reads.items()),
-            "told": [(*key, count) for key, count in sorted(each.told.items())],
+            "errors": [(*key, count) for key, count in sorted(each.errors.items())],
         }
 
     # --------------------------------------------------------------------------- notes
 
     def _notes(self) -> list[tuple[Any, ...]]:
-        """Rows of (ms, place of its kind, lane, subject, text, cause, a few words for what was
-        done, mood)."""
+        """Rows of (ms, index of the kind, lane, subject, text, cause, short text of an action,
+        mood)."""
         self._numbers = {note.id: number for number, note in enumerate(self._record.notes)}
-        # A set that is cut or mended is told as a whole, after its links.
+        # A set of links that is cut or healed is shown as a whole, without its links.
         self._sets = {
             note.at_ms
             for note in self._record.notes
@@ -297,7 +299,7 @@ class _Maker:
                     event.subject,
                     text_of(event),
                     self._number(note.cause),
-                    short_text(event) if lane == DEEDS else "",
+                    short_text(event) if lane == ACTIONS else "",
                     _mood(event),
                 )
             )
@@ -309,16 +311,16 @@ class _Maker:
     def _lane(self, note: NoteRow) -> str:
         event = note.event
         if isinstance(event, LinkCut | LinkHealed):
-            return "" if note.at_ms in self._sets else DEEDS
+            return "" if note.at_ms in self._sets else ACTIONS
         if isinstance(event, PartitionEvent):
             place = self._places.get((event.topic, event.partition))
             if place is not None and not isinstance(event, ReassignmentStarted):
                 return f"p{place}"
         began = note.at_ms <= self._began_ms
         if note.id[0] == OUTSIDE and not isinstance(event, RuleHit):
-            return "" if began and isinstance(event, BrokerStarted) else DEEDS
+            return "" if began and isinstance(event, BrokerStarted) else ACTIONS
         if isinstance(event, _BY_ADMINISTRATORS):
-            return CONTROL if began or event.is_internal else DEEDS
+            return CONTROL if began or event.is_internal else ACTIONS
         return f"b{event.broker}" if isinstance(event, BrokerEvent) else CONTROL
 
     def _number(self, note_id: Any) -> int:
@@ -347,7 +349,7 @@ class _Maker:
         ]
 
     def _spans(self, spans: Spans) -> list[tuple[int, int, str, int]]:
-        """(from, to, what, note that began it); one that lasts goes to the end."""
+        """(from, to, text, note that began it); the last one lasts until the end of the run."""
         over = (self._end_ms + self._began_ms, "", None)
         return [
             (self._since(at), self._since(end), what, self._number(note))
@@ -410,7 +412,7 @@ class _Maker:
 
 
 def _mood(event: Event) -> str:
-    """How the page colours it: `bad`, `good` or `plain`."""
+    """The colour of an event on the page: `bad`, `good` or `plain`."""
     match event:
         case NetworkShaped(undone=True, remaining=()):
             return "good"
@@ -422,11 +424,11 @@ def _mood(event: Event) -> str:
 
 
 def _in_order(row: tuple[Any, ...]) -> tuple[int, int]:
-    """By time; a topic that is deleted and created again in one ms is there."""
+    """Sort key by time.  If a topic is deleted and created again in one ms, the new one is last."""
     at, leader, epoch, *_ = row
     return at, 1 if leader == -2 else 2 if epoch == 0 else 0
 
 
 def _shorter(text: str) -> str:
-    """Without the filling of records, which workloads make of dots."""
+    """Text without the padding of records, for which workloads use dots."""
     return re.sub(r"\.{6,}", "…", text)

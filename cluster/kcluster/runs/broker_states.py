@@ -1,10 +1,10 @@
-"""What state each broker was in, and from whom it was cut off, over time, from notes.
+"""The state of each broker over time, and the nodes that it was cut off from, derived from notes.
 
-Owns: the words for states on a timeline.  Never: knows lanes or pages.
+Owns: the words for these states on the page.  Never: knows lanes or pages.
 Kafka: no counterpart.
 
-Spans of one broker: (at_ms, what, id of the note) in order; each lasts until the next; "" for
-nothing to tell.
+The spans of a broker are (at_ms, text, id of the note) in order of time.  Each lasts until the
+next; an empty text means that there is nothing to show.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FENCED: Final = "fenced"
 def broker_spans(
     notes: Iterable[NoteRow], brokers: Sequence[int]
 ) -> tuple[dict[int, Spans], dict[int, Spans]]:
-    """By broker: its process (`up`, `paused`, or how it went down), and when it was fenced."""
+    """By broker: the state of its process (`up`, `paused`, `killed`, …), and when it was fenced."""
     states: dict[int, Spans] = {broker: [] for broker in brokers}
     fenced: dict[int, Spans] = {broker: [] for broker in brokers}
     for note in notes:
@@ -60,18 +60,18 @@ def broker_spans(
 
 
 def link_spans(notes: Iterable[NoteRow], brokers: Sequence[int]) -> dict[int, Spans]:
-    """By broker: the nodes that it cannot reach, or that cannot reach it, in words."""
+    """By broker: the nodes that it cannot reach or that cannot reach it, as text."""
     spans: dict[int, Spans] = {broker: [] for broker in brokers}
     to: dict[int, dict[int, None]] = {broker: {} for broker in brokers}
     back: dict[int, dict[int, None]] = {broker: {} for broker in brokers}
     touched: dict[int, NoteRow] = {}
     for note in notes:
         if touched and note.at_ms != next(iter(touched.values())).at_ms:
-            _tell(touched, spans, to, back)
+            _add_spans(touched, spans, to, back)
         event = note.event
         if not isinstance(event, LinkCut | LinkHealed):
             if isinstance(event, NetworkCut | NetworkHealed):
-                # It says in one line what its links say.
+                # It summarizes the notes of its links.
                 touched = dict.fromkeys(touched, note)
             continue
         source, end = event.source, event.destination
@@ -83,11 +83,11 @@ def link_spans(notes: Iterable[NoteRow], brokers: Sequence[int]) -> dict[int, Sp
                 known[broker][other] = None
             else:
                 known[broker].pop(other, None)
-    _tell(touched, spans, to, back)
+    _add_spans(touched, spans, to, back)
     return spans
 
 
-def _tell(
+def _add_spans(
     touched: dict[int, NoteRow],
     spans: dict[int, Spans],
     to: dict[int, dict[int, None]],
@@ -99,14 +99,14 @@ def _tell(
 
 
 def _cut_text(to: dict[int, None], back: dict[int, None], brokers: int) -> str:
-    """`cut off from` the controller or most brokers; `no link with` fewer."""
+    """`cut off from`: the controller or most brokers; `no link with`: fewer brokers."""
     both = [node for node in to if node in back]
     peers = sum(node < CONTROLLER_ID for node in both)
     is_off = CONTROLLER_ID in both or 2 * peers > brokers - 1
     parts = (
         ("cut off from" if is_off else "no link with", both),
         ("cannot reach", [node for node in to if node not in back]),
-        ("is not reached by", [node for node in back if node not in to]),
+        ("unreachable from", [node for node in back if node not in to]),
     )
     shown = ((words, counted_nodes(nodes)) for words, nodes in parts if nodes)
     return "; ".join(f"{words} {names}" for words, names in shown)
