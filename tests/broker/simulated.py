@@ -21,7 +21,8 @@ from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.records.records import Record, build_batch, read_records
+from kcluster.protocol.records.records import read_records
+from tests.rig.requests import batch, fetch_partition, fetch_request, produce_request
 
 E = TypeVar("E", bound=Event)
 
@@ -108,16 +109,11 @@ class Simulated(VirtualDriver):
         to: int | None = None,
         acks: int = ACKS_ALL,
         timeout_ms: int = 30_000,
-        **batch: Any,
+        **header: Any,
     ) -> Answer:
         """Produce one batch to `to`, or to the leader."""
-        records = [Record(i, self.now_ms, None, value, ()) for i, value in enumerate(values)]
-        data = m.ProduceRequest.PartitionProduceData(0, memoryview(build_batch(records, **batch)))
-        body = m.ProduceRequest(
-            acks=acks,
-            timeout_ms=timeout_ms,
-            topic_data=[m.ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])],
-        )
+        records = batch(*values, timestamp_ms=self.now_ms, **header)
+        body = produce_request(TOPIC, 0, records, acks=acks, timeout_ms=timeout_ms)
         return self.ask(to or self.leader, ApiKey.PRODUCE, 9, body)
 
     def fetch(
@@ -132,30 +128,19 @@ class Simulated(VirtualDriver):
         last_epoch: int = -1,
     ) -> Answer:
         """Fetch as a consumer."""
-        partition = m.FetchRequest.FetchPartition(
-            partition=0,
+        partition = fetch_partition(
+            0,
+            offset,
             current_leader_epoch=epoch,
-            fetch_offset=offset,
             last_fetched_epoch=last_epoch,
             partition_max_bytes=max_bytes,
         )
-        body = m.FetchRequest(
-            max_wait_ms=wait_ms,
-            min_bytes=min_bytes,
-            topics=[m.FetchRequest.FetchTopic(topic=TOPIC, partitions=[partition])],
-        )
+        body = fetch_request(TOPIC, partition, max_wait_ms=wait_ms, min_bytes=min_bytes)
         return self.ask(to or self.leader, ApiKey.FETCH, version, body)
 
     def ask_produce_v10_to(self, broker: int) -> Any:
         """The partition's answer to a Produce that understands hints (KIP-951)."""
-        data = m.ProduceRequest.PartitionProduceData(
-            0, memoryview(build_batch([Record(0, 0, None, b"v", ())]))
-        )
-        body = m.ProduceRequest(
-            acks=1,
-            timeout_ms=100,
-            topic_data=[m.ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])],
-        )
+        body = produce_request(TOPIC, 0, batch(b"v", timestamp_ms=0), acks=1, timeout_ms=100)
         answer = self.ask(broker, ApiKey.PRODUCE, 10, body)
         return answer.body.responses[0].partition_responses[0]
 
@@ -210,8 +195,8 @@ class Simulated(VirtualDriver):
     def values(self, broker: int) -> list[bytes | None]:
         """The values in a broker's log, in order of offset; the broker may be down."""
         log = self.plan.disks[broker].logs[self.verbs.partition(TOPIC, 0).topic_id, 0]
-        batches = log.read(log.log_start_offset, 1 << 30, log.log_end_offset, True)
-        return [record.value for batch in batches for record in read_records(batch)]
+        found = log.read(log.log_start_offset, 1 << 30, log.log_end_offset, True)
+        return [record.value for one in found for record in read_records(one)]
 
     def told(self, wanted: type[Event]) -> list[Note]:
         """The notes about events of a type so far."""

@@ -11,6 +11,7 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import Batch
 from kcluster.protocol.records.records import Record, build_batch, read_records
 from tests.broker.simulated import TOPIC, Simulated
+from tests.rig.requests import batch, produce_request
 
 OF_TOPIC, OF_BROKER = 2, 4
 ALL_BROKERS = ""
@@ -46,16 +47,8 @@ def alter(
 
 def produce(t: Simulated, *values: bytes, at_ms: int | None = None) -> m.ProduceResponse:
     """One batch of records of one key with acks=all; the partition's answer."""
-    records = [
-        Record(n, t.now_ms if at_ms is None else at_ms, b"k", value, ())
-        for n, value in enumerate(values)
-    ]
-    data = m.ProduceRequest.PartitionProduceData(0, memoryview(build_batch(records)))
-    body = m.ProduceRequest(
-        acks=-1,
-        timeout_ms=1_000,
-        topic_data=[m.ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])],
-    )
+    records = batch(*values, timestamp_ms=t.now_ms if at_ms is None else at_ms, key=b"k")
+    body = produce_request(TOPIC, 0, records, timeout_ms=1_000)
     answer = t.ask(t.leader, ApiKey.PRODUCE, 9, body)
     t.run_for(5_000)
     return answer.body.responses[0].partition_responses[0]

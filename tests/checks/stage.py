@@ -14,7 +14,8 @@ from kcluster.evidence.recorder import Recorder
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
-from kcluster.protocol.records.records import Record, build_batch, read_records
+from kcluster.protocol.records.records import read_records
+from tests.rig.requests import batch, fetch_partition, fetch_request, produce_request
 
 P = ("orders", 0)
 
@@ -47,10 +48,8 @@ class Hand:
             self.ledger.sends += sends
         for send in sends:
             send.attempts += 1
-        records = [Record(0, 7, None, value, ()) for value in values]
-        data = m.ProduceRequest.PartitionProduceData(0, memoryview(build_batch(records)))
-        topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
-        body = m.ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[topic])
+        records = batch(*values, timestamp_ms=7)
+        body = produce_request("orders", 0, records, acks=acks, timeout_ms=30_000)
         number = self.wire.send(broker, ApiKey.PRODUCE, 11, body, answered=acks != 0)
         if acks == 0:
             for send in sends:
@@ -60,11 +59,8 @@ class Hand:
         return sends
 
     def read(self, broker: int, offset: int) -> None:
-        partition = m.FetchRequest.FetchPartition(
-            partition=0, current_leader_epoch=-1, fetch_offset=offset, partition_max_bytes=1 << 20
-        )
-        topic = m.FetchRequest.FetchTopic(topic="orders", partitions=[partition])
-        body = m.FetchRequest(max_bytes=1 << 20, session_epoch=-1, topics=[topic])
+        wanted = fetch_partition(0, offset)
+        body = fetch_request("orders", wanted, min_bytes=0, max_bytes=1 << 20)
         self.wire.send(broker, ApiKey.FETCH, 10, body)
 
     def commit(self, broker: int, group: str, offset: int) -> None:
@@ -88,10 +84,10 @@ class Hand:
         if sends:
             self._on_produced(sends, answer[0].partition_responses[0], now_ms)
         elif answer and hasattr(answer[0], "partitions"):
-            for batch in answer[0].partitions[0].records or ():
+            for one in answer[0].partitions[0].records or ():
                 self.ledger.reads += [
                     Read(self.name, P, record.offset, record.value, False, now_ms)
-                    for record in read_records(batch)
+                    for record in read_records(one)
                 ]
 
     def _on_produced(self, sends: list[Send], answer: Any, now_ms: int) -> None:

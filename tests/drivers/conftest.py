@@ -20,11 +20,10 @@ from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.status import ClusterStatus, PartitionStatus, cluster_status
-from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
-from kcluster.protocol.records.records import Record, build_batch
+from tests.rig.requests import batch, produce_request
 
 LIMIT_MS = 10_000
 PRODUCE_VERSION = 11
@@ -68,10 +67,8 @@ class World(ABC):
 
     def produce(self, broker_id: int, records: int, acks: int = -1) -> Any:
         """Append to orders-0 at a broker; its partition response."""
-        batch = build_batch(Record(at, 1_000, None, b"%d" % at, ()) for at in range(records))
-        data = m.ProduceRequest.PartitionProduceData(index=0, records=bytes(batch))
-        topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
-        body = m.ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=[topic])
+        values = [b"%d" % at for at in range(records)]
+        body = produce_request("orders", 0, batch(*values), acks=acks)
         answer = self.ask(broker_id, ApiKey.PRODUCE, PRODUCE_VERSION, body)
         return answer.responses[0].partition_responses[0]
 

@@ -12,9 +12,9 @@ from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.records.records import Record, build_batch
 from tests.drivers.conftest import PRODUCE_VERSION
 from tests.drivers.lines import CLOSED, SILENT, Stage
+from tests.rig.requests import batch, fetch_partition, fetch_request, produce_topic
 
 SILENCE_MS = 150
 LIST_VERSION, METADATA_VERSION, FETCH_VERSION = 7, 12, 12
@@ -28,15 +28,9 @@ def stage(world: Any) -> Any:
         line.close()
 
 
-def batch(value: bytes = b"v") -> bytes:
-    return bytes(build_batch([Record(0, 1_000, None, value, ())]))
-
-
 def produced(*partitions: int, acks: int = -1) -> tuple[int, int, Any]:
-    kind = m.ProduceRequest
-    data = [kind.PartitionProduceData(index=x, records=batch()) for x in partitions or (0,)]
-    topic = kind.TopicProduceData(name="orders", partition_data=data)
-    body = kind(acks=acks, timeout_ms=5_000, topic_data=[topic])
+    topic = produce_topic("orders", {x: batch(b"v") for x in partitions or (0,)})
+    body = m.ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=[topic])
     return ApiKey.PRODUCE, PRODUCE_VERSION, body
 
 
@@ -116,11 +110,9 @@ def test_rules__an_error_in_what_is_read(stage: Stage) -> None:
 
 
 def fetch(session_id: int = 0, epoch: int = 0, *partitions: int) -> tuple[int, int, Any]:
-    kind = m.FetchRequest
-    parts = [kind.FetchPartition(partition=x, partition_max_bytes=1 << 20) for x in partitions]
-    topics = [kind.FetchTopic(topic="orders", partitions=parts)] if parts else []
-    body = kind(
-        max_wait_ms=60_000, min_bytes=1, session_id=session_id, session_epoch=epoch, topics=topics
+    wanted = [fetch_partition(x) for x in partitions]
+    body = fetch_request(
+        "orders", *wanted, max_wait_ms=60_000, session_id=session_id, session_epoch=epoch
     )
     return ApiKey.FETCH, FETCH_VERSION, body
 

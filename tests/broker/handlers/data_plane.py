@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.records.records import Record, build_batch
+from tests.rig.requests import fetch_request, produce_request
 
 from .one_broker import OneBroker, broker_records, topic_id, topic_records
 
@@ -19,15 +18,8 @@ def leader(partitions: int = 1, **configs: Any) -> OneBroker:
     return OneBroker(broker_records(1, 2), topic_records(TOPIC, *[(1,)] * partitions), **configs)
 
 
-def batch(*values: bytes, timestamp_ms: int = 1_000, **more: Any) -> bytes:
-    records = [Record(i, timestamp_ms, None, value, ()) for i, value in enumerate(values)]
-    return bytes(build_batch(records, **more))
-
-
 def produce_body(records: Any, acks: int = -1, partition: int = 0, topic: str = TOPIC) -> Any:
-    data = m.ProduceRequest.PartitionProduceData(partition, records)
-    topics = [m.ProduceRequest.TopicProduceData(topic, topic_id(topic), [data])]
-    return m.ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=topics)
+    return produce_request(topic, partition, records, acks=acks, topic_id=topic_id(topic))
 
 
 def produce(broker: OneBroker, records: Any, version: int = 9, **more: Any) -> Any:
@@ -36,14 +28,8 @@ def produce(broker: OneBroker, records: Any, version: int = 9, **more: Any) -> A
     return response.responses[0].partition_responses[0]
 
 
-def wanted(partition: int = 0, offset: int = 0, **more: Any) -> Any:
-    fields = {"partition_max_bytes": 1 << 20} | more
-    return m.FetchRequest.FetchPartition(partition=partition, fetch_offset=offset, **fields)
-
-
 def fetch_body(*partitions: Any, topic: str = TOPIC, **more: Any) -> Any:
-    topics = [m.FetchRequest.FetchTopic(topic, topic_id(topic), list(partitions))]
-    return m.FetchRequest(topics=topics if partitions else [], **({"min_bytes": 1} | more))
+    return fetch_request(topic, *partitions, topic_id=topic_id(topic), **more)
 
 
 def fetch(broker: OneBroker, *partitions: Any, version: int = 12, **more: Any) -> Any:

@@ -10,8 +10,9 @@ from kcluster.partition.disk import CAPACITY_BYTES
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.data_plane import TOPIC, batch, leader, produce
+from tests.broker.handlers.data_plane import TOPIC, leader, produce
 from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_id, topic_records
+from tests.rig.requests import batch
 
 TWO_DIRS = "/a,/b"
 

@@ -11,16 +11,16 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from tests.broker.handlers.data_plane import (
     TOPIC,
-    batch,
     fetch,
     fetch_body,
     leader,
     produce,
     produce_body,
     told,
-    wanted,
 )
 from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_id, topic_records
+from tests.rig.requests import batch
+from tests.rig.requests import fetch_partition as wanted
 
 ONE = len(batch(b"v"))
 

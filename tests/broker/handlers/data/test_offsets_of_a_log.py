@@ -9,8 +9,9 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.data_plane import TOPIC, batch, leader, produce
+from tests.broker.handlers.data_plane import TOPIC, leader, produce
 from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_config, topic_records
+from tests.rig.requests import batch
 
 
 def list_offset(broker: OneBroker, timestamp: int, version: int = 9, **more: Any) -> Any:

@@ -10,16 +10,10 @@ from kcluster.contract import CloseConnection, Reply, Request
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import read_records
-from tests.broker.handlers.data_plane import (
-    TOPIC,
-    batch,
-    fetch,
-    leader,
-    produce,
-    produce_body,
-    wanted,
-)
+from tests.broker.handlers.data_plane import TOPIC, fetch, leader, produce, produce_body
 from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_config, topic_records
+from tests.rig.requests import batch
+from tests.rig.requests import fetch_partition as wanted
 
 
 def test_produce__tells_the_offset_of_the_first_record():
