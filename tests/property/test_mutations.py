@@ -96,7 +96,7 @@ def joining_the_isr_is_for_the_asking(patch: pytest.MonkeyPatch) -> None:
 
 
 def heartbeats_do_not_matter(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Membership, "fence", lambda *_: None)
+    patch.setattr(Membership, "fence", lambda *_, **__: None)
 
 
 def the_low_ones_stay_out(patch: pytest.MonkeyPatch) -> None:
