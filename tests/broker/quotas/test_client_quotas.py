@@ -16,8 +16,8 @@ from kcluster.events.words import text_of
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.simulated import TOPIC, Answer, Simulated
 from tests.rig import requests
+from tests.rig.cluster import TOPIC, Answer, Simulated
 
 LIMIT = 25_000
 LONG_S = 220
@@ -124,7 +124,7 @@ def test_producer__keeps_to_its_rate() -> None:
     assert throttled
     for (at, body), (next_at, _) in zip(eager.answers, eager.answers[1:], strict=False):
         assert next_at - at >= body.throttle_time_ms, "answered first, then not heard"
-    throttled = t.events(ClientThrottled)
+    throttled = t.events_of(ClientThrottled)
     assert "client-id (default): producer_byte_rate is" in text_of(throttled[0])
     assert len(throttled) <= LONG_S // 10, "once a burst, not once a request"
 
