@@ -12,11 +12,15 @@ has happened.  On `VirtualRig` and `Simulated` it returns at once, and the test 
 
 Owns: the words.  Never: asserts what a test is about.
 
-Apart stand: `rig/one_broker.py` and `broker/coordinator/stand_in.py` (one broker, the test plays
-the controller), `controller/harness.py` (one controller, the test plays the brokers),
-`clients/scripted.py` (brokers that answer what the test says), `clients/story.py` and `worlds.py`
-(the project's own clients do the asking), `property/storm.py` (the plan is drawn from a seed) and
-`runtime/test_dispatch.py` (nodes that only write down what they get).
+`rig/stage.py` adds a recorder and a ledger to it.  These stand apart, because they replace what
+this rig runs for real:
+- rig/one_broker.py, rig/stand_in.py: one broker or its coordinator; the test is the controller;
+- controller/harness.py: one controller; the test is the brokers;
+- clients/scripted.py: brokers whose answers the test writes;
+- clients/story.py, clients/worlds.py: the project's own clients send the requests;
+- property/storm.py: a seed draws the cluster, the clients and the faults;
+- drivers/test_transit.py, runtime/test_dispatch.py: one wire, and nodes that only keep their input;
+- runs/stage.py: a record of a run, written by hand; no cluster.
 """
 
 from __future__ import annotations

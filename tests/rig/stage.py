@@ -1,4 +1,7 @@
-"""A small cluster in virtual time under a recorder, with a client that does as it is told."""
+"""A rig in virtual time under a recorder, with a client that keeps a ledger: what a verdict needs.
+
+Owns: Stage, Hand.  Never: asserts what a test is about.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,20 @@ from kcluster.checks.verdict import Verdict, judge
 from kcluster.clients.ledger import Read
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger, Outcome, Send, Told
 from kcluster.evidence.recorder import Recorder
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.records.records import read_records
+from tests.rig.cluster import VirtualRig
 from tests.rig.requests import batch, fetch_partition, fetch_request, produce_request
 
 P = ("orders", 0)
 
 
 class Hand:
-    """A client that sends what it is told to whom it is told, and writes down what comes back."""
+    """A client that sends what the test says to the broker it names, and keeps the ledger."""
 
     deadline_ms = None
 
@@ -109,7 +112,7 @@ class Hand:
         raise AssertionError("it has no deadline")
 
 
-class Stage:
+class Stage(VirtualRig):
     """Brokers 1 to 3, orders-0 on all of them, led by broker 1."""
 
     def __init__(self, latency_ms: int = 0, **config: Any) -> None:
@@ -126,24 +129,24 @@ class Stage:
             },
             network={"default_latency_ms": latency_ms},
         )
-        self.driver = VirtualDriver(topology, 1)
-        self.recorder = Recorder(self.driver.dispatcher, self.driver.plan)
+        super().__init__(topology)
+        self.recorder = Recorder(self.dispatcher, self.plan)
         self.ledger = Ledger()
-        self.clients: dict[str, int] = {}
-        self.driver.open()
-        self.driver.run_for(3_000)
-        self.began_ms = self.driver.now_ms
+        self.client_ids: dict[str, int] = {}
+        self.open()
+        self.run_for(3_000)
+        self.began_ms = self.now_ms
 
     def hand(self, name: str = "p0") -> Hand:
         hand = Hand(self.ledger, name)
-        self.clients[name] = self.driver.add_client(hand).client_id
+        self.client_ids[name] = self.add_client(hand).client_id
         return hand
 
     def run_for(self, duration_ms: int) -> None:
-        self.driver.run_for(duration_ms)
-        for client in self.driver.clients.values():
+        super().run_for(duration_ms)
+        for client in self.clients.values():
             if isinstance(client, Hand):
-                client.now_ms = self.driver.now_ms
+                client.now_ms = self.now_ms
 
     def verdict(self, **options: Any) -> Verdict:
-        return judge(self.recorder, self.ledger, clients=self.clients, **options)
+        return judge(self.recorder, self.ledger, clients=self.client_ids, **options)
