@@ -12,7 +12,7 @@ from kcluster.protocol.records import compression
 from kcluster.protocol.records.message_sets import build_message_set, read_message_set
 from kcluster.protocol.records.records import Record, build_batch
 from kcluster.protocol.releases import releases
-from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_config, topic_records
+from tests.rig.one_broker import OneBroker, broker_records, topic_config, topic_records
 from tests.rig.requests import fetch_partition, fetch_request, produce_request
 
 RECORDS = [Record(i, 1_000 + i, b"k", b"value %d" % i) for i in range(3)]

@@ -14,7 +14,8 @@ Owns: the words.  Never: asserts what a test is about.
 
 `rig/stage.py` adds a recorder and a ledger to it.  These stand apart, because they replace what
 this rig runs for real:
-- rig/one_broker.py, rig/stand_in.py: one broker or its coordinator; the test is the controller;
+- rig/one_broker.py: one broker; the test is the controller;
+- broker/coordinator/stand_in.py: a coordinator whose log can refuse or hold an append;
 - controller/harness.py: one controller; the test is the brokers;
 - clients/scripted.py: brokers whose answers the test writes;
 - clients/story.py, clients/worlds.py: the project's own clients send the requests;

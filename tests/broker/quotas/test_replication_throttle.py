@@ -9,15 +9,15 @@ import pytest
 from kcluster.broker.node import BrokerNode
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from tests.broker.handlers.one_broker import (
+from tests.broker.replication.test_reassignments import reassign
+from tests.rig.cluster import TOPIC, Simulated
+from tests.rig.one_broker import (
     OneBroker,
     broker_config,
     broker_records,
     topic_config,
     topic_records,
 )
-from tests.broker.replication.test_reassignments import reassign
-from tests.rig.cluster import TOPIC, Simulated
 
 LEADER = "leader.replication.throttled."
 FOLLOWER = "follower.replication.throttled."

@@ -9,8 +9,8 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import OneBroker, broker_records
 from tests.rig.cluster import Simulated
+from tests.rig.one_broker import OneBroker, broker_records
 
 ELR = "eligible.leader.replicas.version"
 UP, SAFE = 1, 2
