@@ -27,6 +27,14 @@ def test_produce__an_acked_record_is_on_every_replica_of_the_isr(world: Any) -> 
     assert (status.log_end_offset, status.high_watermark, status.lag) == (5, 5, {2: 0, 3: 0})
 
 
+def test_fetch__a_consumer_gets_what_was_acked_up_to_the_high_watermark(world: Any) -> None:
+    world.produce(b"a", b"b")
+    fetched = world.fetch(0)
+    assert (fetched.error, fetched.partition.high_watermark) == ("NONE", 2)
+    assert fetched.partition.records
+    assert not world.fetch(2).partition.records
+
+
 def test_kill__the_partition_gets_a_new_leader_and_keeps_what_was_acked(world: Any) -> None:
     world.produce(*[b"v"] * 5, to=1)
     world.kill(1)
