@@ -10,7 +10,8 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import Batch
 from kcluster.protocol.records.records import Record, build_batch, read_records
-from tests.broker.simulated import TOPIC, Simulated
+from tests.rig.cluster import TOPIC, Simulated
+from tests.rig.requests import batch, produce_request
 
 OF_TOPIC, OF_BROKER = 2, 4
 ALL_BROKERS = ""
@@ -46,17 +47,9 @@ def alter(
 
 def produce(t: Simulated, *values: bytes, at_ms: int | None = None) -> m.ProduceResponse:
     """One batch of records of one key with acks=all; the partition's answer."""
-    records = [
-        Record(n, t.now_ms if at_ms is None else at_ms, b"k", value, ())
-        for n, value in enumerate(values)
-    ]
-    data = m.ProduceRequest.PartitionProduceData(0, memoryview(build_batch(records)))
-    body = m.ProduceRequest(
-        acks=-1,
-        timeout_ms=1_000,
-        topic_data=[m.ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])],
-    )
-    answer = t.ask(t.leader, ApiKey.PRODUCE, 9, body)
+    records = batch(*values, timestamp_ms=t.now_ms if at_ms is None else at_ms, key=b"k")
+    body = produce_request(TOPIC, 0, records, timeout_ms=1_000)
+    answer = t.ask(t.leader_id, ApiKey.PRODUCE, 9, body)
     t.run_for(5_000)
     return answer.body.responses[0].partition_responses[0]
 
@@ -83,13 +76,13 @@ def test_effect__max_message_bytes(t: Simulated, by_broker: bool) -> None:
 
 def test_effect__the_topic_wins_over_the_broker_and_the_broker_over_all(t: Simulated) -> None:
     alter(t, OF_BROKER, ALL_BROKERS, message_max_bytes="100")
-    alter(t, OF_BROKER, str(t.leader), message_max_bytes="500")
+    alter(t, OF_BROKER, str(t.leader_id), message_max_bytes="500")
     assert produce(t, bytes(200)).error_code == ErrorCode.NONE
     assert produce(t, bytes(600)).error_code == ErrorCode.MESSAGE_TOO_LARGE
     alter(t, OF_TOPIC, TOPIC, max_message_bytes="700")
     assert produce(t, bytes(600)).error_code == ErrorCode.NONE
     alter(t, OF_TOPIC, TOPIC, max_message_bytes=None)
-    alter(t, OF_BROKER, str(t.leader), message_max_bytes=None)
+    alter(t, OF_BROKER, str(t.leader_id), message_max_bytes=None)
     assert produce(t, bytes(200)).error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
@@ -108,7 +101,7 @@ def test_effect__min_insync_replicas(t: Simulated) -> None:
 def test_effect__message_timestamp_type(t: Simulated, by_broker: bool) -> None:
     assert produce(t, b"mine", at_ms=7).log_append_time_ms == -1
     if by_broker:
-        alter(t, OF_BROKER, str(t.leader), log_message_timestamp_type="LogAppendTime")
+        alter(t, OF_BROKER, str(t.leader_id), log_message_timestamp_type="LogAppendTime")
     else:
         alter(t, OF_TOPIC, TOPIC, message_timestamp_type="LogAppendTime")
     now_ms = t.now_ms
@@ -147,11 +140,11 @@ def test_effect__retention_ms(t: Simulated) -> None:
 def test_effect__retention_of_one_broker_is_that_brokers(t: Simulated) -> None:
     """Its followers keep what it has deleted until it tells them where its log starts."""
     produce(t, b"old", at_ms=t.now_ms)
-    other = next(id_ for id_ in (1, 2, 3) if id_ != t.leader)
+    other = next(id_ for id_ in (1, 2, 3) if id_ != t.leader_id)
     alter(t, OF_BROKER, str(other), log_retention_ms="1000")
     t.run_for(2 * RETENTION_CHECK_MS)
     assert t.replica(other).log.log_start_offset == 1
-    assert t.replica(t.leader).log.log_start_offset == 0
+    assert t.replica(t.leader_id).log.log_start_offset == 0
 
 
 def test_effect__retention_bytes(t: Simulated) -> None:

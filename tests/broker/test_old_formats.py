@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records import compression
 from kcluster.protocol.records.message_sets import build_message_set, read_message_set
 from kcluster.protocol.records.records import Record, build_batch
 from kcluster.protocol.releases import releases
-from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_config, topic_records
+from tests.rig.one_broker import OneBroker, broker_records, topic_config, topic_records
+from tests.rig.requests import fetch_partition, fetch_request, produce_request
 
 RECORDS = [Record(i, 1_000 + i, b"k", b"value %d" % i) for i in range(3)]
 
@@ -28,18 +28,12 @@ def one_of(version: str = "2.8", **configs: str) -> OneBroker:
 
 
 def produce(one: OneBroker, version: int, records: bytes, acks: int = 1) -> Any:
-    partition = m.ProduceRequest.PartitionProduceData(index=0, records=records)
-    topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[partition])
-    body = m.ProduceRequest(acks=acks, timeout_ms=1_000, topic_data=[topic])
+    body = produce_request("orders", 0, records, acks=acks, timeout_ms=1_000)
     return one.ask(ApiKey.PRODUCE, version, body).responses[0].partition_responses[0]
 
 
 def fetch(one: OneBroker, version: int, offset: int = 0, limit: int = 1 << 20) -> Any:
-    partition = m.FetchRequest.FetchPartition(
-        partition=0, fetch_offset=offset, partition_max_bytes=limit
-    )
-    topic = m.FetchRequest.FetchTopic(topic="orders", partitions=[partition])
-    body = m.FetchRequest(max_wait_ms=0, min_bytes=1, topics=[topic])
+    body = fetch_request("orders", fetch_partition(0, offset, partition_max_bytes=limit))
     return one.ask(ApiKey.FETCH, version, body).responses[0].partitions[0]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.simulated import Simulated
+from tests.rig.cluster import Simulated
 
 
 def unregister(t: Simulated, broker: int) -> ErrorCode:
@@ -34,10 +34,10 @@ def test_unregister__a_running_broker_leaves_the_isr_and_stays_out():
 def test_unregister__its_leaders_move_and_a_new_process_comes_back():
     t = Simulated()
     assert unregister(t, 1) is ErrorCode.NONE
-    t.until(lambda: t.leader == 2)
+    t.wait(lambda: t.leader_id == 2)
     t.kill(1)
     t.start(1)
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.isr == [1, 2, 3])
     assert known(t, 2) == [1, 2, 3]
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from kcluster.checks.availability import Window
 from kcluster.checks.verdict import Verdict
-from tests.checks.stage import Hand, Stage
 from tests.property.clients import Consumer, Producer
+from tests.rig.stage import Hand, Stage
 
 
 def with_clients(stage: Stage, acks: int = -1) -> None:
     producer = Producer(stage.ledger, "p0", "orders", 0, acks, 1_000 if acks else -1, 20, 3)
     consumer = Consumer(stage.ledger, "c0", "orders", 0, anywhere=False)
     for client in (producer, consumer):
-        stage.clients[client.name] = stage.driver.add_client(client).client_id
+        stage.client_ids[client.name] = stage.add_client(client).client_id
     stage.run_for(2_000)
 
 
@@ -29,8 +29,8 @@ def reasons(found: Window) -> str:
 def test_windows__of_a_leader_that_died_last_until_another_is_elected():
     stage = Stage()
     with_clients(stage)
-    died_ms = stage.driver.now_ms
-    stage.driver.kill(1)
+    died_ms = stage.now_ms
+    stage.kill(1)
     stage.run_for(8_000)
     verdict = stage.verdict()
     for kind in ("writes", "reads"):
@@ -48,13 +48,13 @@ def test_windows__of_a_leader_that_died_last_until_another_is_elected():
 def test_windows__writes_need_min_insync_replicas_reads_do_not():
     stage = Stage(**{"min.insync.replicas": 2})
     with_clients(stage)
-    stage.driver.kill(2)
-    stage.driver.kill(3)
+    stage.kill(2)
+    stage.kill(3)
     stage.run_for(5_000)
-    alone_ms = stage.driver.now_ms
+    alone_ms = stage.now_ms
     stage.run_for(10_000)
-    stage.driver.start(2)
-    stage.driver.start(3)
+    stage.start(2)
+    stage.start(3)
     stage.run_for(10_000)
     verdict = stage.verdict()
     found = window(verdict, "writes", alone_ms - 5_000)
@@ -69,10 +69,10 @@ def test_windows__a_partition_without_a_leader_has_one_to_the_end():
     stage = Stage()
     with_clients(stage)
     for broker in (2, 3, 1):
-        stage.driver.kill(broker)
+        stage.kill(broker)
         stage.run_for(4_000)
     stage.run_for(4_000)
-    found = window(stage.verdict(), "writes", stage.driver.now_ms - 9_000)
+    found = window(stage.verdict(), "writes", stage.now_ms - 9_000)
     assert not found.is_over
     assert "no leader since: leader 1 -> none" in reasons(found)
 
@@ -80,10 +80,10 @@ def test_windows__a_partition_without_a_leader_has_one_to_the_end():
 def test_windows__a_client_that_is_cut_off_has_one_of_its_own():
     stage = Stage()
     with_clients(stage)
-    cut_ms = stage.driver.now_ms
-    stage.driver.cut(stage.clients["p0"], 1)
+    cut_ms = stage.now_ms
+    stage.cut(stage.client_ids["p0"], 1)
     stage.run_for(6_000)
-    stage.driver.heal()
+    stage.heal()
     stage.run_for(10_000)
     verdict = stage.verdict()
     found = window(verdict, "writes", cut_ms)
@@ -95,8 +95,8 @@ def test_windows__a_client_that_is_cut_off_has_one_of_its_own():
 def test_windows__a_member_of_the_isr_that_stands_still_holds_writes_back():
     stage = Stage()
     with_clients(stage)
-    paused_ms = stage.driver.now_ms
-    stage.driver.pause(3)
+    paused_ms = stage.now_ms
+    stage.pause(3)
     stage.run_for(8_000)
     found = window(stage.verdict(), "writes", paused_ms)
     assert "broker 3, in the ISR, was paused; acks=all waits until it has left" in reasons(found)
@@ -107,8 +107,8 @@ def test_windows__a_member_of_the_isr_that_stands_still_holds_writes_back():
 def test_windows__a_stale_client_has_one_though_every_broker_is_well():
     stage = Stage()
     hand = Hand(stage.ledger, "h0")
-    stage.clients["h0"] = stage.driver.add_client(hand).client_id
-    hand.now_ms = stage.driver.now_ms
+    stage.client_ids["h0"] = stage.add_client(hand).client_id
+    hand.now_ms = stage.now_ms
     hand.produce(2, [b"a"])
     stage.run_for(700)
     hand.produce(1, [b"a"], again=True)

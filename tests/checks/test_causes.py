@@ -7,7 +7,7 @@ from kcluster.checks.verdict import UNKNOWN, VALID, Verdict
 from kcluster.events.brokers import LostRange, RecordsLost
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from tests.checks.stage import Hand, P, Stage
+from tests.rig.stage import Hand, P, Stage
 
 
 def told(verdict: Verdict, *words: str) -> None:
@@ -22,17 +22,16 @@ def told(verdict: Verdict, *words: str) -> None:
 
 def with_lone_leader(stage: Stage) -> None:
     """Only broker 1 is left in the ISR."""
-    stage.driver.kill(2)
-    stage.driver.kill(3)
+    stage.kill(2)
+    stage.kill(3)
     stage.run_for(4_000)
 
 
 def mended(stage: Stage) -> Verdict:
-    driver = stage.driver
-    driver.heal()
+    stage.heal()
     for broker in (1, 2, 3):
-        if driver.dispatcher.processes[broker].node is None:
-            driver.start(broker)
+        if stage.dispatcher.processes[broker].node is None:
+            stage.start(broker)
     stage.run_for(20_000)
     return stage.verdict()
 
@@ -60,7 +59,7 @@ def test_verdict__a_cluster_that_was_not_mended_tells_nothing():
     assert stage.verdict().outcome == VALID
     assert stage.verdict(healed=False).outcome == UNKNOWN
     for broker in (1, 2, 3):
-        stage.driver.kill(broker)
+        stage.kill(broker)
         stage.run_for(5_000)
     verdict = stage.verdict()
     assert (verdict.outcome, verdict.offline) == (UNKNOWN, ("orders-0",))
@@ -73,10 +72,10 @@ def test_verdict__of_the_time_since_then_knows_nothing_of_what_was_before():
     hand.produce(1, [b"a"], acks=1)
     hand.produce(2, [b"refused"])
     stage.run_for(100)
-    stage.driver.kill(1, "wipe")
+    stage.kill(1, "wipe")
     assert mended(stage).counts() == {"lost-write": 1}
-    since_ms = stage.driver.now_ms
-    leader = stage.driver.verbs.leader("orders", 0)
+    since_ms = stage.now_ms
+    leader = stage.verbs.leader("orders", 0)
     assert stage.verdict(since_ms=since_ms).outcome == UNKNOWN
     hand.produce(leader, [b"b"])
     stage.run_for(100)
@@ -88,11 +87,11 @@ def test_verdict__of_the_time_since_then_knows_nothing_of_what_was_before():
 def test_lost__acked_by_a_leader_alone_that_died():
     stage = Stage()
     hand = stage.hand()
-    stage.driver.cut(1, 2)
-    stage.driver.cut(1, 3)
+    stage.cut(1, 2)
+    stage.cut(1, 3)
     hand.produce(1, [b"a", b"b", b"c"], acks=1)
     stage.run_for(100)
-    stage.driver.kill(1)
+    stage.kill(1)
     stage.run_for(5_000)
     verdict = mended(stage)
     (lost,) = verdict.anomalies
@@ -112,10 +111,10 @@ def test_lost__acked_by_a_leader_alone_that_died():
 def test_lost__acked_by_a_leader_alone_whose_place_another_took_as_planned():
     stage = Stage()
     hand = stage.hand()
-    stage.driver.cut(1, 2, one_way=True)
+    stage.cut(1, 2, one_way=True)
     hand.produce(1, [b"a"], acks=1)
     stage.run_for(100)
-    stage.driver.move("orders", 0, 2)
+    stage.move("orders", 0, 2)
     stage.run_for(100)
     verdict = mended(stage)
     told(
@@ -131,12 +130,12 @@ def test_lost__acked_by_a_leader_alone_whose_place_another_took_as_planned():
 def test_lost__of_many_batches_the_first_and_the_last_are_told():
     stage = Stage()
     hand = stage.hand()
-    stage.driver.cut(1, 2)
-    stage.driver.cut(1, 3)
+    stage.cut(1, 2)
+    stage.cut(1, 3)
     for value in (b"a", b"b", b"c"):
         hand.produce(1, [value], acks=1)
         stage.run_for(20)
-    stage.driver.kill(1)
+    stage.kill(1)
     stage.run_for(5_000)
     verdict = mended(stage)
     assert [(x.count, x.first, x.last) for x in verdict.anomalies] == [(3, 0, 2)]
@@ -148,7 +147,7 @@ def test_lost__on_a_leader_that_did_not_know_it_was_none_any_more():
     stage = Stage()
     hand = stage.hand()
     for other in (2, 3, 3_000):
-        stage.driver.cut(1, other)
+        stage.cut(1, other)
     stage.run_for(4_000)
     hand.produce(1, [b"a"], acks=1)
     stage.run_for(100)
@@ -166,13 +165,13 @@ def test_lost__on_a_leader_that_did_not_know_it_was_none_any_more():
 def test_lost__acked_once_the_isr_was_small_enough():
     stage = Stage(**{"min.insync.replicas": 1})
     hand = stage.hand()
-    stage.driver.cut(1, 2)
-    stage.driver.cut(1, 3)
+    stage.cut(1, 2)
+    stage.cut(1, 3)
     hand.produce(1, [b"a"])
     stage.run_for(9_000)
-    stage.driver.kill(1, "wipe")
+    stage.kill(1, "wipe")
     stage.run_for(5_000)
-    stage.driver.elect("orders", 0, unclean=True)
+    stage.elect("orders", 0, unclean=True)
     verdict = mended(stage)
     told(
         verdict,
@@ -190,10 +189,10 @@ def test_lost__an_unclean_election_takes_what_only_the_old_leader_had():
     with_lone_leader(stage)
     hand.produce(1, [b"a"])
     stage.run_for(100)
-    stage.driver.kill(1)
-    stage.driver.start(2)
+    stage.kill(1)
+    stage.start(2)
     stage.run_for(5_000)
-    stage.driver.elect("orders", 0, unclean=True)
+    stage.elect("orders", 0, unclean=True)
     verdict = mended(stage)
     (lost,) = verdict.anomalies
     assert lost.allowed == "unclean.leader.election.enable=true"
@@ -217,7 +216,7 @@ def test_lost__the_disk_of_the_only_member_of_the_isr():
     with_lone_leader(stage)
     hand.produce(1, [b"a"])
     stage.run_for(100)
-    stage.driver.kill(1, "wipe")
+    stage.kill(1, "wipe")
     stage.run_for(4_000)
     verdict = mended(stage)
     told(verdict, "acked by broker 1 alone", "broker 1 lost its disk", "log end 0, elected")
@@ -230,7 +229,7 @@ def test_lost__the_last_known_leader_needs_no_setting_to_be_elected_without_its_
     with_lone_leader(stage)
     hand.produce(1, [b"a"])
     stage.run_for(100)
-    stage.driver.kill(1, "power")
+    stage.kill(1, "power")
     stage.run_for(15_000)
     verdict = mended(stage)
     (lost,) = verdict.anomalies
@@ -248,7 +247,7 @@ def test_lost__the_tail_that_was_not_flushed_when_the_power_went():
     with_lone_leader(stage)
     hand.produce(1, [b"a"])
     stage.run_for(100)
-    stage.driver.kill(1, "power")
+    stage.kill(1, "power")
     stage.run_for(4_000)
     verdict = mended(stage)
     told(verdict, "acked by broker 1 alone", "unflushed record lost")
@@ -260,14 +259,14 @@ def test_lost__a_power_loss_is_no_cause_for_what_had_been_flushed():
     with_lone_leader(stage)
     hand.produce(1, [b"a"])
     stage.run_for(100)
-    stage.driver.plan.disks[1].flush()
+    stage.plan.disks[1].flush()
     hand.produce(1, [b"b"], acks=0)
     stage.run_for(100)
-    stage.driver.kill(1, "power")
-    stage.driver.start(2)
+    stage.kill(1, "power")
+    stage.start(2)
     stage.run_for(5_000)
-    stage.driver.elect("orders", 0, unclean=True)
-    (lost,) = [note.event for note in stage.driver.notes if isinstance(note.event, RecordsLost)]
+    stage.elect("orders", 0, unclean=True)
+    (lost,) = [note.event for note in stage.notes if isinstance(note.event, RecordsLost)]
     assert (lost.records, lost.ranges) == (1, (LostRange("orders", 0, 1, 2),))
     found = [each for each in mended(stage).anomalies if each.values[0] == b"a"]
     assert found[0].allowed == "unclean.leader.election.enable=true"
@@ -287,10 +286,10 @@ def test_lost__sent_without_acks_to_a_broker_that_does_not_lead():
 def test_duplicate__the_answer_was_lost_and_the_record_sent_again():
     stage = Stage()
     hand = stage.hand()
-    stage.driver.cut(1, hand.wire.client_id, one_way=True)
+    stage.cut(1, hand.wire.client_id, one_way=True)
     hand.produce(1, [b"a", b"b"])
     stage.run_for(100)
-    stage.driver.heal()
+    stage.heal()
     hand.wire.disconnect(1)
     hand.produce(1, [b"a", b"b"], again=True)
     stage.run_for(100)
@@ -336,10 +335,10 @@ def test_read__of_a_record_that_an_unclean_election_took_is_lost_and_explained()
     stage.run_for(100)
     hand.read(1, 0)
     stage.run_for(600)
-    stage.driver.kill(1)
-    stage.driver.start(2)
+    stage.kill(1)
+    stage.start(2)
     stage.run_for(5_000)
-    stage.driver.elect("orders", 0, unclean=True)
+    stage.elect("orders", 0, unclean=True)
     hand.produce(2, [b"z"])
     stage.run_for(5_000)
     verdict = mended(stage)
@@ -353,17 +352,17 @@ def test_read__of_a_record_that_an_unclean_election_took_is_lost_and_explained()
 
 def test_commit__that_an_unclean_election_forgot():
     stage = Stage(**{"min.insync.replicas": 1})
-    driver, hand = stage.driver, stage.hand()
+    hand = stage.hand()
     home = with_coordinator(stage, hand)
     hand.commit(1, "g", 3)
     stage.run_for(500)
     with_lone_leader(stage)
     hand.commit(1, "g", 5)
     stage.run_for(500)
-    driver.kill(1)
-    driver.start(2)
+    stage.kill(1)
+    stage.start(2)
     stage.run_for(5_000)
-    driver.elect(*home, unclean=True)
+    stage.elect(*home, unclean=True)
     stage.run_for(1_000)
     hand.fetch_offset(2, "g")
     stage.run_for(500)
@@ -381,6 +380,6 @@ def with_coordinator(stage: Stage, hand: Hand) -> tuple[str, int]:
     hand.wire.send(1, ApiKey.FIND_COORDINATOR, 4, asked)
     stage.run_for(2_000)
     home = ("__consumer_offsets", coordinator_partition("g", 50))
-    stage.driver.move(*home, 1)
+    stage.move(*home, 1)
     stage.run_for(500)
     return home

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kcluster.checks.verdict import INVALID, VALID
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from tests.checks.stage import Stage
+from tests.rig.stage import Stage
 
 
 def test_deleted__records_are_not_lost():
@@ -46,7 +46,7 @@ def test_verdict__replicas_that_differ_at_the_end_are_a_violation():
     stage = Stage()
     stage.hand().produce(1, [b"a"])
     stage.run_for(100)
-    log = next(iter(stage.driver.plan.disks[2]))
+    log = next(iter(stage.plan.disks[2]))
     own, other = log.segments[0].batches[0], bytearray(log.segments[0].batches[0].buffer)
     other[17] ^= 0xFF
     log.segments[0].batches[0] = type(own)(

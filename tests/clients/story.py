@@ -1,4 +1,7 @@
-"""A cluster in virtual time with producers, consumers and one ledger: the rig of these tests."""
+"""The rig in virtual time with the project's own producers and consumers, and one ledger.
+
+Owns: Story.  Never: asserts what a test is about.
+"""
 
 from __future__ import annotations
 
@@ -10,36 +13,11 @@ from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import ReadRecord
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
-from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-
-TOPIC = "orders"
-
-
-class OneRequest:
-    """A client that sends one request to one broker."""
-
-    deadline_ms: int | None = None
-
-    def __init__(self, broker_id: int, api_key: int, version: int, body: Any) -> None:
-        self.request = (broker_id, api_key, version, body)
-        self.response: Any = None
-
-    def start(self, wire: Wire, now_ms: int) -> None:
-        wire.send(*self.request)
-
-    def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
-        self.response = body
-
-    def on_disconnected(self, broker_id: int, now_ms: int) -> None:
-        raise AssertionError("the broker hung up")
-
-    def on_tick(self, now_ms: int) -> None:
-        raise AssertionError("it has no deadline")
+from tests.rig.cluster import TOPIC, VirtualRig
 
 
 class Story:
@@ -49,7 +27,7 @@ class Story:
         spec = {"partitions": 1, "replication_factor": 3} | topic
         config = {"group.initial.rebalance.delay.ms": 0} | (config or {})
         topology = Topology.of(brokers=brokers, topics={TOPIC: spec}, config=config)
-        self.driver = VirtualDriver(topology, seed)
+        self.driver = VirtualRig(topology, seed)
         self.driver.open()
         assert self.driver.run_until_condition(self.driver.verbs.settled.all_serving, 60_000)
         self.began_ms = self.driver.now_ms
@@ -82,10 +60,9 @@ class Story:
         self.client_ids[name] = self.driver.add_client(client).client_id
 
     def ask(self, broker_id: int, api_key: int, version: int, body: Any) -> Any:
-        client = OneRequest(broker_id, api_key, version, body)
-        self.driver.add_client(client)
-        assert self.until(lambda: client.response is not None)
-        return client.response
+        answer = self.driver.ask(broker_id, api_key, version, body)
+        assert self.until(lambda: answer.body is not None)
+        return answer.body
 
     # -------------------------------------------------------------------------------- time
 
@@ -112,11 +89,8 @@ class Story:
 
     def delete_before(self, offset: int) -> None:
         """DeleteRecords: move the log start offset to `offset`."""
-        partition = m.DeleteRecordsRequest.DeleteRecordsPartition(0, offset)
-        topic = m.DeleteRecordsRequest.DeleteRecordsTopic(TOPIC, [partition])
-        body = m.DeleteRecordsRequest([topic], 5_000)
-        (deleted,) = self.ask(self.leader, ApiKey.DELETE_RECORDS, 2, body).topics
-        assert deleted.partitions[0].error_code == 0
+        answer = self.driver.delete_records(offset)
+        assert self.until(lambda: answer.error == "NONE")
 
     # ---------------------------------------------------------------------------- the ledger
 

@@ -14,31 +14,39 @@ from kcluster.protocol.errors import ErrorCode
 
 def test_start__every_broker_serves_and_knows_all_others(world: Any) -> None:
     for broker_id in (1, 2, 3):
-        answer = world.ask(broker_id, ApiKey.METADATA, 9, m.MetadataRequest(topics=None))
+        answer = world.ask(broker_id, ApiKey.METADATA, 9, m.MetadataRequest(topics=None)).body
         assert [broker.node_id for broker in answer.brokers] == [1, 2, 3]
         orders = next(topic for topic in answer.topics if topic.name == "orders")
         assert [partition.leader_id for partition in orders.partitions] == [1, 2]
 
 
 def test_produce__an_acked_record_is_on_every_replica_of_the_isr(world: Any) -> None:
-    answer = world.produce(1, records=5)
+    answer = world.produce(*[b"v"] * 5, to=1).partition
     assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 0)
     status = world.partition()
     assert (status.log_end_offset, status.high_watermark, status.lag) == (5, 5, {2: 0, 3: 0})
 
 
+def test_fetch__a_consumer_gets_what_was_acked_up_to_the_high_watermark(world: Any) -> None:
+    world.produce(b"a", b"b")
+    fetched = world.fetch(0)
+    assert (fetched.error, fetched.partition.high_watermark) == ("NONE", 2)
+    assert fetched.partition.records
+    assert not world.fetch(2).partition.records
+
+
 def test_kill__the_partition_gets_a_new_leader_and_keeps_what_was_acked(world: Any) -> None:
-    world.produce(1, records=5)
+    world.produce(*[b"v"] * 5, to=1)
     world.kill(1)
     status = world.partition()
     assert (status.leader, status.leader_epoch) == (2, 1)
     assert sorted(status.isr) == [2, 3]
-    assert world.produce(2, records=1).base_offset == 5
+    assert world.produce(b"v", to=2).partition.base_offset == 5
 
 
 def test_start__a_broker_that_was_killed_catches_up_and_is_in_the_isr_again(world: Any) -> None:
     world.kill(1)
-    world.produce(2, records=3)
+    world.produce(*[b"v"] * 3, to=2)
     world.start(1)
     world.wait_for_isr(1, 2, 3)
     assert world.partition().lag == {1: 0, 3: 0}
@@ -46,7 +54,7 @@ def test_start__a_broker_that_was_killed_catches_up_and_is_in_the_isr_again(worl
 
 def test_cut__a_follower_without_a_link_leaves_the_isr_and_comes_back(world: Any) -> None:
     world.cut(1, 3)
-    assert world.produce(1, records=2, acks=1).error_code == ErrorCode.NONE
+    assert world.produce(*[b"v"] * 2, to=1, acks=1).partition.error_code == ErrorCode.NONE
     world.wait_for_isr(1, 2)
     assert world.partition().lag[3] == 2
     world.heal()
@@ -63,7 +71,7 @@ def test_cut__a_leader_cut_off_from_the_controller_is_replaced(world: Any) -> No
 
 
 def test_pause__a_broker_that_stands_still_is_fenced_and_comes_back(world: Any) -> None:
-    world.produce(1, records=4)
+    world.produce(*[b"v"] * 4, to=1)
     world.pause(1)
     world.wait(lambda: world.partition().leader == 2, "new leader")
     world.resume(1)
@@ -81,7 +89,7 @@ def test_kill__a_clean_shutdown_hands_leadership_over(world: Any) -> None:
 def test_kill__a_replica_that_lost_its_log_gets_it_back_from_the_leader(
     world: Any, how: str
 ) -> None:
-    world.produce(1, records=5)
+    world.produce(*[b"v"] * 5, to=1)
     world.kill(3, how)
     world.start(3)
     world.wait_for_isr(1, 2, 3)
@@ -104,7 +112,7 @@ def test_verbs__refusals_say_what_there_is(world: Any) -> None:
 
 
 def test_pause__a_follower_that_stood_still_is_in_every_isr_again(world: Any) -> None:
-    world.produce(1, records=4)
+    world.produce(*[b"v"] * 4, to=1)
     world.pause(3)
     world.wait_for_isr(1, 2)
     world.resume(3)
@@ -116,7 +124,7 @@ def test_pause__a_follower_that_stood_still_is_in_every_isr_again(world: Any) ->
 
 
 def test_pause__a_leader_replaced_without_a_new_record_follows_the_new_one(world: Any) -> None:
-    world.produce(1, records=4)
+    world.produce(*[b"v"] * 4, to=1)
     world.kill(1)
     world.start(1)
     world.wait_for_isr(1, 2, 3)

@@ -13,9 +13,8 @@ import kcluster
 from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
-from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.records.records import Record, build_batch
+from tests.rig.requests import batch, produce_request
 
 ROOT = Path(__file__).parents[2]
 CODE_PATH = os.pathsep.join((str(Path(kcluster.__file__).parents[1]), str(ROOT)))
@@ -32,10 +31,8 @@ class Sender:
     def on_tick(self, now_ms: int) -> None:
         rng = self.wire.rng
         broker_id = self.wire.broker_ids[rng.randrange(len(self.wire.broker_ids))]
-        batch = build_batch([Record(0, now_ms, None, rng.randbytes(20), ())])
-        data = m.ProduceRequest.PartitionProduceData(index=rng.randrange(3), records=bytes(batch))
-        topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
-        body = m.ProduceRequest(acks=-1, timeout_ms=100, topic_data=[topic])
+        records = batch(rng.randbytes(20), timestamp_ms=now_ms)
+        body = produce_request("orders", rng.randrange(3), records, timeout_ms=100)
         self.wire.send(broker_id, ApiKey.PRODUCE, 11, body)
         self.deadline_ms = now_ms + 1 + rng.randrange(9)
 

@@ -19,7 +19,7 @@ CONTROLLER = 3000
 
 
 def events(world: Any, wanted: type[E]) -> list[E]:
-    return [note.event for note in world.notes() if isinstance(note.event, wanted)]
+    return [note.event for note in world.notes if isinstance(note.event, wanted)]
 
 
 def test_isolate__a_controller_cut_off_from_all_fences_them_and_they_come_back(world: Any) -> None:
@@ -53,7 +53,7 @@ def test_isolate__who_hears_but_is_not_heard_is_fenced(world: Any) -> None:
 
 def test_bridge__a_broker_joins_two_halves(world: Any) -> None:
     world.bridge(1, 3)
-    assert world.produce(1, records=2, acks=1).error_code == ErrorCode.NONE
+    assert world.produce(*[b"v"] * 2, to=1, acks=1).partition.error_code == ErrorCode.NONE
     world.wait_for_isr(1, 2)
     cut = events(world, NetworkCut)[-1]
     assert cut.joint == (2, CONTROLLER)
@@ -67,9 +67,9 @@ def test_bridge__a_broker_joins_two_halves(world: Any) -> None:
 
 def test_slow_link__a_follower_answers_later_and_so_does_acks_all(world: Any) -> None:
     with world.slow_link(1, [2, 3], latency_ms=30, jitter_ms=10):
-        began = world.now_ms()
-        assert world.produce(1, records=1).error_code == ErrorCode.NONE
-        assert world.now_ms() - began >= 25
+        began = world.now_ms
+        assert world.produce(b"v", to=1).partition.error_code == ErrorCode.NONE
+        assert world.now_ms - began >= 25
     began = events(world, NetworkShaped)
     assert text_of(began[0]) == "{1} and {2, 3}: latency 30 ms, jitter 10 ms normal"
     assert began[-1].restored
@@ -79,16 +79,16 @@ def test_slow_link__a_follower_answers_later_and_so_does_acks_all(world: Any) ->
 def test_lose__replication_goes_on_over_links_that_lose(world: Any) -> None:
     with world.lose(1, 2, share=0.3):
         for _ in range(5):
-            assert world.produce(1, records=1).error_code == ErrorCode.NONE
+            assert world.produce(b"v", to=1).partition.error_code == ErrorCode.NONE
     world.wait_for_isr(1, 2, 3)
     world.wait(lambda: world.partition().lag == {2: 0, 3: 0}, "lag of nothing")
 
 
 def test_limit_bandwidth__a_follower_takes_the_time_that_bytes_need(world: Any) -> None:
     with world.limit_bandwidth(1, 3, bytes_per_s=20_000, one_way=True):
-        began = world.now_ms()
-        world.produce(1, records=200, acks=-1)
-        assert world.now_ms() - began >= 60, "200 records are 1.8 kB, and each fetch has its own"
+        began = world.now_ms
+        world.produce(*[b"v"] * 200, to=1)
+        assert world.now_ms - began >= 60, "200 records are 1.8 kB, and each fetch has its own"
 
 
 def test_heal__undoes_what_was_done_to_the_links_of_one_broker(world: Any) -> None:

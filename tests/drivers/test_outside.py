@@ -17,7 +17,7 @@ from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
-from tests.drivers.conftest import read_frame
+from tests.rig.lines import read_frame
 
 SHORT_S = 0.15
 """So long nothing comes: the answer takes a millisecond."""

@@ -11,10 +11,9 @@ from kcluster.config.topology.model import Topology
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.operations.errors import ClusterError
-from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.records.records import Record, build_batch
 from kcluster.runtime.deaths import DeathKind
+from tests.rig.requests import batch, produce_request
 
 SEEDS = range(1, 13)
 PARTITIONS = 3
@@ -31,11 +30,8 @@ class Sender:
 
     def on_tick(self, now_ms: int) -> None:
         rng = self.wire.rng
-        batch = build_batch([Record(0, now_ms, None, rng.randbytes(20), ())])
-        index = rng.randrange(PARTITIONS)
-        data = m.ProduceRequest.PartitionProduceData(index=index, records=bytes(batch))
-        topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
-        body = m.ProduceRequest(acks=-1, timeout_ms=100, topic_data=[topic])
+        records = batch(rng.randbytes(20), timestamp_ms=now_ms)
+        body = produce_request("orders", rng.randrange(PARTITIONS), records, timeout_ms=100)
         broker_id = self.wire.broker_ids[rng.randrange(3)]
         self.wire.send(broker_id, ApiKey.PRODUCE, 11, body)
         self.deadline_ms = now_ms + 1 + rng.randrange(9)

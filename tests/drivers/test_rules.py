@@ -12,9 +12,9 @@ from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.records.records import Record, build_batch
-from tests.drivers.conftest import PRODUCE_VERSION
-from tests.drivers.lines import CLOSED, SILENT, Stage
+from tests.drivers.lines import Stage
+from tests.rig.lines import CLOSED, SILENT
+from tests.rig.requests import batch, fetch_partition, fetch_request, produce_topic
 
 SILENCE_MS = 150
 LIST_VERSION, METADATA_VERSION, FETCH_VERSION = 7, 12, 12
@@ -28,16 +28,10 @@ def stage(world: Any) -> Any:
         line.close()
 
 
-def batch(value: bytes = b"v") -> bytes:
-    return bytes(build_batch([Record(0, 1_000, None, value, ())]))
-
-
 def produced(*partitions: int, acks: int = -1) -> tuple[int, int, Any]:
-    kind = m.ProduceRequest
-    data = [kind.PartitionProduceData(index=x, records=batch()) for x in partitions or (0,)]
-    topic = kind.TopicProduceData(name="orders", partition_data=data)
-    body = kind(acks=acks, timeout_ms=5_000, topic_data=[topic])
-    return ApiKey.PRODUCE, PRODUCE_VERSION, body
+    topic = produce_topic("orders", {x: batch(b"v") for x in partitions or (0,)})
+    body = m.ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=[topic])
+    return ApiKey.PRODUCE, 11, body
 
 
 def listed() -> tuple[int, int, Any]:
@@ -75,7 +69,7 @@ def test_rules__an_error_is_told_to_the_third_call_and_nothing_is_appended(stage
         ("Produce", 1, "clie"),
     )
     assert hit.cause is not None
-    assert stage.rules.rules()[0].hits == 1
+    assert stage.rig.rules()[0].hits == 1
 
 
 def test_rules__only_the_partitions_meant_get_the_error(stage: Stage) -> None:
@@ -116,11 +110,9 @@ def test_rules__an_error_in_what_is_read(stage: Stage) -> None:
 
 
 def fetch(session_id: int = 0, epoch: int = 0, *partitions: int) -> tuple[int, int, Any]:
-    kind = m.FetchRequest
-    parts = [kind.FetchPartition(partition=x, partition_max_bytes=1 << 20) for x in partitions]
-    topics = [kind.FetchTopic(topic="orders", partitions=parts)] if parts else []
-    body = kind(
-        max_wait_ms=60_000, min_bytes=1, session_id=session_id, session_epoch=epoch, topics=topics
+    wanted = [fetch_partition(x) for x in partitions]
+    body = fetch_request(
+        "orders", *wanted, max_wait_ms=60_000, session_id=session_id, session_epoch=epoch
     )
     return ApiKey.FETCH, FETCH_VERSION, body
 
@@ -138,7 +130,7 @@ def test_rules__a_fetch_session_is_told_of_a_partition_that_it_did_not_name(stag
     (data,) = line.outcome().responses[0].partitions
     assert (data.error_code, data.partition_index) == (ErrorCode.FENCED_LEADER_EPOCH, 0)
     assert not data.records
-    stage.rules.remove_rule(name)
+    stage.rig.remove_rule(name)
     line.send(*fetch(session_id, 2, 0))
     (data,) = line.outcome().responses[0].partitions
     assert data.error_code == 0
@@ -152,7 +144,7 @@ def test_rules__a_dropped_request_is_silence_and_nothing_overtakes_it(stage: Sta
     line.send(*produced())
     assert line.outcome(SILENCE_MS) == SILENT
     assert stage.end() == 0
-    stage.rules.remove_rule(name)
+    stage.rig.remove_rule(name)
     assert line.outcome() == CLOSED
 
 
@@ -207,13 +199,13 @@ def test_rules__a_throttled_connection_stays_so_when_the_rule_goes(stage: Stage)
     began = stage.now_ms()
     line.send(*produced())
     assert line.outcome().throttle_time_ms == 300
-    stage.rules.clear_rules()
+    stage.rig.clear_rules()
     other.send(*produced())
     assert other.outcome().throttle_time_ms == 0
     line.send(*produced())
     assert line.outcome().throttle_time_ms == 0
     assert stage.now_ms() - began >= 299
-    dispatcher = (stage.rules.driver if hasattr(stage.rules, "driver") else stage.rules).dispatcher
+    dispatcher = (stage.rig.driver if hasattr(stage.rig, "driver") else stage.rig).dispatcher
     line.send(*produced())
     line.outcome()
     assert dispatcher.gate is None
@@ -222,14 +214,14 @@ def test_rules__a_throttled_connection_stays_so_when_the_rule_goes(stage: Stage)
 def test_rules__metadata_stays_as_it_was(stage: Stage) -> None:
     line = stage.line()
     stage.add(stale=True, broker=1)
-    stage.world.move("orders", 0, 2)
+    stage.rig.move("orders", 0, 2)
     leaders = []
     for asked in (line, stage.line(2)):
         asked.send(*metadata())
         (topic,) = [x for x in asked.outcome().topics if x.name == "orders"]
         leaders.append(next(x.leader_id for x in topic.partitions if x.partition_index == 0))
     assert leaders == [1, 2]
-    stage.rules.clear_rules()
+    stage.rig.clear_rules()
     line.send(*metadata())
     (topic,) = [x for x in line.outcome().topics if x.name == "orders"]
     assert {x.leader_id for x in topic.partitions} == {2}
@@ -244,7 +236,7 @@ def test_rules__an_error_in_metadata_is_not_kept_for_others(stage: Stage) -> Non
         line.send(*metadata())
         assert {topic.error_code for topic in line.outcome().topics} == expected
         if expected != {0}:
-            stage.rules.remove_rule(name)
+            stage.rig.remove_rule(name)
 
 
 def test_rules__a_request_lets_another_connection_pass(stage: Stage) -> None:
@@ -274,7 +266,7 @@ def test_rules__the_first_that_applies_is_the_only_one(stage: Stage) -> None:
         line.send(*produced())
         found.append(codes(line.outcome())[0])
     assert found == [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR]
-    assert [(x.name, x.calls, x.hits) for x in stage.rules.rules()] == [("a", 2, 1), ("b", 1, 1)]
+    assert [(x.name, x.calls, x.hits) for x in stage.rig.rules()] == [("a", 2, 1), ("b", 1, 1)]
 
 
 def test_rules__a_rule_that_hits_often_is_told_of_so_often(stage: Stage) -> None:
@@ -284,9 +276,9 @@ def test_rules__a_rule_that_hits_often_is_told_of_so_often(stage: Stage) -> None
         line.send(*produced())
         line.outcome()
     assert len(stage.hits()) == 20
-    assert stage.rules.rules()[0].hits == 25
-    stage.rules.remove_rule(name)
-    assert stage.rules.rules() == ()
+    assert stage.rig.rules()[0].hits == 25
+    stage.rig.remove_rule(name)
+    assert stage.rig.rules() == ()
 
 
 def test_rules__what_cannot_be_is_refused(stage: Stage) -> None:
@@ -294,9 +286,9 @@ def test_rules__what_cannot_be_is_refused(stage: Stage) -> None:
     with pytest.raises(ClusterError, match="there is a rule a already"):
         stage.add(name="a", api="Produce", close="before")
     with pytest.raises(ClusterError, match="no such rule"):
-        stage.rules.remove_rule("b")
+        stage.rig.remove_rule("b")
     with pytest.raises(ClusterError, match="there is no broker 9"):
-        stage.rules.add_rule(Rule(effect=rule(close="after").effect, brokers=(9,)))
+        stage.rig.add_rule(Rule(effect=rule(close="after").effect, brokers=(9,)))
 
 
 def test_rules__a_broker_that_dies_takes_what_is_held_with_it(stage: Stage) -> None:
@@ -304,8 +296,8 @@ def test_rules__a_broker_that_dies_takes_what_is_held_with_it(stage: Stage) -> N
     line = stage.line()
     line.send(*produced())
     assert line.outcome(50) == SILENT
-    stage.world.kill(1)
-    stage.world.start(1)
+    stage.rig.kill(1)
+    stage.rig.start(1)
     assert line.outcome() == CLOSED
     again = stage.line()
     assert again.outcome(400) == SILENT

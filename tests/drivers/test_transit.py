@@ -17,8 +17,8 @@ from kcluster.network.shapes import RESET_US, LinkShape
 from kcluster.operations.verbs import death_kind
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from kcluster.protocol.records.records import Record, build_batch
 from kcluster.runtime.dispatch import Dispatcher
+from tests.rig.requests import batch, produce_request
 
 LIMIT_MS = 5_000
 TOPICS = {"orders": {"partitions": 1, "assignment": [[1]]}}
@@ -127,10 +127,7 @@ def ask(side: Any, broker_id: int = 1) -> int:
 
 def produce(side: Any) -> int:
     """Have the client append one record to orders-0."""
-    batch = build_batch([Record(0, 1_000, None, b"value", ())])
-    data = m.ProduceRequest.PartitionProduceData(index=0, records=bytes(batch))
-    topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
-    body = m.ProduceRequest(acks=1, timeout_ms=5_000, topic_data=[topic])
+    body = produce_request("orders", 0, batch(b"value"), acks=1)
     wire = side.client.wire
     number: int = side.call(lambda: wire.send(1, ApiKey.PRODUCE, 11, body))
     return number

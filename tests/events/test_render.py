@@ -24,6 +24,7 @@ from kcluster.events.render import (
 )
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
+from tests.rig.requests import produce_topic
 
 ORDERS_ID = bytes(range(16))
 
@@ -92,13 +93,7 @@ def test_fold__few_changes_stay_apart_and_in_order() -> None:
 
 
 def test_request_line__produce_shows_partitions_size_and_ok() -> None:
-    data = m.ProduceRequest.TopicProduceData(
-        name="orders",
-        partition_data=[
-            m.ProduceRequest.PartitionProduceData(index=index, records=bytes(100))
-            for index in (0, 3)
-        ],
-    )
+    data = produce_topic("orders", {0: bytes(100), 3: bytes(100)})
     answer = m.ProduceResponse.TopicProduceResponse(
         name="orders",
         partition_responses=[

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from kcluster.evidence.fates import fate_of
 from kcluster.evidence.lookups import Facts
-from tests.checks.stage import P, Stage
+from tests.rig.stage import P, Stage
 
 
 def test_fate__of_a_record_goes_from_its_send_over_every_replica_to_every_read():
@@ -34,15 +34,15 @@ def test_fate__of_a_record_goes_from_its_send_over_every_replica_to_every_read()
 def test_fate__of_a_lost_record_tells_who_dropped_it():
     stage = Stage()
     hand = stage.hand()
-    stage.driver.cut(1, 2)
-    stage.driver.cut(1, 3)
+    stage.cut(1, 2)
+    stage.cut(1, 3)
     hand.produce(1, [b"a"], acks=1)
     hand.produce(1, [b"b"], acks=1)
     stage.run_for(100)
-    stage.driver.kill(1)
+    stage.kill(1)
     stage.run_for(5_000)
-    stage.driver.heal()
-    stage.driver.start(1)
+    stage.heal()
+    stage.start(1)
     stage.run_for(5_000)
     stage.recorder.look()
     fate = fate_of(Facts(stage.recorder, stage.ledger), P, b"b")

@@ -6,7 +6,7 @@ from kcluster.checks.anomalies import find_anomalies
 from kcluster.evidence.finals import read_finals
 from kcluster.evidence.history import Ledger, Outcome
 from kcluster.evidence.outside import outside_ledger
-from tests.checks.stage import Stage
+from tests.rig.stage import Stage
 
 
 def seen(stage: Stage):
@@ -66,11 +66,11 @@ def test_outside__equal_values_are_told_apart_and_equal_batches_are_one_sent_aga
 def test_outside__what_was_acked_and_is_gone_is_lost():
     stage = Stage()
     hand = stage.hand()
-    stage.driver.cut(1, 2)
-    stage.driver.cut(1, 3)
+    stage.cut(1, 2)
+    stage.cut(1, 3)
     hand.produce(1, [b"a"], acks=1)
     stage.run_for(100)
-    stage.driver.kill(1)
+    stage.kill(1)
     stage.run_for(5_000)
     _, (lost,) = seen(stage)
     assert str(lost) == ("lost-write: orders-0: a, acked (acks=1) at offset 0, is not in the log")
@@ -79,7 +79,7 @@ def test_outside__what_was_acked_and_is_gone_is_lost():
 def test_outside__what_was_never_answered_is_unknown():
     stage = Stage()
     hand = stage.hand()
-    stage.driver.pause(2)
+    stage.pause(2)
     hand.produce(1, [b"a"])
     stage.run_for(100)
     ledger, anomalies = seen(stage)

@@ -16,6 +16,7 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
 from kcluster.protocol.records.records import Record, build_batch
 from tests.foreign_clients.real_clients import python_read
+from tests.rig.requests import produce_request
 
 PRODUCE_VERSION = 12
 NOW_MS = int(time.time() * 1_000)
@@ -42,9 +43,7 @@ def ask(cluster: Cluster, broker_id: int, api_key: ApiKey, version: int, body: A
 
 def produce(cluster: Cluster, broker_id: int, batch: bytes, acks: int = -1) -> Any:
     """Send a batch to orders-0; the answer."""
-    data = m.ProduceRequest.PartitionProduceData(index=0, records=batch)
-    topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
-    body = m.ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=[topic])
+    body = produce_request("orders", 0, batch, acks=acks)
     return ask(cluster, broker_id, ApiKey.PRODUCE, PRODUCE_VERSION, body)
 
 

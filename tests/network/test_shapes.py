@@ -9,8 +9,7 @@ import pytest
 from kcluster.contract import Request
 from kcluster.network.fabric import Arrives, Fabric, Resets
 from kcluster.network.shapes import MESSAGE_BYTES, RESET_US, Layer, LinkShape, size_of
-from kcluster.protocol import messages as m
-from kcluster.protocol.records.records import Record, build_batch
+from tests.rig.requests import batch, produce_request
 
 
 def outcomes(shape: LinkShape, count: int) -> list[int | None]:
@@ -65,11 +64,9 @@ def test_bandwidth__messages_queue_behind_each_other() -> None:
 
 
 def test_bandwidth__counts_the_records() -> None:
-    batch = build_batch([Record(0, 1_000, None, bytes(5_000), ())])
-    data = m.ProduceRequest.PartitionProduceData(index=0, records=bytes(batch))
-    topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
-    request = Request(1, 0, 11, 1, "x", m.ProduceRequest(topic_data=[topic]))
-    assert len(batch) <= size_of(request) <= len(batch) + 2 * MESSAGE_BYTES
+    records = batch(bytes(5_000))
+    request = Request(1, 0, 11, 1, "x", produce_request("orders", 0, records))
+    assert len(records) <= size_of(request) <= len(records) + 2 * MESSAGE_BYTES
 
 
 def test_fabric__a_shape_is_one_way_and_goes_again() -> None:

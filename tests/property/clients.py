@@ -14,7 +14,8 @@ from kcluster.evidence.history import Ledger, Outcome, ReadRecord, SentRecord, T
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
-from kcluster.protocol.records.records import Record, build_batch, read_records
+from kcluster.protocol.records.records import read_records
+from tests.rig.requests import batch, fetch_partition, fetch_request, produce_request
 
 IN_FLIGHT = 3
 REQUEST_TIMEOUT_MS = 4_000
@@ -136,7 +137,6 @@ class Producer:
         self.deadline_ms = min(deadlines, default=None)
 
     def _send(self, out: Outgoing, now_ms: int) -> None:
-        records = [Record(i, now_ms, None, send.value, ()) for i, send in enumerate(out.sends)]
         extra = {}
         if self.is_idempotent:
             extra = {
@@ -144,10 +144,14 @@ class Producer:
                 "producer_epoch": self.epoch,
                 "base_sequence": out.sequence,
             }
-        batch = memoryview(build_batch(records, **extra))
-        data = m.ProduceRequest.PartitionProduceData(self.partition, batch)
-        topic = m.ProduceRequest.TopicProduceData(name=self.topic, partition_data=[data])
-        body = m.ProduceRequest(acks=self.acks, timeout_ms=2_000, topic_data=[topic])
+        values = [send.value for send in out.sends]
+        body = produce_request(
+            self.topic,
+            self.partition,
+            batch(*values, timestamp_ms=now_ms, **extra),
+            acks=self.acks,
+            timeout_ms=2_000,
+        )
         number = self.wire.send(self.leader, ApiKey.PRODUCE, 11, body, answered=self.acks != 0)
         out.attempts += 1
         for send in out.sends:
@@ -285,19 +289,9 @@ class Consumer:
         self._fetch(now_ms)
 
     def _fetch(self, now_ms: int) -> None:
-        partition = m.FetchRequest.FetchPartition(
-            partition=self.partition,
-            current_leader_epoch=-1,
-            fetch_offset=self.position,
-            partition_max_bytes=self.wire.rng.choice((1, 300, 1 << 20)),
-        )
-        body = m.FetchRequest(
-            max_wait_ms=1_000,
-            min_bytes=1,
-            max_bytes=1 << 20,
-            session_epoch=-1,
-            topics=[m.FetchRequest.FetchTopic(topic=self.topic, partitions=[partition])],
-        )
+        limit = self.wire.rng.choice((1, 300, 1 << 20))
+        partition = fetch_partition(self.partition, self.position, partition_max_bytes=limit)
+        body = fetch_request(self.topic, partition, max_wait_ms=1_000, max_bytes=1 << 20)
         self._under_way = self.wire.send(
             self.broker, ApiKey.FETCH, 12 if self.anywhere else 10, body
         )
@@ -333,8 +327,8 @@ class Consumer:
             self._take(answer.records, now_ms)
 
     def _take(self, batches: Any, now_ms: int) -> None:
-        for batch in batches:
-            for record in read_records(batch):
+        for one in batches:
+            for record in read_records(one):
                 if record.offset >= self.position:
                     self.ledger.reads.append(
                         ReadRecord(

@@ -11,8 +11,8 @@ from kcluster.protocol.apis import APIS, ApiKey, codec
 from kcluster.protocol.records.message_sets import build_message_set
 from kcluster.protocol.records.records import Record
 from kcluster.protocol.releases import Release, releases
-from tests.broker.simulated import Answer, Simulated
 from tests.property.test_any_request import SEEDS, Plausible
+from tests.rig.cluster import Answer, Simulated
 
 REQUESTS = 150
 OLD = ("0.11", "1.1", "2.3", "2.8", "3.2", "3.9", "4.0")

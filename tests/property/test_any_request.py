@@ -14,8 +14,8 @@ from kcluster.broker.registry import SERVED_APIS
 from kcluster.protocol.apis import APIS, ApiKey, codec
 from kcluster.protocol.codec.schema import FieldSchema
 from kcluster.protocol.records.records import Record, build_batch
-from tests.broker.simulated import TOPIC, Answer, Simulated
 from tests.protocol.generated import Generator
+from tests.rig.cluster import TOPIC, Answer, Simulated
 
 SEEDS = range(int(os.environ.get("KCLUSTER_ANY_REQUESTS", "12")))
 REQUESTS = 150

@@ -14,8 +14,8 @@ from kcluster.handle.cluster import Cluster
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.framing import encode_request_frame
-from tests.broker.simulated import TOPIC
 from tests.property.test_any_request import Plausible
+from tests.rig.cluster import TOPIC
 
 REQUESTS = 250
 SEEDS = range(3)

@@ -25,9 +25,9 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import Record, build_batch
-from tests.checks.stage import Stage
 from tests.property.clients import Consumer
 from tests.property.storm import Plan, Storm
+from tests.rig.stage import Stage
 
 pytestmark = pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
 
@@ -278,15 +278,15 @@ def test_mutation__a_coordinator_that_acks_too_soon_forgets_commits(
     hand.wire.send(1, ApiKey.FIND_COORDINATOR, 4, m.FindCoordinatorRequest(coordinator_keys=["g"]))
     stage.run_for(2_000)
     home = coordinator_partition("g", 50)
-    stage.driver.move("__consumer_offsets", home, 1)
+    stage.move("__consumer_offsets", home, 1)
     stage.run_for(500)
     hand.commit(1, "g", 3)
     stage.run_for(500)
     for other in (2, 3):
-        stage.driver.cut(1, other)
+        stage.cut(1, other)
     hand.commit(1, "g", 5)
     stage.run_for(100)
-    stage.driver.kill(1)
+    stage.kill(1)
     stage.run_for(5_000)
     for broker in (2, 3):
         hand.fetch_offset(broker, "g")

@@ -15,6 +15,7 @@ from kcluster.protocol.codec.schema import NEVER
 from kcluster.protocol.error_answers import ERROR_FIELDS, ErrorAnswers, is_read, topics_named
 from kcluster.protocol.errors import ErrorCode
 from tests.protocol.generated import Generator
+from tests.rig.requests import produce_topic
 
 ERROR = ErrorCode.INVALID_REQUEST
 SERVED = [ApiKey(key) for key in sorted(SERVED_APIS) if APIS[key].versions != NEVER]
@@ -76,16 +77,8 @@ def test_error_answers__one_error_for_each_thing_asked_for(api: ApiKey) -> None:
 
 
 def produce(*partitions: int) -> m.ProduceRequest:
-    kind = m.ProduceRequest
-    return kind(
-        acks=-1,
-        topic_data=[
-            kind.TopicProduceData(
-                name=name, partition_data=[kind.PartitionProduceData(index=x) for x in partitions]
-            )
-            for name in ("orders", "bills")
-        ],
-    )
+    topics = [produce_topic(name, dict.fromkeys(partitions)) for name in ("orders", "bills")]
+    return m.ProduceRequest(acks=-1, topic_data=topics)
 
 
 def only(topic: str, partition: int) -> Any:
@@ -117,11 +110,8 @@ def test_error_answers__nothing_is_left_of_a_request_that_is_meant_whole() -> No
 
 
 def test_error_answers__topics_by_id() -> None:
-    kind = m.ProduceRequest
-    data = kind.TopicProduceData(
-        topic_id=bytes(15) + b"\1", partition_data=[kind.PartitionProduceData(index=4)]
-    )
-    request = kind(topic_data=[data])
+    data = produce_topic("", {4: None}, bytes(15) + b"\1")
+    request = m.ProduceRequest(topic_data=[data])
     names = {bytes(15) + b"\1": "orders"}
     assert topics_named(ApiKey.PRODUCE, 13, request, names.get) == [("orders", 4)]
     answers = ErrorAnswers(ApiKey.PRODUCE, 13, ERROR, names.get, only("orders", 4))

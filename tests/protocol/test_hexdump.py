@@ -12,6 +12,7 @@ from kcluster.protocol.framing import encode_request_frame, encode_response_fram
 from kcluster.protocol.hexdump import Dump, dump_frames, split_frames
 from kcluster.protocol.records.records import Record, build_batch
 from tests.protocol.generated import Generator
+from tests.rig.requests import produce_request
 
 
 def covers(dump: Dump, begin: int, end: int) -> bool:
@@ -65,10 +66,7 @@ def produce(codec: int = 0, spoil: int | None = None) -> bytes:
     batch = bytearray(build_batch(records, compression=codec))
     if spoil is not None:
         batch[spoil] ^= 1
-    kind = m.ProduceRequest
-    data = kind.PartitionProduceData(index=3, records=bytes(batch))
-    body = kind(acks=-1, timeout_ms=9, topic_data=[kind.TopicProduceData("orders", None, [data])])
-    body.topic_data[0].topic_id = bytes(16)
+    body = produce_request("orders", 3, bytes(batch), timeout_ms=9)
     return request_frame(ApiKey.PRODUCE, 9, body)
 
 
@@ -171,9 +169,7 @@ def test_hexdump__tagged_fields_that_nobody_knows() -> None:
 def test_hexdump__old_message_sets() -> None:
     message = bytes.fromhex("0000000000000005 00000011 00000000 01 00 0000000000000007 ffffffff")
     message = message[:11] + bytes([4 + 2 + 8 + 4 + 4 + 2]) + message[12:] + b"\0\0\0\2hi"
-    kind = m.ProduceRequest
-    data = kind.PartitionProduceData(index=0, records=message)
-    body = kind(topic_data=[kind.TopicProduceData("t", partition_data=[data])])
+    body = produce_request("t", 0, message, acks=0, timeout_ms=0)
     (dump,) = dump_frames(request_frame(ApiKey.PRODUCE, 3, body))
     spans = by_path(dump)
     where = "topic_data[0].partition_data[0].records[0]"

@@ -1,7 +1,8 @@
 """A cluster of one broker for tests of groups: real log, timers and image; the test sets the time.
 
-It stands in for BrokerNode where a test is about groups alone; test_real_brokers.py runs the main
-stories on three real brokers.
+It stands in for BrokerNode where a test is about groups alone: a test can have an append fail, or
+hold it back and commit it later, which no real broker does when asked.  test_real_brokers.py runs
+the main stories on three real brokers.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from kcluster.events.words import text_of
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.records.records import Record, build_batch
-from tests.broker.simulated import TOPIC, Answer, Simulated
+from tests.rig import requests
+from tests.rig.cluster import TOPIC, Answer, Simulated
 
 LIMIT = 25_000
 LONG_S = 220
@@ -93,18 +93,12 @@ class Eager:
 
 
 def produce_request() -> Any:
-    batch = memoryview(build_batch([Record(0, 0, None, bytes(VALUE_BYTES), ())]))
-    data = m.ProduceRequest.PartitionProduceData(0, batch)
-    topics = [m.ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])]
-    return m.ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=topics)
+    records = requests.batch(bytes(VALUE_BYTES), timestamp_ms=0)
+    return requests.produce_request(TOPIC, 0, records, timeout_ms=30_000)
 
 
 def fetch_request() -> Any:
-    partition = m.FetchRequest.FetchPartition(
-        partition=0, current_leader_epoch=-1, fetch_offset=0, partition_max_bytes=10_000
-    )
-    topics = [m.FetchRequest.FetchTopic(topic=TOPIC, partitions=[partition])]
-    return m.FetchRequest(max_wait_ms=0, min_bytes=1, topics=topics)
+    return requests.fetch_request(TOPIC, requests.fetch_partition(partition_max_bytes=10_000))
 
 
 def fetched_bytes(body: Any) -> int:
@@ -130,7 +124,7 @@ def test_producer__keeps_to_its_rate() -> None:
     assert throttled
     for (at, body), (next_at, _) in zip(eager.answers, eager.answers[1:], strict=False):
         assert next_at - at >= body.throttle_time_ms, "answered first, then not heard"
-    throttled = t.events(ClientThrottled)
+    throttled = t.events_of(ClientThrottled)
     assert "client-id (default): producer_byte_rate is" in text_of(throttled[0])
     assert len(throttled) <= LONG_S // 10, "once a burst, not once a request"
 

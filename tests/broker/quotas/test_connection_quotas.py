@@ -7,7 +7,7 @@ import math
 
 from kcluster.broker.quotas.connection_quotas import ConnectionQuotas, RefusedConnection
 from kcluster.metadata.records import ClientQuotaRecord
-from tests.broker.handlers.one_broker import OneBroker, broker_config, broker_records
+from tests.rig.one_broker import OneBroker, broker_config, broker_records
 
 HERE, THERE = "127.0.0.9", "127.0.0.8"
 NOW = 1_000_000

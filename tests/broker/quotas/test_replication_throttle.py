@@ -9,15 +9,15 @@ import pytest
 from kcluster.broker.node import BrokerNode
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
-from tests.broker.handlers.one_broker import (
+from tests.broker.replication.test_reassignments import reassign
+from tests.rig.cluster import TOPIC, Simulated
+from tests.rig.one_broker import (
     OneBroker,
     broker_config,
     broker_records,
     topic_config,
     topic_records,
 )
-from tests.broker.replication.test_reassignments import reassign
-from tests.broker.simulated import TOPIC, Simulated
 
 LEADER = "leader.replication.throttled."
 FOLLOWER = "follower.replication.throttled."
@@ -117,7 +117,7 @@ def moved_after_ms(side: str | None) -> tuple[int, Simulated]:
         configure(t, 2, TOPIC, 1, **{f"{side}_replication_throttled_replicas": "*"})
     began_ms = t.now_ms
     reassign(t, [1, 2, 4])
-    t.until(lambda: not t.verbs.partition(TOPIC, 0).adding_replicas, 600_000)
+    t.wait(lambda: not t.verbs.partition(TOPIC, 0).adding_replicas, limit_ms=600_000)
     assert len(t.values(4)) == MEGABYTES
     return t.now_ms - began_ms, t
 
@@ -153,7 +153,7 @@ def test_throttle__replicas_in_sync_go_on(side: str) -> None:
     assert t.produce(b"m").error == "NONE"
     for broker in range(1, 5):
         configure(t, 4, str(broker), broker, **{f"{side}_replication_throttled_rate": "100000000"})
-    t.until(lambda: t.isr == [1, 2, 3, 4], 60_000)
+    t.wait(lambda: t.isr == [1, 2, 3, 4], limit_ms=60_000)
 
 
 def test_throttle__lifted_all_is_fetched_at_once() -> None:

@@ -9,7 +9,7 @@ from kcluster.events.partitions import ReassignmentCompleted, ReassignmentEvent,
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.simulated import TOPIC, Simulated
+from tests.rig.cluster import TOPIC, Simulated
 
 Alter = m.AlterPartitionReassignmentsRequest
 
@@ -39,10 +39,10 @@ def test_reassignments__new_replicas_catch_up_and_old_ones_delete_their_logs() -
     t = Simulated(brokers=5)
     t.produce(b"m1", b"m2")
     assert reassign(t, [4, 5, 3]).error_code == ErrorCode.NONE
-    t.until(lambda: not t.verbs.partition(TOPIC, 0).adding_replicas)
+    t.wait(lambda: not t.verbs.partition(TOPIC, 0).adding_replicas)
     t.run_for(1_000)
     assert hosts(t) == [3, 4, 5]
-    assert (t.leader, t.isr) == (4, [3, 4, 5])
+    assert (t.leader_id, t.isr) == (4, [3, 4, 5])
     assert [t.values(broker) for broker in hosts(t)] == [[b"m1", b"m2"]] * 3
     assert t.produce(b"m3").error == "NONE"
     assert t.values(5) == [b"m1", b"m2", b"m3"]
@@ -86,7 +86,7 @@ def test_reassignments__cancelled_the_newcomer_deletes_its_log() -> None:
     t.heal()
     t.run_for(30_000)
     assert hosts(t) == [1, 2, 3]
-    assert (t.leader, t.isr) == (1, [1, 2, 3])
+    assert (t.leader_id, t.isr) == (1, [1, 2, 3])
 
 
 def test_reassignments__a_newcomer_that_dies_is_waited_for() -> None:
@@ -101,7 +101,7 @@ def test_reassignments__a_newcomer_that_dies_is_waited_for() -> None:
     assert t.verbs.partition(TOPIC, 0).adding_replicas == (4,)
     t.start(4)
     t.run_for(30_000)
-    assert (t.leader, hosts(t), t.isr) == (4, [2, 3, 4], [2, 3, 4])
+    assert (t.leader_id, hosts(t), t.isr) == (4, [2, 3, 4], [2, 3, 4])
     assert t.values(4) == [b"m1"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from kcluster.events.brokers import BrokerDown, BrokerFenced
 from kcluster.events.partitions import LeaderElected, LogTruncated
 from kcluster.events.words import text_of
-from tests.broker.simulated import CONTROLLER, LAG_MS, SESSION_MS, Simulated
+from tests.rig.cluster import CONTROLLER, LAG_MS, SESSION_MS, Simulated
 
 
 def test_acks_all__is_answered_when_every_member_of_the_isr_has_it():
@@ -30,14 +30,14 @@ def test_failover__a_killed_leader_is_replaced_when_its_session_ends():
     t.produce(b"m1")
     killed_ms = t.now_ms
     t.kill(1)
-    t.until(lambda: t.state.leader == 2)
+    t.wait(lambda: t.state.leader == 2)
     assert killed_ms + SESSION_MS - 2_000 <= t.now_ms <= killed_ms + SESSION_MS
     assert t.state.leader_epoch == 1
     assert t.produce(b"m2").error == "NONE"
     assert t.values(3) == [b"m1", b"m2"]
-    elected = t.told(LeaderElected)[-1]
+    elected = t.notes_of(LeaderElected)[-1]
     assert "broker 1 fenced: no heartbeat for 9000 ms" in text_of(elected.event)
-    assert any(note.note_id == elected.cause for note in t.told(BrokerFenced))
+    assert any(note.note_id == elected.cause for note in t.notes_of(BrokerFenced))
 
 
 def test_failover__those_who_do_not_lead_say_so_and_who_does():
@@ -45,8 +45,8 @@ def test_failover__those_who_do_not_lead_say_so_and_who_does():
     refused = t.produce(b"m1", to=2)
     assert refused.error == "NOT_LEADER_OR_FOLLOWER"
     t.kill(1)
-    t.until(lambda: t.state.leader == 2)
-    hint = t.ask_produce_v10_to(3)
+    t.wait(lambda: t.state.leader == 2)
+    hint = t.produce(b"v", to=3, acks=1, timeout_ms=100, version=10, timestamp_ms=0).partition
     assert (hint.current_leader.leader_id, hint.current_leader.leader_epoch) == (2, 1)
 
 
@@ -54,12 +54,12 @@ def test_return__a_restarted_broker_catches_up_and_rejoins_the_isr():
     t = Simulated()
     t.produce(b"m1")
     t.kill(1)
-    t.until(lambda: t.state.leader == 2)
+    t.wait(lambda: t.state.leader == 2)
     t.produce(b"m2")
     t.start(1)
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.isr == [1, 2, 3])
     assert t.values(1) == [b"m1", b"m2"]
-    assert t.leader == 2
+    assert t.leader_id == 2
 
 
 def test_isr__a_follower_that_is_cut_off_leaves_after_the_lag_time():
@@ -68,10 +68,10 @@ def test_isr__a_follower_that_is_cut_off_leaves_after_the_lag_time():
     waiting = t.produce(b"m1", timeout_ms=120_000)
     t.run_for(LAG_MS - 1_000)
     assert waiting.body is None
-    t.until(lambda: t.isr == [1, 2])
+    t.wait(lambda: t.isr == [1, 2])
     assert waiting.error == "NONE"
     t.heal()
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.isr == [1, 2, 3])
     assert t.values(3) == [b"m1"]
 
 
@@ -80,15 +80,15 @@ def test_min_isr__the_canonical_boundary():
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
     t.kill(3)
-    t.until(lambda: t.isr == [1, 2])
+    t.wait(lambda: t.isr == [1, 2])
     assert t.produce(b"m2").error == "NONE"
     t.kill(2)
-    t.until(lambda: t.isr == [1])
+    t.wait(lambda: t.isr == [1])
     assert t.produce(b"m3").error == "NOT_ENOUGH_REPLICAS"
     assert t.fetch(0).partition.high_watermark == 2
     t.start(2)
     t.start(3)
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.isr == [1, 2, 3])
     assert t.produce(b"m4").error == "NONE"
     assert t.values(1) == [b"m1", b"m2", b"m4"]
 
@@ -97,10 +97,10 @@ def test_min_isr__not_enough_replicas_after_append_when_the_isr_shrinks_meanwhil
     t = Simulated(min_insync_replicas=2, replicas=(1, 2), brokers=2)
     t.cut(2, 1)
     waiting = t.produce(b"m1", timeout_ms=120_000)
-    t.until(lambda: t.isr == [1])
+    t.wait(lambda: t.isr == [1])
     assert waiting.body is None, "the watermark stands still below min.insync.replicas"
     t.heal()
-    t.until(lambda: t.isr == [1, 2])
+    t.wait(lambda: t.isr == [1, 2])
     assert waiting.error == "NONE"
 
 
@@ -118,7 +118,7 @@ def test_zombie_leader__what_only_it_had_is_truncated_and_acks_all_never_came():
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
     t.cut_off(1)
-    t.until(lambda: t.state.leader == 2)
+    t.wait(lambda: t.state.leader == 2)
     lost = t.produce(b"lost", to=1, acks=1)
     never = t.produce(b"never acked", to=1, timeout_ms=5_000)
     t.run_for(5_000)
@@ -127,9 +127,9 @@ def test_zombie_leader__what_only_it_had_is_truncated_and_acks_all_never_came():
     assert t.replica(1).high_watermark == 1, "nobody reads past what was committed"
     t.produce(b"m2", to=2)
     t.heal()
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.isr == [1, 2, 3])
     assert t.values(1) == [b"m1", b"m2"]
-    truncated = t.events(LogTruncated)[-1]
+    truncated = t.events_of(LogTruncated)[-1]
     assert truncated.broker == 1
     assert (truncated.from_offset, truncated.to_offset) == (3, 1)
 
@@ -138,12 +138,12 @@ def test_zombie_leader__a_paused_one_wakes_up_deposed():
     t = Simulated()
     t.produce(b"m1")
     t.pause(1)
-    t.until(lambda: t.state.leader == 2)
+    t.wait(lambda: t.state.leader == 2)
     asleep = t.produce(b"late", to=1, acks=1)
     t.produce(b"m2", to=2)
     assert asleep.body is None
     t.resume(1)
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.isr == [1, 2, 3])
     assert t.values(1) == t.values(2) == [b"m1", b"m2"]
 
 
@@ -157,7 +157,7 @@ def test_truncation__a_follower_keeps_what_its_watermark_did_not_cover_yet():
     t.kill(2)
     t.start(2)
     t.kill(1)
-    t.until(lambda: t.state.leader == 2)
+    t.wait(lambda: t.state.leader == 2)
     assert t.values(2) == [b"m1", b"m2"]
     assert t.fetch(1).partition.high_watermark == 2
 
@@ -173,10 +173,10 @@ def test_truncation__logs_that_diverged_by_power_loss_agree_again():
     t.run_for(2 * SESSION_MS)
     t.heal()
     t.start(2)
-    t.until(lambda: t.state.leader == 2, 700_000)
+    t.wait(lambda: t.state.leader == 2, limit_ms=700_000)
     assert t.produce(b"m3", acks=1).error == "NONE"
     t.start(1)
-    t.until(lambda: t.isr == [1, 2])
+    t.wait(lambda: t.isr == [1, 2])
     assert t.values(1) == t.values(2) == [b"m1", b"m3"]
 
 
@@ -196,17 +196,17 @@ def test_unclean_election__loses_what_was_acked_and_says_so():
     t.produce(b"m1")
     t.cut(2, 1)
     acked = t.produce(b"m2", timeout_ms=120_000)
-    t.until(lambda: t.isr == [1, 3])
+    t.wait(lambda: t.isr == [1, 3])
     assert acked.error == "NONE"
     t.kill(1)
     t.kill(3)
     t.heal()
-    t.until(lambda: t.state.leader == 2, 700_000)
-    assert t.events(LeaderElected)[-1].clean is False
+    t.wait(lambda: t.state.leader == 2, limit_ms=700_000)
+    assert t.events_of(LeaderElected)[-1].clean is False
     t.produce(b"other")
     t.start(1)
     t.start(3)
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.isr == [1, 2, 3])
     assert [t.values(broker) for broker in (1, 2, 3)] == [[b"m1", b"other"]] * 3
 
 
@@ -215,13 +215,13 @@ def test_clean_election__without_a_member_of_the_isr_the_partition_is_offline():
     t.cut(2, 1)
     t.cut(3, 1)
     acked = t.produce(b"m1", timeout_ms=120_000)
-    t.until(lambda: t.isr == [1])
+    t.wait(lambda: t.isr == [1])
     assert acked.error == "NONE"
     t.kill(1)
-    t.until(lambda: t.state.leader is None)
+    t.wait(lambda: t.state.leader is None)
     assert t.produce(b"m2", to=2).error == "NOT_LEADER_OR_FOLLOWER"
     t.start(1)
-    t.until(lambda: t.state.leader == 1)
+    t.wait(lambda: t.state.leader == 1)
     assert t.values(1) == [b"m1"]
 
 
@@ -230,20 +230,20 @@ def test_last_replica_standing__eligible_leaders_save_what_was_acked():
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
     t.cut_off(2)
-    t.until(lambda: t.isr == [1, 3])
+    t.wait(lambda: t.isr == [1, 3])
     t.cut_off(3)
-    t.until(lambda: t.isr == [1])
+    t.wait(lambda: t.isr == [1])
     assert sorted(t.state.elr) == [3]
     assert t.produce(b"m2").error == "NOT_ENOUGH_REPLICAS"
     t.kill(1, "power")
-    t.until(lambda: t.state.leader is None)
+    t.wait(lambda: t.state.leader is None)
     assert t.values(1) == [], "it lost its unflushed tail"
     t.start(1)
     t.run_for(SESSION_MS)
     assert t.state.leader is None, "it came back uncleanly: it is no longer eligible"
     t.heal()
-    t.until(lambda: t.state.leader == 3)
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.state.leader == 3)
+    t.wait(lambda: t.isr == [1, 2, 3])
     assert [t.values(broker) for broker in (1, 2, 3)] == [[b"m1"]] * 3
 
 
@@ -251,9 +251,9 @@ def test_wiped_disk__is_filled_again_from_the_leader():
     t = Simulated()
     t.produce(b"m1", b"m2")
     t.kill(3, "wipe")
-    t.until(lambda: t.isr == [1, 2])
+    t.wait(lambda: t.isr == [1, 2])
     t.start(3)
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.isr == [1, 2, 3])
     assert t.values(3) == [b"m1", b"m2"]
 
 
@@ -262,10 +262,10 @@ def test_controlled_shutdown__moves_the_leader_first_and_no_request_fails():
     t.produce(b"m1")
     t.kill(1, "clean")
     t.run_for(100)
-    assert t.leader in (2, 3)
+    assert t.leader_id in (2, 3)
     assert t.produce(b"m2").error == "NONE"
     t.start(1)
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.isr == [1, 2, 3])
     assert t.values(1) == [b"m1", b"m2"]
 
 
@@ -274,7 +274,7 @@ def test_preferred_election__gives_leadership_back():
     t.kill(1, "clean")
     t.run_for(100)
     t.start(1)
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.isr == [1, 2, 3])
     assert t.elect("orders", 0) == 1
     assert t.produce(b"m1").error == "NONE"
 
@@ -282,7 +282,7 @@ def test_preferred_election__gives_leadership_back():
 def test_move__a_former_leader_answers_not_leader_with_the_new_epoch():
     t = Simulated()
     t.move("orders", 0, 3)
-    assert t.leader == 3
+    assert t.leader_id == 3
     assert t.produce(b"m1", to=1).error == "NOT_LEADER_OR_FOLLOWER"
     assert t.fetch(0, to=1, version=12, epoch=0).error == "FENCED_LEADER_EPOCH"
 
@@ -291,7 +291,7 @@ def test_controller_cut_off__a_leader_alone_goes_on_but_cannot_shrink_its_isr():
     t = Simulated(min_insync_replicas=1)
     t.cut(1, CONTROLLER)
     assert t.produce(b"m1").error == "NONE", "its followers still fetch"
-    t.until(lambda: t.state.leader != 1)
+    t.wait(lambda: t.state.leader != 1)
     waiting = t.produce(b"m2", to=1, timeout_ms=3_000)
     t.run_for(3_000)
     assert waiting.error == "REQUEST_TIMED_OUT", "they have moved on to the new epoch"
@@ -300,12 +300,12 @@ def test_controller_cut_off__a_leader_alone_goes_on_but_cannot_shrink_its_isr():
 def test_out_of_range__a_follower_that_lacks_deleted_records_begins_where_the_leader_does():
     t = Simulated()
     t.kill(3)
-    t.until(lambda: t.isr == [1, 2])
+    t.wait(lambda: t.isr == [1, 2])
     for value in (b"m1", b"m2", b"m3"):
         t.produce(value)
     t.delete_records(2)
     t.start(3)
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.isr == [1, 2, 3])
     assert t.replica(3).log.log_start_offset == 2
     assert t.values(3) == [b"m3"]
 
@@ -314,7 +314,7 @@ def test_deleted_topic__leaves_no_log_on_a_broker_that_was_down():
     t = Simulated()
     t.produce(b"m1")
     t.kill(3)
-    t.until(lambda: t.isr == [1, 2])
+    t.wait(lambda: t.isr == [1, 2])
     t.delete_topic(via=1)
     t.start(3)
     t.run_for(1_000)
@@ -325,13 +325,13 @@ def test_deleted_topic__leaves_no_log_on_a_broker_that_was_down():
 def test_latency__replication_and_failover_work_over_slow_links(latency_ms: float):
     t = Simulated(min_insync_replicas=2, latency_ms=latency_ms)
     acked = t.produce(b"m1")
-    t.until(lambda: acked.body is not None)
+    t.wait(lambda: acked.body is not None)
     assert acked.error == "NONE"
     t.kill(1)
-    t.until(lambda: t.state.leader == 2)
+    t.wait(lambda: t.state.leader == 2)
     t.run_for(500)
     again = t.produce(b"m2")
-    t.until(lambda: again.body is not None)
+    t.wait(lambda: again.body is not None)
     assert again.error == "NONE"
     assert t.values(3) == [b"m1", b"m2"]
 
@@ -344,17 +344,17 @@ def test_late_answer__of_a_former_epoch_is_not_taken():
     t.run_for(8_000)
     t.cut(1, 2, one_way=True)
     sessions = t.replica(1).sessions
-    t.until(lambda: any(s.parked and s.parked.reader.follower_id == 3 for s in sessions))
+    t.wait(lambda: any(s.parked and s.parked.reader.follower_id == 3 for s in sessions))
     t.produce(b"only on 1", acks=1)
     t.run_for(10)
     t.move("orders", 0, 2)
     t.heal()
     acked = t.produce(b"m1", to=2)
-    t.until(lambda: acked.error == "NONE", 2_000)
+    t.wait(lambda: acked.error == "NONE", limit_ms=2_000)
     t.move("orders", 0, 1)
     t.run_for(5_000)
     assert [t.values(broker) for broker in (1, 2, 3)] == [[b"m1"]] * 3
-    assert not t.told(BrokerDown)
+    assert not t.notes_of(BrokerDown)
 
 
 def test_watermark__reaches_a_follower_that_had_to_truncate_first():
@@ -367,9 +367,9 @@ def test_watermark__reaches_a_follower_that_had_to_truncate_first():
     assert [t.values(broker) for broker in (2, 3)] == [[b"m1"], [b"m1", b"on 1 and 3 only"]]
     t.pause(3)
     t.kill(1)
-    t.until(lambda: t.state.leader == 2 and t.isr == [2])
+    t.wait(lambda: t.state.leader == 2 and t.isr == [2])
     t.resume(3)
-    t.until(lambda: t.isr == [2, 3])
+    t.wait(lambda: t.isr == [2, 3])
     t.run_for(2_000)
     assert t.values(3) == [b"m1"]
     assert t.replica(3).high_watermark == 1
@@ -380,12 +380,12 @@ def test_deleted__a_diverged_log_that_ends_inside_a_batch_of_its_leader_begins_a
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
     t.cut_off(1)
-    t.until(lambda: t.state.leader == 2)
+    t.wait(lambda: t.state.leader == 2)
     t.produce(b"only on 1", to=1, acks=1)
     t.produce(b"m2", b"m3", b"m4", to=2)
     t.delete_records(2)
     t.heal()
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.isr == [1, 2, 3])
     t.produce(b"m5")
     assert t.replica(1).log.log_start_offset == 2
     assert t.values(1)[-3:] == [b"m3", b"m4", b"m5"]

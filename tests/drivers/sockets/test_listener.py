@@ -20,7 +20,7 @@ from kcluster.handle.cluster import Cluster
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
-from kcluster.protocol.records.records import Record, build_batch
+from tests.rig.requests import batch, fetch_partition, fetch_request, produce_request
 
 MAX_REQUEST_BYTES = 4 << 20
 
@@ -65,17 +65,13 @@ def api_versions(correlation_id: int = 1, version: int = 0) -> bytes:
 
 
 def fetch(max_wait_ms: int, correlation_id: int = 1, max_bytes: int = 50 << 20) -> bytes:
-    partition = m.FetchRequest.FetchPartition(partition=0, partition_max_bytes=max_bytes)
-    topic = m.FetchRequest.FetchTopic(topic="orders", partitions=[partition])
-    body = m.FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=max_bytes, topics=[topic])
+    partition = fetch_partition(partition_max_bytes=max_bytes)
+    body = fetch_request("orders", partition, max_wait_ms=max_wait_ms, max_bytes=max_bytes)
     return b"".join(encode_request_frame(ApiKey.FETCH, 11, correlation_id, "test", body))
 
 
 def produce(size_bytes: int, correlation_id: int = 1) -> bytes:
-    batch = build_batch([Record(0, 1_000, None, bytes(size_bytes), ())])
-    data = m.ProduceRequest.PartitionProduceData(index=0, records=bytes(batch))
-    topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
-    body = m.ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[topic])
+    body = produce_request("orders", 0, batch(bytes(size_bytes)))
     return b"".join(encode_request_frame(ApiKey.PRODUCE, 11, correlation_id, "test", body))
 
 

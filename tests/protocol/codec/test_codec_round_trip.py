@@ -12,6 +12,7 @@ from kcluster.protocol.codec.schema import StructSchema, message_names, message_
 from kcluster.protocol.errors import ProtocolError
 from kcluster.protocol.messages import message_class
 from tests.protocol.generated import Generator, visible
+from tests.rig.requests import produce_request
 
 PAIRS = [
     (line.name, line.key, version)
@@ -109,9 +110,7 @@ def test_codec__no_array_has_elements_without_bytes():
 
 def test_codec__records_are_neither_copied_in_nor_out():
     batch = bytearray(b"r" * 100)
-    partition = m.ProduceRequest.PartitionProduceData(0, batch)
-    topic = m.ProduceRequest.TopicProduceData("orders", partition_data=[partition])
-    buffers = codec(0, 9).encode_request(m.ProduceRequest(None, -1, 1000, [topic]))
+    buffers = codec(0, 9).encode_request(produce_request("orders", 0, batch, timeout_ms=1000))
     assert buffers[1] is batch
     frame = bytearray(b"".join(buffers))
     decoded = codec(0, 9).decode_request(memoryview(frame))

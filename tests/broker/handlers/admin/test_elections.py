@@ -7,7 +7,7 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import OneBroker, broker_records
+from tests.rig.one_broker import OneBroker, broker_records
 
 
 def elect(election_type: int = 0, timeout_ms: int = 100) -> m.ElectLeadersRequest:

@@ -9,8 +9,8 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import OneBroker, broker_records
-from tests.broker.simulated import Simulated
+from tests.rig.cluster import Simulated
+from tests.rig.one_broker import OneBroker, broker_records
 
 ELR = "eligible.leader.replicas.version"
 UP, SAFE = 1, 2
@@ -83,13 +83,13 @@ def test_update_features__without_elr_no_elr_is_kept() -> None:
     t = Simulated(min_insync_replicas=3)
     t.ask(1, ApiKey.UPDATE_FEATURES, 2, updates((ELR, 0, SAFE)))
     t.kill(3)
-    t.until(lambda: t.isr == [1, 2])
+    t.wait(lambda: t.isr == [1, 2])
     assert list(t.verbs.partition("orders", 0).elr) == []
     t.start(3)
-    t.until(lambda: t.isr == [1, 2, 3])
+    t.wait(lambda: t.isr == [1, 2, 3])
     t.ask(1, ApiKey.UPDATE_FEATURES, 2, updates((ELR, 1, UP)))
     t.kill(3)
-    t.until(lambda: t.isr == [1, 2])
+    t.wait(lambda: t.isr == [1, 2])
     assert list(t.verbs.partition("orders", 0).elr) == [3]
     # What is noted stays noted, as 4.3.1 has it.
     t.ask(1, ApiKey.UPDATE_FEATURES, 2, updates((ELR, 0, SAFE)))

@@ -10,8 +10,8 @@ from kcluster.partition.disk import CAPACITY_BYTES
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.data_plane import TOPIC, batch, leader, produce
-from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_id, topic_records
+from tests.rig.one_broker import TOPIC, OneBroker, broker_records, leader, topic_id, topic_records
+from tests.rig.requests import batch
 
 TWO_DIRS = "/a,/b"
 
@@ -51,7 +51,7 @@ def move(one: OneBroker, *to: tuple[str, str, list[int]]) -> dict[tuple[str, int
 @pytest.mark.parametrize("version", range(1, 6))
 def test_log_dirs__has_the_size_of_each_log(version: int) -> None:
     one = leader(2)
-    produce(one, batch(b"v"))
+    one.produce(batch(b"v"))
     (log_dir,) = one.broker.disk.dirs
     size_bytes = len(batch(b"v"))
     assert describe(one, version=version) == {log_dir: {TOPIC: {0: (size_bytes, 0), 1: (0, 0)}}}
@@ -69,7 +69,7 @@ def test_log_dirs__null_is_everything_and_empty_is_nothing() -> None:
 
 def test_log_dirs__usable_bytes_shrink_as_logs_grow() -> None:
     one = leader()
-    produce(one, batch(b"v"))
+    one.produce(batch(b"v"))
     response = one.ask(ApiKey.DESCRIBE_LOG_DIRS, 4, m.DescribeLogDirsRequest(topics=[]))
     (result,) = response.results
     assert result.total_bytes == CAPACITY_BYTES

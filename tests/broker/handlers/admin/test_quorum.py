@@ -9,8 +9,8 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import VERSIONS, ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import OneBroker, broker_records
-from tests.broker.simulated import CONTROLLER, Simulated
+from tests.rig.cluster import CONTROLLER, Simulated
+from tests.rig.one_broker import OneBroker, broker_records
 
 FORWARDED = {
     ApiKey.DESCRIBE_QUORUM: m.DescribeQuorumRequest,

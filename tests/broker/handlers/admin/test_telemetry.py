@@ -13,7 +13,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import TELEMETRY, ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.compression import compress
-from tests.broker.handlers.one_broker import OneBroker, broker_records
+from tests.rig.one_broker import OneBroker, broker_records
 
 METRICS = 16
 THROTTLED = ErrorCode.THROTTLING_QUOTA_EXCEEDED

@@ -9,7 +9,7 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_id
+from tests.rig.one_broker import OneBroker, broker_records, topic_id
 
 TIMED_OUT = ErrorCode.REQUEST_TIMED_OUT
 

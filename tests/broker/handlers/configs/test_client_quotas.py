@@ -8,7 +8,7 @@ from kcluster.metadata.records import ClientQuotaRecord, MetadataRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import OneBroker, broker_records
+from tests.rig.one_broker import OneBroker, broker_records
 
 EXACT, DEFAULT, ANY = 0, 1, 2
 D = m.DescribeClientQuotasRequest

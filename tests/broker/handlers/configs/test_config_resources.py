@@ -6,7 +6,7 @@ from kcluster.metadata.records import ConfigRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_records
+from tests.rig.one_broker import OneBroker, broker_records, topic_records
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 

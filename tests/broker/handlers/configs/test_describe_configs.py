@@ -10,7 +10,7 @@ from kcluster.metadata.records import ConfigRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import (
+from tests.rig.one_broker import (
     OneBroker,
     broker_config,
     broker_records,

@@ -9,37 +9,38 @@ import pytest
 from kcluster.contract import ConnectionClosed
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.data_plane import (
+from tests.rig.one_broker import (
     TOPIC,
-    batch,
-    fetch,
+    OneBroker,
+    broker_records,
     fetch_body,
     leader,
-    produce,
     produce_body,
     told,
-    wanted,
+    topic_id,
+    topic_records,
 )
-from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_id, topic_records
+from tests.rig.requests import batch
+from tests.rig.requests import fetch_partition as wanted
 
 ONE = len(batch(b"v"))
 
 
 def test_fetch__a_consumer_reads_up_to_the_watermark():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
-    produce(broker, batch(b"v"), acks=1)
-    assert told(fetch(broker, wanted())) == {0: ("NONE", 0)}
+    broker.produce(batch(b"v"), acks=1)
+    assert told(broker.fetch(wanted())) == {0: ("NONE", 0)}
 
 
 def test_fetch__the_first_batch_is_returned_however_large_and_no_other():
     broker = leader(partitions=2)
     for partition in (0, 1, 0, 1):
-        produce(broker, batch(b"v"), partition=partition)
-    small = fetch(broker, wanted(0, partition_max_bytes=1), wanted(1, partition_max_bytes=1))
+        broker.produce(batch(b"v"), partition=partition)
+    small = broker.fetch(wanted(0, partition_max_bytes=1), wanted(1, partition_max_bytes=1))
     assert told(small) == {0: ("NONE", ONE), 1: ("NONE", 0)}
-    whole = fetch(broker, wanted(0), wanted(1), max_bytes=ONE)
+    whole = broker.fetch(wanted(0), wanted(1), max_bytes=ONE)
     assert told(whole) == {0: ("NONE", ONE), 1: ("NONE", 0)}
-    three = fetch(broker, wanted(0), wanted(1), max_bytes=3 * ONE)
+    three = broker.fetch(wanted(0), wanted(1), max_bytes=3 * ONE)
     assert told(three) == {0: ("NONE", 2 * ONE), 1: ("NONE", ONE)}
 
 
@@ -59,8 +60,8 @@ def test_fetch__the_first_batch_is_returned_however_large_and_no_other():
 )
 def test_fetch__errors_do_not_wait(error: str, fields: dict[str, Any], more: dict[str, Any]):
     broker = leader()
-    produce(broker, batch(b"v"))
-    response = fetch(broker, wanted(**fields), max_wait_ms=500, **more)
+    broker.produce(batch(b"v"))
+    response = broker.fetch(wanted(**fields), max_wait_ms=500, **more)
     (data,) = response.responses[0].partitions
     assert ErrorCode(data.error_code).name == error
     if error != "NONE":
@@ -69,12 +70,12 @@ def test_fetch__errors_do_not_wait(error: str, fields: dict[str, Any], more: dic
 
 def test_fetch__an_epoch_that_ended_earlier_is_told_as_divergence():
     broker = leader()
-    produce(broker, batch(b"v"))
+    broker.produce(batch(b"v"))
     broker.broker.publisher.apply(
         topic_records(TOPIC, (1,), leader_epoch=8, partition_epoch=9)[1:], 1_000
     )
-    produce(broker, batch(b"v"))
-    response = fetch(broker, wanted(offset=2, last_fetched_epoch=6), max_wait_ms=500)
+    broker.produce(batch(b"v"))
+    response = broker.fetch(wanted(offset=2, last_fetched_epoch=6), max_wait_ms=500)
     (data,) = response.responses[0].partitions
     assert (data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (5, 1)
     assert not data.records
@@ -83,7 +84,7 @@ def test_fetch__an_epoch_that_ended_earlier_is_told_as_divergence():
 def test_fetch__from_a_follower_names_the_leader_since_version_16():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (2, 1)))
     old_epoch = wanted(current_leader_epoch=3)
-    response = fetch(broker, old_epoch, version=16)
+    response = broker.fetch(old_epoch, version=16)
     (data,) = response.responses[0].partitions
     assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
     assert (data.current_leader.leader_id, data.current_leader.leader_epoch) == (2, 5)
@@ -92,8 +93,8 @@ def test_fetch__from_a_follower_names_the_leader_since_version_16():
 
 def test_fetch__any_replica_serves_consumers_since_version_11():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (2, 1)))
-    assert told(fetch(broker, wanted(), version=11)) == {0: ("NONE", 0)}
-    assert told(fetch(broker, wanted(), version=10)) == {0: ("NOT_LEADER_OR_FOLLOWER", 0)}
+    assert told(broker.fetch(wanted(), version=11)) == {0: ("NONE", 0)}
+    assert told(broker.fetch(wanted(), version=10)) == {0: ("NOT_LEADER_OR_FOLLOWER", 0)}
 
 
 # -------------------------------------------------------------------------------- waiting
@@ -101,28 +102,28 @@ def test_fetch__any_replica_serves_consumers_since_version_11():
 
 def test_wait__ends_when_there_are_min_bytes():
     broker = leader()
-    assert fetch(broker, wanted(), max_wait_ms=500, min_bytes=2 * ONE) is None
+    assert broker.fetch(wanted(), max_wait_ms=500, min_bytes=2 * ONE) is None
     sent = [broker.ask_all(ApiKey.PRODUCE, 9, produce_body(batch(b"v"))) for _ in range(2)]
     assert [len(replies) for replies in sent] == [1, 2], "the second one is enough"
 
 
 def test_wait__ends_in_time_with_what_there_is():
     broker = leader()
-    assert fetch(broker, wanted(), max_wait_ms=500) is None
+    assert broker.fetch(wanted(), max_wait_ms=500) is None
     assert broker.pass_time(499) is None
     assert told(broker.pass_time(1)) == {0: ("NONE", 0)}
 
 
 def test_wait__ends_when_leadership_moves():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
-    assert fetch(broker, wanted(), max_wait_ms=500, version=10) is None
+    assert broker.fetch(wanted(), max_wait_ms=500, version=10) is None
     moved = topic_records(TOPIC, (1, 2), isr=(2, 1), leader_epoch=6, partition_epoch=8)[1:]
     broker.broker.publisher.apply(moved, broker.now_ms)
     assert told(broker.pass_time(1)) == {0: ("NOT_LEADER_OR_FOLLOWER", 0)}
 
 
 def test_wait__for_nothing_is_not_waited_for():
-    assert fetch(leader(), max_wait_ms=500).responses == []
+    assert leader().fetch(max_wait_ms=500).responses == []
 
 
 # ------------------------------------------------------------------------------- sessions
@@ -130,7 +131,7 @@ def test_wait__for_nothing_is_not_waited_for():
 
 def begin(broker: OneBroker, *partitions: Any, **more: Any) -> int:
     """A full fetch that begins a session; its id."""
-    session_id = fetch(broker, *partitions, session_epoch=0, **more).session_id
+    session_id = broker.fetch(*partitions, session_epoch=0, **more).session_id
     assert session_id > 0
     return session_id
 
@@ -138,31 +139,31 @@ def begin(broker: OneBroker, *partitions: Any, **more: Any) -> int:
 def test_session__tells_only_what_is_new():
     broker = leader(partitions=3)
     session_id = begin(broker, wanted(0), wanted(1), wanted(2))
-    assert told(fetch(broker, session_id=session_id, session_epoch=1)) == {}
-    produce(broker, batch(b"v"), partition=1)
-    assert told(fetch(broker, session_id=session_id, session_epoch=2)) == {1: ("NONE", ONE)}
+    assert told(broker.fetch(session_id=session_id, session_epoch=1)) == {}
+    broker.produce(batch(b"v"), partition=1)
+    assert told(broker.fetch(session_id=session_id, session_epoch=2)) == {1: ("NONE", ONE)}
 
 
 def test_session__repeats_records_until_their_offset_is_passed():
     broker = leader(partitions=2)
     session_id = begin(broker, wanted(0), wanted(1))
-    produce(broker, batch(b"v"), partition=1)
+    broker.produce(batch(b"v"), partition=1)
     for epoch in (1, 2):
-        again = fetch(broker, session_id=session_id, session_epoch=epoch)
+        again = broker.fetch(session_id=session_id, session_epoch=epoch)
         assert told(again) == {1: ("NONE", ONE)}
-    after = fetch(broker, wanted(1, offset=1), session_id=session_id, session_epoch=3)
+    after = broker.fetch(wanted(1, offset=1), session_id=session_id, session_epoch=3)
     assert told(after) == {}
 
 
 def test_session__what_did_not_fit_comes_with_the_next_fetch():
     broker = leader(partitions=2)
     session_id = begin(broker, wanted(0), wanted(1))
-    produce(broker, batch(b"v"), partition=0)
-    produce(broker, batch(b"v"), partition=1)
-    first = fetch(broker, session_id=session_id, session_epoch=1, max_bytes=ONE)
+    broker.produce(batch(b"v"), partition=0)
+    broker.produce(batch(b"v"), partition=1)
+    first = broker.fetch(session_id=session_id, session_epoch=1, max_bytes=ONE)
     assert told(first)[0] == ("NONE", ONE)
-    second = fetch(
-        broker, wanted(0, offset=1), session_id=session_id, session_epoch=2, max_bytes=ONE
+    second = broker.fetch(
+        wanted(0, offset=1), session_id=session_id, session_epoch=2, max_bytes=ONE
     )
     assert told(second)[1] == ("NONE", ONE)
 
@@ -173,8 +174,8 @@ def test_session__forgets_what_it_is_told_to():
     body = fetch_body(session_id=session_id, session_epoch=1)
     body.forgotten_topics_data = [type(body).ForgottenTopic(TOPIC, topic_id(TOPIC), [0])]
     broker.ask(ApiKey.FETCH, 12, body)
-    produce(broker, batch(b"v"), partition=0)
-    assert told(fetch(broker, session_id=session_id, session_epoch=2)) == {}
+    broker.produce(batch(b"v"), partition=0)
+    assert told(broker.fetch(session_id=session_id, session_epoch=2)) == {}
 
 
 @pytest.mark.parametrize(
@@ -188,29 +189,29 @@ def test_session__forgets_what_it_is_told_to():
 def test_session__errors(error: str, other_id: int, epoch: int, version: int):
     broker = leader()
     session_id = begin(broker, wanted()) + other_id
-    response = fetch(broker, session_id=session_id, session_epoch=epoch, version=version)
+    response = broker.fetch(session_id=session_id, session_epoch=epoch, version=version)
     assert ErrorCode(response.error_code).name == error
 
 
 def test_session__is_closed_by_the_final_epoch():
     broker = leader()
     session_id = begin(broker, wanted())
-    assert fetch(broker, wanted(), session_id=session_id, session_epoch=-1).session_id == 0
-    gone = fetch(broker, session_id=session_id, session_epoch=1)
+    assert broker.fetch(wanted(), session_id=session_id, session_epoch=-1).session_id == 0
+    gone = broker.fetch(session_id=session_id, session_epoch=1)
     assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_session__without_room_the_fetch_is_served_without_one():
     broker = leader(max_incremental_fetch_session_cache_slots=1)
     begin(broker, wanted())
-    second = fetch(broker, wanted(), session_epoch=0)
+    second = broker.fetch(wanted(), session_epoch=0)
     assert second.session_id == 0
     assert told(second) == {0: ("NONE", 0)}
 
 
 def test_wait__of_a_client_that_went_away_ends_at_once():
     broker = leader()
-    assert fetch(broker, wanted(), max_wait_ms=2**31 - 1) is None
+    assert broker.fetch(wanted(), max_wait_ms=2**31 - 1) is None
     broker.broker.step(broker.now_ms, ConnectionClosed(1))
     assert len(broker.broker.purgatory) == 0
     assert broker.ask_all(ApiKey.PRODUCE, 9, produce_body(batch(b"v")))[1:] == []
@@ -220,7 +221,7 @@ def test_session__one_that_made_room_while_it_waited_is_watched_no_more():
     broker = leader(max_incremental_fetch_session_cache_slots=1)
     session_id = begin(broker, wanted())
     more = {"session_id": session_id, "session_epoch": 1, "min_bytes": 10 * ONE}
-    assert fetch(broker, max_wait_ms=200_000, **more) is None
+    assert broker.fetch(max_wait_ms=200_000, **more) is None
     broker.ask_all(ApiKey.PRODUCE, 9, produce_body(batch(b"v")))
     broker.pass_time(130_000)
     assert broker.ask_all(ApiKey.FETCH, 12, fetch_body(wanted(), session_epoch=0))[0].session_id
@@ -232,15 +233,15 @@ def test_session__one_that_made_room_while_it_waited_is_watched_no_more():
 def test_session__a_client_that_went_away_is_not_answered():
     broker = leader()
     session_id = begin(broker, wanted())
-    assert fetch(broker, session_id=session_id, session_epoch=1, max_wait_ms=500) is None
+    assert broker.fetch(session_id=session_id, session_epoch=1, max_wait_ms=500) is None
     broker.broker.step(broker.now_ms, ConnectionClosed(1))
     assert broker.pass_time(500) is None
 
 
 def test_session__a_partition_that_comes_to_be_is_found():
     broker = OneBroker(broker_records(1))
-    unknown = fetch(broker, wanted(), session_epoch=0)
+    unknown = broker.fetch(wanted(), session_epoch=0)
     assert told(unknown) == {0: ("UNKNOWN_TOPIC_OR_PARTITION", 0)}
     broker.broker.publisher.apply(topic_records(TOPIC, (1,)), broker.now_ms)
-    found = fetch(broker, session_id=unknown.session_id, session_epoch=1)
+    found = broker.fetch(session_id=unknown.session_id, session_epoch=1)
     assert told(found) == {0: ("NONE", 0)}

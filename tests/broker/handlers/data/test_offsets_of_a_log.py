@@ -9,8 +9,15 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.data_plane import TOPIC, batch, leader, produce
-from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_config, topic_records
+from tests.rig.one_broker import (
+    TOPIC,
+    OneBroker,
+    broker_records,
+    leader,
+    topic_config,
+    topic_records,
+)
+from tests.rig.requests import batch
 
 
 def list_offset(broker: OneBroker, timestamp: int, version: int = 9, **more: Any) -> Any:
@@ -44,7 +51,7 @@ def list_offset(broker: OneBroker, timestamp: int, version: int = 9, **more: Any
 def test_list_offsets__by_timestamp(timestamp: int, answer: Any):
     broker = leader()
     for at_ms in (100, 200, 300, 250):
-        produce(broker, batch(b"v", timestamp_ms=at_ms))
+        broker.produce(batch(b"v", timestamp_ms=at_ms))
     assert list_offset(broker, timestamp) == answer
 
 
@@ -62,7 +69,7 @@ def test_list_offsets__checks_the_leader_and_its_epoch():
 
 def test_list_offsets__a_new_leader_does_not_know_yet_what_is_committed():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
-    produce(broker, batch(b"v"), acks=1)
+    broker.produce(batch(b"v"), acks=1)
     assert list_offset(broker, -1)[:3] == ("NONE", -1, 0)
     again = topic_records(TOPIC, (1, 2), leader_epoch=6, partition_epoch=8)[1:]
     broker.broker.publisher.apply(again, broker.now_ms)
@@ -75,11 +82,11 @@ def test_list_offsets__a_new_leader_does_not_know_yet_what_is_committed():
 )
 def test_offset_for_leader_epoch__ends_where_the_next_epoch_began(epoch: int, answer: Any):
     broker = leader()
-    produce(broker, batch(b"v"))
+    broker.produce(batch(b"v"))
     broker.broker.publisher.apply(
         topic_records(TOPIC, (1,), leader_epoch=8, partition_epoch=9)[1:], broker.now_ms
     )
-    produce(broker, batch(b"v"))
+    broker.produce(batch(b"v"))
     request = m.OffsetForLeaderEpochRequest
     partition = request.OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
     body = request(replica_id=-2, topics=[request.OffsetForLeaderTopic(TOPIC, [partition])])
@@ -106,8 +113,8 @@ def delete_before(broker: OneBroker, offset: int, partition: int = 0) -> Any:
 )
 def test_delete_records__moves_the_log_start(offset: int, answer: Any):
     broker = leader()
-    produce(broker, batch(b"v"))
-    produce(broker, batch(b"v"))
+    broker.produce(batch(b"v"))
+    broker.produce(batch(b"v"))
     (found,) = delete_before(broker, offset).topics[0].partitions
     assert (ErrorCode(found.error_code).name, found.low_watermark) == answer
 

@@ -11,7 +11,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import Record, build_batch
 from kcluster.protocol.releases import releases
-from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_config, topic_records
+from tests.rig.one_broker import OneBroker, broker_records, topic_config, topic_records
 
 LATEST, EARLIEST = -1, -2
 

@@ -10,29 +10,30 @@ from kcluster.contract import CloseConnection, Reply, Request
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.records import read_records
-from tests.broker.handlers.data_plane import (
+from tests.rig.one_broker import (
     TOPIC,
-    batch,
-    fetch,
+    OneBroker,
+    broker_records,
     leader,
-    produce,
     produce_body,
-    wanted,
+    topic_config,
+    topic_records,
 )
-from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_config, topic_records
+from tests.rig.requests import batch
+from tests.rig.requests import fetch_partition as wanted
 
 
 def test_produce__tells_the_offset_of_the_first_record():
     broker = leader()
-    assert produce(broker, batch(b"a", b"b")).base_offset == 0
-    assert produce(broker, batch(b"c")).base_offset == 2
+    assert broker.produce(batch(b"a", b"b")).base_offset == 0
+    assert broker.produce(batch(b"c")).base_offset == 2
 
 
 def test_produce__keeps_the_bytes_that_came():
     broker = leader()
-    produce(broker, batch(b"a"))
-    produce(broker, batch(b"b", b"c"))
-    (data,) = fetch(broker, wanted(offset=1)).responses[0].partitions
+    broker.produce(batch(b"a"))
+    broker.produce(batch(b"b", b"c"))
+    (data,) = broker.fetch(wanted(offset=1)).responses[0].partitions
     records = [record for one in data.records for record in read_records(one)]
     assert [(record.offset, record.value) for record in records] == [(1, b"b"), (2, b"c")]
 
@@ -61,7 +62,7 @@ def test_produce__keeps_the_bytes_that_came():
     ],
 )
 def test_produce__errors(error: str, records: Any, more: dict[str, Any]):
-    answer = produce(leader(), records, **more)
+    answer = leader().produce(records, **more)
     assert ErrorCode(answer.error_code).name == error
     assert (answer.base_offset == -1) == (error != "NONE")
 
@@ -72,7 +73,7 @@ def test_produce__a_timestamp_far_ahead_is_refused_by_record_with_words():
         topic_records(TOPIC, (1,)),
         [topic_config(TOPIC, "message.timestamp.after.max.ms", "1000")],
     )
-    answer = produce(broker, batch(b"a", timestamp_ms=10**12))
+    answer = broker.produce(batch(b"a", timestamp_ms=10**12))
     assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
     assert [error.batch_index for error in answer.record_errors] == [0]
     assert answer.error_message
@@ -145,7 +146,7 @@ def test_produce__of_a_partition_named_twice_the_last_batch_counts():
 
 def test_produce__acks_1_does_not_wait():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
-    assert produce(broker, batch(b"a"), acks=1).error_code == ErrorCode.NONE
+    assert broker.produce(batch(b"a"), acks=1).error_code == ErrorCode.NONE
 
 
 def test_produce__who_loses_leadership_answers_those_who_wait():
@@ -166,7 +167,7 @@ class Idempotent:
     def send(self, sequence: int, epoch: int = 0, values: int = 1) -> Any:
         values_of = [b"v"] * values
         numbered = batch(*values_of, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
-        return produce(self.broker, numbered)
+        return self.broker.produce(numbered)
 
 
 def test_idempotence__a_repeated_batch_gets_its_first_offset_and_is_not_appended():

@@ -9,8 +9,8 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.data_plane import TOPIC, batch, leader, produce
-from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_records
+from tests.rig.one_broker import TOPIC, OneBroker, broker_records, leader, topic_records
+from tests.rig.requests import batch
 
 
 def producers(one: OneBroker, topic: str, *partitions: int) -> list[Any]:
@@ -25,10 +25,10 @@ def sent(producer_id: int, epoch: int, sequence: int, *values: bytes) -> bytes:
 
 def test_describe_producers__tells_their_last_batches() -> None:
     one = leader()
-    produce(one, batch(b"of nobody"))
-    produce(one, sent(7, 3, 0, b"a", b"b"))
-    produce(one, sent(5, 0, 4, b"c"))
-    produce(one, sent(7, 4, 0, b"d"))
+    one.produce(batch(b"of nobody"))
+    one.produce(sent(7, 3, 0, b"a", b"b"))
+    one.produce(sent(5, 0, 4, b"c"))
+    one.produce(sent(7, 4, 0, b"d"))
     (partition,) = producers(one, TOPIC, 0)
     assert partition.error_code == ErrorCode.NONE
     assert [

@@ -9,7 +9,7 @@ from kcluster.broker.registry import SERVED_APIS
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import VERSIONS, ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import OneBroker, broker_records
+from tests.rig.one_broker import OneBroker, broker_records
 
 REAL_4_3_1 = {
     0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 8: (2, 10), 9: (1, 10), 10: (0, 6),

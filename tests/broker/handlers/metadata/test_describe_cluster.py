@@ -7,7 +7,7 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import CLUSTER_ID, OneBroker, broker_records
+from tests.rig.one_broker import CLUSTER_ID, OneBroker, broker_records
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from kcluster.broker.handlers.metadata.describe_topic_partitions import (
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import OneBroker, broker_records, image_of, topic_records
+from tests.rig.one_broker import OneBroker, broker_records, image_of, topic_records
 
 IMAGE = image_of(
     broker_records(1, 2, 3, fenced=(3,)),

@@ -12,7 +12,7 @@ from kcluster.broker.handlers.metadata.metadata import (
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import (
+from tests.rig.one_broker import (
     CLUSTER_ID,
     OneBroker,
     broker_records,

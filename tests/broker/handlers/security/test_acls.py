@@ -10,7 +10,7 @@ from kcluster.contract import CloseConnection, Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import OneBroker, broker_records
+from tests.rig.one_broker import OneBroker, broker_records
 
 FILTER = {
     "resource_type_filter": 2, "resource_name_filter": "t", "pattern_type_filter": 3,

@@ -9,7 +9,7 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import VERSIONS, ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import OneBroker, broker_records
+from tests.rig.one_broker import OneBroker, broker_records
 
 REQUESTS = {
     ApiKey.SASL_HANDSHAKE: m.SaslHandshakeRequest(mechanism="PLAIN"),

@@ -6,7 +6,7 @@ from kcluster.metadata.records import MetadataRecord, UserScramCredentialRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.handlers.one_broker import OneBroker, broker_records
+from tests.rig.one_broker import OneBroker, broker_records
 
 D = m.DescribeUserScramCredentialsRequest
 A = m.AlterUserScramCredentialsRequest

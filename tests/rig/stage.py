@@ -1,4 +1,7 @@
-"""A small cluster in virtual time under a recorder, with a client that does as it is told."""
+"""A rig in virtual time under a recorder, with a client that keeps a ledger: what a verdict needs.
+
+Owns: Stage, Hand.  Never: asserts what a test is about.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,20 @@ from kcluster.checks.verdict import Verdict, judge
 from kcluster.clients.ledger import ReadRecord
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger, Outcome, SentRecord, Told
 from kcluster.evidence.recorder import Recorder
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
-from kcluster.protocol.records.records import Record, build_batch, read_records
+from kcluster.protocol.records.records import read_records
+from tests.rig.cluster import VirtualRig
+from tests.rig.requests import batch, fetch_partition, fetch_request, produce_request
 
 P = ("orders", 0)
 
 
 class Hand:
-    """A client that sends what it is told to whom it is told, and writes down what comes back."""
+    """A client that sends what the test says to the broker it names, and keeps the ledger."""
 
     deadline_ms = None
 
@@ -48,10 +52,8 @@ class Hand:
             self.ledger.sends += sends
         for send in sends:
             send.attempts += 1
-        records = [Record(0, 7, None, value, ()) for value in values]
-        data = m.ProduceRequest.PartitionProduceData(0, memoryview(build_batch(records)))
-        topic = m.ProduceRequest.TopicProduceData(name="orders", partition_data=[data])
-        body = m.ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[topic])
+        records = batch(*values, timestamp_ms=7)
+        body = produce_request("orders", 0, records, acks=acks, timeout_ms=30_000)
         number = self.wire.send(broker, ApiKey.PRODUCE, 11, body, answered=acks != 0)
         if acks == 0:
             for send in sends:
@@ -61,11 +63,8 @@ class Hand:
         return sends
 
     def read(self, broker: int, offset: int) -> None:
-        partition = m.FetchRequest.FetchPartition(
-            partition=0, current_leader_epoch=-1, fetch_offset=offset, partition_max_bytes=1 << 20
-        )
-        topic = m.FetchRequest.FetchTopic(topic="orders", partitions=[partition])
-        body = m.FetchRequest(max_bytes=1 << 20, session_epoch=-1, topics=[topic])
+        wanted = fetch_partition(0, offset)
+        body = fetch_request("orders", wanted, min_bytes=0, max_bytes=1 << 20)
         self.wire.send(broker, ApiKey.FETCH, 10, body)
 
     def commit(self, broker: int, group: str, offset: int) -> None:
@@ -89,10 +88,10 @@ class Hand:
         if sends:
             self._on_produced(sends, answer[0].partition_responses[0], now_ms)
         elif answer and hasattr(answer[0], "partitions"):
-            for batch in answer[0].partitions[0].records or ():
+            for one in answer[0].partitions[0].records or ():
                 self.ledger.reads += [
                     ReadRecord(self.name, P, record.offset, record.value, False, now_ms)
-                    for record in read_records(batch)
+                    for record in read_records(one)
                 ]
 
     def _on_produced(self, sends: list[SentRecord], answer: Any, now_ms: int) -> None:
@@ -114,7 +113,7 @@ class Hand:
         raise AssertionError("it has no deadline")
 
 
-class Stage:
+class Stage(VirtualRig):
     """Brokers 1 to 3, orders-0 on all of them, led by broker 1."""
 
     def __init__(self, latency_ms: int = 0, **config: Any) -> None:
@@ -131,24 +130,24 @@ class Stage:
             },
             network={"default_latency_ms": latency_ms},
         )
-        self.driver = VirtualDriver(topology, 1)
-        self.recorder = Recorder(self.driver.dispatcher, self.driver.plan)
+        super().__init__(topology)
+        self.recorder = Recorder(self.dispatcher, self.plan)
         self.ledger = Ledger()
-        self.clients: dict[str, int] = {}
-        self.driver.open()
-        self.driver.run_for(3_000)
-        self.began_ms = self.driver.now_ms
+        self.client_ids: dict[str, int] = {}
+        self.open()
+        self.run_for(3_000)
+        self.began_ms = self.now_ms
 
     def hand(self, name: str = "p0") -> Hand:
         hand = Hand(self.ledger, name)
-        self.clients[name] = self.driver.add_client(hand).client_id
+        self.client_ids[name] = self.add_client(hand).client_id
         return hand
 
     def run_for(self, duration_ms: int) -> None:
-        self.driver.run_for(duration_ms)
-        for client in self.driver.clients.values():
+        super().run_for(duration_ms)
+        for client in self.clients.values():
             if isinstance(client, Hand):
-                client.now_ms = self.driver.now_ms
+                client.now_ms = self.now_ms
 
     def verdict(self, **options: Any) -> Verdict:
-        return judge(self.recorder, self.ledger, clients=self.clients, **options)
+        return judge(self.recorder, self.ledger, clients=self.client_ids, **options)

@@ -1,4 +1,8 @@
-"""One real broker and its image, without a cluster: the test plays the controller."""
+"""One real broker and its image, without a cluster: the test plays the controller.
+
+Owns: OneBroker, the metadata records that make its image, and `leader`, which leads `orders` alone.
+Never: runs a controller or a second broker (rig/cluster.py does).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,10 @@ from kcluster.metadata.records import (
 )
 from kcluster.partition.disk import Disk
 from kcluster.protocol.apis import ApiKey, codec
+from kcluster.protocol.errors import ErrorCode
+from tests.rig.requests import fetch_request, produce_request
 
+TOPIC = "orders"
 CLUSTER_ID = "kcluster-test-cluster1"
 
 
@@ -105,6 +112,15 @@ class OneBroker:
             coded.decode_response(frame, 0)
         return answer
 
+    def produce(self, records: Any, version: int = 9, **more: Any) -> Any:
+        """The response about the one partition."""
+        response = self.ask(ApiKey.PRODUCE, version, produce_body(records, **more))
+        return response.responses[0].partition_responses[0]
+
+    def fetch(self, *partitions: Any, version: int = 12, **more: Any) -> Any:
+        """The whole response; None while it waits."""
+        return self.ask(ApiKey.FETCH, version, fetch_body(*partitions, **more))
+
     def ask_all(self, api_key: ApiKey, version: int, body: Any) -> list[Any]:
         """The same on another connection: every reply that the request made the broker give."""
         coded = codec(api_key, version)
@@ -129,3 +145,32 @@ class OneBroker:
         replies = [e.body for e in effects if isinstance(e, Reply)]
         assert len(replies) <= 1, replies
         return replies[0] if replies else None
+
+
+def leader(partitions: int = 1, **configs: Any) -> OneBroker:
+    """Broker 1 leads every partition of `orders` by itself."""
+    return OneBroker(broker_records(1, 2), topic_records(TOPIC, *[(1,)] * partitions), **configs)
+
+
+def produce_body(records: Any, acks: int = -1, partition: int = 0, topic: str = TOPIC) -> Any:
+    """A Produce request that names the topic by name and id."""
+    return produce_request(topic, partition, records, acks=acks, topic_id=topic_id(topic))
+
+
+def fetch_body(*partitions: Any, topic: str = TOPIC, **more: Any) -> Any:
+    """A Fetch request that names the topic by name and id."""
+    return fetch_request(topic, *partitions, topic_id=topic_id(topic), **more)
+
+
+def told(response: Any) -> dict[int, tuple[str, int]]:
+    """Per partition of a Fetch response: its error and the number of bytes of records."""
+    return {
+        data.partition_index: (ErrorCode(data.error_code).name, size(data.records))
+        for topic in response.responses
+        for data in topic.partitions
+    }
+
+
+def size(records: Any) -> int:
+    """Bytes of what a handler answers: a list of batches."""
+    return sum(one.size_bytes for one in records) if records else 0

@@ -1,0 +1,63 @@
+"""Bodies of Produce and Fetch requests, for every test that sends one.
+
+Owns: record batches from plain values, and the nesting of topics and partitions in a request.
+Never: sends anything; takes a body apart.  Kafka: versions up to 12 name a topic, later ones give
+its id; a body holds both, and the codec writes the one that belongs to the version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kcluster.protocol import messages as m
+from kcluster.protocol.records.records import Record, build_batch
+
+ACKS_ALL = -1
+NO_ID = bytes(16)
+MAX_BYTES = 1 << 20
+
+
+def batch(
+    *values: bytes, timestamp_ms: int = 1_000, key: bytes | None = None, **header: Any
+) -> bytes:
+    """One record batch, a record per value; `header`: what `build_batch` takes."""
+    records = [Record(i, timestamp_ms, key, value, ()) for i, value in enumerate(values)]
+    return bytes(build_batch(records, **header))
+
+
+def produce_topic(topic: str, batches: Mapping[int, Any], topic_id: bytes = NO_ID) -> Any:
+    """The part of a Produce request about one topic: the records by partition."""
+    data = [m.ProduceRequest.PartitionProduceData(at, data) for at, data in batches.items()]
+    return m.ProduceRequest.TopicProduceData(topic, topic_id, data)
+
+
+def produce_request(
+    topic: str,
+    partition: int,
+    records: Any,
+    *,
+    acks: int = ACKS_ALL,
+    timeout_ms: int = 5_000,
+    topic_id: bytes = NO_ID,
+) -> m.ProduceRequest:
+    """Produce to one partition; `records`: a batch, or any bytes that are to pass for one."""
+    topics = [produce_topic(topic, {partition: records}, topic_id)]
+    return m.ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topics)
+
+
+def fetch_partition(partition: int = 0, offset: int = 0, **more: Any) -> Any:
+    """One partition of a Fetch request; `more`: further fields of it."""
+    fields = {"partition_max_bytes": MAX_BYTES} | more
+    return m.FetchRequest.FetchPartition(partition=partition, fetch_offset=offset, **fields)
+
+
+def fetch_request(
+    topic: str, *partitions: Any, topic_id: bytes = NO_ID, **more: Any
+) -> m.FetchRequest:
+    """Fetch partitions of one topic, or none (in a session); `more`: further fields of the request.
+
+    It waits for one byte, and for no time unless `max_wait_ms` is given.
+    """
+    topics = [m.FetchRequest.FetchTopic(topic, topic_id, list(partitions))] if partitions else []
+    return m.FetchRequest(topics=topics, **({"min_bytes": 1} | more))
