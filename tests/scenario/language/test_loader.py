@@ -71,6 +71,14 @@ WRONG = (
     ("steps: [{at: 5s, kill: {brokers: 1, how: gently}}]", "there are kill, clean, power, wipe"),
     ("steps: [{at: 5s, kill: {borkers: 1}}]", "did you mean brokers?"),
     ("steps: [{at: 5s, kill:}]", "this is empty; it must be leader"),
+    (
+        "steps: [{at: 5s, restart: {brokers: controller, new_address: true}}]",
+        "s.yaml:1:49 steps[0].restart.new_address: the controller has no address to change",
+    ),
+    (
+        "steps: [{restart: {brokers: '1, 3000', new_address: true}}]",
+        "the controller has no address to change",
+    ),
     ("steps: [{at: 5s, kill: 1}, {at: 2s, kill: 2}]", "comes before the step above it"),
     ("steps: [{times: 3, kill: 1}]", "times needs every"),
     ("steps: {at: 5s}", "it must be a list of steps"),

@@ -87,6 +87,19 @@ def test_steps__what_cannot_be_done_is_told() -> None:
     assert "down: there is no such broker now" in result.failures[1]
 
 
+def test_steps__a_restart_that_cannot_be_completed_is_a_problem_of_the_run() -> None:
+    result = run(
+        "steps: [{at: 1s, kill: controller, as: node, for: 1s},"
+        " {at: 5s, restart: {brokers: node, new_address: true}}]"
+    )
+    assert result.failures == ["restart (line 4): the controller has no address to change"]
+    result = run(
+        "steps: [{at: 1s, restart: {brokers: 2, down: 3s}}, {after: 1s, start: 2},"
+        " {after: 1s, fill_disk: 2, for: 10s}]"
+    )
+    assert result.failures == ["restart: broker 2 cannot start: its disk is full"]
+
+
 def test_steps__a_condition_that_never_comes() -> None:
     result = run("steps: [{at: 5s, wait: }, {when: isr(orders-0) < 2, kill: 1}]")
     assert result.failures == ["kill (line 4) waited in vain for isr(orders-0) < 2 (it is 3)"]
