@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -79,6 +81,16 @@ def test_kcluster__help_names_every_verb(kcluster: Verb) -> None:
     assert code == 0
     for verb in ("up", "status", "kill", "start", "resume", "elect", "events", "down", "demo"):
         assert f"\n  {verb} " in out
+
+
+def test_kcluster__help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys; from kcluster.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: print({'gevent', 'msgspec', 'yaml', 'rich'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "set()"
 
 
 @pytest.mark.parametrize("words", [(), ("pipeline",), ("scenario",)])

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from kcluster.config.topology.model import Topology
+from kcluster.deaths import DeathKind
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.records.records import Record, build_batch
-from kcluster.runtime.deaths import DeathKind
 
 SEEDS = range(1, 13)
 PARTITIONS = 3

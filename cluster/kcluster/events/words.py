@@ -14,6 +14,7 @@ from functools import singledispatch
 from typing import Final
 
 from kcluster.contract import CONTROLLER_ID, Event
+from kcluster.deaths import DeathKind
 from kcluster.events.brokers import (
     BrokerDown,
     BrokerFenced,
@@ -26,7 +27,6 @@ from kcluster.events.brokers import (
     ControlledShutdown,
     ControllerDown,
     ControllerElected,
-    DeathKind,
     DiskFull,
     RecordsLost,
 )
