@@ -132,7 +132,7 @@ class WorkloadSpec(Struct, frozen=True):
 
 
 class Trigger(Struct, frozen=True):
-    """When a step is played: once all given triggers have fired, one after the other.
+    """When a step is played: once all its triggers have fired, one after the other.
 
     `at`: time since the start of the scenario; `after`: time since the previous step was done;
     `when`: as soon as the condition holds; `every`: repeatedly, `times` times or until the end."""
@@ -213,10 +213,10 @@ class Scenario(Struct, frozen=True):
     text: str = ""
     """The file's text, for run directories."""
 
-    def first_seed(self, given: int | None = None) -> int:
-        """The seed of the first run: the given one, else the file's, else 1."""
-        if given is not None:
-            return given
+    def first_seed(self, chosen: int | None = None) -> int:
+        """The seed of the first run: the chosen one, else the file's, else 1."""
+        if chosen is not None:
+            return chosen
         return DEFAULT_SEED if self.seed is None else self.seed
 
     @classmethod

@@ -406,7 +406,7 @@ class NameTarget(Target, frozen=True, kw_only=True):
         raise ClusterError(f"{self.name}: {text}, and no step has given it")
 
     def problems(self, names: Names) -> Iterator[str]:
-        known = (*names.given, *names.clients)
+        known = (*names.from_steps, *names.clients)
         if self.name not in known:
             hint = "write `as: name` at the step that gives it"
             text = unknown("name", self.name, known) if known else hint
