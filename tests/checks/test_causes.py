@@ -37,7 +37,7 @@ def mended(stage: Stage) -> Verdict:
     return stage.verdict()
 
 
-def test_verdict__a_run_in_which_nothing_went_wrong_is_valid():
+def test_verdict__a_run_without_anomalies_is_valid():
     stage = Stage()
     hand = stage.hand()
     hand.produce(1, [b"a", b"b"])
@@ -49,11 +49,11 @@ def test_verdict__a_run_in_which_nothing_went_wrong_is_valid():
     assert [*verdict.anomalies, *verdict.violations, *verdict.windows, *verdict.errors] == []
 
 
-def test_verdict__a_run_in_which_nothing_was_sent_tells_nothing():
+def test_verdict__a_run_without_sends_is_unknown():
     assert Stage().verdict().outcome == UNKNOWN
 
 
-def test_verdict__a_cluster_that_was_not_mended_tells_nothing():
+def test_verdict__a_cluster_that_was_not_repaired_is_unknown():
     stage = Stage()
     stage.hand().produce(1, [b"a"])
     stage.run_for(100)
@@ -66,7 +66,7 @@ def test_verdict__a_cluster_that_was_not_mended_tells_nothing():
     assert (verdict.outcome, verdict.offline) == (UNKNOWN, ("orders-0",))
 
 
-def test_verdict__of_the_time_since_then_knows_nothing_of_what_was_before():
+def test_verdict__since_a_moment_ignores_what_happened_before():
     stage = Stage()
     hand = stage.hand()
     with_lone_leader(stage)
@@ -85,7 +85,7 @@ def test_verdict__of_the_time_since_then_knows_nothing_of_what_was_before():
     assert [*verdict.windows, *verdict.errors] == []
 
 
-def test_lost__acked_by_a_leader_alone_that_died():
+def test_lost__acked_by_a_single_leader_that_died():
     stage = Stage()
     hand = stage.hand()
     stage.driver.cut(1, 2)
@@ -109,7 +109,7 @@ def test_lost__acked_by_a_leader_alone_that_died():
     )
 
 
-def test_lost__acked_by_a_leader_alone_whose_place_another_took_as_planned():
+def test_lost__acked_by_a_single_leader_before_a_planned_move():
     stage = Stage()
     hand = stage.hand()
     stage.driver.cut(1, 2, one_way=True)
@@ -128,7 +128,7 @@ def test_lost__acked_by_a_leader_alone_whose_place_another_took_as_planned():
     assert verdict.anomalies[0].allowed == "acks=1"
 
 
-def test_lost__of_many_batches_the_first_and_the_last_are_told():
+def test_lost__of_many_batches_the_first_and_the_last_are_reported():
     stage = Stage()
     hand = stage.hand()
     stage.driver.cut(1, 2)
@@ -144,7 +144,7 @@ def test_lost__of_many_batches_the_first_and_the_last_are_told():
     assert not any("offset 1 " in link.text for link in verdict.anomalies[0].chain)
 
 
-def test_lost__on_a_leader_that_did_not_know_it_was_none_any_more():
+def test_lost__on_a_leader_that_did_not_know_it_was_replaced():
     stage = Stage()
     hand = stage.hand()
     for other in (2, 3, 3_000):
@@ -163,7 +163,7 @@ def test_lost__on_a_leader_that_did_not_know_it_was_none_any_more():
     )
 
 
-def test_lost__acked_once_the_isr_was_small_enough():
+def test_lost__acked_after_the_isr_shrank_to_the_leader():
     stage = Stage(**{"min.insync.replicas": 1})
     hand = stage.hand()
     stage.driver.cut(1, 2)
@@ -184,7 +184,7 @@ def test_lost__acked_once_the_isr_was_small_enough():
     )
 
 
-def test_lost__an_unclean_election_takes_what_only_the_old_leader_had():
+def test_lost__an_unclean_election_drops_records_only_the_old_leader_had():
     stage = Stage(**{"min.insync.replicas": 1})
     hand = stage.hand()
     with_lone_leader(stage)
@@ -211,7 +211,7 @@ def test_lost__an_unclean_election_takes_what_only_the_old_leader_had():
     )
 
 
-def test_lost__the_disk_of_the_only_member_of_the_isr():
+def test_lost__with_the_disk_of_the_only_isr_member():
     stage = Stage(**{"min.insync.replicas": 1})
     hand = stage.hand()
     with_lone_leader(stage)
@@ -224,7 +224,7 @@ def test_lost__the_disk_of_the_only_member_of_the_isr():
     assert verdict.anomalies[0].allowed
 
 
-def test_lost__the_last_known_leader_needs_no_setting_to_be_elected_without_its_tail():
+def test_lost__the_last_known_leader_is_elected_without_its_log_tail():
     stage = Stage(**{"min.insync.replicas": 1})
     hand = stage.hand()
     with_lone_leader(stage)
@@ -242,7 +242,7 @@ def test_lost__the_last_known_leader_needs_no_setting_to_be_elected_without_its_
     )
 
 
-def test_lost__the_tail_that_was_not_flushed_when_the_power_went():
+def test_lost__the_unflushed_tail_in_a_power_loss():
     stage = Stage(**{"min.insync.replicas": 1})
     hand = stage.hand()
     with_lone_leader(stage)
@@ -254,7 +254,7 @@ def test_lost__the_tail_that_was_not_flushed_when_the_power_went():
     told(verdict, "acked by broker 1 alone", "records were not flushed and are gone")
 
 
-def test_lost__a_power_loss_is_no_cause_for_what_had_been_flushed():
+def test_lost__a_power_loss_does_not_explain_flushed_records():
     stage = Stage(**{"min.insync.replicas": 1})
     hand = stage.hand()
     with_lone_leader(stage)
@@ -284,7 +284,7 @@ def test_lost__sent_without_acks_to_a_broker_that_does_not_lead():
     told(verdict, "a was sent (acks=0); no broker has appended it")
 
 
-def test_duplicate__the_answer_was_lost_and_the_record_sent_again():
+def test_duplicate__a_lost_answer_makes_the_client_send_again():
     stage = Stage()
     hand = stage.hand()
     stage.driver.cut(1, hand.wire.client_id, one_way=True)
@@ -309,7 +309,7 @@ def test_duplicate__the_answer_was_lost_and_the_record_sent_again():
     )
 
 
-def test_reordered__the_first_was_refused_the_second_was_not():
+def test_reordered__the_first_was_refused_and_the_second_accepted():
     stage = Stage()
     hand = stage.hand()
     hand.produce(2, [b"a"])
@@ -328,7 +328,7 @@ def test_reordered__the_first_was_refused_the_second_was_not():
     )
 
 
-def test_read__of_a_record_that_an_unclean_election_took_is_lost_and_explained():
+def test_read__of_a_record_dropped_by_an_unclean_election_is_explained():
     stage = Stage(**{"min.insync.replicas": 1})
     hand = stage.hand()
     with_lone_leader(stage)
@@ -351,7 +351,7 @@ def test_read__of_a_record_that_an_unclean_election_took_is_lost_and_explained()
     ] == ["a", "z"]
 
 
-def test_commit__that_an_unclean_election_forgot():
+def test_commit__lost_by_an_unclean_election():
     stage = Stage(**{"min.insync.replicas": 1})
     driver, hand = stage.driver, stage.hand()
     home = with_coordinator(stage, hand)

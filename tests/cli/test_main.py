@@ -55,7 +55,7 @@ def click_up_options(words: list[str]) -> dict[str, Any] | None:
         "--brokers +3",
     ],
 )
-def test_quick_up_options__agree_with_click_or_leave_it_to_click(line: str) -> None:
+def test_quick_up_options__equal_clicks_or_are_none(line: str) -> None:
     words = line.split()
     quick = quick_up_options(words)
     if quick is not None:
@@ -70,7 +70,7 @@ def test_quick_up_options__plain_lines_do_not_need_click() -> None:
     }
 
 
-def test_kcluster__a_mistyped_verb_gets_the_nearest_one(kcluster: Verb) -> None:
+def test_kcluster__suggests_the_nearest_verb(kcluster: Verb) -> None:
     code, _, err = kcluster("stauts")
     assert code == 2
     assert "No verb 'stauts'. Did you mean status?" in err
@@ -115,7 +115,7 @@ def test_kcluster__every_verb_has_help(kcluster: Verb, verb: str) -> None:
 @pytest.mark.parametrize(
     "words", [("status",), ("kill", "1"), ("start", "1"), ("elect", "orders-0"), ("down",)]
 )
-def test_kcluster__without_a_cluster_says_how_to_start_one(
+def test_kcluster__without_a_cluster_reports_how_to_start_one(
     kcluster: Verb, base: object, words: tuple[str, ...]
 ) -> None:
     code, out, err = kcluster(*words)

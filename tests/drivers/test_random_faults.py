@@ -81,7 +81,7 @@ def repair(driver: VirtualDriver) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_faults__a_cluster_left_alone_heals_and_its_replicas_agree(seed: int) -> None:
+def test_faults__replicas_agree_after_random_faults_are_healed(seed: int) -> None:
     rng = Random(f"faults {seed}")
     topology = Topology.of(
         brokers=3,

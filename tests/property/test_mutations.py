@@ -251,7 +251,7 @@ HARD = Plan(
 
 @pytest.mark.parametrize(("mutation", "name"), MUTATIONS)
 @pytest.mark.timeout_s(120)
-def test_mutation__a_broken_core_is_found_out(
+def test_mutation__a_broken_core_is_detected(
     mutation: Patch, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutation(monkeypatch)
@@ -268,7 +268,7 @@ def test_mutation__a_broken_core_is_found_out(
 
 
 @pytest.mark.parametrize("is_broken", [False, True])
-def test_mutation__a_coordinator_that_acks_too_soon_forgets_commits(
+def test_mutation__a_coordinator_that_acks_too_early_loses_commits(
     is_broken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_broken:

@@ -31,7 +31,7 @@ def live_runs() -> Iterator[dict[str, Future[RunResult]]]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_incident__in_virtual_time(file: Path) -> None:
+def test_incident__ends_as_its_file_states_in_virtual_time(file: Path) -> None:
     scenario = Scenario.load(file)
     assert len(scenario.story.split()) > 20, "a story that teaches"
     first = run_scenario(scenario, "virtual")
@@ -41,7 +41,9 @@ def test_incident__in_virtual_time(file: Path) -> None:
 
 @pytest.mark.timeout_s(120)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_incident__live(file: Path, live_runs: dict[str, Future[RunResult]]) -> None:
+def test_incident__ends_as_its_file_states_live(
+    file: Path, live_runs: dict[str, Future[RunResult]]
+) -> None:
     result = live_runs[file.stem].result()
     if not result.passed:
         result = run_scenario(Scenario.load(file), "live")  # alone: others may have been in the way

@@ -47,14 +47,14 @@ def one() -> OneBroker:
     return OneBroker(broker_records(1), subscription(metrics="a.b", interval_ms="1000"))
 
 
-def test_telemetry__who_has_no_id_gets_one() -> None:
+def test_telemetry__a_client_without_an_id_gets_one() -> None:
     one = OneBroker(broker_records(1))
     first, second = get(one, bytes(16)), get(one, bytes(16))
     assert bytes(16) != first.client_instance_id != second.client_instance_id
     assert (first.push_interval_ms, first.requested_metrics) == (300_000, [])
 
 
-def test_telemetry__all_that_matches_counts_together() -> None:
+def test_telemetry__matching_subscriptions_are_merged() -> None:
     one = OneBroker(
         broker_records(1),
         subscription("1", metrics="b,a", match="client_id=te.*"),
@@ -65,7 +65,7 @@ def test_telemetry__all_that_matches_counts_together() -> None:
     assert (told.requested_metrics, told.push_interval_ms) == (["a", "b", "c"], 500)
 
 
-def test_telemetry__a_star_is_all() -> None:
+def test_telemetry__a_star_subscribes_to_all_metrics() -> None:
     records = subscription("1", metrics="*"), subscription("2", metrics="a")
     assert get(OneBroker(broker_records(1), *records)).requested_metrics == ["*"]
 
@@ -80,7 +80,7 @@ def test_telemetry__software_is_known_from_api_versions() -> None:
     assert get(one).requested_metrics == []
 
 
-def test_telemetry__is_listed_while_somebody_subscribes(one: OneBroker) -> None:
+def test_telemetry__is_listed_while_a_subscription_exists(one: OneBroker) -> None:
     asked = m.ApiVersionsRequest(client_software_name="a", client_software_version="1")
     listed = {key.api_key for key in one.ask(ApiKey.API_VERSIONS, 3, asked).api_keys}
     assert set(TELEMETRY) <= listed
@@ -98,7 +98,7 @@ def test_telemetry__asking_again_too_early_is_throttled(one: OneBroker) -> None:
     assert get(one).error_code == ErrorCode.NONE
 
 
-def test_telemetry__one_push_may_follow_at_once_the_next_after_an_interval(one: OneBroker) -> None:
+def test_telemetry__the_first_push_is_immediate_the_next_waits_an_interval(one: OneBroker) -> None:
     told = get(one)
     assert push(one, told) == ErrorCode.NONE
     one.now_ms += 999
@@ -107,7 +107,7 @@ def test_telemetry__one_push_may_follow_at_once_the_next_after_an_interval(one: 
     assert push(one, told) == ErrorCode.NONE
 
 
-def test_telemetry__changed_subscriptions_are_to_be_asked_for(one: OneBroker) -> None:
+def test_telemetry__a_push_for_changed_subscriptions_is_refused(one: OneBroker) -> None:
     told = get(one)
     one.broker.publisher.apply(subscription("other", metrics="c"), one.now_ms)
     assert push(one, told) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
@@ -133,7 +133,7 @@ def test_telemetry__what_may_be_pushed(
     assert push(one, get(one), **fields) == error
 
 
-def test_telemetry__nothing_follows_the_last_push(one: OneBroker) -> None:
+def test_telemetry__nothing_is_accepted_after_the_terminating_push(one: OneBroker) -> None:
     told = get(one)
     assert push(one, told) == ErrorCode.NONE
     assert push(one, told, terminating=True) == ErrorCode.NONE  # early, but the last
@@ -141,7 +141,7 @@ def test_telemetry__nothing_follows_the_last_push(one: OneBroker) -> None:
     assert push(one, told) == ErrorCode.INVALID_REQUEST
 
 
-def test_telemetry__pushes_are_counted_and_told(one: OneBroker) -> None:
+def test_telemetry__pushes_are_counted_and_reported(one: OneBroker) -> None:
     told = get(one)
     push(one, told)
     one.now_ms += 1_000

@@ -67,7 +67,7 @@ def test_fetch__errors_do_not_wait(error: str, fields: dict[str, Any], more: dic
         assert (data.high_watermark, data.log_start_offset) == (-1, -1)
 
 
-def test_fetch__an_epoch_that_ended_earlier_is_told_as_divergence():
+def test_fetch__an_epoch_that_ended_earlier_is_reported_as_diverging():
     broker = leader()
     produce(broker, batch(b"v"))
     broker.broker.publisher.apply(
@@ -106,7 +106,7 @@ def test_wait__ends_when_there_are_min_bytes():
     assert [len(replies) for replies in sent] == [1, 2], "the second one is enough"
 
 
-def test_wait__ends_in_time_with_what_there_is():
+def test_wait__ends_at_the_timeout_with_the_available_records():
     broker = leader()
     assert fetch(broker, wanted(), max_wait_ms=500) is None
     assert broker.pass_time(499) is None
@@ -121,7 +121,7 @@ def test_wait__ends_when_leadership_moves():
     assert told(broker.pass_time(1)) == {0: ("NOT_LEADER_OR_FOLLOWER", 0)}
 
 
-def test_wait__for_nothing_is_not_waited_for():
+def test_wait__an_empty_fetch_is_answered_at_once():
     assert fetch(leader(), max_wait_ms=500).responses == []
 
 
@@ -135,7 +135,7 @@ def begin(broker: OneBroker, *partitions: Any, **more: Any) -> int:
     return session_id
 
 
-def test_session__tells_only_what_is_new():
+def test_session__returns_only_changes():
     broker = leader(partitions=3)
     session_id = begin(broker, wanted(0), wanted(1), wanted(2))
     assert told(fetch(broker, session_id=session_id, session_epoch=1)) == {}
@@ -154,7 +154,7 @@ def test_session__repeats_records_until_their_offset_is_passed():
     assert told(after) == {}
 
 
-def test_session__what_did_not_fit_comes_with_the_next_fetch():
+def test_session__records_above_the_limit_come_with_the_next_fetch():
     broker = leader(partitions=2)
     session_id = begin(broker, wanted(0), wanted(1))
     produce(broker, batch(b"v"), partition=0)
@@ -167,7 +167,7 @@ def test_session__what_did_not_fit_comes_with_the_next_fetch():
     assert told(second)[1] == ("NONE", ONE)
 
 
-def test_session__forgets_what_it_is_told_to():
+def test_session__drops_forgotten_partitions():
     broker = leader(partitions=2)
     session_id = begin(broker, wanted(0), wanted(1))
     body = fetch_body(session_id=session_id, session_epoch=1)
@@ -200,7 +200,7 @@ def test_session__is_closed_by_the_final_epoch():
     assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_session__without_room_the_fetch_is_served_without_one():
+def test_session__a_full_cache_serves_the_fetch_without_a_session():
     broker = leader(max_incremental_fetch_session_cache_slots=1)
     begin(broker, wanted())
     second = fetch(broker, wanted(), session_epoch=0)
@@ -208,7 +208,7 @@ def test_session__without_room_the_fetch_is_served_without_one():
     assert told(second) == {0: ("NONE", 0)}
 
 
-def test_wait__of_a_client_that_went_away_ends_at_once():
+def test_wait__of_a_disconnected_client_ends_at_once():
     broker = leader()
     assert fetch(broker, wanted(), max_wait_ms=2**31 - 1) is None
     broker.broker.step(broker.now_ms, ConnectionClosed(1))
@@ -216,7 +216,7 @@ def test_wait__of_a_client_that_went_away_ends_at_once():
     assert broker.ask_all(ApiKey.PRODUCE, 9, produce_body(batch(b"v")))[1:] == []
 
 
-def test_session__one_that_made_room_while_it_waited_is_watched_no_more():
+def test_session__an_evicted_session_is_no_longer_notified():
     broker = leader(max_incremental_fetch_session_cache_slots=1)
     session_id = begin(broker, wanted())
     more = {"session_id": session_id, "session_epoch": 1, "min_bytes": 10 * ONE}
@@ -229,7 +229,7 @@ def test_session__one_that_made_room_while_it_waited_is_watched_no_more():
     assert len(replica.sessions) == 1
 
 
-def test_session__a_client_that_went_away_is_not_answered():
+def test_session__a_disconnected_client_is_not_answered():
     broker = leader()
     session_id = begin(broker, wanted())
     assert fetch(broker, session_id=session_id, session_epoch=1, max_wait_ms=500) is None
@@ -237,7 +237,7 @@ def test_session__a_client_that_went_away_is_not_answered():
     assert broker.pass_time(500) is None
 
 
-def test_session__a_partition_that_comes_to_be_is_found():
+def test_session__finds_a_partition_that_is_created_later():
     broker = OneBroker(broker_records(1))
     unknown = fetch(broker, wanted(), session_epoch=0)
     assert told(unknown) == {0: ("UNKNOWN_TOPIC_OR_PARTITION", 0)}

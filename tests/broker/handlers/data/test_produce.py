@@ -22,13 +22,13 @@ from tests.broker.handlers.data_plane import (
 from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_config, topic_records
 
 
-def test_produce__tells_the_offset_of_the_first_record():
+def test_produce__returns_the_offset_of_the_first_record():
     broker = leader()
     assert produce(broker, batch(b"a", b"b")).base_offset == 0
     assert produce(broker, batch(b"c")).base_offset == 2
 
 
-def test_produce__keeps_the_bytes_that_came():
+def test_produce__stores_the_received_bytes():
     broker = leader()
     produce(broker, batch(b"a"))
     produce(broker, batch(b"b", b"c"))
@@ -66,7 +66,7 @@ def test_produce__errors(error: str, records: Any, more: dict[str, Any]):
     assert (answer.base_offset == -1) == (error != "NONE")
 
 
-def test_produce__a_timestamp_far_ahead_is_refused_by_record_with_words():
+def test_produce__a_timestamp_far_ahead_is_refused_with_a_message_per_record():
     broker = OneBroker(
         broker_records(1),
         topic_records(TOPIC, (1,)),
@@ -126,7 +126,7 @@ def test_produce__acks_all_waits_for_the_isr_and_times_out():
     assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
-def test_produce__of_a_partition_named_twice_the_last_batch_counts():
+def test_produce__the_last_batch_of_a_partition_named_twice_is_used():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     body = produce_body(batch(b"a"))
     body.topic_data[0].partition_data += (
@@ -148,7 +148,7 @@ def test_produce__acks_1_does_not_wait():
     assert produce(broker, batch(b"a"), acks=1).error_code == ErrorCode.NONE
 
 
-def test_produce__who_loses_leadership_answers_those_who_wait():
+def test_produce__a_leader_that_loses_leadership_answers_waiting_requests():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     assert broker.ask(ApiKey.PRODUCE, 9, produce_body(batch(b"a"))) is None
     moved = topic_records(TOPIC, (1, 2), isr=(2, 1), leader_epoch=6, partition_epoch=8)[1:]

@@ -52,7 +52,7 @@ def test_authentication__is_refused_in_every_version(
         ((None, "ann"), ErrorCode.UNKNOWN_SERVER_ERROR, ("User", "ANONYMOUS")),
     ],
 )
-def test_create_token__tells_whose_it_would_be(
+def test_create_token__names_the_owner(
     one: OneBroker, owner: Any, error: ErrorCode, told: tuple[str, str]
 ) -> None:
     body = m.CreateDelegationTokenRequest(
