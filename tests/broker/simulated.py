@@ -1,4 +1,4 @@
-"""Three brokers in virtual time, and the words in which the stories of replication are told.
+"""Three brokers in virtual time, and the verbs of the replication tests.
 
 t = Simulated(min_insync_replicas=2)
 acked = t.produce(b"m1")          # to the leader, acks=all; acked.error once it is answered
@@ -213,7 +213,7 @@ class Simulated(VirtualDriver):
         batches = log.read(log.log_start_offset, 1 << 30, log.log_end_offset, True)
         return [record.value for batch in batches for record in read_records(batch)]
 
-    def told(self, wanted: type[Event]) -> list[Note]:
+    def notes_of(self, wanted: type[Event]) -> list[Note]:
         """The notes about events of a type so far."""
         return [note for note in self.notes if isinstance(note.event, wanted)]
 

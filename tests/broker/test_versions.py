@@ -83,11 +83,11 @@ def test_channel__a_restart_as_another_release_changes_the_list():
         Channel(Broker("3.0")).receive(frame, 1, "h", 5)
 
 
-@pytest.mark.parametrize(("version", "told"), [("2.3", []), ("2.4", [(0, 3)]), ("3.9", [(0, 4)])])
-def test_too_new__the_answer_has_the_versions_since_2_4(version, told):
+@pytest.mark.parametrize(("version", "listed"), [("2.3", []), ("2.4", [(0, 3)]), ("3.9", [(0, 4)])])
+def test_too_new__the_answer_has_the_versions_since_2_4(version, listed):
     response = too_new(releases()[version])
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert [(api.min_version, api.max_version) for api in response.api_keys] == told
+    assert [(api.min_version, api.max_version) for api in response.api_keys] == listed
 
 
 @pytest.mark.parametrize(

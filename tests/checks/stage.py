@@ -1,4 +1,4 @@
-"""A small cluster in virtual time under a recorder, with a client that does as it is told."""
+"""A small cluster in virtual time under a recorder, with a client that sends on request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ P = ("orders", 0)
 
 
 class Hand:
-    """A client that sends what it is told to whom it is told, and writes down what comes back."""
+    """A client that sends given records to given brokers, and records the answers."""
 
     deadline_ms = None
 

@@ -1,4 +1,4 @@
-"""Windows in which a partition was not there, and the reasons that are told."""
+"""Windows in which a partition was unavailable, and the reported reasons."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from kcluster.protocol.apis import ApiKey
 from tests.checks.stage import Hand, P, Stage
 
 
-def told(verdict: Verdict, *words: str) -> None:
+def assert_explained(verdict: Verdict, *words: str) -> None:
     """Each of these words is in a link of the first anomaly's chain, in this order."""
     links = [link.text for link in verdict.anomalies[0].chain]
     at = 0
@@ -27,7 +27,7 @@ def with_lone_leader(stage: Stage) -> None:
     stage.run_for(4_000)
 
 
-def mended(stage: Stage) -> Verdict:
+def repaired_verdict(stage: Stage) -> Verdict:
     driver = stage.driver
     driver.heal()
     for broker in (1, 2, 3):
@@ -74,7 +74,7 @@ def test_verdict__since_a_moment_ignores_what_happened_before():
     hand.produce(2, [b"refused"])
     stage.run_for(100)
     stage.driver.kill(1, "wipe")
-    assert mended(stage).counts() == {"lost-write": 1}
+    assert repaired_verdict(stage).counts() == {"lost-write": 1}
     since_ms = stage.driver.now_ms
     leader = stage.driver.verbs.leader("orders", 0)
     assert stage.verdict(since_ms=since_ms).outcome == UNKNOWN
@@ -94,11 +94,11 @@ def test_lost__acked_by_a_single_leader_that_died():
     stage.run_for(100)
     stage.driver.kill(1)
     stage.run_for(5_000)
-    verdict = mended(stage)
+    verdict = repaired_verdict(stage)
     (lost,) = verdict.anomalies
     assert (lost.name, lost.count, lost.allowed) == ("lost-write", 3, "acks=1")
     assert lost.text == ("offsets 0 to 2 (3 records, a to c), acked (acks=1), are not in the log")
-    told(
+    assert_explained(
         verdict,
         "offsets 0 to 2 were appended by broker 1, leader in epoch 0, ISR [1, 2, 3]",
         "acked by broker 1 alone (acks=1); broker 2 ended at 0, broker 3 ended at 0",
@@ -117,8 +117,8 @@ def test_lost__acked_by_a_single_leader_before_a_planned_move():
     stage.run_for(100)
     stage.driver.move("orders", 0, 2)
     stage.run_for(100)
-    verdict = mended(stage)
-    told(
+    verdict = repaired_verdict(stage)
+    assert_explained(
         verdict,
         "appended by broker 1",
         "broker 2 ended at 0",
@@ -138,9 +138,11 @@ def test_lost__of_many_batches_the_first_and_the_last_are_reported():
         stage.run_for(20)
     stage.driver.kill(1)
     stage.run_for(5_000)
-    verdict = mended(stage)
+    verdict = repaired_verdict(stage)
     assert [(x.count, x.first, x.last) for x in verdict.anomalies] == [(3, 0, 2)]
-    told(verdict, "offset 0 was appended", "offset 2 was appended", "offset 2 was acked")
+    assert_explained(
+        verdict, "offset 0 was appended", "offset 2 was appended", "offset 2 was acked"
+    )
     assert not any("offset 1 " in link.text for link in verdict.anomalies[0].chain)
 
 
@@ -152,8 +154,8 @@ def test_lost__on_a_leader_that_did_not_know_it_was_replaced():
     stage.run_for(4_000)
     hand.produce(1, [b"a"], acks=1)
     stage.run_for(100)
-    verdict = mended(stage)
-    told(
+    verdict = repaired_verdict(stage)
+    assert_explained(
         verdict,
         "broker 1 fenced",
         "broker 2, log end 0, elected in epoch 1",
@@ -173,8 +175,8 @@ def test_lost__acked_after_the_isr_shrank_to_the_leader():
     stage.driver.kill(1, "wipe")
     stage.run_for(5_000)
     stage.driver.elect("orders", 0, unclean=True)
-    verdict = mended(stage)
-    told(
+    verdict = repaired_verdict(stage)
+    assert_explained(
         verdict,
         "offset 0 was appended by broker 1, leader in epoch 0, ISR [1, 2, 3]",
         "ISR [1, 2, 3] -> [1]: leader 1 reports broker 2, 3 out of sync",
@@ -194,10 +196,10 @@ def test_lost__an_unclean_election_drops_records_only_the_old_leader_had():
     stage.driver.start(2)
     stage.run_for(5_000)
     stage.driver.elect("orders", 0, unclean=True)
-    verdict = mended(stage)
+    verdict = repaired_verdict(stage)
     (lost,) = verdict.anomalies
     assert lost.allowed == "unclean.leader.election.enable=true"
-    told(
+    assert_explained(
         verdict,
         "broker 2: process killed",
         "orders-0: ISR [1, 2, 3] -> [1, 3]",
@@ -219,8 +221,10 @@ def test_lost__with_the_disk_of_the_only_isr_member():
     stage.run_for(100)
     stage.driver.kill(1, "wipe")
     stage.run_for(4_000)
-    verdict = mended(stage)
-    told(verdict, "acked by broker 1 alone", "broker 1 lost its disk", "log end 0, elected")
+    verdict = repaired_verdict(stage)
+    assert_explained(
+        verdict, "acked by broker 1 alone", "broker 1 lost its disk", "log end 0, elected"
+    )
     assert verdict.anomalies[0].allowed
 
 
@@ -232,10 +236,10 @@ def test_lost__the_last_known_leader_is_elected_without_its_log_tail():
     stage.run_for(100)
     stage.driver.kill(1, "power")
     stage.run_for(15_000)
-    verdict = mended(stage)
+    verdict = repaired_verdict(stage)
     (lost,) = verdict.anomalies
     assert lost.allowed == "power lost before a flush"
-    told(
+    assert_explained(
         verdict,
         "offset 0 was acked by broker 1 alone (acks=all, ISR [1])",
         "elected unclean in epoch",
@@ -250,8 +254,8 @@ def test_lost__the_unflushed_tail_in_a_power_loss():
     stage.run_for(100)
     stage.driver.kill(1, "power")
     stage.run_for(4_000)
-    verdict = mended(stage)
-    told(verdict, "acked by broker 1 alone", "records were not flushed and are gone")
+    verdict = repaired_verdict(stage)
+    assert_explained(verdict, "acked by broker 1 alone", "records were not flushed and are gone")
 
 
 def test_lost__a_power_loss_does_not_explain_flushed_records():
@@ -269,7 +273,7 @@ def test_lost__a_power_loss_does_not_explain_flushed_records():
     stage.driver.elect("orders", 0, unclean=True)
     (lost,) = [note.event for note in stage.driver.notes if isinstance(note.event, RecordsLost)]
     assert (lost.records, lost.ranges) == (1, (LostRange("orders", 0, 1, 2),))
-    found = [each for each in mended(stage).anomalies if each.values[0] == b"a"]
+    found = [each for each in repaired_verdict(stage).anomalies if each.values[0] == b"a"]
     assert found[0].allowed == "unclean.leader.election.enable=true"
     assert not any("not flushed" in link.text for link in found[0].chain), found[0].chain
 
@@ -281,7 +285,7 @@ def test_lost__sent_without_acks_to_a_broker_that_does_not_lead():
     stage.run_for(100)
     verdict = stage.verdict()
     assert verdict.counts() == {"lost-write": 1}
-    told(verdict, "a was sent (acks=0); no broker has appended it")
+    assert_explained(verdict, "a was sent (acks=0); no broker has appended it")
 
 
 def test_duplicate__a_lost_answer_makes_the_client_send_again():
@@ -298,7 +302,7 @@ def test_duplicate__a_lost_answer_makes_the_client_send_again():
     (twice,) = verdict.anomalies
     assert twice.text == "offsets 0 to 1 (2 records, a to b) are there again at 2 to 3"
     assert twice.allowed == "enable.idempotence=false"
-    told(
+    assert_explained(
         verdict,
         "a was appended at offset 0 by broker 1, leader in epoch 0 (request 1 of",
         "broker 1 acked request 1; its producer did not get the answer",
@@ -319,7 +323,7 @@ def test_reordered__the_first_was_refused_and_the_second_accepted():
     stage.run_for(100)
     verdict = stage.verdict()
     assert verdict.counts() == {"nonmonotonic-send": 1}
-    told(
+    assert_explained(
         verdict,
         "a was sent",
         "broker 2 refused request 1: NOT_LEADER_OR_FOLLOWER",
@@ -342,7 +346,7 @@ def test_read__of_a_record_dropped_by_an_unclean_election_is_explained():
     stage.driver.elect("orders", 0, unclean=True)
     hand.produce(2, [b"z"])
     stage.run_for(5_000)
-    verdict = mended(stage)
+    verdict = repaired_verdict(stage)
     assert verdict.counts() == {"lost-write": 1, "inconsistent-offsets": 1}
     inconsistent = verdict.anomalies[1]
     assert inconsistent.allowed == "unclean.leader.election.enable=true"
@@ -368,7 +372,7 @@ def test_commit__lost_by_an_unclean_election():
     hand.fetch_offset(2, "g")
     stage.run_for(500)
     stage.ledger.commits = [("g", P, 3, True), ("g", P, 5, True), ("g", P, 3, False)]
-    back = next(x for x in mended(stage).anomalies if x.name == "committed-offset-back")
+    back = next(x for x in repaired_verdict(stage).anomalies if x.name == "committed-offset-back")
     links = [link.text for link in back.chain]
     assert "broker 1 acked the commit of 5 by group g" in links
     assert "broker 2 told group g offset 3" in links

@@ -25,7 +25,7 @@ ASKED = b"".join(
         m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name="orders")]),
     )
 )
-TOLD = b"".join(
+RESPONSE = b"".join(
     encode_response_frame(
         ApiKey.METADATA,
         VERSION,
@@ -70,7 +70,9 @@ def xxd(data: bytes) -> str:
         base64.urlsafe_b64encode(ASKED).decode(),
     ],
 )
-def test_decode__reads_hex_and_base64(text: str, tmp_path: Path) -> None:
+def test_decode__reads_each_text_form_from_argument_file_and_stdin(
+    text: str, tmp_path: Path
+) -> None:
     path = tmp_path / "frame"
     path.write_text(text)
     for found in (fields(text), fields(str(path)), fields(stdin=text.encode())):
@@ -85,10 +87,10 @@ def test_decode__reads_raw_files_and_stdin(tmp_path: Path) -> None:
 
 
 def test_decode__identifies_a_response_by_options_or_by_its_request() -> None:
-    by_name = fields("--api", "Metadata", "--version", "9", stdin=TOLD)
+    by_name = fields("--api", "Metadata", "--version", "9", stdin=RESPONSE)
     assert by_name["topics[0].error_code"]["note"] == "UNKNOWN_TOPIC_OR_PARTITION"
-    assert fields("--response", "--api", "3", "--version", "9", stdin=TOLD) == by_name
-    assert fields("--request", ASKED.hex(), stdin=TOLD) == by_name
+    assert fields("--response", "--api", "3", "--version", "9", stdin=RESPONSE) == by_name
+    assert fields("--request", ASKED.hex(), stdin=RESPONSE) == by_name
 
 
 def test_decode__shows_a_line_for_each_value() -> None:

@@ -111,11 +111,11 @@ def test_up__a_port_in_use_is_reported_with_its_place(start_up: Start, tmp_path:
 
 def test_up__prints_events_with_their_reason(lab: Any, kcluster: Verb) -> None:
     kcluster("kill", "1")
-    told = [lab.line() for _ in range(5)]
-    kinds = [line.split()[2] for line in told]
+    lines = [lab.line() for _ in range(5)]
+    kinds = [line.split()[2] for line in lines]
     assert kinds[:2] == ["broker_down", "broker_fenced"]
     assert sorted(kinds[2:]) == ["isr_shrunk", "isr_shrunk", "leader_elected"]
-    elected = next(line for line in told if "leader_elected" in line)
+    elected = next(line for line in lines if "leader_elected" in line)
     assert "orders-0" in elected
     assert "leader 1 -> 2, epoch 1: broker 1 fenced" in elected
 

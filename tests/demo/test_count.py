@@ -1,4 +1,4 @@
-"""The count is exact: lost, duplicated and delivered again are told apart."""
+"""The count is exact: lost, duplicated and delivered again are distinguished."""
 
 from __future__ import annotations
 

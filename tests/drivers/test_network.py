@@ -102,7 +102,7 @@ def test_heal__restores_the_links_of_one_broker(world: Any) -> None:
 
 
 def test_verbs__refuse_the_impossible_with_a_reason(world: Any) -> None:
-    for deed, words in (
+    for call, words in (
         (lambda: world.isolate(9), "there is no broker 9; the brokers are 1, 2, 3"),
         (lambda: world.isolate(1, [1, 2]), r"\{1\} cannot be on both sides"),
         (lambda: world.isolate("rack z"), "rack z: no such rack; there are none"),
@@ -114,7 +114,7 @@ def test_verbs__refuse_the_impossible_with_a_reason(world: Any) -> None:
         (lambda: world.slow_link(1, 2, distribution="norml"), "did you mean normal"),
     ):
         with pytest.raises(ClusterError, match=words):
-            deed()
+            call()
 
 
 def test_rack__isolate_cuts_off_all_its_brokers(make_world: Any) -> None:

@@ -18,12 +18,12 @@ from kcluster.protocol.records.records import Record, build_batch
 
 SEEDS = range(1, 13)
 PARTITIONS = 3
-DEEDS = 25
+ACTIONS = 25
 WAYS = tuple(DeathKind)
 
 
 class Sender:
-    """Sends a record to some broker for some partition every few ms, until it is told to stop."""
+    """Sends a record to some broker for some partition every few ms, until it is stopped."""
 
     def start(self, wire: ClientWire, now_ms: int) -> None:
         self.wire = wire
@@ -47,7 +47,7 @@ class Sender:
         pass
 
 
-def some_deed(driver: VirtualDriver, rng: Random) -> None:
+def random_action(driver: VirtualDriver, rng: Random) -> None:
     broker_id = rng.choice((1, 2, 3))
     partition = rng.randrange(PARTITIONS)
     match rng.choice(("kill", "kill", "start", "start", "pause", "resume", "cut", "move", "elect")):
@@ -94,10 +94,10 @@ def test_faults__replicas_agree_after_random_faults_are_healed(seed: int) -> Non
     senders = [Sender(), Sender()]
     for sender in senders:
         driver.add_client(sender)
-    for _ in range(DEEDS):
+    for _ in range(ACTIONS):
         driver.run_for(rng.choice((1, 10, 50, 200, 400)))
         try:
-            some_deed(driver, rng)
+            random_action(driver, rng)
         except ClusterError:
             continue  # Not possible just now: the broker is down already, has no leader, …
         if rng.random() < 0.1:

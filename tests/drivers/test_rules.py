@@ -277,7 +277,7 @@ def test_rules__only_the_first_matching_rule_applies(stage: Stage) -> None:
     assert [(x.name, x.calls, x.hits) for x in stage.rules.rules()] == [("a", 2, 1), ("b", 1, 1)]
 
 
-def test_rules__hits_are_reported_at_a_limited_rate(stage: Stage) -> None:
+def test_rules__only_the_first_20_hits_of_a_rule_are_noted(stage: Stage) -> None:
     name = stage.add(api="Produce", answer="KAFKA_STORAGE_ERROR")
     line = stage.line()
     for _ in range(25):

@@ -1,4 +1,4 @@
-"""Clients that keep no ledger: what they did and were told, as the brokers saw it."""
+"""Clients that keep no ledger: their requests and answers, as the brokers saw them."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_metadata__that_goes_back_is_a_violation():
     invariants = Invariants()
     invariants.look_at_offset(0, 1, 0, 9)
     invariants.look_at_offset(1, 1, 1, 3)
-    assert names(invariants) == [], "another life begins anew"
+    assert names(invariants) == [], "a restart begins again"
     invariants.look_at_offset(2, 1, 1, 2)
     assert names(invariants) == ["metadata-back"]
 

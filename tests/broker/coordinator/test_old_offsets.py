@@ -48,7 +48,7 @@ def test_v0__a_partition_without_an_offset_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("version", "error"), [("3.2", ErrorCode.NONE), ("3.3", ErrorCode.UNSUPPORTED_VERSION)]
 )
-def test_v0__is_refused_by_releases_without_zookeeper(version: str, error: ErrorCode) -> None:
+def test_v0__is_served_only_by_releases_with_zookeeper(version: str, error: ErrorCode) -> None:
     broker = broker_of(version)
     answer = broker.ask(commit_request("g", 7), 0)
     assert answer.topics[0].partitions[0].error_code == error

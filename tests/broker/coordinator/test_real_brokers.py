@@ -23,7 +23,7 @@ topics:
 
 
 class Asker:
-    """A client that asks one thing after the other, of whichever broker it is told to."""
+    """A client that sends one request after the other, each to a chosen broker."""
 
     deadline_ms: int | None = None
 

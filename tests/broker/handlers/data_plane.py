@@ -51,7 +51,7 @@ def fetch(broker: OneBroker, *partitions: Any, version: int = 12, **more: Any) -
     return broker.ask(ApiKey.FETCH, version, fetch_body(*partitions, **more))
 
 
-def told(response: Any) -> dict[int, tuple[str, int]]:
+def partition_results(response: Any) -> dict[int, tuple[str, int]]:
     """Per partition of an answer: its error and how many bytes of records."""
     return {
         data.partition_index: (ErrorCode(data.error_code).name, size(data.records))

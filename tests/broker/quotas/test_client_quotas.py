@@ -64,7 +64,7 @@ def set_quota(t: Simulated, key: str, value: float | None, **names: str | None) 
 
 
 class Eager:
-    """Asks again as soon as it is answered, whatever it is told."""
+    """Asks again as soon as it is answered, whatever the answer is."""
 
     deadline_ms = None
 
@@ -208,8 +208,8 @@ def test_consumer__a_throttled_session_gets_a_new_watermark_later() -> None:
     silent = t.ask(1, ApiKey.FETCH, 12, first).body
     assert (silent.throttle_time_ms, silent.responses) == (1_000, [])
     set_quota(t, "request_percentage", None, client_id=None)
-    told = t.ask(1, ApiKey.FETCH, 12, second).partition
-    assert (told.high_watermark, told.records or []) == (1, [])
+    answered = t.ask(1, ApiKey.FETCH, 12, second).partition
+    assert (answered.high_watermark, answered.records or []) == (1, [])
     assert t.ask(1, ApiKey.FETCH, 12, third).body.responses == [], "and once is enough"
 
 
@@ -293,8 +293,8 @@ def test_mutations__partitions_added_and_topics_deleted_count_too() -> None:
         answer = t.ask(1, ApiKey.CREATE_PARTITIONS, 3, body).body
         assert answer.results[0].error_code == wanted
     answer = t.delete_topic(1).body
-    (told,) = answer.responses
-    assert told.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    assert told.topic_id != bytes(16)
-    assert told.error_message is None
+    (answered,) = answer.responses
+    assert answered.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert answered.topic_id != bytes(16)
+    assert answered.error_message is None
     assert answer.throttle_time_ms > 0

@@ -31,7 +31,7 @@ def set_quota(one: OneBroker, address: str | None, rate: float | None) -> None:
 
 
 def come(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> Refusal | None:
-    """One comes, waits for nothing, and is told."""
+    """One connection arrives; returns why it is refused, or None."""
     assert quotas.arrived(now_ms) == 0
     return quotas.admit(address, now_ms)
 
@@ -77,8 +77,8 @@ def test_rate__the_listener_has_a_limit_too() -> None:
 def test_address__twenty_are_accepted_and_the_rest_held_for_half_a_second() -> None:
     one, quotas = limited()
     set_quota(one, HERE, 2.0)
-    told = [keep_ms(quotas, HERE) for _ in range(26)]
-    assert told == [None] * 20 + [500] * 6
+    held_ms = [keep_ms(quotas, HERE) for _ in range(26)]
+    assert held_ms == [None] * 20 + [500] * 6
     assert keep_ms(quotas, THERE) is None
     assert keep_ms(quotas, HERE, NOW + 4_030) == 470
 
@@ -86,8 +86,8 @@ def test_address__twenty_are_accepted_and_the_rest_held_for_half_a_second() -> N
 def test_address__a_refused_connection_counts_in_no_quota() -> None:
     one, quotas = limited(max_connection_creation_rate="2", max_connections_per_ip="11")
     set_quota(one, HERE, 1.0)
-    told = [keep_ms(quotas, HERE) for _ in range(30)]
-    assert told == [None] * 10 + [1000] * 20
+    held_ms = [keep_ms(quotas, HERE) for _ in range(30)]
+    assert held_ms == [None] * 10 + [1000] * 20
     assert [keep_ms(quotas, THERE) for _ in range(10)] == [None] * 10
     set_quota(one, HERE, None)
     assert keep_ms(quotas, HERE, NOW + 30_000) is None  # the eleventh

@@ -60,13 +60,21 @@ def test_reassignments__old_and_new_replicas_are_listed_until_completion() -> No
     t.cut_off(4)
     reassign(t, [4, 2])
     t.run_for(100)
-    told = metadata(t, via=2)
-    assert (told.leader_id, told.replica_nodes, told.isr_nodes) == (1, [4, 2, 1, 3], [1, 2, 3])
+    described = metadata(t, via=2)
+    assert (described.leader_id, described.replica_nodes, described.isr_nodes) == (
+        1,
+        [4, 2, 1, 3],
+        [1, 2, 3],
+    )
     assert t.produce(b"m1").error == "NONE"
     t.heal()
     t.run_for(30_000)
-    told = metadata(t, via=2)
-    assert (told.leader_id, told.replica_nodes, told.isr_nodes) == (4, [4, 2], [2, 4])
+    described = metadata(t, via=2)
+    assert (described.leader_id, described.replica_nodes, described.isr_nodes) == (
+        4,
+        [4, 2],
+        [2, 4],
+    )
     assert t.values(4) == [b"m1"]
 
 

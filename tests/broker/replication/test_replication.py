@@ -35,9 +35,9 @@ def test_failover__a_killed_leader_is_replaced_when_its_session_ends():
     assert t.state.leader_epoch == 1
     assert t.produce(b"m2").error == "NONE"
     assert t.values(3) == [b"m1", b"m2"]
-    elected = t.told(LeaderElected)[-1]
+    elected = t.notes_of(LeaderElected)[-1]
     assert "broker 1 fenced: no heartbeat for 9000 ms" in text_of(elected.event)
-    assert any(note.note_id == elected.cause for note in t.told(BrokerFenced))
+    assert any(note.note_id == elected.cause for note in t.notes_of(BrokerFenced))
 
 
 def test_failover__followers_refuse_and_name_the_leader():
@@ -354,11 +354,11 @@ def test_late_answer__of_an_earlier_epoch_is_ignored():
     t.move("orders", 0, 1)
     t.run_for(5_000)
     assert [t.values(broker) for broker in (1, 2, 3)] == [[b"m1"]] * 3
-    assert not t.told(BrokerDown)
+    assert not t.notes_of(BrokerDown)
 
 
 def test_watermark__reaches_a_follower_that_had_to_truncate_first():
-    # Told together with where its log diverges, it is not taken: it must be told again.
+    # A watermark in the same answer as the divergence is not taken: it must be sent again.
     t = Simulated(flush_messages=1)
     t.cut(2, 1, one_way=True)
     t.produce(b"m1", acks=1)

@@ -1,4 +1,4 @@
-"""JSON Schemas: the copies in docs are what the program says, and know every key and deed."""
+"""JSON Schemas: the copies in docs are current and have every key and action."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of scenarios: steps in order, undone in time, repeated; what cannot be done is told."""
+"""Runs of scenarios: steps in order, undone in time, repeated; failed actions are reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(steps: str, clock: str = "virtual") -> RunResult:
     return run_scenario(Scenario.parse(HEAD + steps), clock)
 
 
-def deeds(result: RunResult) -> list[tuple[int, str]]:
+def process_events(result: RunResult) -> list[tuple[int, str]]:
     wanted = (BrokerDown, BrokerStarted, BrokerPaused, BrokerResumed)
     return [
         (
@@ -32,7 +32,7 @@ def deeds(result: RunResult) -> list[tuple[int, str]]:
 
 def test_steps__are_played_in_order_and_undone_after_their_time() -> None:
     result = run("steps: [{at: 5s, kill: 2, for: 3s}, {after: 1s, pause: 3, for: 1s}]")
-    assert deeds(result) == [
+    assert process_events(result) == [
         (5_000, "broker 2 down"),
         (6_000, "broker 3 paused"),
         (7_000, "broker 3 resumed"),
@@ -46,7 +46,7 @@ def test_steps__wait_for_a_condition_and_use_a_name() -> None:
         "steps: [{at: 1s, kill: leader(orders-0), as: old}, {when: leader(orders-0) != 1, wait: },"
         " {after: 2s, start: old}]"
     )
-    down, started = deeds(result)
+    down, started = process_events(result)
     assert (down[1], started[1]) == ("broker 1 down", "broker 1 started")
     elected = next(note for note in result.notes if isinstance(note.event, LeaderElected))
     assert started[0] == elected.at_ms - result.began_ms + 2_000
@@ -54,25 +54,29 @@ def test_steps__wait_for_a_condition_and_use_a_name() -> None:
 
 def test_steps__repeat_at_an_interval() -> None:
     result = run("steps: [{at: 1s, every: 2s, times: 3, pause: 2, for: 500ms}]")
-    assert [at for at, deed in deeds(result) if deed.endswith("paused")] == [1_000, 3_000, 5_000]
+    assert [at for at, text in process_events(result) if text.endswith("paused")] == [
+        1_000,
+        3_000,
+        5_000,
+    ]
 
 
 def test_steps__random_times_follow_from_the_seed() -> None:
     scenario = Scenario.parse(HEAD + "steps: [{at: 1s..30s, pause: any broker, for: 1s}]")
-    drawn = {seed: deeds(run_scenario(scenario, "virtual", seed)) for seed in (1, 2, 3, 1)}
+    drawn = {seed: process_events(run_scenario(scenario, "virtual", seed)) for seed in (1, 2, 3, 1)}
     assert len({str(each) for each in drawn.values()}) == 3
 
 
 def test_steps__wait_for_a_number_of_acks() -> None:
     result = run("steps: [{when: 100 acked, pause: 3, for: 1s}]")
-    at_ms, _ = deeds(result)[0]
+    at_ms, _ = process_events(result)[0]
     assert 9_900 <= at_ms <= 10_100
 
 
 def test_steps__remaining_faults_are_repaired_at_the_end() -> None:
     result = run("steps: [{at: 5s, kill: 2}, {at: 6s, isolate: 3}]")
     assert result.verdict.outcome == "valid"
-    assert deeds(result)[-1][1] == "broker 2 started"
+    assert process_events(result)[-1][1] == "broker 2 started"
 
 
 def test_steps__without_healing_the_verdict_is_unknown() -> None:

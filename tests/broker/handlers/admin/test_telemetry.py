@@ -1,4 +1,4 @@
-"""Clients' metrics: who is told to push what, who may push when."""
+"""Clients' metrics: which metrics a client pushes, and when."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def get(one: OneBroker, instance_id: bytes = MY_ID) -> Any:
     return one.ask(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, body)
 
 
-def push(one: OneBroker, told: Any, metrics: bytes = b"some", **fields: Any) -> ErrorCode:
+def push(one: OneBroker, subscribed: Any, metrics: bytes = b"some", **fields: Any) -> ErrorCode:
     body = m.PushTelemetryRequest(
-        client_instance_id=told.client_instance_id,
-        subscription_id=told.subscription_id,
+        client_instance_id=subscribed.client_instance_id,
+        subscription_id=subscribed.subscription_id,
         metrics=metrics,
     )
     for name, value in fields.items():
@@ -61,8 +61,8 @@ def test_telemetry__matching_subscriptions_are_merged() -> None:
         subscription("2", metrics="a,c", interval_ms="500", match="client_source_address=127.*"),
         subscription("3", metrics="d", interval_ms="100", match="client_id=tes"),
     )
-    told = get(one)
-    assert (told.requested_metrics, told.push_interval_ms) == (["a", "b", "c"], 500)
+    subscribed = get(one)
+    assert (subscribed.requested_metrics, subscribed.push_interval_ms) == (["a", "b", "c"], 500)
 
 
 def test_telemetry__a_star_subscribes_to_all_metrics() -> None:
@@ -99,20 +99,20 @@ def test_telemetry__asking_again_too_early_is_throttled(one: OneBroker) -> None:
 
 
 def test_telemetry__the_first_push_is_immediate_the_next_waits_an_interval(one: OneBroker) -> None:
-    told = get(one)
-    assert push(one, told) == ErrorCode.NONE
+    subscribed = get(one)
+    assert push(one, subscribed) == ErrorCode.NONE
     one.now_ms += 999
-    assert push(one, told) == THROTTLED
+    assert push(one, subscribed) == THROTTLED
     one.now_ms += 1
-    assert push(one, told) == ErrorCode.NONE
+    assert push(one, subscribed) == ErrorCode.NONE
 
 
 def test_telemetry__a_push_for_changed_subscriptions_is_refused(one: OneBroker) -> None:
-    told = get(one)
+    subscribed = get(one)
     one.broker.publisher.apply(subscription("other", metrics="c"), one.now_ms)
-    assert push(one, told) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
-    anew = get(one)
-    assert (anew.error_code, anew.requested_metrics) == (ErrorCode.NONE, ["a.b", "c"])
+    assert push(one, subscribed) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
+    renewed = get(one)
+    assert (renewed.error_code, renewed.requested_metrics) == (ErrorCode.NONE, ["a.b", "c"])
 
 
 @pytest.mark.parametrize(
@@ -134,19 +134,19 @@ def test_telemetry__what_may_be_pushed(
 
 
 def test_telemetry__nothing_is_accepted_after_the_terminating_push(one: OneBroker) -> None:
-    told = get(one)
-    assert push(one, told) == ErrorCode.NONE
-    assert push(one, told, terminating=True) == ErrorCode.NONE  # early, but the last
+    subscribed = get(one)
+    assert push(one, subscribed) == ErrorCode.NONE
+    assert push(one, subscribed, terminating=True) == ErrorCode.NONE  # early, but the last
     one.now_ms += 5_000
-    assert push(one, told) == ErrorCode.INVALID_REQUEST
+    assert push(one, subscribed) == ErrorCode.INVALID_REQUEST
 
 
 def test_telemetry__pushes_are_counted_and_reported(one: OneBroker) -> None:
-    told = get(one)
-    push(one, told)
+    subscribed = get(one)
+    push(one, subscribed)
     one.now_ms += 1_000
     body = m.PushTelemetryRequest(
-        client_instance_id=MY_ID, subscription_id=told.subscription_id, metrics=b"12"
+        client_instance_id=MY_ID, subscription_id=subscribed.subscription_id, metrics=b"12"
     )
     effects = one.broker.step(one.now_ms, Request(1, ApiKey.PUSH_TELEMETRY, 0, 1, "test", body))
     (note,) = [e for e in effects if isinstance(e, Note)]

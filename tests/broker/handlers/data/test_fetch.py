@@ -15,9 +15,9 @@ from tests.broker.handlers.data_plane import (
     fetch,
     fetch_body,
     leader,
+    partition_results,
     produce,
     produce_body,
-    told,
     wanted,
 )
 from tests.broker.handlers.one_broker import OneBroker, broker_records, topic_id, topic_records
@@ -28,7 +28,7 @@ ONE = len(batch(b"v"))
 def test_fetch__a_consumer_reads_up_to_the_watermark():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     produce(broker, batch(b"v"), acks=1)
-    assert told(fetch(broker, wanted())) == {0: ("NONE", 0)}
+    assert partition_results(fetch(broker, wanted())) == {0: ("NONE", 0)}
 
 
 def test_fetch__the_first_batch_is_returned_however_large_and_no_other():
@@ -36,11 +36,11 @@ def test_fetch__the_first_batch_is_returned_however_large_and_no_other():
     for partition in (0, 1, 0, 1):
         produce(broker, batch(b"v"), partition=partition)
     small = fetch(broker, wanted(0, partition_max_bytes=1), wanted(1, partition_max_bytes=1))
-    assert told(small) == {0: ("NONE", ONE), 1: ("NONE", 0)}
+    assert partition_results(small) == {0: ("NONE", ONE), 1: ("NONE", 0)}
     whole = fetch(broker, wanted(0), wanted(1), max_bytes=ONE)
-    assert told(whole) == {0: ("NONE", ONE), 1: ("NONE", 0)}
+    assert partition_results(whole) == {0: ("NONE", ONE), 1: ("NONE", 0)}
     three = fetch(broker, wanted(0), wanted(1), max_bytes=3 * ONE)
-    assert told(three) == {0: ("NONE", 2 * ONE), 1: ("NONE", ONE)}
+    assert partition_results(three) == {0: ("NONE", 2 * ONE), 1: ("NONE", ONE)}
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,10 @@ def test_fetch__from_a_follower_names_the_leader_since_version_16():
 
 def test_fetch__any_replica_serves_consumers_since_version_11():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (2, 1)))
-    assert told(fetch(broker, wanted(), version=11)) == {0: ("NONE", 0)}
-    assert told(fetch(broker, wanted(), version=10)) == {0: ("NOT_LEADER_OR_FOLLOWER", 0)}
+    assert partition_results(fetch(broker, wanted(), version=11)) == {0: ("NONE", 0)}
+    assert partition_results(fetch(broker, wanted(), version=10)) == {
+        0: ("NOT_LEADER_OR_FOLLOWER", 0)
+    }
 
 
 # -------------------------------------------------------------------------------- waiting
@@ -110,7 +112,7 @@ def test_wait__ends_at_the_timeout_with_the_available_records():
     broker = leader()
     assert fetch(broker, wanted(), max_wait_ms=500) is None
     assert broker.pass_time(499) is None
-    assert told(broker.pass_time(1)) == {0: ("NONE", 0)}
+    assert partition_results(broker.pass_time(1)) == {0: ("NONE", 0)}
 
 
 def test_wait__ends_when_leadership_moves():
@@ -118,7 +120,7 @@ def test_wait__ends_when_leadership_moves():
     assert fetch(broker, wanted(), max_wait_ms=500, version=10) is None
     moved = topic_records(TOPIC, (1, 2), isr=(2, 1), leader_epoch=6, partition_epoch=8)[1:]
     broker.broker.publisher.apply(moved, broker.now_ms)
-    assert told(broker.pass_time(1)) == {0: ("NOT_LEADER_OR_FOLLOWER", 0)}
+    assert partition_results(broker.pass_time(1)) == {0: ("NOT_LEADER_OR_FOLLOWER", 0)}
 
 
 def test_wait__an_empty_fetch_is_answered_at_once():
@@ -138,9 +140,11 @@ def begin(broker: OneBroker, *partitions: Any, **more: Any) -> int:
 def test_session__returns_only_changes():
     broker = leader(partitions=3)
     session_id = begin(broker, wanted(0), wanted(1), wanted(2))
-    assert told(fetch(broker, session_id=session_id, session_epoch=1)) == {}
+    assert partition_results(fetch(broker, session_id=session_id, session_epoch=1)) == {}
     produce(broker, batch(b"v"), partition=1)
-    assert told(fetch(broker, session_id=session_id, session_epoch=2)) == {1: ("NONE", ONE)}
+    assert partition_results(fetch(broker, session_id=session_id, session_epoch=2)) == {
+        1: ("NONE", ONE)
+    }
 
 
 def test_session__repeats_records_until_their_offset_is_passed():
@@ -149,9 +153,9 @@ def test_session__repeats_records_until_their_offset_is_passed():
     produce(broker, batch(b"v"), partition=1)
     for epoch in (1, 2):
         again = fetch(broker, session_id=session_id, session_epoch=epoch)
-        assert told(again) == {1: ("NONE", ONE)}
+        assert partition_results(again) == {1: ("NONE", ONE)}
     after = fetch(broker, wanted(1, offset=1), session_id=session_id, session_epoch=3)
-    assert told(after) == {}
+    assert partition_results(after) == {}
 
 
 def test_session__records_above_the_limit_come_with_the_next_fetch():
@@ -160,11 +164,11 @@ def test_session__records_above_the_limit_come_with_the_next_fetch():
     produce(broker, batch(b"v"), partition=0)
     produce(broker, batch(b"v"), partition=1)
     first = fetch(broker, session_id=session_id, session_epoch=1, max_bytes=ONE)
-    assert told(first)[0] == ("NONE", ONE)
+    assert partition_results(first)[0] == ("NONE", ONE)
     second = fetch(
         broker, wanted(0, offset=1), session_id=session_id, session_epoch=2, max_bytes=ONE
     )
-    assert told(second)[1] == ("NONE", ONE)
+    assert partition_results(second)[1] == ("NONE", ONE)
 
 
 def test_session__drops_forgotten_partitions():
@@ -174,7 +178,7 @@ def test_session__drops_forgotten_partitions():
     body.forgotten_topics_data = [type(body).ForgottenTopic(TOPIC, topic_id(TOPIC), [0])]
     broker.ask(ApiKey.FETCH, 12, body)
     produce(broker, batch(b"v"), partition=0)
-    assert told(fetch(broker, session_id=session_id, session_epoch=2)) == {}
+    assert partition_results(fetch(broker, session_id=session_id, session_epoch=2)) == {}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +209,7 @@ def test_session__a_full_cache_serves_the_fetch_without_a_session():
     begin(broker, wanted())
     second = fetch(broker, wanted(), session_epoch=0)
     assert second.session_id == 0
-    assert told(second) == {0: ("NONE", 0)}
+    assert partition_results(second) == {0: ("NONE", 0)}
 
 
 def test_wait__of_a_disconnected_client_ends_at_once():
@@ -240,7 +244,7 @@ def test_session__a_disconnected_client_is_not_answered():
 def test_session__finds_a_partition_that_is_created_later():
     broker = OneBroker(broker_records(1))
     unknown = fetch(broker, wanted(), session_epoch=0)
-    assert told(unknown) == {0: ("UNKNOWN_TOPIC_OR_PARTITION", 0)}
+    assert partition_results(unknown) == {0: ("UNKNOWN_TOPIC_OR_PARTITION", 0)}
     broker.broker.publisher.apply(topic_records(TOPIC, (1,)), broker.now_ms)
     found = fetch(broker, session_id=unknown.session_id, session_epoch=1)
-    assert told(found) == {0: ("NONE", 0)}
+    assert partition_results(found) == {0: ("NONE", 0)}

@@ -127,8 +127,8 @@ def test_create_topics__the_zookeeper_controller_is_listed_and_serves() -> None:
     one = OneBroker(broker_records(0, 1, 2, fenced=(0,)))
     one.broker.release = releases()["2.8"]
     for version in (1, 8):
-        told = one.ask(ApiKey.METADATA, version, m.MetadataRequest(topics=[]))
-        assert told.controller_id == 1
+        described = one.ask(ApiKey.METADATA, version, m.MetadataRequest(topics=[]))
+        assert described.controller_id == 1
     assert one.ask(ApiKey.DESCRIBE_CLUSTER, 0, m.DescribeClusterRequest()).controller_id == 1
     assert one.ask(ApiKey.CREATE_TOPICS, 0, create_orders()) is None
     result = m.CreateTopicsResponse.CreatableTopicResult(name="new")
@@ -139,7 +139,7 @@ def test_create_topics__the_zookeeper_controller_is_listed_and_serves() -> None:
     ("version", "error"),
     [("2.8", ErrorCode.LEADER_NOT_AVAILABLE), ("3.3", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)],
 )
-def test_metadata__a_topic_being_created_has_no_leader_with_zookeeper(
+def test_metadata__the_error_for_a_topic_being_created_depends_on_zookeeper(
     version: str, error: ErrorCode
 ) -> None:
     one = one_of(version)

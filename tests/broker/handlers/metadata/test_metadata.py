@@ -30,7 +30,7 @@ def ask_for(*names: str | None, ids: tuple[bytes, ...] = (), **more: bool) -> m.
     return m.MetadataRequest(topics=topics, **more)
 
 
-def told(response: m.MetadataResponse) -> list[tuple[str | None, ErrorCode]]:
+def topic_errors(response: m.MetadataResponse) -> list[tuple[str | None, ErrorCode]]:
     return [(topic.name, ErrorCode(topic.error_code)) for topic in response.topics]
 
 
@@ -56,7 +56,7 @@ def test_metadata__an_empty_list_is_all_topics_in_version_0() -> None:
 
 def test_metadata__lists_each_topic_once_with_unknown_ones_last() -> None:
     request = ask_for("nope", "audit", "bad name", "orders", "audit")
-    assert told(build_metadata(IMAGE, request, 13, CLUSTER_ID)) == [
+    assert topic_errors(build_metadata(IMAGE, request, 13, CLUSTER_ID)) == [
         ("audit", ErrorCode.NONE),
         ("orders", ErrorCode.NONE),
         ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -67,14 +67,17 @@ def test_metadata__lists_each_topic_once_with_unknown_ones_last() -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "ü", "x" * 250])
 def test_metadata__an_illegal_name_is_an_invalid_topic(name: str) -> None:
     response = build_metadata(IMAGE, ask_for(name), 13, CLUSTER_ID)
-    assert told(response) == [(name, ErrorCode.INVALID_TOPIC_EXCEPTION)]
+    assert topic_errors(response) == [(name, ErrorCode.INVALID_TOPIC_EXCEPTION)]
 
 
 def test_metadata__names_are_ignored_if_an_id_is_present() -> None:
     unknown = bytes(15) + b"\x01"
     request = ask_for("audit", ids=(topic_id("orders"), unknown))
     response = build_metadata(IMAGE, request, 12, CLUSTER_ID)
-    assert told(response) == [(None, ErrorCode.UNKNOWN_TOPIC_ID), ("orders", ErrorCode.NONE)]
+    assert topic_errors(response) == [
+        (None, ErrorCode.UNKNOWN_TOPIC_ID),
+        ("orders", ErrorCode.NONE),
+    ]
     assert response.topics[0].topic_id == unknown
 
 
@@ -96,7 +99,7 @@ def test_metadata__neither_name_nor_id_fails_the_whole_request() -> None:
     response = build_metadata(IMAGE, ask_for(None, "audit"), 13, CLUSTER_ID)
     assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert (response.cluster_id, response.controller_id, response.brokers) == (None, -1, [])
-    assert told(response) == [
+    assert topic_errors(response) == [
         ("", ErrorCode.UNKNOWN_SERVER_ERROR),
         ("audit", ErrorCode.UNKNOWN_SERVER_ERROR),
     ]
@@ -176,7 +179,7 @@ def test_metadata__every_version_is_answered(version: int) -> None:
 def test_metadata__asking_for_an_unknown_topic_creates_it() -> None:
     one = OneBroker(broker_records(1), num_partitions=6, default_replication_factor=1)
     response = one.ask(ApiKey.METADATA, 12, ask_for("new", "bad name"))
-    assert told(response)[0] == ("new", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert topic_errors(response)[0] == ("new", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     (question,) = one.asked
     (creation,) = question.message.body.topics
     assert (creation.name, creation.num_partitions, creation.replication_factor) == ("new", 6, 1)
