@@ -23,15 +23,16 @@ MAX_FUNCTION_LINES, MAX_LINE_CHARS = 70, 100
 LONG_FILE_LINES = 600
 """A file is as long as its one subject; above this it may have two, which is worth a look."""
 
-_CORE = "contract timers protocol metadata events config partition"
+_CORE = "contract timers deaths protocol metadata events config partition"
 _RUNNING = f"{_CORE} controller broker network faults clients runtime operations drivers handle"
 _JUDGED = f"{_RUNNING} invariants evidence checks runs"
 LAYERS = {
     "contract": "",
     "timers": "",
+    "deaths": "",
     "protocol": "contract timers",
     "metadata": "contract protocol",
-    "events": "contract protocol",
+    "events": "contract deaths protocol",
     "config": "contract protocol",
     "partition": "contract timers protocol metadata events config",
     "controller": _CORE,

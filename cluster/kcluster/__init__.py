@@ -52,7 +52,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: `import kcluster` itself costs nothing."""
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'cluster' has no attribute {name!r}")
+        raise AttributeError(f"module 'kcluster' has no attribute {name!r}")
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -51,7 +51,7 @@ def channel(broker: Broker) -> Channel:
     return Channel(broker)
 
 
-def test_receive__gives_the_request_with_all_that_the_header_says(channel: Channel) -> None:
+def test_receive__returns_the_request_with_its_header_fields(channel: Channel) -> None:
     request = receive(channel, metadata(77, "orders"))
     assert isinstance(request, Request)
     assert (request.api_key, request.api_version, request.correlation_id) == (3, 9, 77)
@@ -68,7 +68,7 @@ def test_receive__gives_the_request_with_all_that_the_header_says(channel: Chann
         ((ApiKey.PRODUCE, -1), "PRODUCE version -1"),
     ],
 )
-def test_receive__what_is_not_served_closes_the_connection(
+def test_receive__an_unserved_api_closes_the_connection(
     channel: Channel, header: tuple[int, int], words: str
 ) -> None:
     with pytest.raises(ProtocolError, match=words):
@@ -76,7 +76,7 @@ def test_receive__what_is_not_served_closes_the_connection(
 
 
 @pytest.mark.parametrize("version", [5, 99, -1])
-def test_receive__api_versions_that_is_not_served_is_answered_as_version_0(
+def test_receive__an_unserved_api_versions_version_is_answered_as_0(
     channel: Channel, version: int
 ) -> None:
     # Bytes of 4.3.1.
@@ -97,12 +97,12 @@ def test_receive__an_api_is_compiled_once(channel: Channel) -> None:
     assert codec(ApiKey.METADATA, 9).decode_request is compiled
 
 
-def test_answer__no_body_no_bytes(channel: Channel) -> None:
+def test_answer__without_a_body_sends_no_bytes(channel: Channel) -> None:
     request = receive(channel, metadata(1))
     assert channel.answer(Reply(request, None)) == []
 
 
-def test_cache__an_equal_question_gets_the_same_bytes_with_its_own_correlation_id(
+def test_cache__an_equal_request_gets_the_same_bytes_except_correlation_id(
     channel: Channel,
 ) -> None:
     request = receive(channel, metadata(1))
@@ -114,13 +114,13 @@ def test_cache__an_equal_question_gets_the_same_bytes_with_its_own_correlation_i
     assert isinstance(receive(channel, metadata(3, "orders")), Request), "another question"
 
 
-def test_cache__ends_when_the_image_moves_on(channel: Channel, broker: Broker) -> None:
+def test_cache__is_cleared_when_the_image_changes(channel: Channel, broker: Broker) -> None:
     channel.answer(Reply(receive(channel, metadata(1)), m.MetadataResponse()))
     broker.image.apply(TopicRecord("orders", bytes(16)))
     assert isinstance(receive(channel, metadata(2)), Request)
 
 
-def test_cache__an_answer_given_after_the_image_moved_is_of_the_new_image(
+def test_cache__an_answer_after_an_image_change_is_of_the_new_image(
     channel: Channel, broker: Broker
 ) -> None:
     request = receive(channel, metadata(1))
@@ -129,7 +129,7 @@ def test_cache__an_answer_given_after_the_image_moved_is_of_the_new_image(
     assert not isinstance(receive(channel, metadata(2)), Request)
 
 
-def test_cache__answers_with_errors_are_not_kept(channel: Channel) -> None:
+def test_cache__does_not_store_answers_with_errors(channel: Channel) -> None:
     topic = m.MetadataResponse.MetadataResponseTopic(
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name="orders"
     )

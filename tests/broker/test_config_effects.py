@@ -74,7 +74,7 @@ def test_effect__max_message_bytes(t: Simulated, by_broker: bool) -> None:
     assert produce(t, bytes(100)).error_code == ErrorCode.NONE
 
 
-def test_effect__the_topic_wins_over_the_broker_and_the_broker_over_all(t: Simulated) -> None:
+def test_effect__topic_configs_override_broker_and_cluster_configs(t: Simulated) -> None:
     alter(t, OF_BROKER, ALL_BROKERS, message_max_bytes="100")
     alter(t, OF_BROKER, str(t.leader_id), message_max_bytes="500")
     assert produce(t, bytes(200)).error_code == ErrorCode.NONE
@@ -137,7 +137,7 @@ def test_effect__retention_ms(t: Simulated) -> None:
     assert t.replica(1).log.log_start_offset == 1
 
 
-def test_effect__retention_of_one_broker_is_that_brokers(t: Simulated) -> None:
+def test_effect__retention_of_one_broker_applies_to_that_broker(t: Simulated) -> None:
     """Its followers keep what it has deleted until it tells them where its log starts."""
     produce(t, b"old", at_ms=t.now_ms)
     other = next(id_ for id_ in (1, 2, 3) if id_ != t.leader_id)
@@ -297,12 +297,12 @@ def test_effect__compression_level(
     assert read_records(small)[0].value == read_records(fast)[0].value == words
 
 
-def test_effect__threads_are_taken_and_change_nothing(t: Simulated) -> None:
+def test_effect__thread_counts_are_accepted_without_effect(t: Simulated) -> None:
     alter(t, OF_BROKER, "1", num_io_threads="16", num_replica_fetchers="2", background_threads="5")
     assert produce(t, b"as before").error_code == ErrorCode.NONE
 
 
-def test_effect__what_a_plugin_may_know_is_kept(t: Simulated) -> None:
+def test_effect__an_unknown_config_does_not_block_the_others(t: Simulated) -> None:
     alter(t, OF_BROKER, ALL_BROKERS, no_such="1", log_retention_ms="5000")
     node = t.dispatcher.processes[2].node
     assert node.config.log_retention_ms == 5_000

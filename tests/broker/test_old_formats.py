@@ -95,7 +95,7 @@ def test_fetch__zstd_is_refused_before_v10_by_config_before_v4_by_batch() -> Non
 @pytest.mark.parametrize(
     ("version", "error"), [("2.3", ErrorCode.CORRUPT_MESSAGE), ("2.8", ErrorCode.INVALID_RECORD)]
 )
-def test_produce__a_record_without_a_key_is_refused_in_the_words_of_the_time(
+def test_produce__a_record_without_a_key_is_refused_with_that_releases_message(
     version: str, error: ErrorCode
 ) -> None:
     one = one_of(version, cleanup_policy="compact")
@@ -116,19 +116,19 @@ def test_produce__a_record_without_a_key_is_refused_in_the_words_of_the_time(
         (build_message_set([Record(0, -5, b"k", b"x")], 1), ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_produce__what_is_wrong_with_a_set_is_told(records: bytes, error: ErrorCode) -> None:
+def test_produce__a_malformed_message_set_is_reported(records: bytes, error: ErrorCode) -> None:
     """As 2.8.2 answered."""
     assert produce(one_of(), 2, bytes(records)).error_code == error
 
 
 @pytest.mark.parametrize("records", [b"", build_message_set(RECORDS[:1], 1)[:20]])
 @pytest.mark.parametrize("acks", [1, -1])
-def test_produce__nothing_whole_is_nothing_wrong(records: bytes, acks: int) -> None:
+def test_produce__an_incomplete_message_is_ignored(records: bytes, acks: int) -> None:
     answer = produce(one_of(), 2, records, acks)
     assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, -1)
 
 
-def test_produce__log_append_time_takes_the_place_of_the_messages_own() -> None:
+def test_produce__log_append_time_replaces_the_messages_timestamp() -> None:
     one = one_of(message_timestamp_type="LogAppendTime")
     assert produce(one, 2, build_message_set(RECORDS, 1)).log_append_time_ms == one.now_ms
     assert {record.timestamp for record in fetched(fetch(one, 2))} == {one.now_ms}

@@ -31,7 +31,7 @@ def test_purgatory__expires_in_order_of_deadline_whatever_the_wait():
     assert purgatory.next_ms == NEVER_MS
 
 
-def test_purgatory__what_is_done_is_not_expired_and_not_waited_for():
+def test_purgatory__a_completed_operation_neither_expires_nor_sets_a_deadline():
     purgatory, expired = Purgatory(), []
     done, waiting = Parked(expired), Parked(expired)
     purgatory.park(done, 100, now_ms=0)
@@ -44,7 +44,7 @@ def test_purgatory__what_is_done_is_not_expired_and_not_waited_for():
     assert expired == [waiting]
 
 
-def test_purgatory__one_that_finishes_another_does_not_expire_it():
+def test_purgatory__an_operation_completed_by_another_does_not_expire():
     purgatory, expired = Purgatory(), []
     other = Parked(expired)
 
@@ -59,7 +59,7 @@ def test_purgatory__one_that_finishes_another_does_not_expire_it():
     assert other not in expired
 
 
-def test_purgatory__one_that_waits_long_does_not_keep_those_that_are_done():
+def test_purgatory__a_long_wait_does_not_retain_completed_operations():
     purgatory, expired = Purgatory(), []
     purgatory.park(Parked(expired), 30_000, now_ms=0)
     for _ in range(10_000):
@@ -73,7 +73,7 @@ def test_purgatory__one_that_waits_long_does_not_keep_those_that_are_done():
     assert len(purgatory) == 1
 
 
-def test_purgatory__waits_of_every_length_leave_nothing_behind():
+def test_purgatory__is_empty_after_waits_of_every_length():
     purgatory, expired = Purgatory(), []
     for wait_ms in range(1, 10_000):
         quick = Parked(expired)

@@ -41,7 +41,7 @@ def test_unregister__its_leaders_move_and_a_new_process_comes_back():
     assert known(t, 2) == [1, 2, 3]
 
 
-def test_unregister__the_last_active_replica_leaves_nobody():
+def test_unregister__of_the_last_active_replica_leaves_no_leader():
     t = Simulated(replicas=(3,))
     assert unregister(t, 3) is ErrorCode.NONE
     t.run_for(20_000)

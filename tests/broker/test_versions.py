@@ -41,7 +41,7 @@ def asked_by() -> m.ApiVersionsRequest:
 
 
 @pytest.mark.parametrize("release", OLD, ids=lambda release: release.name)
-def test_listed__is_what_a_broker_of_the_release_listed_of_what_is_here(release):
+def test_listed__equals_the_releases_list_limited_to_apis_here(release):
     rows = {key: (low, high) for key, low, high in listed(release)}
     assert rows == {
         key: versions
@@ -60,7 +60,7 @@ def test_listed__is_what_a_broker_of_the_release_listed_of_what_is_here(release)
         ("2.8", ApiKey.LEADER_AND_ISR, 0),
     ],
 )
-def test_channel__what_the_release_does_not_serve_closes_the_connection(
+def test_channel__an_api_the_release_does_not_serve_closes_the_connection(
     version, api_key, api_version
 ):
     channel = Channel(Broker(version))
@@ -76,18 +76,18 @@ def test_channel__versions_that_4_0_removed_are_read(version):
     assert (request.api_version, request.body.acks) == (0, 1)
 
 
-def test_channel__a_restart_as_another_release_is_another_list():
+def test_channel__a_restart_as_another_release_changes_the_list():
     frame = frame_of(ApiKey.METADATA, 12, m.MetadataRequest(topics=None))
     assert isinstance(Channel(Broker("3.1")).receive(frame, 1, "h", 5), Request)
     with pytest.raises(ProtocolError):
         Channel(Broker("3.0")).receive(frame, 1, "h", 5)
 
 
-@pytest.mark.parametrize(("version", "told"), [("2.3", []), ("2.4", [(0, 3)]), ("3.9", [(0, 4)])])
-def test_too_new__tells_the_versions_from_2_4_on(version, told):
+@pytest.mark.parametrize(("version", "listed"), [("2.3", []), ("2.4", [(0, 3)]), ("3.9", [(0, 4)])])
+def test_too_new__the_answer_has_the_versions_since_2_4(version, listed):
     response = too_new(releases()[version])
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert [(api.min_version, api.max_version) for api in response.api_keys] == told
+    assert [(api.min_version, api.max_version) for api in response.api_keys] == listed
 
 
 @pytest.mark.parametrize(
@@ -130,5 +130,5 @@ def test_served__produce_v0_is_listed_from_4_0_on_and_not_served():
         ("0.11", ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ],
 )
-def test_said_by__no_error_that_came_later(version, error, said):
+def test_said_by__errors_of_later_releases_are_replaced(version, error, said):
     assert said_by(releases()[version], error) is said

@@ -1,4 +1,4 @@
-"""Windows in which a partition was not there, and the reasons that are told."""
+"""Windows in which a partition was unavailable, and the reported reasons."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_windows__a_partition_without_a_leader_has_one_to_the_end():
     assert "no leader since: leader 1 -> none" in reasons(found)
 
 
-def test_windows__a_client_that_is_cut_off_has_one_of_its_own():
+def test_windows__a_cut_off_client_has_a_separate_window():
     stage = Stage()
     with_clients(stage)
     cut_ms = stage.now_ms
@@ -92,7 +92,7 @@ def test_windows__a_client_that_is_cut_off_has_one_of_its_own():
     assert [x for x in verdict.windows if x.kind == "reads" and x.from_ms >= cut_ms] == []
 
 
-def test_windows__a_member_of_the_isr_that_stands_still_holds_writes_back():
+def test_windows__a_paused_isr_member_makes_writes_unavailable():
     stage = Stage()
     with_clients(stage)
     paused_ms = stage.now_ms
@@ -104,7 +104,7 @@ def test_windows__a_member_of_the_isr_that_stands_still_holds_writes_back():
     assert "ISR [1, 2, 3] -> [1, 2]" in reasons(found)
 
 
-def test_windows__a_stale_client_has_one_though_every_broker_is_well():
+def test_windows__a_client_with_stale_metadata_has_one_with_healthy_brokers():
     stage = Stage()
     hand = Hand(stage.ledger, "h0")
     stage.client_ids["h0"] = stage.add_client(hand).client_id

@@ -24,7 +24,7 @@ def test_deleted__records_are_not_lost():
     assert "deleted by retention or DeleteRecords: orders-0, offsets 0 to 0" in verdict.lines()
 
 
-def test_deleted__with_their_topic_records_are_not_lost_though_it_is_there_again():
+def test_deleted__records_of_a_recreated_topic_are_not_lost():
     stage = Stage()
     hand = stage.hand()
     hand.produce(1, [b"a"])
@@ -73,7 +73,7 @@ def test_verdict__replicas_that_differ_at_the_end_are_a_violation():
     assert [found.name for found in verdict.violations] == ["committed-differs"]
 
 
-def test_verdict__reads_as_json_what_it_says_in_lines():
+def test_verdict__json_has_the_same_facts_as_the_lines():
     import msgspec
 
     stage = Stage()

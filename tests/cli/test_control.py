@@ -68,19 +68,19 @@ def refuse(request: Mapping[str, Any]) -> Any:
     raise ControlError("there is no broker 9", 2)
 
 
-def test_ask__the_verb_gets_its_arguments_and_the_asker_its_result(make_server: Make) -> None:
+def test_ask__passes_arguments_to_the_verb_and_returns_its_result(make_server: Make) -> None:
     make_server(echo=echo)
     assert ask(EchoRequest("żółw")) == "żółw"
 
 
-def test_ask__a_refusal_comes_back_with_its_words_and_exit_code(make_server: Make) -> None:
+def test_ask__a_refusal_raises_its_message_and_exit_code(make_server: Make) -> None:
     make_server(refuse=refuse)
     with pytest.raises(ControlError, match="there is no broker 9") as caught:
         ask(RefusedRequest())
     assert caught.value.exit_code == 2
 
 
-def test_ask__without_a_cluster_says_so(make_server: Make) -> None:
+def test_ask__without_a_running_cluster_is_refused(make_server: Make) -> None:
     with pytest.raises(ControlError, match="no cluster is running; start one: kcluster up"):
         ask(EchoRequest())
 
@@ -95,20 +95,20 @@ def test_ask__several_clusters_are_listed(make_server: Make) -> None:
     assert ask(EchoRequest("x"), "two") == "x"
 
 
-def test_ask__a_wrong_name_is_told_what_runs(make_server: Make) -> None:
+def test_ask__an_unknown_name_lists_the_running_clusters(make_server: Make) -> None:
     make_server("one", echo=echo)
     with pytest.raises(ControlError, match=r"no cluster called two is running \(running: one\)"):
         ask(EchoRequest("x"), "two")
 
 
-def test_server__a_name_in_use_is_refused_and_the_first_serves_on(make_server: Make) -> None:
+def test_server__a_name_in_use_is_refused_and_its_owner_keeps_serving(make_server: Make) -> None:
     make_server("one", echo=echo)
     with pytest.raises(ControlError, match="a cluster called one is already running"):
         make_server("one", echo=echo)
     assert ask(EchoRequest("x")) == "x"
 
 
-def test_server__a_stale_socket_is_swept_away(make_server: Make) -> None:
+def test_server__removes_a_stale_socket(make_server: Make) -> None:
     directory = control.make_runtime_directory()
     path = control.socket_path(directory, "dead")
     with closing(socket.socket(socket.AF_UNIX)) as dead:
@@ -117,7 +117,7 @@ def test_server__a_stale_socket_is_swept_away(make_server: Make) -> None:
     assert not os.path.lexists(path)
 
 
-def test_server__a_stale_socket_does_not_keep_its_name(make_server: Make) -> None:
+def test_server__a_stale_socket_does_not_block_its_name(make_server: Make) -> None:
     path = control.socket_path(control.make_runtime_directory(), "test")
     with closing(socket.socket(socket.AF_UNIX)) as dead:
         dead.bind(path)
@@ -125,7 +125,7 @@ def test_server__a_stale_socket_does_not_keep_its_name(make_server: Make) -> Non
     assert ask(EchoRequest("x")) == "x"
 
 
-def test_server__closing_gives_the_name_back(make_server: Make) -> None:
+def test_server__closing_releases_the_name(make_server: Make) -> None:
     make_server(echo=echo).close()
     assert running_clusters() == []
     make_server(echo=echo)
@@ -138,7 +138,7 @@ def test_server__directory_and_socket_are_for_their_owner_only(make_server: Make
 
 
 @pytest.mark.parametrize("damage", ["open to others", "a link"])
-def test_directory__others_could_write_it__nothing_is_asked_or_made(
+def test_directory__writable_by_others_is_not_used(
     make_server: Make, base: Path, damage: str
 ) -> None:
     path = base / "kcluster"
@@ -177,7 +177,9 @@ def test_name__what_cannot_be_a_file_name_is_refused(name: str) -> None:
         (b"\xff\xfe\n", "not JSON"),
     ],
 )
-def test_protocol__bad_requests_get_words(make_server: Make, line: bytes, words: str) -> None:
+def test_protocol__bad_requests_are_answered_with_an_error(
+    make_server: Make, line: bytes, words: str
+) -> None:
     server = make_server(echo=echo)
     with closing(socket.socket(socket.AF_UNIX)) as raw:
         raw.connect(server.path)
@@ -186,17 +188,17 @@ def test_protocol__bad_requests_get_words(make_server: Make, line: bytes, words:
 
 
 @pytest.mark.parametrize("verb", ["nope", "scenario", "kill.x", "../kill", "", "__init__"])
-def test_find_handler__a_word_that_is_no_verb_of_a_cluster_is_refused(verb: str) -> None:
+def test_find_handler__an_unknown_verb_is_refused(verb: str) -> None:
     with pytest.raises(ControlError, match="is not a verb of this cluster") as caught:
         find_handler(verb)
     assert caught.value.exit_code == 2
 
 
-def test_find_handler__imports_the_verb_that_is_asked_for() -> None:
+def test_find_handler__imports_the_verbs_module() -> None:
     assert find_handler("resume").request.VERB == "resume"
 
 
-def test_request__is_read_as_it_was_written() -> None:
+def test_request__survives_a_json_round_trip() -> None:
     sent = json.loads(KillRequest("1", how="wipe").to_json())
     assert sent == {"verb": "kill", "broker": "1", "how": "wipe"}
     assert vars(read_request(sent, KillRequest)) == {"broker": "1", "how": "wipe"}
@@ -212,7 +214,7 @@ def test_request__a_wrong_one_is_refused(fields: dict[str, Any], words: str) -> 
         read_request(fields, KillRequest)
 
 
-def test_protocol__an_endless_request_is_cut_off(make_server: Make) -> None:
+def test_protocol__a_request_that_is_too_long_is_rejected(make_server: Make) -> None:
     server = make_server(echo=echo)
     with closing(socket.socket(socket.AF_UNIX)) as raw:
         raw.connect(server.path)
@@ -225,7 +227,7 @@ def test_protocol__an_endless_request_is_cut_off(make_server: Make) -> None:
     assert ask(EchoRequest("x")) == "x"
 
 
-def test_follow__events_so_far_then_each_new_one(make_server: Make) -> None:
+def test_follow__streams_past_events_then_new_ones(make_server: Make) -> None:
     feed = EventFeed()
     make_server(feed=feed, events=lambda request: ["first"])
     with Conversation() as conversation:

@@ -25,7 +25,7 @@ ASKED = b"".join(
         m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name="orders")]),
     )
 )
-TOLD = b"".join(
+RESPONSE = b"".join(
     encode_response_frame(
         ApiKey.METADATA,
         VERSION,
@@ -70,7 +70,9 @@ def xxd(data: bytes) -> str:
         base64.urlsafe_b64encode(ASKED).decode(),
     ],
 )
-def test_decode__takes_bytes_in_every_form(text: str, tmp_path: Path) -> None:
+def test_decode__reads_each_text_form_from_argument_file_and_stdin(
+    text: str, tmp_path: Path
+) -> None:
     path = tmp_path / "frame"
     path.write_text(text)
     for found in (fields(text), fields(str(path)), fields(stdin=text.encode())):
@@ -78,17 +80,17 @@ def test_decode__takes_bytes_in_every_form(text: str, tmp_path: Path) -> None:
         assert found["header.client_id"]["value"] == "shop"
 
 
-def test_decode__takes_raw_files_and_stdin(tmp_path: Path) -> None:
+def test_decode__reads_raw_files_and_stdin(tmp_path: Path) -> None:
     path = tmp_path / "frame"
     path.write_bytes(ASKED)
     assert fields(str(path)) == fields(stdin=ASKED) == fields("--format", "raw", stdin=ASKED)
 
 
-def test_decode__a_response_is_told_by_options_or_its_request() -> None:
-    by_name = fields("--api", "Metadata", "--version", "9", stdin=TOLD)
+def test_decode__identifies_a_response_by_options_or_by_its_request() -> None:
+    by_name = fields("--api", "Metadata", "--version", "9", stdin=RESPONSE)
     assert by_name["topics[0].error_code"]["note"] == "UNKNOWN_TOPIC_OR_PARTITION"
-    assert fields("--response", "--api", "3", "--version", "9", stdin=TOLD) == by_name
-    assert fields("--request", ASKED.hex(), stdin=TOLD) == by_name
+    assert fields("--response", "--api", "3", "--version", "9", stdin=RESPONSE) == by_name
+    assert fields("--request", ASKED.hex(), stdin=RESPONSE) == by_name
 
 
 def test_decode__shows_a_line_for_each_value() -> None:
@@ -100,7 +102,7 @@ def test_decode__shows_a_line_for_each_value() -> None:
     assert "topics[0].name" in line
 
 
-def test_decode__points_at_what_is_wrong() -> None:
+def test_decode__shows_where_bytes_are_malformed() -> None:
     at = ASKED.index(b"orders") - 1
     spoilt = ASKED[:at] + b"\x60" + ASKED[at + 1 :]
     output = run(spoilt.hex(), code=1)
@@ -110,7 +112,7 @@ def test_decode__points_at_what_is_wrong() -> None:
     assert (frame["error"]["position"], frame["error"]["path"]) == (at, "topics[0].name")
 
 
-def test_decode__long_values_are_cut_unless_asked_for() -> None:
+def test_decode__truncates_long_values_unless_all_is_set() -> None:
     body = m.SaslAuthenticateRequest(auth_bytes=b"x" * 200)
     data = b"".join(encode_request_frame(ApiKey.SASL_AUTHENTICATE, 2, 7, None, body))
     assert "... 136 more bytes" in run(data.hex())
@@ -128,5 +130,5 @@ def test_decode__long_values_are_cut_unless_asked_for() -> None:
         (("--format", "hex", "zz"), "is not hex"),
     ],
 )
-def test_decode__says_what_it_cannot_use(words: tuple[str, ...], text: str) -> None:
+def test_decode__unusable_input_is_a_usage_error(words: tuple[str, ...], text: str) -> None:
     assert text in run(*words, code=2)

@@ -46,7 +46,7 @@ def text(tmp_path: Path) -> str:
 @pytest.mark.clients
 @pytest.mark.slow
 @pytest.mark.timeout_s(60)
-def test_demo__the_leader_dies_and_nothing_acked_is_lost(tmp_path: Path, text: str) -> None:
+def test_demo__loses_no_acked_record_when_the_leader_dies(tmp_path: Path, text: str) -> None:
     code, out = demo(tmp_path, text)
     assert code == 0, out
     assert "sent 3,000  acked 3,000  read 3,000  lost 0  duplicated 0" in out
@@ -73,7 +73,7 @@ def test_demo__json_has_timeline_and_count(tmp_path: Path, text: str) -> None:
 @pytest.mark.clients
 @pytest.mark.slow
 @pytest.mark.timeout_s(60)
-def test_demo__without_java_it_ends_without_spark_and_says_how_to_get_it(
+def test_demo__without_java_reports_how_to_install_it_and_skips_spark(
     tmp_path: Path, text: str
 ) -> None:
     code, out = demo(tmp_path, text, "--spark", PATH="", JAVA_HOME="")
@@ -101,7 +101,7 @@ def test_demo__one_broker_is_not_enough(kcluster: Verb, tmp_path: Path) -> None:
     assert "at least two" in err
 
 
-def test_demo__without_kafka_python_says_how_to_get_it(
+def test_demo__without_kafka_python_reports_how_to_install_it(
     kcluster: Verb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "kafka", None)

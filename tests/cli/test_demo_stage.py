@@ -11,7 +11,7 @@ from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import TopicSpec
 
 
-def test_stage__the_demo_takes_free_ports_whatever_the_file_says(tmp_path: Path) -> None:
+def test_stage__uses_free_ports_whatever_the_topology_sets(tmp_path: Path) -> None:
     path = tmp_path / "t.yaml"
     path.write_text("brokers: [{id: 1, port: 9092, advertised: here:1}, {id: 2}]\n")
     topology, topic = set_the_stage(str(path), "fast")
@@ -21,7 +21,7 @@ def test_stage__the_demo_takes_free_ports_whatever_the_file_says(tmp_path: Path)
     assert topology.topics["orders"].replication_factor == 2
 
 
-def test_stage__the_first_topic_that_outlives_a_broker_is_taken(tmp_path: Path) -> None:
+def test_stage__uses_the_first_topic_that_survives_a_broker(tmp_path: Path) -> None:
     path = tmp_path / "t.yaml"
     path.write_text(
         "brokers: 3\n"
@@ -41,13 +41,13 @@ def test_stage__the_first_topic_that_outlives_a_broker_is_taken(tmp_path: Path) 
         (TopicSpec("t", assignment=((1, 2), (2,))), False),
     ],
 )
-def test_outlives__needs_a_second_replica_that_may_take_writes_alone(
+def test_outlives__needs_a_second_replica_that_alone_accepts_writes(
     spec: TopicSpec, outlives: bool
 ) -> None:
     assert survives_a_broker(spec) is outlives
 
 
-def test_stage__the_profile_is_the_command_lines(tmp_path: Path) -> None:
+def test_stage__uses_the_profile_of_the_command_line(tmp_path: Path) -> None:
     path = tmp_path / "t.yaml"
     path.write_text("brokers: 3\nprofile: kafka\n")
     topology, _ = set_the_stage(str(path), "fast")

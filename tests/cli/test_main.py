@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,7 +55,7 @@ def click_up_options(words: list[str]) -> dict[str, Any] | None:
         "--brokers +3",
     ],
 )
-def test_quick_up_options__agree_with_click_or_leave_it_to_click(line: str) -> None:
+def test_quick_up_options__equal_clicks_or_are_none(line: str) -> None:
     words = line.split()
     quick = quick_up_options(words)
     if quick is not None:
@@ -68,7 +70,7 @@ def test_quick_up_options__plain_lines_do_not_need_click() -> None:
     }
 
 
-def test_kcluster__a_mistyped_verb_gets_the_nearest_one(kcluster: Verb) -> None:
+def test_kcluster__suggests_the_nearest_verb(kcluster: Verb) -> None:
     code, _, err = kcluster("stauts")
     assert code == 2
     assert "No verb 'stauts'. Did you mean status?" in err
@@ -79,6 +81,16 @@ def test_kcluster__help_names_every_verb(kcluster: Verb) -> None:
     assert code == 0
     for verb in ("up", "status", "kill", "start", "resume", "elect", "events", "down", "demo"):
         assert f"\n  {verb} " in out
+
+
+def test_kcluster__help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys; from kcluster.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: print({'gevent', 'msgspec', 'yaml', 'rich'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "set()"
 
 
 @pytest.mark.parametrize("words", [(), ("pipeline",), ("scenario",)])
@@ -103,7 +115,7 @@ def test_kcluster__every_verb_has_help(kcluster: Verb, verb: str) -> None:
 @pytest.mark.parametrize(
     "words", [("status",), ("kill", "1"), ("start", "1"), ("elect", "orders-0"), ("down",)]
 )
-def test_kcluster__without_a_cluster_says_how_to_start_one(
+def test_kcluster__without_a_cluster_reports_how_to_start_one(
     kcluster: Verb, base: object, words: tuple[str, ...]
 ) -> None:
     code, out, err = kcluster(*words)

@@ -59,7 +59,7 @@ def test_scenario_run__exit_code_1_with_timeline_and_replay_line(
         ("refused.yaml", "start (line 5): broker 1 is up"),
     ],
 )
-def test_scenario_run__exit_code_2_when_it_tells_nothing(
+def test_scenario_run__exit_code_2_when_the_run_proves_nothing(
     run: Callable[..., Result], file: str, said: str
 ) -> None:
     result = run("scenario", "run", file)
@@ -67,7 +67,7 @@ def test_scenario_run__exit_code_2_when_it_tells_nothing(
     assert said in result.output
 
 
-def test_scenario_run__many_runs_are_a_line_each(run: Callable[..., Result]) -> None:
+def test_scenario_run__prints_one_line_per_run_of_many(run: Callable[..., Result]) -> None:
     result = run("scenario", "run", "good.yaml", "--runs", "3")
     lines = result.output.splitlines()
     assert [line.split("seed ")[1][0] for line in lines[:3]] == ["1", "2", "3"]
@@ -81,7 +81,7 @@ def test_scenario_run__json(run: Callable[..., Result]) -> None:
     assert first["trace_hash"] == second["trace_hash"]
 
 
-def test_scenario_check__tells_all_problems_and_runs_nothing(run: Callable[..., Result]) -> None:
+def test_scenario_check__reports_all_problems_and_runs_nothing(run: Callable[..., Result]) -> None:
     assert run("scenario", "check", "good.yaml").output == "1 scenario: no problems\n"
     result = run("scenario", "check", "good.yaml", "wrong.yaml", "nowhere.yaml")
     assert result.exit_code == 2
@@ -89,7 +89,7 @@ def test_scenario_check__tells_all_problems_and_runs_nothing(run: Callable[..., 
     assert "nowhere.yaml" in result.output
 
 
-def test_explain__tells_a_run_from_its_directory(run: Callable[..., Result]) -> None:
+def test_explain__explains_a_run_from_its_directory(run: Callable[..., Result]) -> None:
     run("scenario", "run", "good.yaml", "--out", "runs")
     result = run("explain", "runs", "--partition", "orders-0")
     assert result.exit_code == 0

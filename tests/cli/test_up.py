@@ -47,7 +47,7 @@ def metadata_v0(bootstrap: str) -> int:
     return int(brokers)
 
 
-def test_up__is_ready_when_it_says_so_and_ends_cleanly_on_sigterm(start_up: Start) -> None:
+def test_up__serves_once_ready_and_stops_cleanly_on_sigterm(start_up: Start) -> None:
     up = start_up("--brokers", "3", "--base-port", "0", "--profile", "fast")
     assert up.ready.startswith("ready: 127.0.0.1:")
     assert metadata_v0(up.bootstrap) == 3
@@ -57,12 +57,12 @@ def test_up__is_ready_when_it_says_so_and_ends_cleanly_on_sigterm(start_up: Star
     assert running_clusters() == []
 
 
-def test_up__ctrl_c_is_as_good(start_up: Start) -> None:
+def test_up__stops_cleanly_on_ctrl_c(start_up: Start) -> None:
     code, _, err = start_up("--brokers", "1", "--base-port", "0").stop(signal.SIGINT)
     assert (code, err) == (0, "")
 
 
-def test_up__json_has_one_object_a_line(start_up: Start, kcluster: Verb) -> None:
+def test_up__json_prints_one_object_per_line(start_up: Start, kcluster: Verb) -> None:
     up = start_up("--brokers", "2", "--base-port", "0", "--profile", "fast", "--json")
     ready = json.loads(up.ready)
     assert ready["ready"] is True
@@ -85,7 +85,7 @@ def test_up__a_chosen_name_that_is_taken_is_refused(start_up: Start) -> None:
     assert "a cluster called lab is already running" in err
 
 
-def test_up__a_wrong_topology_gets_every_problem_and_exit_code_2(
+def test_up__a_wrong_topology_reports_every_problem_with_exit_code_2(
     start_up: Start, tmp_path: Path
 ) -> None:
     (tmp_path / "topology.yaml").write_text("brokers: 3\nnme: x\nprofile: slow\n")
@@ -97,7 +97,7 @@ def test_up__a_wrong_topology_gets_every_problem_and_exit_code_2(
     assert any(line.startswith("topology.yaml:3:") and " profile: " in line for line in err)
 
 
-def test_up__a_port_in_use_is_told_with_its_place(start_up: Start, tmp_path: Path) -> None:
+def test_up__a_port_in_use_is_reported_with_its_place(start_up: Start, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         (tmp_path / "topology.yaml").write_text(f"brokers:\n  - {{id: 1, port: {port}}}\n")
@@ -109,18 +109,18 @@ def test_up__a_port_in_use_is_told_with_its_place(start_up: Start, tmp_path: Pat
         )
 
 
-def test_up__events_are_told_with_their_reason(lab: Any, kcluster: Verb) -> None:
+def test_up__prints_events_with_their_reason(lab: Any, kcluster: Verb) -> None:
     kcluster("kill", "1")
-    told = [lab.line() for _ in range(5)]
-    kinds = [line.split()[2] for line in told]
+    lines = [lab.line() for _ in range(5)]
+    kinds = [line.split()[2] for line in lines]
     assert kinds[:2] == ["broker_down", "broker_fenced"]
     assert sorted(kinds[2:]) == ["isr_shrunk", "isr_shrunk", "leader_elected"]
-    elected = next(line for line in told if "leader_elected" in line)
+    elected = next(line for line in lines if "leader_elected" in line)
     assert "orders-0" in elected
     assert "leader 1 -> 2, epoch 1: broker 1 fenced" in elected
 
 
-def test_up__traced_requests_are_one_readable_line_each(start_up: Start) -> None:
+def test_up__prints_one_line_per_traced_request(start_up: Start) -> None:
     up = start_up("--brokers", "1", "--base-port", "0", "--trace-requests")
     metadata_v0(up.bootstrap)
     line = up.line()
@@ -138,7 +138,7 @@ def test_status__shows_brokers_and_partitions(lab: Any, kcluster: Verb) -> None:
     assert any(line[:1] == ["1"] and "up" in line for line in lines)
 
 
-def test_status__json_has_it_all(lab: Any, kcluster: Verb) -> None:
+def test_status__json_has_every_field(lab: Any, kcluster: Verb) -> None:
     code, out, _ = kcluster("status", "--json")
     status = json.loads(out)
     assert code == 0
@@ -146,7 +146,7 @@ def test_status__json_has_it_all(lab: Any, kcluster: Verb) -> None:
     assert status["partitions"][0]["isr"] == [1, 2, 3]
 
 
-def test_kill_start__a_broker_goes_and_comes_back(lab: Any, kcluster: Verb) -> None:
+def test_kill_start__a_killed_broker_is_started_again(lab: Any, kcluster: Verb) -> None:
     code, out, _ = kcluster("kill", "1")
     assert code == 0
     assert "leader 1 -> 2" in out
@@ -160,7 +160,7 @@ def test_kill_start__a_broker_goes_and_comes_back(lab: Any, kcluster: Verb) -> N
     assert ask(StatusRequest())["partitions"][0]["isr"] == [1, 2, 3]
 
 
-def test_elect__gives_the_preferred_leader_back(lab: Any, kcluster: Verb) -> None:
+def test_elect__restores_the_preferred_leader(lab: Any, kcluster: Verb) -> None:
     _, out, _ = kcluster("elect", "orders-0", "--to", "3")
     assert "leader 1 -> 3" in out
     _, out, _ = kcluster("elect", "orders-0")
@@ -183,7 +183,7 @@ def test_elect__gives_the_preferred_leader_back(lab: Any, kcluster: Verb) -> Non
         ("elect orders-0 --to 9", 2, "there is no broker 9"),
     ],
 )
-def test_verbs__what_is_mistyped_gets_the_right_word(
+def test_verbs__suggest_the_right_word_for_a_mistyped_one(
     lab: Any, kcluster: Verb, words: str, code: int, answer: str
 ) -> None:
     exit_code, out, err = kcluster(*words.split())
@@ -191,7 +191,9 @@ def test_verbs__what_is_mistyped_gets_the_right_word(
     assert err.startswith(f"kcluster: {answer}")
 
 
-def test_verbs__what_does_not_fit_the_state_is_refused(lab: Any, kcluster: Verb) -> None:
+def test_verbs__are_refused_if_the_brokers_state_does_not_allow_them(
+    lab: Any, kcluster: Verb
+) -> None:
     kcluster("kill", "1", "--how", "pause")
     assert "broker 1 is already paused" in kcluster("kill", "1", "--how", "pause")[2]
     assert "broker 1 is paused, not down" in kcluster("start", "1")[2]
@@ -203,7 +205,7 @@ def test_verbs__what_does_not_fit_the_state_is_refused(lab: Any, kcluster: Verb)
     assert "not in the ISR of orders-0" in kcluster("elect", "orders-0", "--to", "2")[2]
 
 
-def test_kill__every_way_ends_with_another_leader(lab: Any, kcluster: Verb) -> None:
+def test_kill__in_every_way_another_leader_is_elected(lab: Any, kcluster: Verb) -> None:
     for how in ("kill", "clean", "power", "wipe"):
         code, _, err = kcluster("kill", "1", "--how", how)
         assert (code, err) == (0, "")
@@ -212,7 +214,7 @@ def test_kill__every_way_ends_with_another_leader(lab: Any, kcluster: Verb) -> N
         assert kcluster("elect", "orders-0")[0] == 0
 
 
-def test_events__tell_everything_so_far(lab: Any, kcluster: Verb) -> None:
+def test_events__shows_all_past_events(lab: Any, kcluster: Verb) -> None:
     kcluster("kill", "1")
     _, out, _ = kcluster("events")
     assert "broker_started" in out.splitlines()[0]
@@ -233,14 +235,14 @@ def test_events__follow_ends_with_the_cluster(lab: Any, kcluster: Verb) -> None:
     assert "broker_started" in out
 
 
-def test_down__returns_when_the_cluster_is_gone(lab: Any, kcluster: Verb) -> None:
+def test_down__returns_when_the_cluster_has_stopped(lab: Any, kcluster: Verb) -> None:
     code, out, _ = kcluster("down")
     assert (code, out) == (0, "cluster lab has stopped\n")
     assert lab.process.wait(5) == 0
     assert kcluster("status")[0] == 1
 
 
-def test_two_clusters__a_verb_asks_which(start_up: Start, kcluster: Verb) -> None:
+def test_two_clusters__a_verb_needs_a_name(start_up: Start, kcluster: Verb) -> None:
     for name in ("one", "two"):
         start_up("--brokers", "1", "--base-port", "0", "--name", name)
     code, _, err = kcluster("status")

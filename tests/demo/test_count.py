@@ -1,4 +1,4 @@
-"""The count is exact: lost, duplicated and delivered again are told apart."""
+"""The count is exact: lost, duplicated and delivered again are distinguished."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_count__the_same_offset_twice_is_delivery_again_not_a_duplicate() -> Non
     assert count.nothing_acked_was_lost
 
 
-def test_count__a_line_that_came_back_otherwise_is_a_loss() -> None:
+def test_count__a_line_that_was_read_changed_is_a_loss() -> None:
     ledger = ledger_after(1)
     ledger.on_read(ledger.key(0), b"line X", 0, 0)
     assert ledger.count().changed == (0,)
@@ -83,7 +83,7 @@ def test_busiest_partition__most_acks_then_the_lowest() -> None:
     assert ledger.busiest_partition() == 0
 
 
-def test_ledger__an_ack_of_one_more_partition_meanwhile_does_not_disturb() -> None:
+def test_ledger__busiest_partition_tolerates_a_concurrent_ack() -> None:
     ledger = ledger_after()
 
     class AckedMeanwhile(dict[int, int]):

@@ -13,7 +13,7 @@ def test_orders__are_the_same_every_time_and_readable_json() -> None:
     assert set(order) == {"order", "at", "city", "customer", "items", "total", "paid"}
 
 
-def test_orders__another_seed_gives_others() -> None:
+def test_orders__differ_for_another_seed() -> None:
     assert orders(50, seed=1) != orders(50, seed=2)
 
 

@@ -35,7 +35,7 @@ def test_fetch__a_consumer_gets_what_was_acked_up_to_the_high_watermark(world: A
     assert not world.fetch(2).partition.records
 
 
-def test_kill__the_partition_gets_a_new_leader_and_keeps_what_was_acked(world: Any) -> None:
+def test_kill__a_new_leader_is_elected_and_acked_records_survive(world: Any) -> None:
     world.produce(*[b"v"] * 5, to=1)
     world.kill(1)
     status = world.partition()
@@ -52,7 +52,7 @@ def test_start__a_broker_that_was_killed_catches_up_and_is_in_the_isr_again(worl
     assert world.partition().lag == {1: 0, 3: 0}
 
 
-def test_cut__a_follower_without_a_link_leaves_the_isr_and_comes_back(world: Any) -> None:
+def test_cut__a_cut_off_follower_leaves_the_isr_and_rejoins(world: Any) -> None:
     world.cut(1, 3)
     assert world.produce(*[b"v"] * 2, to=1, acks=1).partition.error_code == ErrorCode.NONE
     world.wait_for_isr(1, 2)
@@ -70,7 +70,7 @@ def test_cut__a_leader_cut_off_from_the_controller_is_replaced(world: Any) -> No
     assert world.partition().leader == 2
 
 
-def test_pause__a_broker_that_stands_still_is_fenced_and_comes_back(world: Any) -> None:
+def test_pause__a_paused_broker_is_fenced_and_unfenced_after_resume(world: Any) -> None:
     world.produce(*[b"v"] * 4, to=1)
     world.pause(1)
     world.wait(lambda: world.partition().leader == 2, "new leader")
@@ -86,9 +86,7 @@ def test_kill__a_clean_shutdown_hands_leadership_over(world: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["power", "wipe"])
-def test_kill__a_replica_that_lost_its_log_gets_it_back_from_the_leader(
-    world: Any, how: str
-) -> None:
+def test_kill__a_wiped_replica_copies_its_log_from_the_leader(world: Any, how: str) -> None:
     world.produce(*[b"v"] * 5, to=1)
     world.kill(3, how)
     world.start(3)
@@ -102,7 +100,7 @@ def test_move__another_member_of_the_isr_becomes_leader(world: Any) -> None:
     assert world.elect("orders", 0) == 1
 
 
-def test_verbs__refusals_say_what_there_is(world: Any) -> None:
+def test_verbs__refusals_list_what_exists(world: Any) -> None:
     with pytest.raises(ClusterError, match=r"no broker 9; the brokers are 1, 2, 3"):
         world.kill(9)
     with pytest.raises(ClusterError, match=r"broker 1 is up"):
@@ -111,7 +109,7 @@ def test_verbs__refusals_say_what_there_is(world: Any) -> None:
         world.elect("order", 0)
 
 
-def test_pause__a_follower_that_stood_still_is_in_every_isr_again(world: Any) -> None:
+def test_pause__a_resumed_follower_rejoins_every_isr(world: Any) -> None:
     world.produce(*[b"v"] * 4, to=1)
     world.pause(3)
     world.wait_for_isr(1, 2)

@@ -23,7 +23,7 @@ def controller(driver: VirtualDriver) -> ControllerNode:
     return node
 
 
-def test_failover__the_log_is_taken_over_at_the_next_epoch() -> None:
+def test_failover__the_new_controller_continues_the_log_in_the_next_epoch() -> None:
     driver = started()
     before = driver.status()
     driver.kill(CONTROLLER_ID)
@@ -38,7 +38,7 @@ def test_failover__the_log_is_taken_over_at_the_next_epoch() -> None:
     assert not any(broker.fenced for broker in after.brokers)
 
 
-def test_failover__a_broker_that_died_meanwhile_is_fenced_after_a_whole_session() -> None:
+def test_failover__a_broker_that_died_is_fenced_after_a_full_session_timeout() -> None:
     driver = started()
     driver.kill(CONTROLLER_ID)
     driver.kill(1)
@@ -50,7 +50,7 @@ def test_failover__a_broker_that_died_meanwhile_is_fenced_after_a_whole_session(
     assert driver.now_ms == booted_ms + 9_000
 
 
-def test_failover__what_happens_without_a_controller_is_made_good() -> None:
+def test_failover__brokers_stopped_without_a_controller_serve_again() -> None:
     driver = started()
     driver.kill(CONTROLLER_ID)
     driver.kill(2, "clean")

@@ -22,7 +22,7 @@ def events(world: Any, wanted: type[E]) -> list[E]:
     return [note.event for note in world.notes if isinstance(note.event, wanted)]
 
 
-def test_isolate__a_controller_cut_off_from_all_fences_them_and_they_come_back(world: Any) -> None:
+def test_isolate__a_cut_off_controller_fences_all_brokers_until_healed(world: Any) -> None:
     fault = world.isolate("controller", "brokers")
     world.wait(lambda: all(x.fenced for x in world.status().brokers), "fenced brokers")
     text = text_of(events(world, NetworkCut)[-1])
@@ -33,7 +33,7 @@ def test_isolate__a_controller_cut_off_from_all_fences_them_and_they_come_back(w
     world.wait_for_isr(1, 2, 3)
 
 
-def test_isolate__who_is_heard_but_hears_nothing_stays_unfenced(world: Any) -> None:
+def test_isolate__a_broker_that_can_send_but_not_receive_stays_unfenced(world: Any) -> None:
     # Heartbeats of 1 get through, answers do not: the controller keeps it, as KRaft does; but 1
     # learns of nothing that the controller decides.
     with world.isolate("controller", 1, one_way=True):
@@ -44,7 +44,7 @@ def test_isolate__who_is_heard_but_hears_nothing_stays_unfenced(world: Any) -> N
     world.wait_for_isr(1, 2, 3)
 
 
-def test_isolate__who_hears_but_is_not_heard_is_fenced(world: Any) -> None:
+def test_isolate__a_broker_that_can_receive_but_not_send_is_fenced(world: Any) -> None:
     with world.isolate(1, "controller", one_way=True):
         world.wait(lambda: world.partition().leader == 2, "new leader")
         assert [x.fenced for x in world.status().brokers] == [True, False, False]
@@ -76,7 +76,7 @@ def test_slow_link__a_follower_answers_later_and_so_does_acks_all(world: Any) ->
     assert world.edges() == set(), "as it was built"
 
 
-def test_lose__replication_goes_on_over_links_that_lose(world: Any) -> None:
+def test_lose__replication_continues_over_lossy_links(world: Any) -> None:
     with world.lose(1, 2, share=0.3):
         for _ in range(5):
             assert world.produce(b"v", to=1).partition.error_code == ErrorCode.NONE
@@ -84,14 +84,14 @@ def test_lose__replication_goes_on_over_links_that_lose(world: Any) -> None:
     world.wait(lambda: world.partition().lag == {2: 0, 3: 0}, "lag of nothing")
 
 
-def test_limit_bandwidth__a_follower_takes_the_time_that_bytes_need(world: Any) -> None:
+def test_limit_bandwidth__a_follower_needs_time_in_proportion_to_bytes(world: Any) -> None:
     with world.limit_bandwidth(1, 3, bytes_per_s=20_000, one_way=True):
         began = world.now_ms
         world.produce(*[b"v"] * 200, to=1)
         assert world.now_ms - began >= 60, "200 records are 1.8 kB, and each fetch has its own"
 
 
-def test_heal__undoes_what_was_done_to_the_links_of_one_broker(world: Any) -> None:
+def test_heal__restores_the_links_of_one_broker(world: Any) -> None:
     world.cut(1, 2)
     world.slow_link(2, 3, latency_ms=5)
     world.slow_link(1, "controller", latency_ms=5)
@@ -101,8 +101,8 @@ def test_heal__undoes_what_was_done_to_the_links_of_one_broker(world: Any) -> No
     assert world.edges() == set()
 
 
-def test_verbs__refuse_what_cannot_be_with_the_words_for_it(world: Any) -> None:
-    for deed, words in (
+def test_verbs__refuse_the_impossible_with_a_reason(world: Any) -> None:
+    for call, words in (
         (lambda: world.isolate(9), "there is no broker 9; the brokers are 1, 2, 3"),
         (lambda: world.isolate(1, [1, 2]), r"\{1\} cannot be on both sides"),
         (lambda: world.isolate("rack z"), "rack z: no such rack; there are none"),
@@ -114,10 +114,10 @@ def test_verbs__refuse_what_cannot_be_with_the_words_for_it(world: Any) -> None:
         (lambda: world.slow_link(1, 2, distribution="norml"), "did you mean normal"),
     ):
         with pytest.raises(ClusterError, match=words):
-            deed()
+            call()
 
 
-def test_rack__is_cut_off_as_a_whole(make_world: Any) -> None:
+def test_rack__isolate_cuts_off_all_its_brokers(make_world: Any) -> None:
     racks = [{"id": n, "rack": rack} for n, rack in ((1, "a"), (2, "a"), (3, "b"))]
     topics = {"orders": {"assignment": [[1, 2, 3]]}}
     world = make_world(Topology.of(brokers=racks, topics=topics, profile="fast"))

@@ -82,7 +82,7 @@ def call(cluster: Cluster) -> Iterator[Call]:
         caller.sock.close()
 
 
-def test_isolate__a_client_by_its_id_meets_silence_at_that_broker_only(
+def test_isolate__a_client_by_id_gets_no_answer_from_that_broker_only(
     cluster: Cluster, call: Call
 ) -> None:
     billing = call(1, "billing-1")
@@ -101,7 +101,7 @@ def test_isolate__a_client_by_its_id_meets_silence_at_that_broker_only(
     assert cluster.driver.outside is None, "nobody looks any more"
 
 
-def test_isolate__an_idle_connection_outlives_the_cut(cluster: Cluster, call: Call) -> None:
+def test_isolate__an_idle_connection_survives_the_cut(cluster: Cluster, call: Call) -> None:
     billing = call(1, "billing")
     assert billing.ask()
     with cluster.isolate("client billing", "brokers"):
@@ -109,7 +109,7 @@ def test_isolate__an_idle_connection_outlives_the_cut(cluster: Cluster, call: Ca
     assert billing.ask()
 
 
-def test_isolate__one_way_the_request_is_served_and_the_answer_lost(
+def test_isolate__one_way_serves_the_request_and_loses_the_answer(
     cluster: Cluster, call: Call
 ) -> None:
     with cluster.isolate(1, "clients", one_way=True):
@@ -119,9 +119,7 @@ def test_isolate__one_way_the_request_is_served_and_the_answer_lost(
     assert caller.is_closed()
 
 
-def test_isolate__means_clients_from_outside_where_they_are_named(
-    cluster: Cluster, call: Call
-) -> None:
+def test_isolate__affects_outside_clients_only_if_named(cluster: Cluster, call: Call) -> None:
     caller = call(1, "shop")
     with cluster.isolate(1):
         assert caller.ask()
@@ -142,7 +140,7 @@ def test_isolate__a_client_by_its_address(cluster: Cluster, call: Call) -> None:
         assert call(1, "shop").ask()
 
 
-def test_slow_link__a_client_waits_both_ways_and_gets_its_answers_in_order(
+def test_slow_link__delays_both_directions_and_keeps_answers_in_order(
     cluster: Cluster, call: Call
 ) -> None:
     caller = call(1, "shop")
@@ -160,9 +158,7 @@ def test_slow_link__a_client_waits_both_ways_and_gets_its_answers_in_order(
     assert cluster.driver.outside is None, "nobody looks any more"
 
 
-def test_deed__names_clients_from_outside_as_scenario_files_do(
-    cluster: Cluster, call: Call
-) -> None:
+def test_action__names_outside_clients_as_scenario_files_do(cluster: Cluster, call: Call) -> None:
     undo = do(cluster, "isolate", nodes="client billing*", others="1")
     billing, shop = call(1, "billing-7"), call(1, "shop")
     billing.send()

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 
 from kcluster.config.topology.model import Topology
+from kcluster.deaths import DeathKind
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.virtual import ClientWire
 from kcluster.operations.errors import ClusterError
 from kcluster.protocol.apis import ApiKey
-from kcluster.runtime.deaths import DeathKind
 from tests.rig.requests import batch, produce_request
 
 SEEDS = range(1, 13)
 PARTITIONS = 3
-DEEDS = 25
+ACTIONS = 25
 WAYS = tuple(DeathKind)
 
 
 class Sender:
-    """Sends a record to some broker for some partition every few ms, until it is told to stop."""
+    """Sends a record to some broker for some partition every few ms, until it is stopped."""
 
     def start(self, wire: ClientWire, now_ms: int) -> None:
         self.wire = wire
@@ -43,7 +43,7 @@ class Sender:
         pass
 
 
-def some_deed(driver: VirtualDriver, rng: Random) -> None:
+def random_action(driver: VirtualDriver, rng: Random) -> None:
     broker_id = rng.choice((1, 2, 3))
     partition = rng.randrange(PARTITIONS)
     match rng.choice(("kill", "kill", "start", "start", "pause", "resume", "cut", "move", "elect")):
@@ -77,7 +77,7 @@ def repair(driver: VirtualDriver) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_faults__a_cluster_left_alone_heals_and_its_replicas_agree(seed: int) -> None:
+def test_faults__replicas_agree_after_random_faults_are_healed(seed: int) -> None:
     rng = Random(f"faults {seed}")
     topology = Topology.of(
         brokers=3,
@@ -90,10 +90,10 @@ def test_faults__a_cluster_left_alone_heals_and_its_replicas_agree(seed: int) ->
     senders = [Sender(), Sender()]
     for sender in senders:
         driver.add_client(sender)
-    for _ in range(DEEDS):
+    for _ in range(ACTIONS):
         driver.run_for(rng.choice((1, 10, 50, 200, 400)))
         try:
-            some_deed(driver, rng)
+            random_action(driver, rng)
         except ClusterError:
             continue  # Not possible just now: the broker is down already, has no leader, …
         if rng.random() < 0.1:

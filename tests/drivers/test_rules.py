@@ -54,7 +54,7 @@ def codes(answer: Any) -> dict[int, int]:
     }
 
 
-def test_rules__an_error_is_told_to_the_third_call_and_nothing_is_appended(stage: Stage) -> None:
+def test_rules__the_third_call_gets_an_error_and_is_not_appended(stage: Stage) -> None:
     stage.add(api="Produce", topic="orders", partition=0, nth=3, answer="NOT_LEADER_OR_FOLLOWER")
     line = stage.line()
     found = []
@@ -72,7 +72,7 @@ def test_rules__an_error_is_told_to_the_third_call_and_nothing_is_appended(stage
     assert stage.rig.rules()[0].hits == 1
 
 
-def test_rules__only_the_partitions_meant_get_the_error(stage: Stage) -> None:
+def test_rules__only_matching_partitions_get_the_error(stage: Stage) -> None:
     stage.add(api="Produce", topic="ord*", partition=0, answer="KAFKA_STORAGE_ERROR")
     line = stage.line()
     line.send(*produced(0, 1))
@@ -82,7 +82,7 @@ def test_rules__only_the_partitions_meant_get_the_error(stage: Stage) -> None:
     assert stage.end() == 0
 
 
-def test_rules__an_error_after_the_deed_leaves_the_record(stage: Stage) -> None:
+def test_rules__an_error_after_the_append_keeps_the_record(stage: Stage) -> None:
     stage.add(api="Produce", answer="REQUEST_TIMED_OUT", after=True)
     line = stage.line()
     line.send(*produced())
@@ -100,7 +100,7 @@ def test_rules__an_error_without_a_reply_closes_the_connection(stage: Stage) -> 
     assert stage.end() == 0
 
 
-def test_rules__an_error_in_what_is_read(stage: Stage) -> None:
+def test_rules__an_error_in_one_partition_of_list_offsets(stage: Stage) -> None:
     stage.add(api="ListOffsets", partition=1, answer="LEADER_NOT_AVAILABLE")
     line = stage.line()
     line.send(*listed())
@@ -117,7 +117,7 @@ def fetch(session_id: int = 0, epoch: int = 0, *partitions: int) -> tuple[int, i
     return ApiKey.FETCH, FETCH_VERSION, body
 
 
-def test_rules__a_fetch_session_is_told_of_a_partition_that_it_did_not_name(stage: Stage) -> None:
+def test_rules__a_fetch_session_gets_an_error_for_a_partition_it_did_not_name(stage: Stage) -> None:
     line, writer = stage.line(), stage.line()
     writer.send(*produced())
     writer.outcome()
@@ -137,7 +137,7 @@ def test_rules__a_fetch_session_is_told_of_a_partition_that_it_did_not_name(stag
     assert data.records
 
 
-def test_rules__a_dropped_request_is_silence_and_nothing_overtakes_it(stage: Stage) -> None:
+def test_rules__a_dropped_request_is_unanswered_and_not_overtaken(stage: Stage) -> None:
     name = stage.add(api="Produce", nth=1, drop="request")
     line = stage.line()
     line.send(*produced())
@@ -149,7 +149,7 @@ def test_rules__a_dropped_request_is_silence_and_nothing_overtakes_it(stage: Sta
 
 
 @pytest.mark.parametrize(("close", "seen"), [(False, SILENT), (True, CLOSED)])
-def test_rules__a_dropped_reply_leaves_the_record(stage: Stage, close: bool, seen: str) -> None:
+def test_rules__a_dropped_reply_keeps_the_record(stage: Stage, close: bool, seen: str) -> None:
     stage.add(api="Produce", nth=1, drop="reply", close=close)
     line, other = stage.line(), stage.line()
     line.send(*produced())
@@ -181,7 +181,7 @@ def test_rules__a_delay_holds_one_connection(stage: Stage, of: str, end: int) ->
     assert stage.end() == 1
 
 
-def test_rules__a_throttled_connection_is_told_at_once_and_heard_later(stage: Stage) -> None:
+def test_rules__a_throttled_connection_is_answered_at_once_and_then_muted(stage: Stage) -> None:
     stage.add(api="Produce", times=1, throttle_ms=300)
     line = stage.line()
     began = stage.now_ms()
@@ -193,7 +193,7 @@ def test_rules__a_throttled_connection_is_told_at_once_and_heard_later(stage: St
     assert stage.now_ms() - began >= 299
 
 
-def test_rules__a_throttled_connection_stays_so_when_the_rule_goes(stage: Stage) -> None:
+def test_rules__a_connection_stays_throttled_when_the_rule_is_removed(stage: Stage) -> None:
     stage.add(api="Produce", throttle_ms=300)
     line, other = stage.line(), stage.line()
     began = stage.now_ms()
@@ -211,7 +211,7 @@ def test_rules__a_throttled_connection_stays_so_when_the_rule_goes(stage: Stage)
     assert dispatcher.gate is None
 
 
-def test_rules__metadata_stays_as_it_was(stage: Stage) -> None:
+def test_rules__stale_metadata_is_answered_until_the_rule_is_removed(stage: Stage) -> None:
     line = stage.line()
     stage.add(stale=True, broker=1)
     stage.rig.move("orders", 0, 2)
@@ -227,7 +227,7 @@ def test_rules__metadata_stays_as_it_was(stage: Stage) -> None:
     assert {x.leader_id for x in topic.partitions} == {2}
 
 
-def test_rules__an_error_in_metadata_is_not_kept_for_others(stage: Stage) -> None:
+def test_rules__an_error_in_metadata_is_not_cached_for_other_clients(stage: Stage) -> None:
     line = stage.line()
     line.send(*metadata())
     line.outcome()
@@ -239,7 +239,7 @@ def test_rules__an_error_in_metadata_is_not_kept_for_others(stage: Stage) -> Non
             stage.rig.remove_rule(name)
 
 
-def test_rules__a_request_lets_another_connection_pass(stage: Stage) -> None:
+def test_rules__a_reordered_request_is_overtaken_by_another_connection(stage: Stage) -> None:
     stage.add(api="Produce", nth=1, reorder_ms=5_000)
     first, second = stage.line(), stage.line()
     first.send(*produced())
@@ -249,7 +249,7 @@ def test_rules__a_request_lets_another_connection_pass(stage: Stage) -> None:
     assert offsets == [1, 0]
 
 
-def test_rules__a_request_that_nobody_overtakes_goes_on(stage: Stage) -> None:
+def test_rules__a_reordered_request_proceeds_if_nothing_overtakes_it(stage: Stage) -> None:
     stage.add(api="Produce", nth=1, reorder_ms=200)
     line = stage.line()
     line.send(*produced())
@@ -257,7 +257,7 @@ def test_rules__a_request_that_nobody_overtakes_goes_on(stage: Stage) -> None:
     assert codes(line.outcome()) == {0: 0}
 
 
-def test_rules__the_first_that_applies_is_the_only_one(stage: Stage) -> None:
+def test_rules__only_the_first_matching_rule_applies(stage: Stage) -> None:
     stage.add(name="a", api="Produce", times=1, answer="NOT_ENOUGH_REPLICAS")
     stage.add(name="b", api="Produce", answer="KAFKA_STORAGE_ERROR")
     line = stage.line()
@@ -269,7 +269,7 @@ def test_rules__the_first_that_applies_is_the_only_one(stage: Stage) -> None:
     assert [(x.name, x.calls, x.hits) for x in stage.rig.rules()] == [("a", 2, 1), ("b", 1, 1)]
 
 
-def test_rules__a_rule_that_hits_often_is_told_of_so_often(stage: Stage) -> None:
+def test_rules__only_the_first_20_hits_of_a_rule_are_noted(stage: Stage) -> None:
     name = stage.add(api="Produce", answer="KAFKA_STORAGE_ERROR")
     line = stage.line()
     for _ in range(25):
@@ -281,7 +281,7 @@ def test_rules__a_rule_that_hits_often_is_told_of_so_often(stage: Stage) -> None
     assert stage.rig.rules() == ()
 
 
-def test_rules__what_cannot_be_is_refused(stage: Stage) -> None:
+def test_rules__an_impossible_rule_is_refused(stage: Stage) -> None:
     stage.add(name="a", api="Produce", close="before")
     with pytest.raises(ClusterError, match="there is a rule a already"):
         stage.add(name="a", api="Produce", close="before")
@@ -291,7 +291,7 @@ def test_rules__what_cannot_be_is_refused(stage: Stage) -> None:
         stage.rig.add_rule(Rule(effect=rule(close="after").effect, brokers=(9,)))
 
 
-def test_rules__a_broker_that_dies_takes_what_is_held_with_it(stage: Stage) -> None:
+def test_rules__held_requests_are_lost_when_the_broker_dies(stage: Stage) -> None:
     stage.add(api="Produce", nth=1, delay_ms=300)
     line = stage.line()
     line.send(*produced())

@@ -166,7 +166,7 @@ def delay(side: Any, latency_ms: int, *, of: str = "both") -> None:
         side.call(lambda: fabric.set_latency(1, node, latency_ms, one_way=True))
 
 
-def test_close__what_was_sent_before_still_arrives(side: Any) -> None:
+def test_close__messages_sent_before_it_still_arrive(side: Any) -> None:
     connect(side)
     delay(side, 30)
     before = log_end(side)
@@ -176,7 +176,7 @@ def test_close__what_was_sent_before_still_arrives(side: Any) -> None:
     assert side.client.heard == [], "its client has closed its end"
 
 
-def test_close__what_was_sent_over_a_new_connection_arrives_too(side: Any) -> None:
+def test_close__messages_over_a_new_connection_arrive_too(side: Any) -> None:
     delay(side, 30)
     before = log_end(side)
     produce(side)
@@ -211,7 +211,7 @@ def test_close__by_the_broker_during_a_cut_is_found_by_the_client_when_the_link_
     assert side.wait(lambda: side.client.ends == 1)
 
 
-def test_close__by_the_broker_the_client_cannot_know_before_the_end_has_arrived(side: Any) -> None:
+def test_close__by_the_broker_reaches_the_client_after_the_links_delay(side: Any) -> None:
     # It still sends over the old connection, and both are lost together: had it opened another,
     # the record would be appended, and yet be lost for the client when the end arrives.
     connect(side)
@@ -229,7 +229,7 @@ def test_close__by_the_broker_the_client_cannot_know_before_the_end_has_arrived(
     side.call(lambda: side.verbs.remove_rule(name))
 
 
-def test_close__by_the_broker_is_an_event_of_its_own(side: Any) -> None:
+def test_close__by_the_broker_is_a_separate_event(side: Any) -> None:
     connect(side)
     seen = closed_at(side.dispatcher, 1)
     side.call(lambda: side.verbs.add_rule(rule(api="Metadata", close="before")))
@@ -238,7 +238,7 @@ def test_close__by_the_broker_is_an_event_of_its_own(side: Any) -> None:
     assert side.wait(lambda: len(seen) == 1)
 
 
-def test_connect__a_request_under_way_when_its_broker_dies_is_refused_on_arrival(side: Any) -> None:
+def test_connect__a_request_in_flight_to_a_broker_that_died_is_refused(side: Any) -> None:
     delay(side, 150)
     ask(side)
     side.call(lambda: side.verbs.kill(1, death_kind("kill")))
@@ -247,7 +247,7 @@ def test_connect__a_request_under_way_when_its_broker_dies_is_refused_on_arrival
     assert side.wait(lambda: side.client.ends == 1)
 
 
-def test_connect__a_broker_that_is_back_in_time_accepts(side: Any) -> None:
+def test_connect__a_broker_restarted_before_arrival_accepts(side: Any) -> None:
     delay(side, 30)
     number = ask(side)
     side.call(lambda: side.verbs.kill(1, death_kind("kill")))

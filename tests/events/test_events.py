@@ -10,9 +10,10 @@ import pytest
 from msgspec import inspect
 
 from kcluster.contract import Event
+from kcluster.deaths import DeathKind
 from kcluster.events import EVENT_TYPES, KINDS, AnyEvent, kind
 from kcluster.events.base import kind_of
-from kcluster.events.brokers import BrokerDown, BrokerFenced, DeathKind
+from kcluster.events.brokers import BrokerDown, BrokerFenced
 from kcluster.events.partitions import LeaderElected, PartitionOffline
 from kcluster.events.reasons import AnyReason, ElectionKind, Fenced, Fencing, Requested
 from kcluster.events.words import is_said_by, reason_text, sentence_of, short_text, text_of

@@ -31,7 +31,7 @@ def test_fate__of_a_record_goes_from_its_send_over_every_replica_to_every_read()
     ]
 
 
-def test_fate__of_a_lost_record_tells_who_dropped_it():
+def test_fate__of_a_lost_record_names_the_broker_that_dropped_it():
     stage = Stage()
     hand = stage.hand()
     stage.cut(1, 2)
@@ -52,7 +52,7 @@ def test_fate__of_a_lost_record_tells_who_dropped_it():
     assert (place.committed_ms, fate.reads) == (-1, ())
 
 
-def test_fate__of_what_nobody_knows_is_unknown():
+def test_fate__of_an_unknown_record_is_unknown():
     stage = Stage()
     fate = fate_of(Facts(stage.recorder, stage.ledger), P, b"?")
     assert (fate.outcome, fate.places, fate.reads) == ("unknown", (), ())

@@ -110,17 +110,17 @@ def test_history__every_anomaly_has_an_example_and_its_checker_shows_one():
         assert any(printed in documented for printed in examples if printed.startswith(name)), name
 
 
-def test_history__unknown_sends_may_be_there_or_not():
+def test_history__unknown_sends_may_be_in_the_log_or_not():
     for log in (AB, AB[:1]):
         assert check([A, send(b"b", UNKNOWN)], [], FinalLog(0, log)) == []
 
 
-def test_history__what_was_deleted_or_compacted_is_not_missed():
+def test_history__deleted_and_compacted_records_are_not_lost():
     for log in (FinalLog(2, []), FinalLog(0, [], clean_offset=2)):
         assert check([A, B], [read(0, b"a")], log) == []
 
 
-def test_history__what_settings_let_happen_says_so():
+def test_history__names_the_setting_that_allowed_an_anomaly():
     loose = send(b"b", ACKED, 1, acks=1)
     (lost,) = check([A, loose], [], FinalLog(0, AB[:1]))
     assert lost.allowed == "acks=1"
@@ -130,7 +130,7 @@ def test_history__what_settings_let_happen_says_so():
     assert lost.allowed == ""
 
 
-def test_history__a_thousand_neighbours_are_one_anomaly():
+def test_history__adjacent_offsets_are_one_anomaly():
     sends = [send(b"%d" % i, ACKED, i) for i in range(1_000)]
     (lost,) = check(sends, [], FinalLog(0, [(i, b"%d" % i) for i in range(400)]))
     assert (lost.count, lost.first, lost.last) == (600, 400, 999)
@@ -141,7 +141,7 @@ def test_history__a_thousand_neighbours_are_one_anomaly():
     assert again.text == "offsets 0 to 1 (2 records, 0 to 1) are there again at 7 to 8"
 
 
-def test_history__the_end_is_unseen_only_where_consumers_had_the_time_to_read_it():
+def test_history__the_log_end_is_unseen_only_after_consumers_drained():
     log = FinalLog(0, AB)
     assert check([A, B], [read(0, b"a")], log) == []
     (unseen,) = check([A, B], [read(0, b"a")], log, drained=True)

@@ -1,4 +1,4 @@
-"""Clients that keep no ledger: what they did and were told, as the brokers saw it."""
+"""Clients that keep no ledger: their requests and answers, as the brokers saw them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_outside__sends_and_reads_are_those_that_brokers_answered():
     assert [x.error for x in ledger.told] == ["NOT_LEADER_OR_FOLLOWER"]
 
 
-def test_outside__equal_values_are_told_apart_and_equal_batches_are_one_sent_again():
+def test_outside__equal_values_are_distinct_and_equal_batches_are_retries():
     stage = Stage()
     hand = stage.hand()
     hand.produce(1, [b"x"])
@@ -63,7 +63,7 @@ def test_outside__equal_values_are_told_apart_and_equal_batches_are_one_sent_aga
     assert (twice.name, twice.count, twice.first, twice.other) == ("duplicate", 2, 1, 3)
 
 
-def test_outside__what_was_acked_and_is_gone_is_lost():
+def test_outside__an_acked_record_that_is_missing_is_lost():
     stage = Stage()
     hand = stage.hand()
     stage.cut(1, 2)
@@ -76,7 +76,7 @@ def test_outside__what_was_acked_and_is_gone_is_lost():
     assert str(lost) == ("lost-write: orders-0: a, acked (acks=1) at offset 0, is not in the log")
 
 
-def test_outside__what_was_never_answered_is_unknown():
+def test_outside__an_unanswered_send_is_unknown():
     stage = Stage()
     hand = stage.hand()
     stage.pause(2)

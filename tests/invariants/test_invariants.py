@@ -41,7 +41,7 @@ def registration(**changes: Any) -> PartitionRegistration:
         ({"leader": 3, "isr": (3,), "leader_epoch": 4}, "unclean-unasked"),
     ],
 )
-def test_registration__what_is_wrong_is_named(changes: dict[str, Any], name: str):
+def test_registration__each_violation_is_named(changes: dict[str, Any], name: str):
     found = registration_violations(registration(**changes), registration())
     assert [violation for violation, _ in found] == [name]
 
@@ -64,14 +64,14 @@ def names(invariants: Invariants) -> list[str]:
     return [found.name for found in invariants.found]
 
 
-def test_two_leaders__of_one_epoch_are_seen():
+def test_two_leaders__of_one_epoch_are_a_violation():
     invariants = Invariants()
     invariants.look(0, 1, 0, [leader(1)])
     invariants.look(0, 2, 0, [leader(2)])
     assert names(invariants) == ["two-leaders"]
 
 
-def test_leader__that_forgets_within_its_epoch_is_seen():
+def test_leader__that_drops_records_within_its_epoch_is_a_violation():
     invariants, replica = Invariants(), leader(1)
     append(replica)
     invariants.look(0, 1, 0, [replica])
@@ -80,7 +80,7 @@ def test_leader__that_forgets_within_its_epoch_is_seen():
     assert names(invariants) == ["watermark-back", "leader-truncated"]
 
 
-def test_leader__whose_log_start_goes_back_is_seen():
+def test_leader__whose_log_start_decreases_is_a_violation():
     invariants, replica = Invariants(), leader(1)
     append(replica)
     replica.advance_log_start(1)
@@ -90,7 +90,7 @@ def test_leader__whose_log_start_goes_back_is_seen():
     assert names(invariants) == ["start-back"]
 
 
-def test_watermark__below_the_log_start_is_seen():
+def test_watermark__below_the_log_start_is_a_violation():
     invariants, replica = Invariants(), leader(1)
     append(replica)
     replica.advance_log_start(1)
@@ -99,11 +99,11 @@ def test_watermark__below_the_log_start_is_seen():
     assert names(invariants) == ["watermark-below-start"]
 
 
-def test_metadata__that_goes_back_is_seen():
+def test_metadata__that_goes_back_is_a_violation():
     invariants = Invariants()
     invariants.look_at_offset(0, 1, 0, 9)
     invariants.look_at_offset(1, 1, 1, 3)
-    assert names(invariants) == [], "another life begins anew"
+    assert names(invariants) == [], "a restart begins again"
     invariants.look_at_offset(2, 1, 1, 2)
     assert names(invariants) == ["metadata-back"]
 
@@ -119,7 +119,7 @@ def test_replies__each_request_gets_exactly_one():
     assert names(invariants) == ["no-reply", "two-replies"]
 
 
-def test_no_reply__is_owed_to_nobody_who_has_gone() -> None:
+def test_no_reply__a_disconnected_client_is_owed_none() -> None:
     invariants = Invariants()
     invariants.on_request(1, Request(7, 18, 0, 1, None, None), 0)
     invariants.on_connection_closed(7, 1_000)

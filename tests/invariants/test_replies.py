@@ -34,7 +34,7 @@ def overdue(replies: Replies, at_ms: int) -> bool:
         (11, m.JoinGroupRequest(session_timeout_ms=10_000, rebalance_timeout_ms=20_000), 71_000),
     ],
 )
-def test_replies__may_take_as_long_as_the_request_lets_them(
+def test_replies__may_take_as_long_as_the_requests_timeout(
     api_key: int, body: Any, limit_ms: int
 ) -> None:
     replies = Replies()
@@ -44,7 +44,7 @@ def test_replies__may_take_as_long_as_the_request_lets_them(
     assert not overdue(replies, limit_ms + 2), "it is reported once"
 
 
-def test_replies__that_were_given_are_not_owed() -> None:
+def test_replies__that_were_sent_are_not_owed() -> None:
     replies, asked = Replies(), request(3)
     replies.on_request(BROKER, asked, 0)
     assert replies.on_reply(asked)

@@ -1,5 +1,5 @@
-"""Storms in which partitions move as well: a storm's deeds, and reassignments between them, in some
-of them throttled.
+"""Storms in which partitions move as well: the actions of a storm with reassignments between them,
+some of them throttled.
 
 A storm of a seed without moves stays what it was: all that is drawn here comes from another source.
 
@@ -41,10 +41,10 @@ class MovingStorm(Storm):
         body = alter(resources=[alter.AlterConfigsResource(kind, resource, [config])])
         self.operator.ask(1, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
 
-    def _deed(self) -> None:
+    def _act(self) -> None:
         if self.moves.random() < 0.4:
             self._reassign()
-        super()._deed()
+        super()._act()
 
     def _reassign(self) -> None:
         moves, brokers = self.moves, range(1, self.plan.brokers + 1)

@@ -1,4 +1,4 @@
-"""One seed, one storm: a cluster, clients, deeds at random times, then calm, then the verdict.
+"""One seed, one storm: a cluster, clients, actions at random times, then calm, then the verdict.
 
 python -m tests.property.storm 17             one seed, with all that is known of a failure
 python -m tests.property.storm 1-5000         many; failing seeds are named as they come
@@ -54,7 +54,7 @@ class Plan(Struct, frozen=True):
     unclean: bool
     elr: bool
     flush_messages: int | None
-    deeds: int
+    actions: int
     ways_to_die: tuple[str, ...]
 
     @classmethod
@@ -69,7 +69,7 @@ class Plan(Struct, frozen=True):
             unclean=rng.random() < 0.15,
             elr=rng.random() < 0.85,
             flush_messages=rng.choice((None, None, 1, 5)),
-            deeds=rng.choice((6, 12, 24)),
+            actions=rng.choice((6, 12, 24)),
             ways_to_die=rng.choice(
                 (
                     ("kill",),
@@ -139,10 +139,10 @@ class Storm:
         driver.open()
         driver.run_for(2_000)
         self._add_clients()
-        for _ in range(self.plan.deeds):
+        for _ in range(self.plan.actions):
             driver.run_for(self.rng.choice((1, 1, 20, 100, 500, 1_000, 3_000)))
             try:
-                self._deed()
+                self._act()
             except ClusterError:
                 continue  # not possible just now
         self._calm()
@@ -179,7 +179,7 @@ class Storm:
         self.operator = Asker()
         driver.add_client(self.operator)
 
-    def _deed(self) -> None:
+    def _act(self) -> None:
         rng, driver = self.rng, self.driver
         broker = 1 + rng.randrange(self.plan.brokers)
         partition = rng.randrange(PARTITIONS)

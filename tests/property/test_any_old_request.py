@@ -50,7 +50,7 @@ class PlausiblyOld(Plausible):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_any_old_request__is_answered_and_kills_nobody(seed: int) -> None:
+def test_any_old_request__is_answered_and_crashes_no_broker(seed: int) -> None:
     t = Simulated(seed=seed, min_insync_replicas=2)
     (topic_id, _), *_ = t.plan.disks[1].logs
     made_up = PlausiblyOld(f"any old request/{seed}", topic_id)

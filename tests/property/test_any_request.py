@@ -77,7 +77,7 @@ class Plausible(Generator):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_any_request__is_answered_and_kills_nobody(seed: int) -> None:
+def test_any_request__is_answered_and_crashes_no_broker(seed: int) -> None:
     t = Simulated(seed=seed, min_insync_replicas=2)
     (topic_id, _), *_ = t.plan.disks[1].logs
     made_up = Plausible(f"any request/{seed}", topic_id)

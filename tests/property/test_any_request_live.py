@@ -43,8 +43,8 @@ def test_any_request__over_tcp_leaves_every_broker_serving(seed: int) -> None:
             lane = connected(made_up.rng.choice(addresses))
             lane.sendall(b"".join(encode_request_frame(api_key, version, number, "made up", body)))
             lanes.append(lane)
-        told, _, _ = select.select(lanes, [], [], ANSWERED_WITHIN_S)
-        assert told
+        ready, _, _ = select.select(lanes, [], [], ANSWERED_WITHIN_S)
+        assert ready
         for address in addresses:
             with connected(address) as lane:
                 asked = m.ApiVersionsRequest()

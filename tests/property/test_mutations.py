@@ -103,7 +103,7 @@ def the_low_ones_stay_out(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "propose_expansion", lambda *_: None)
 
 
-def watermark_starts_anew(patch: pytest.MonkeyPatch) -> None:
+def watermark_starts_again(patch: pytest.MonkeyPatch) -> None:
     def commit(self: Replica, registration: Any, now_ms: int) -> bool:
         self._take(registration)
         self.high_watermark = max(self.log.log_start_offset, self.high_watermark - 5)
@@ -113,7 +113,7 @@ def watermark_starts_anew(patch: pytest.MonkeyPatch) -> None:
 
 
 def late_answers_are_believed_failed(patch: pytest.MonkeyPatch) -> None:
-    """Who waits for an ack is told that nothing was appended."""
+    """A request that waits for an ack gets an answer that nothing was appended."""
 
     def reached(self: Replica, required_offset: int) -> ErrorCode | None:
         if self.is_leader and self.high_watermark >= required_offset:
@@ -233,7 +233,7 @@ MUTATIONS: tuple[tuple[Patch, str], ...] = (
     (consumers_read_to_the_end, "read-uncommitted"),
     (heartbeats_do_not_matter, "dead-leader"),
     (the_low_ones_stay_out, "does-not-heal"),
-    (watermark_starts_anew, "watermark-back"),
+    (watermark_starts_again, "watermark-back"),
     (late_answers_are_believed_failed, "aborted-read"),
 )
 HARD = Plan(
@@ -244,14 +244,14 @@ HARD = Plan(
     unclean=False,
     elr=True,
     flush_messages=None,
-    deeds=12,
+    actions=12,
     ways_to_die=("kill",),
 )
 
 
 @pytest.mark.parametrize(("mutation", "name"), MUTATIONS)
 @pytest.mark.timeout_s(120)
-def test_mutation__a_broken_core_is_found_out(
+def test_mutation__a_broken_core_is_detected(
     mutation: Patch, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutation(monkeypatch)
@@ -268,7 +268,7 @@ def test_mutation__a_broken_core_is_found_out(
 
 
 @pytest.mark.parametrize("is_broken", [False, True])
-def test_mutation__a_coordinator_that_acks_too_soon_forgets_commits(
+def test_mutation__a_coordinator_that_acks_too_early_loses_commits(
     is_broken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_broken:

@@ -20,7 +20,7 @@ AT_ONCE = 8
 
 @pytest.mark.parametrize("first", SEEDS[::AT_ONCE])
 @pytest.mark.timeout_s(120)
-def test_storm__no_promise_is_broken(first: int) -> None:
+def test_storm__breaks_no_guarantee(first: int) -> None:
     for seed in range(first, min(first + AT_ONCE, SEEDS.stop)):
         storm = Storm(seed)
         assert not storm.run(), "\n" + storm.report()
@@ -28,7 +28,7 @@ def test_storm__no_promise_is_broken(first: int) -> None:
 
 @pytest.mark.parametrize("first", SEEDS[::AT_ONCE])
 @pytest.mark.timeout_s(120)
-def test_storm__nor_while_partitions_move(first: int) -> None:
+def test_storm__breaks_no_guarantee_while_partitions_move(first: int) -> None:
     for seed in range(first, min(first + AT_ONCE, SEEDS.stop)):
         storm = MovingStorm(seed)
         assert not storm.run(), "\n" + storm.report()

@@ -162,7 +162,7 @@ def fetch_body(*partitions: Any, topic: str = TOPIC, **more: Any) -> Any:
     return fetch_request(topic, *partitions, topic_id=topic_id(topic), **more)
 
 
-def told(response: Any) -> dict[int, tuple[str, int]]:
+def partition_results(response: Any) -> dict[int, tuple[str, int]]:
     """Per partition of a Fetch response: its error and the number of bytes of records."""
     return {
         data.partition_index: (ErrorCode(data.error_code).name, size(data.records))

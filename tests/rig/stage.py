@@ -24,7 +24,7 @@ P = ("orders", 0)
 
 
 class Hand:
-    """A client that sends what the test says to the broker it names, and keeps the ledger."""
+    """A client that sends given records to given brokers, and records the answers."""
 
     deadline_ms = None
 

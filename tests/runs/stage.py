@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcluster.events.brokers import BrokerDown, BrokerFenced, BrokerStarted, DeathKind
+from kcluster.deaths import DeathKind
+from kcluster.events.brokers import BrokerDown, BrokerFenced, BrokerStarted
 from kcluster.events.partitions import LeaderElected, LogTruncated
 from kcluster.events.reasons import ElectionKind, Fencing, Restarted
 from kcluster.runs.record import (

@@ -20,10 +20,10 @@ from kcluster.contract import (
     Stopped,
     Tick,
 )
+from kcluster.deaths import DeathKind
 from kcluster.events.brokers import BrokerDown, LostRange
 from kcluster.network.fabric import Fabric
 from kcluster.operations.links import Links
-from kcluster.runtime.deaths import DeathKind
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.process import Process, ProcessState
 

@@ -41,7 +41,7 @@ def test_kafka_cluster__a_client_through_a_failover(pytester: pytest.Pytester) -
     run(pytester, FAILOVER).assert_outcomes(passed=1)
 
 
-def test_kafka_cluster__a_failure_tells_the_story(pytester: pytest.Pytester) -> None:
+def test_kafka_cluster__a_failure_shows_the_timeline(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
         """
@@ -76,7 +76,7 @@ def test_kafka_cluster__a_failure_tells_the_story(pytester: pytest.Pytester) -> 
         ("topics={'orders': {'partitions': 'many'}}", "not a whole number"),
     ],
 )
-def test_kafka_cluster__a_wrong_argument_is_told(
+def test_kafka_cluster__a_wrong_argument_is_reported(
     pytester: pytest.Pytester, mark: str, said: str
 ) -> None:
     result = run(
@@ -92,7 +92,7 @@ def test_kafka_cluster__a_wrong_argument_is_told(
     assert said in result.stdout.str()
 
 
-def test_kafka_topic__tests_of_one_cluster_do_not_meet(pytester: pytest.Pytester) -> None:
+def test_kafka_topic__differs_per_test_of_one_cluster(pytester: pytest.Pytester) -> None:
     run(
         pytester,
         """
@@ -113,7 +113,7 @@ def test_kafka_topic__tests_of_one_cluster_do_not_meet(pytester: pytest.Pytester
     ).assert_outcomes(passed=3)
 
 
-def test_deeds__by_their_names(pytester: pytest.Pytester) -> None:
+def test_actions__are_called_by_their_names(pytester: pytest.Pytester) -> None:
     run(
         pytester,
         """
@@ -154,7 +154,7 @@ steps: [{at: 100ms, kill: 1, for: 200ms}]
 """
 
 
-def test_scenarios__are_tests_where_the_ini_says_so(pytester: pytest.Pytester) -> None:
+def test_scenarios__are_collected_if_the_ini_enables_it(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nkcluster_scenarios = faults\n")
     faults = pytester.mkdir("faults")
     (faults / "good.yaml").write_text(SCENARIO)
@@ -170,7 +170,7 @@ def test_scenarios__are_tests_where_the_ini_says_so(pytester: pytest.Pytester) -
     )
 
 
-def test_plugin__costs_nothing_where_it_is_not_used(pytester: pytest.Pytester) -> None:
+def test_plugin__imports_nothing_where_it_is_not_used(pytester: pytest.Pytester) -> None:
     run_alone(
         pytester,
         """
@@ -190,7 +190,7 @@ def test_plugin__with_xdist_ports_do_not_clash(pytester: pytest.Pytester) -> Non
     run_alone(pytester, text, "-n", "2").assert_outcomes(passed=4)
 
 
-def test_kafka_cluster__is_usable_at_once(pytester: pytest.Pytester) -> None:
+def test_kafka_cluster__starts_quickly(pytester: pytest.Pytester) -> None:
     """50 ms on a machine of its own; here it only must not be a multiple of that."""
     result = run_alone(
         pytester,

@@ -14,7 +14,8 @@ from typing import Final
 from kcluster.checks.causes_of_sends import code_of, told_to
 from kcluster.clients.ledger import Outcome, Partition, SentRecord
 from kcluster.contract import Note
-from kcluster.events.brokers import BrokerDown, BrokerEvent, DeathKind, RecordsLost
+from kcluster.deaths import DeathKind
+from kcluster.events.brokers import BrokerDown, BrokerEvent, RecordsLost
 from kcluster.events.partitions import (
     BecameLeader,
     IsrShrunk,

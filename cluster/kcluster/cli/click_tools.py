@@ -140,7 +140,7 @@ def print_json(value: Any) -> None:
 
 
 def print_change(answer: dict[str, Any], as_json: bool) -> None:
-    """What a change has led to: its lines, or the answer as JSON."""
+    """Print what followed from a change: its lines, or the answer as JSON."""
     if as_json:
         print_json(answer)
     else:

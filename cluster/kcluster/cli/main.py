@@ -51,8 +51,8 @@ def quick_up_options(words: Sequence[str]) -> dict[str, Any] | None:
         if word in _UP_FLAGS:
             options[_UP_FLAGS[word]] = True
         elif flag in _UP_VALUES:
-            given = value if has_value else next(rest, "")
-            checked = _checked(_UP_VALUES[flag], given)
+            typed = value if has_value else next(rest, "")
+            checked = _checked(_UP_VALUES[flag], typed)
             if checked is None:
                 return None
             options[_UP_VALUES[flag]] = checked

@@ -6,23 +6,11 @@ Kafka: the logs of BrokerLifecycleManager and ClusterControlManager, and the mac
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from msgspec import Struct
 
+from kcluster.deaths import DeathKind
 from kcluster.events.base import TaggedEvent
 from kcluster.events.reasons import Fencing
-
-
-class DeathKind(StrEnum):
-    """How a process ends.  `clean`: SIGTERM, controlled shutdown; `kill`: SIGKILL, what it wrote
-    stays in the page cache; `power`: the machine stops, unflushed writes are lost; `wipe`: it comes
-    back with an empty disk."""
-
-    KILL = "kill"
-    CLEAN = "clean"
-    POWER = "power"
-    WIPE = "wipe"
 
 
 class BrokerEvent(TaggedEvent, frozen=True):

@@ -15,6 +15,7 @@ from functools import singledispatch
 from typing import Final
 
 from kcluster.contract import CONTROLLER_ID, Event
+from kcluster.deaths import DeathKind
 from kcluster.events.brokers import (
     BrokerDown,
     BrokerFenced,
@@ -27,7 +28,6 @@ from kcluster.events.brokers import (
     ControlledShutdown,
     ControllerDown,
     ControllerElected,
-    DeathKind,
     DiskFull,
     RecordsLost,
 )

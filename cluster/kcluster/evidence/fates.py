@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from kcluster.clients.ledger import Partition
+from kcluster.deaths import DeathKind
 from kcluster.events import kind
-from kcluster.events.brokers import BrokerDown, DeathKind
+from kcluster.events.brokers import BrokerDown
 from kcluster.events.partitions import LogTruncated
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts

@@ -24,6 +24,7 @@ from gevent.event import Event as GeventEvent
 
 from kcluster.config.topology.model import Topology
 from kcluster.contract import Note
+from kcluster.deaths import DeathKind
 from kcluster.drivers.live import LiveDriver
 from kcluster.drivers.sockets.listener import ReservedPort
 from kcluster.faults.rules import Rule
@@ -33,7 +34,6 @@ from kcluster.operations.node_sets import NetworkControl
 from kcluster.operations.status import ClusterStatus, NoteEntry, cluster_status
 from kcluster.operations.verbs import SHUT_DOWN_LIMIT_S, Verbs, death_kind
 from kcluster.runtime.build import Plan, build
-from kcluster.runtime.deaths import DeathKind
 from kcluster.runtime.gate import RuleStatus
 
 T = TypeVar("T")

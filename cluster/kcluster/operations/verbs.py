@@ -14,6 +14,7 @@ from kcluster.config.files.problems import unknown
 from kcluster.config.topology.broker_checks import unknown_version
 from kcluster.config.topology.specs import BrokerSpec
 from kcluster.contract import MoveLeader
+from kcluster.deaths import DeathKind
 from kcluster.events.brokers import BrokerReaddressed, DiskFull
 from kcluster.faults.rules import Rule, RuleBook, RuleError
 from kcluster.metadata.records import PartitionRegistration
@@ -26,7 +27,6 @@ from kcluster.operations.settled import Settled
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import Release, find_release
 from kcluster.runtime.build import Plan, add_broker
-from kcluster.runtime.deaths import DeathKind
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.runtime.gate import FaultGate, RuleStatus
 from kcluster.runtime.process import ProcessState

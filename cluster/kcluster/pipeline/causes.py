@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kcluster.checks.causes_of_losses import DISK_LOST, UNCLEAN, UNFLUSHED
-from kcluster.events.brokers import BrokerDown, DeathKind, RecordsLost
+from kcluster.deaths import DeathKind
+from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.events.partitions import BecameLeader, LeaderElected, PartitionOffline
 from kcluster.events.reasons import ElectionKind
 from kcluster.events.topics import TopicDeleted

@@ -31,13 +31,13 @@ from kcluster.contract import (
     Stopped,
     Tick,
 )
+from kcluster.deaths import DeathKind
 from kcluster.events.brokers import (
     BrokerDown,
     BrokerPaused,
     BrokerResumed,
     BrokerStarted,
     ControllerDown,
-    DeathKind,
     RecordsLost,
 )
 from kcluster.network.fabric import Arrives, Fabric, Link, Resets

@@ -33,7 +33,7 @@ def failed_checks(checks: Checks, verdict: Verdict, stage: Stage, notes: list[No
 
 
 def expected_verdict(checks: Checks) -> str:
-    """The verdict that must come out: the given one, else invalid if anomalies are expected, else
+    """The expected verdict: the one in the file, else invalid if anomalies are expected, else
     valid."""
     if checks.verdict is not None:
         return checks.verdict

@@ -100,7 +100,7 @@ def one_step(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_groups__stay_sound_and_answer_everything(seed: int) -> None:
+def test_groups__keep_their_invariants_and_answer_every_request(seed: int) -> None:
     rng = Random(seed)
     broker = fresh_broker(group_max_size=4, group_initial_rebalance_delay_ms=1000)
     consumers = [
@@ -133,7 +133,7 @@ def test_groups__stay_sound_and_answer_everything(seed: int) -> None:
             assert group.state_name in (ClassicGroupState.EMPTY, ClassicGroupState.STABLE)
 
 
-def test_transitions__every_state_can_die_and_none_comes_back() -> None:
+def test_transitions__every_state_can_become_dead_and_dead_is_final() -> None:
     assert set(TRANSITIONS) == set(ClassicGroupState)
     assert all(ClassicGroupState.DEAD in targets for targets in TRANSITIONS.values())
     assert TRANSITIONS[ClassicGroupState.DEAD] == (ClassicGroupState.DEAD,)

@@ -33,7 +33,7 @@ def test_join__new_member_must_come_back_with_its_id() -> None:
     assert a.join().joined is None
 
 
-def test_join__id_that_never_came_back_does_not_hold_up_the_others() -> None:
+def test_join__an_unused_member_id_does_not_delay_the_others() -> None:
     (a,) = stable(None)
     broker = a.broker
     Consumer(broker)._send_join(9)
@@ -96,7 +96,7 @@ def test_join__full_group_is_refused() -> None:
     assert Consumer(broker).join().joined.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_join__repeated_elsewhere_answers_the_first() -> None:
+def test_join__repeated_on_another_connection_answers_the_first() -> None:
     broker = fresh_broker()
     a = Consumer(broker).join()
     first = a.joining
@@ -148,7 +148,7 @@ def test_static__restart_takes_the_old_place_without_a_rebalance() -> None:
     assert old.commit(1) is ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_static__leader_that_restarts_is_told_to_skip_the_assignment() -> None:
+def test_static__a_restarted_leader_skips_the_assignment() -> None:
     a, b = stable("i1", "i2")
     a.member_id = ""
     a.join(version=9)

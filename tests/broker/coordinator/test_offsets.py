@@ -51,7 +51,7 @@ def test_commit__counts_as_a_heartbeat() -> None:
     assert a.heartbeat() is ErrorCode.NONE
 
 
-def test_commit__without_a_group_makes_a_simple_one() -> None:
+def test_commit__without_a_group_creates_a_simple_group() -> None:
     broker = fresh_broker()
     for version in (2, 7, 9):
         broker.ask(commit_request("tool", version), version)
@@ -62,7 +62,7 @@ def test_commit__without_a_group_makes_a_simple_one() -> None:
     assert error_of(broker, broker.send(with_generation, 9)) == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_commit__into_a_group_with_members_needs_to_be_one() -> None:
+def test_commit__into_a_group_with_members_requires_membership() -> None:
     a = one_member()
     broker = a.broker
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
@@ -120,7 +120,7 @@ def test_commit__by_topic_id() -> None:
     assert group.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def test_commit__is_answered_and_seen_when_it_is_committed() -> None:
+def test_commit__is_answered_and_visible_once_replicated() -> None:
     broker = fresh_broker()
     broker.held = []
     request = broker.send(commit_request("g", 9), 9)
@@ -172,7 +172,7 @@ def test_fetch__old_versions_and_many_groups() -> None:
     assert [(g.group_id, len(g.topics)) for g in answer.groups] == [("h", 1), ("g", 1), ("none", 0)]
 
 
-def test_not_coordinator__is_said_by_every_api() -> None:
+def test_not_coordinator__is_answered_by_every_api() -> None:
     broker = StandInBroker()
     broker.create_topic("__consumer_offsets", 4)
     broker.create_topic("orders", 1)
@@ -212,7 +212,7 @@ def test_offset_delete__not_while_the_topic_is_read() -> None:
     assert (committed(broker, "g"), committed(broker, "g", topic="old")) == (5, -1)
 
 
-def test_offsets__of_a_deleted_topic_are_forgotten_for_good() -> None:
+def test_offsets__of_a_deleted_topic_are_removed() -> None:
     a = one_member()
     a.commit(5)
     a.broker.coordinator.on_topic_deleted("orders", a.broker.now_ms)
@@ -291,7 +291,7 @@ def test_failover__half_joined_group_starts_again() -> None:
     assert a.joined.generation_id == 1
 
 
-def test_failover__who_waits_is_sent_on() -> None:
+def test_failover__waiting_members_get_not_coordinator() -> None:
     a = one_member()
     broker = a.broker
     b = Consumer(broker).join()
@@ -306,7 +306,7 @@ def test_failover__who_waits_is_sent_on() -> None:
     assert not len(broker.timers)
 
 
-def test_failover__sync_that_waits_is_sent_on() -> None:
+def test_failover__a_waiting_sync_gets_not_coordinator() -> None:
     broker = fresh_broker()
     a, b = Consumer(broker).join(), Consumer(broker).join()
     broker.at(6000)

@@ -30,7 +30,7 @@ def fetched_v0(broker: StandInBroker, topic: str = "orders") -> tuple[int, int, 
     return found.error_code, found.committed_offset, found.metadata
 
 
-def test_v0__nobody_asks_who_commits_and_later_versions_see_it() -> None:
+def test_v0__commits_without_membership_and_later_versions_read_it() -> None:
     broker = broker_of("2.8")
     member = Consumer(broker, name="a").join()
     broker.at(3_000)
@@ -48,7 +48,7 @@ def test_v0__a_partition_without_an_offset_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("version", "error"), [("3.2", ErrorCode.NONE), ("3.3", ErrorCode.UNSUPPORTED_VERSION)]
 )
-def test_v0__without_zookeeper_there_is_no_such_thing(version: str, error: ErrorCode) -> None:
+def test_v0__is_served_only_by_releases_with_zookeeper(version: str, error: ErrorCode) -> None:
     broker = broker_of(version)
     answer = broker.ask(commit_request("g", 7), 0)
     assert answer.topics[0].partitions[0].error_code == error
@@ -56,7 +56,7 @@ def test_v0__without_zookeeper_there_is_no_such_thing(version: str, error: Error
     assert committed(broker, "g") == (-1 if error else 7)
 
 
-def test_v1__the_commit_s_own_timestamp_counts() -> None:
+def test_v1__uses_the_timestamp_of_the_commit() -> None:
     broker = broker_of("2.8")
     for timestamp, stored_ms in ((5, 5), (-1, broker.now_ms)):
         request = commit_request("g", 7)

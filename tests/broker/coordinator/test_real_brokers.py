@@ -23,7 +23,7 @@ topics:
 
 
 class Asker:
-    """A client that asks one thing after the other, of whichever broker it is told to."""
+    """A client that sends one request after the other, each to a chosen broker."""
 
     deadline_ms: int | None = None
 
@@ -125,7 +125,7 @@ def test_real_brokers__killed_coordinator_loses_no_offset_and_no_member() -> Non
     assert asker.ask(second, ApiKey.HEARTBEAT, 4, beat).error_code == ErrorCode.NONE
 
 
-def test_real_brokers__moved_coordinator_sends_waiters_on() -> None:
+def test_real_brokers__a_moved_coordinator_redirects_waiting_members() -> None:
     driver, asker, first = started()
     protocol = m.JoinGroupRequest.JoinGroupRequestProtocol
     waiting = asker.send(

@@ -27,7 +27,7 @@ A = m.AlterClientQuotasRequest
 R = m.CreateTopicsRequest
 
 
-def test_throttle_ms__until_the_rate_has_sunk_to_the_limit() -> None:
+def test_throttle_ms__lasts_until_the_rate_is_at_the_limit() -> None:
     assert throttle_ms(15.0, 10.0, 10_000) == 5_000
     assert throttle_ms(10.0, 10.0, 10_000) == 0
 
@@ -38,7 +38,7 @@ C, D = ("client-id", "c"), ("client-id", None)
 U, E = ("user", "u"), ("user", None)
 
 
-def test_find_limit__the_most_precise_counts() -> None:
+def test_find_limit__the_most_specific_quota_applies() -> None:
     key = "producer_byte_rate"
     order: list[Any] = [(C, U), (D, U), (U,), (C, E), (D, E), (E,), (C,), (D,)]
     by_both = [("u", "c"), ("u", "c"), ("u", "")]
@@ -64,7 +64,7 @@ def set_quota(t: Simulated, key: str, value: float | None, **names: str | None) 
 
 
 class Eager:
-    """Asks again as soon as it is answered, whatever it is told."""
+    """Asks again as soon as it is answered, whatever the answer is."""
 
     deadline_ms = None
 
@@ -145,7 +145,7 @@ def test_consumer__keeps_to_its_rate_and_gets_nothing_while_it_is_over_it() -> N
     assert all(not b.responses for _, b in eager.answers if b.throttle_time_ms)
 
 
-def test_consumer__never_asks_for_more_than_would_ever_be_sent() -> None:
+def test_consumer__a_fetch_above_the_quota_is_reduced_to_it() -> None:
     t = Simulated()
     for _ in range(4):
         t.ask(1, ApiKey.PRODUCE, 9, produce_request())
@@ -154,7 +154,7 @@ def test_consumer__never_asks_for_more_than_would_ever_be_sent() -> None:
     assert VALUE_BYTES < fetched_bytes(answer.body) < 2 * VALUE_BYTES
 
 
-def test_consumer__of_a_session_is_told_later_what_it_was_not_told() -> None:
+def test_consumer__a_throttled_session_gets_its_records_later() -> None:
     t = Simulated()
     node: Any = t.dispatcher.processes[1].node
     opening = fetch_request()
@@ -184,7 +184,7 @@ def test_consumer__of_a_session_is_told_later_what_it_was_not_told() -> None:
     assert t.ask(1, ApiKey.FETCH, 12, going_on[1]).body.responses[0].partitions[0].high_watermark
 
 
-def test_consumer__of_a_session_is_told_later_of_a_watermark_alone() -> None:
+def test_consumer__a_throttled_session_gets_a_new_watermark_later() -> None:
     t = Simulated()
     for follower in (2, 3):
         t.plan.fabric.set_latency(1, follower, 5)
@@ -202,8 +202,8 @@ def test_consumer__of_a_session_is_told_later_of_a_watermark_alone() -> None:
     silent = t.ask(1, ApiKey.FETCH, 12, first).body
     assert (silent.throttle_time_ms, silent.responses) == (1_000, [])
     set_quota(t, "request_percentage", None, client_id=None)
-    told = t.ask(1, ApiKey.FETCH, 12, second).partition
-    assert (told.high_watermark, told.records or []) == (1, [])
+    answered = t.ask(1, ApiKey.FETCH, 12, second).partition
+    assert (answered.high_watermark, answered.records or []) == (1, [])
     assert t.ask(1, ApiKey.FETCH, 12, third).body.responses == [], "and once is enough"
 
 
@@ -230,7 +230,7 @@ def test_quotas__cost_nothing_again_once_they_are_gone() -> None:
     assert not node.quotas.is_active
 
 
-def test_connection__that_closes_while_it_is_silent_is_forgotten() -> None:
+def test_connection__closed_while_muted_is_forgotten() -> None:
     t = Simulated()
     set_quota(t, "producer_byte_rate", 10, client_id=None)
     answer = Answer()
@@ -287,8 +287,8 @@ def test_mutations__partitions_added_and_topics_deleted_count_too() -> None:
         answer = t.ask(1, ApiKey.CREATE_PARTITIONS, 3, body).body
         assert answer.results[0].error_code == wanted
     answer = t.delete_topic(1).body
-    (told,) = answer.responses
-    assert told.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    assert told.topic_id != bytes(16)
-    assert told.error_message is None
+    (answered,) = answer.responses
+    assert answered.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert answered.topic_id != bytes(16)
+    assert answered.error_message is None
     assert answer.throttle_time_ms > 0

@@ -31,7 +31,7 @@ def set_quota(one: OneBroker, address: str | None, rate: float | None) -> None:
 
 
 def come(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> RefusedConnection | None:
-    """One comes, waits for nothing, and is told."""
+    """One connection arrives; returns why it is refused, or None."""
     assert quotas.arrived(now_ms) == 0
     return quotas.admit(address, now_ms)
 
@@ -45,7 +45,7 @@ def keep_ms(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> int | 
 # ----------------------------------------------------------------------- the rate of all
 
 
-def test_rate__what_was_saved_up_comes_at_once_then_each_waits() -> None:
+def test_rate__unused_quota_is_spent_before_connections_wait() -> None:
     _, quotas = limited(max_connection_creation_rate="2")
     waits, now_ms = [], NOW
     for _ in range(24):
@@ -54,7 +54,7 @@ def test_rate__what_was_saved_up_comes_at_once_then_each_waits() -> None:
     assert waits == [0] * 20 + [500, 500, 1000, 1000]
 
 
-def test_rate__those_before_the_limit_was_set_count() -> None:
+def test_rate__counts_connections_from_before_the_limit() -> None:
     one, quotas = limited()
     assert [quotas.arrived(NOW) for _ in range(30)] == [0] * 30
     set_configs(one, max_connection_creation_rate="2")
@@ -62,7 +62,7 @@ def test_rate__those_before_the_limit_was_set_count() -> None:
     assert quotas.arrived(NOW + 30_000) == 0
 
 
-def test_rate__the_listeners_own_is_a_limit_too() -> None:
+def test_rate__the_listener_has_a_limit_too() -> None:
     one, quotas = limited(listener_name_plaintext_max_connection_creation_rate="1")
     assert quotas.max_rate == 1
     set_configs(one, max_connection_creation_rate="7")
@@ -74,26 +74,26 @@ def test_rate__the_listeners_own_is_a_limit_too() -> None:
 # ------------------------------------------------------------------------ the rate of one
 
 
-def test_address__twenty_are_served_and_the_rest_kept_for_half_a_second() -> None:
+def test_address__twenty_are_accepted_and_the_rest_held_for_half_a_second() -> None:
     one, quotas = limited()
     set_quota(one, HERE, 2.0)
-    told = [keep_ms(quotas, HERE) for _ in range(26)]
-    assert told == [None] * 20 + [500] * 6
+    held_ms = [keep_ms(quotas, HERE) for _ in range(26)]
+    assert held_ms == [None] * 20 + [500] * 6
     assert keep_ms(quotas, THERE) is None
     assert keep_ms(quotas, HERE, NOW + 4_030) == 470
 
 
-def test_address__who_is_turned_away_counts_neither_here_nor_for_all() -> None:
+def test_address__a_refused_connection_counts_in_no_quota() -> None:
     one, quotas = limited(max_connection_creation_rate="2", max_connections_per_ip="11")
     set_quota(one, HERE, 1.0)
-    told = [keep_ms(quotas, HERE) for _ in range(30)]
-    assert told == [None] * 10 + [1000] * 20
+    held_ms = [keep_ms(quotas, HERE) for _ in range(30)]
+    assert held_ms == [None] * 10 + [1000] * 20
     assert [keep_ms(quotas, THERE) for _ in range(10)] == [None] * 10
     set_quota(one, HERE, None)
     assert keep_ms(quotas, HERE, NOW + 30_000) is None  # the eleventh
 
 
-def test_address__the_reason_is_said_once() -> None:
+def test_address__the_reason_is_reported_once() -> None:
     one, quotas = limited()
     set_quota(one, HERE, 1.0)
     refusals = [come(quotas, HERE) for _ in range(12)]
@@ -113,14 +113,14 @@ def test_address__the_quota_of_all_others() -> None:
     assert quotas.max_rate_of(HERE) == 2**31 - 1
 
 
-def test_address__by_any_of_its_names() -> None:
+def test_address__any_of_its_host_names_matches() -> None:
     one, quotas = limited()
     set_quota(one, "localhost", 4.0)
     set_quota(one, "0:0:0::1", 5.0)
     assert [quotas.max_rate_of(a) for a in ("127.0.0.1", "::1")] == [4, 5]
 
 
-def test_address__nan_lets_nobody_in() -> None:
+def test_address__a_quota_of_nan_admits_no_connection() -> None:
     one, quotas = limited()
     set_quota(one, HERE, math.nan)
     assert keep_ms(quotas, HERE) == 1000
@@ -129,7 +129,7 @@ def test_address__nan_lets_nobody_in() -> None:
 # --------------------------------------------------------------------------- how many
 
 
-def test_max__beyond_it_they_wait_until_one_goes() -> None:
+def test_max__connections_above_it_wait_for_a_free_slot() -> None:
     _, quotas = limited(max_connections="2")
     assert [come(quotas, HERE), come(quotas, THERE)] == [None, None]
     assert not quotas.has_room
@@ -137,7 +137,7 @@ def test_max__beyond_it_they_wait_until_one_goes() -> None:
     assert quotas.has_room
 
 
-def test_max__lowered_there_are_too_many() -> None:
+def test_max__lowered_counts_the_excess_connections() -> None:
     one, quotas = limited()
     for _ in range(7):
         assert come(quotas, HERE) is None
@@ -148,7 +148,7 @@ def test_max__lowered_there_are_too_many() -> None:
     assert (quotas.excess, quotas.has_room) == (0, False)
 
 
-def test_max_of_address__beyond_it_they_are_closed_at_once() -> None:
+def test_max_of_address__connections_above_it_are_closed_at_once() -> None:
     _, quotas = limited(
         max_connections_per_ip="1", max_connections_per_ip_overrides=f"{HERE}:2,localhost:0"
     )

@@ -28,7 +28,7 @@ LIMIT = 1_000_000
 # ------------------------------------------------------------------------------- who, and when
 
 
-def test_throttle__what_the_configs_say() -> None:
+def test_throttle__follows_the_configs() -> None:
     t = OneBroker(
         broker_records(1, 2),
         topic_records("orders", (1, 2), (1, 2)),
@@ -51,7 +51,7 @@ def test_throttle__what_the_configs_say() -> None:
     assert throttles.follower is not None
 
 
-def test_throttle__unused_is_not_there() -> None:
+def test_throttle__is_none_while_unused() -> None:
     t = OneBroker(broker_records(1), topic_records("orders", (1,)))
     assert (t.broker.throttles.leader, t.broker.throttles.follower) == (None, None)
 
@@ -80,7 +80,7 @@ def test_throttle__rates_are_described_where_they_are_set() -> None:
 @pytest.mark.parametrize(
     ("value", "why"), [("x", "Not a number of type LONG"), ("-1", "Value must be at least 0")]
 )
-def test_throttle__what_is_no_rate(value: str, why: str) -> None:
+def test_throttle__an_invalid_rate_is_refused(value: str, why: str) -> None:
     t = OneBroker(broker_records(1))
     alter = m.IncrementalAlterConfigsRequest
     change = alter.AlterableConfig(LEADER + "rate", 0, value)
@@ -122,7 +122,7 @@ def moved_after_ms(side: str | None) -> tuple[int, Simulated]:
     return t.now_ms - began_ms, t
 
 
-def test_throttle__without_one_a_move_takes_no_time() -> None:
+def test_throttle__an_unthrottled_move_is_immediate() -> None:
     took_ms, _ = moved_after_ms(None)
     assert took_ms < 2_000
 
@@ -138,7 +138,7 @@ def test_throttle__a_move_keeps_to_the_rate(side: str, kafkas_ms: int) -> None:
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
-def test_throttle__replicas_in_sync_go_on(side: str) -> None:
+def test_throttle__does_not_delay_replicas_in_sync(side: str) -> None:
     t = Simulated(brokers=4)
     rate: dict[str, Any] = {f"{side}_replication_throttled_rate": "1"}
     for broker in range(1, 5):
@@ -156,7 +156,7 @@ def test_throttle__replicas_in_sync_go_on(side: str) -> None:
     t.wait(lambda: t.isr == [1, 2, 3, 4], limit_ms=60_000)
 
 
-def test_throttle__lifted_all_is_fetched_at_once() -> None:
+def test_throttle__removed_lets_all_be_fetched_at_once() -> None:
     t = Simulated(brokers=4)
     for _ in range(5):
         t.produce(bytes(1_000_000))

@@ -7,7 +7,7 @@ import pytest
 from kcluster.broker.quotas.sampled_rate import SampledRate, SimpleRate
 
 
-def test_rate__ten_windows_count_before_they_have_been() -> None:
+def test_rate__assumes_ten_full_windows_from_the_start() -> None:
     rate = SampledRate(11, 1_000)
     rate.record(100, 5_000)
     assert (rate.measure(5_000), rate.measured_ms(5_000)) == (10, 10_000)
@@ -15,7 +15,7 @@ def test_rate__ten_windows_count_before_they_have_been() -> None:
     assert rate.measured_ms(6_000) == 10_000
 
 
-def test_rate__forgets_what_was_eleven_windows_ago() -> None:
+def test_rate__ignores_values_older_than_eleven_windows() -> None:
     rate = SampledRate(11, 1_000)
     for second in range(20):
         rate.record(1_000, second * 1_000)
@@ -39,7 +39,7 @@ def test_simple_rate__the_first_window_counts_in_full() -> None:
     assert rate.measure(10_000) == 20
 
 
-def test_simple_rate__forgets_what_was_eleven_windows_ago() -> None:
+def test_simple_rate__ignores_values_older_than_eleven_windows() -> None:
     rate = SimpleRate(11, 1_000)
     for second in range(20):
         rate.record(1_000, second * 1_000)

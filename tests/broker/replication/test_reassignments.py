@@ -55,22 +55,30 @@ def test_reassignments__new_replicas_catch_up_and_old_ones_delete_their_logs() -
     ]
 
 
-def test_reassignments__everybody_is_a_replica_meanwhile() -> None:
+def test_reassignments__old_and_new_replicas_are_listed_until_completion() -> None:
     t = Simulated(brokers=4)
     t.cut_off(4)
     reassign(t, [4, 2])
     t.run_for(100)
-    told = metadata(t, via=2)
-    assert (told.leader_id, told.replica_nodes, told.isr_nodes) == (1, [4, 2, 1, 3], [1, 2, 3])
+    described = metadata(t, via=2)
+    assert (described.leader_id, described.replica_nodes, described.isr_nodes) == (
+        1,
+        [4, 2, 1, 3],
+        [1, 2, 3],
+    )
     assert t.produce(b"m1").error == "NONE"
     t.heal()
     t.run_for(30_000)
-    told = metadata(t, via=2)
-    assert (told.leader_id, told.replica_nodes, told.isr_nodes) == (4, [4, 2], [2, 4])
+    described = metadata(t, via=2)
+    assert (described.leader_id, described.replica_nodes, described.isr_nodes) == (
+        4,
+        [4, 2],
+        [2, 4],
+    )
     assert t.values(4) == [b"m1"]
 
 
-def test_reassignments__cancelled_the_newcomer_deletes_its_log() -> None:
+def test_reassignments__cancelled_the_added_replica_deletes_its_log() -> None:
     t = Simulated(brokers=4)
     t.cut_off(4)
     reassign(t, [4, 2, 3])
@@ -89,7 +97,7 @@ def test_reassignments__cancelled_the_newcomer_deletes_its_log() -> None:
     assert (t.leader_id, t.isr) == (1, [1, 2, 3])
 
 
-def test_reassignments__a_newcomer_that_dies_is_waited_for() -> None:
+def test_reassignments__wait_for_an_added_replica_that_died() -> None:
     t = Simulated(brokers=4)
     t.produce(b"m1")
     t.cut(1, 4)

@@ -40,7 +40,7 @@ def test_failover__a_killed_leader_is_replaced_when_its_session_ends():
     assert any(note.note_id == elected.cause for note in t.notes_of(BrokerFenced))
 
 
-def test_failover__those_who_do_not_lead_say_so_and_who_does():
+def test_failover__followers_refuse_and_name_the_leader():
     t = Simulated()
     refused = t.produce(b"m1", to=2)
     assert refused.error == "NOT_LEADER_OR_FOLLOWER"
@@ -75,7 +75,7 @@ def test_isr__a_follower_that_is_cut_off_leaves_after_the_lag_time():
     assert t.values(3) == [b"m1"]
 
 
-def test_min_isr__the_canonical_boundary():
+def test_min_isr__writes_need_exactly_the_minimum():
     # RF 3, min.insync.replicas 2: one loss is borne, the second stops writes, not reads (S15).
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
@@ -104,7 +104,7 @@ def test_min_isr__not_enough_replicas_after_append_when_the_isr_shrinks_meanwhil
     assert waiting.error == "NONE"
 
 
-def test_timeout__an_append_that_is_not_committed_in_time_says_so_and_stays():
+def test_timeout__an_uncommitted_append_times_out_and_stays_in_the_log():
     t = Simulated()
     t.cut(3, 1)
     answer = t.produce(b"m1", timeout_ms=1_500)
@@ -113,7 +113,7 @@ def test_timeout__an_append_that_is_not_committed_in_time_says_so_and_stays():
     assert t.values(1) == [b"m1"]
 
 
-def test_zombie_leader__what_only_it_had_is_truncated_and_acks_all_never_came():
+def test_zombie_leader__its_unreplicated_records_are_truncated_and_never_acked():
     # S6: the old leader is cut from the controller and its followers, clients stay with it.
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
@@ -134,7 +134,7 @@ def test_zombie_leader__what_only_it_had_is_truncated_and_acks_all_never_came():
     assert (truncated.from_offset, truncated.to_offset) == (3, 1)
 
 
-def test_zombie_leader__a_paused_one_wakes_up_deposed():
+def test_zombie_leader__a_resumed_leader_is_a_follower():
     t = Simulated()
     t.produce(b"m1")
     t.pause(1)
@@ -147,7 +147,7 @@ def test_zombie_leader__a_paused_one_wakes_up_deposed():
     assert t.values(1) == t.values(2) == [b"m1", b"m2"]
 
 
-def test_truncation__a_follower_keeps_what_its_watermark_did_not_cover_yet():
+def test_truncation__a_follower_keeps_records_above_its_watermark():
     # KIP-101, scenario 1 (S1): truncating to the watermark would lose m2 here.
     t = Simulated(brokers=2, replicas=(1, 2))
     t.produce(b"m1")
@@ -162,7 +162,7 @@ def test_truncation__a_follower_keeps_what_its_watermark_did_not_cover_yet():
     assert t.fetch(1).partition.high_watermark == 2
 
 
-def test_truncation__logs_that_diverged_by_power_loss_agree_again():
+def test_truncation__logs_diverged_by_power_loss_converge():
     # KIP-101, scenario 2 (S2): both lose power; the shorter log comes back first and leads.
     t = Simulated(brokers=2, replicas=(1, 2), flush_messages=1, unclean_leader_election_enable=True)
     t.produce(b"m1")
@@ -180,7 +180,7 @@ def test_truncation__logs_that_diverged_by_power_loss_agree_again():
     assert t.values(1) == t.values(2) == [b"m1", b"m3"]
 
 
-def test_truncation__of_an_epoch_that_was_led_without_a_record():
+def test_truncation__of_an_epoch_without_a_record():
     # Broker 2 leads epoch 1 and appends nothing; its epoch must not keep it from following.
     t = Simulated()
     t.produce(b"m1")
@@ -190,7 +190,7 @@ def test_truncation__of_an_epoch_that_was_led_without_a_record():
     assert t.values(2) == [b"m1", b"m2"]
 
 
-def test_unclean_election__loses_what_was_acked_and_says_so():
+def test_unclean_election__loses_acked_records_and_reports_it():
     # S11: broker 2 falls behind, the others die, broker 2 is elected all the same.
     t = Simulated(min_insync_replicas=1, unclean_leader_election_enable=True)
     t.produce(b"m1")
@@ -225,7 +225,7 @@ def test_clean_election__without_a_member_of_the_isr_the_partition_is_offline():
     assert t.values(1) == [b"m1"]
 
 
-def test_last_replica_standing__eligible_leaders_save_what_was_acked():
+def test_last_replica_standing__eligible_leaders_preserve_acked_records():
     # KIP-966 (S9): with min.insync.replicas=2 nothing is committed by the last one alone.
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
@@ -269,7 +269,7 @@ def test_controlled_shutdown__moves_the_leader_first_and_no_request_fails():
     assert t.values(1) == [b"m1", b"m2"]
 
 
-def test_preferred_election__gives_leadership_back():
+def test_preferred_election__restores_the_preferred_leader():
     t = Simulated()
     t.kill(1, "clean")
     t.run_for(100)
@@ -287,7 +287,7 @@ def test_move__a_former_leader_answers_not_leader_with_the_new_epoch():
     assert t.fetch(0, to=1, version=12, epoch=0).error == "FENCED_LEADER_EPOCH"
 
 
-def test_controller_cut_off__a_leader_alone_goes_on_but_cannot_shrink_its_isr():
+def test_controller_cut_off__a_leader_keeps_serving_but_cannot_shrink_its_isr():
     t = Simulated(min_insync_replicas=1)
     t.cut(1, CONTROLLER)
     assert t.produce(b"m1").error == "NONE", "its followers still fetch"
@@ -297,7 +297,7 @@ def test_controller_cut_off__a_leader_alone_goes_on_but_cannot_shrink_its_isr():
     assert waiting.error == "REQUEST_TIMED_OUT", "they have moved on to the new epoch"
 
 
-def test_out_of_range__a_follower_that_lacks_deleted_records_begins_where_the_leader_does():
+def test_out_of_range__a_follower_restarts_at_the_leaders_log_start():
     t = Simulated()
     t.kill(3)
     t.wait(lambda: t.isr == [1, 2])
@@ -336,7 +336,7 @@ def test_latency__replication_and_failover_work_over_slow_links(latency_ms: floa
     assert t.values(3) == [b"m1", b"m2"]
 
 
-def test_late_answer__of_a_former_epoch_is_not_taken():
+def test_late_answer__of_an_earlier_epoch_is_ignored():
     # Broker 3 asks leader 1; before the slow answer is there, 2 and then 1 again have led.
     t = Simulated()
     t.create_topic("other", [[1, 3]])  # so that broker 3 has a fetcher for broker 1 all along
@@ -358,7 +358,7 @@ def test_late_answer__of_a_former_epoch_is_not_taken():
 
 
 def test_watermark__reaches_a_follower_that_had_to_truncate_first():
-    # Told together with where its log diverges, it is not taken: it must be told again.
+    # A watermark in the same answer as the divergence is not taken: it must be sent again.
     t = Simulated(flush_messages=1)
     t.cut(2, 1, one_way=True)
     t.produce(b"m1", acks=1)
@@ -375,7 +375,7 @@ def test_watermark__reaches_a_follower_that_had_to_truncate_first():
     assert t.replica(3).high_watermark == 1
 
 
-def test_deleted__a_diverged_log_that_ends_inside_a_batch_of_its_leader_begins_anew():
+def test_deleted__a_diverged_log_ending_inside_a_leaders_batch_restarts():
     # DeleteRecords made broker 2 forget where epoch 0 ended: nothing tells 1 to truncate.
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")

@@ -54,7 +54,7 @@ def set_quota(sock: socket.socket, rate: float) -> None:
     assert not result.error_code, result
 
 
-def test_rate__one_too_many_waits_and_so_do_those_behind_it() -> None:
+def test_rate__a_connection_above_the_rate_delays_those_behind_it() -> None:
     with guests(max_connection_creation_rate=str(LIMIT)) as here:
         began = time.monotonic()
         socks = [here.come() for _ in range(LIMIT + 2)]
@@ -63,7 +63,7 @@ def test_rate__one_too_many_waits_and_so_do_those_behind_it() -> None:
         assert time.monotonic() - began > 0.15
 
 
-def test_rate__while_one_waits_the_broker_may_go() -> None:
+def test_rate__the_broker_may_stop_while_a_connection_waits() -> None:
     with guests(max_connection_creation_rate="1") as here:
         first, waiting = here.come(), here.come()
         assert is_served(first)
@@ -72,7 +72,7 @@ def test_rate__while_one_waits_the_broker_may_go() -> None:
         assert [sock.recv(1) for sock in (first, waiting)] == [b"", b""]
 
 
-def test_address__those_too_many_are_told_nothing_and_closed() -> None:
+def test_address__connections_above_the_rate_are_closed_unanswered() -> None:
     with guests() as here:
         admin = here.come()
         set_quota(admin, LIMIT)
@@ -87,7 +87,7 @@ def test_address__those_too_many_are_told_nothing_and_closed() -> None:
         assert is_served(here.come())
 
 
-def test_connections__lowered_the_idlest_go() -> None:
+def test_connections__a_lowered_limit_closes_the_idlest() -> None:
     with guests(connections_max_idle_ms="2000") as here:
         idlest, second, admin = here.come(), here.come(), here.come()
         for sock in (idlest, second, admin):

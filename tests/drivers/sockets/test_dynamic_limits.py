@@ -43,7 +43,7 @@ def is_served(sock: socket.socket) -> bool:
         return False
 
 
-def test_dynamic_limits__connections() -> None:
+def test_dynamic_limits__a_changed_max_connections_applies_at_once() -> None:
     with Cluster(Topology.of(brokers=1, config={"max.connections": "1"})) as cluster:
         address = cluster.plan.addresses[1]
         with (
@@ -55,7 +55,7 @@ def test_dynamic_limits__connections() -> None:
             assert is_served(second)  # it has waited
 
 
-def test_dynamic_limits__connections_of_one_address() -> None:
+def test_dynamic_limits__a_changed_max_connections_per_ip_applies_at_once() -> None:
     with Cluster(Topology.of(brokers=1)) as cluster:
         address = cluster.plan.addresses[1]
         with socket.create_connection(address, 5) as first:

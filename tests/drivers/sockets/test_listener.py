@@ -148,7 +148,7 @@ def served(running: Served) -> Iterator[Served]:
         (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "frame of"),
     ],
 )
-def test_listener__what_is_no_request_closes_the_connection_with_one_line(
+def test_listener__a_malformed_request_closes_the_connection_with_one_line(
     served: Served, data: bytes, reason: str
 ) -> None:
     assert served.send(data) == b""
@@ -161,9 +161,7 @@ def test_listener__requests_before_the_bad_one_are_answered(served: Served) -> N
     assert correlation_ids(answers) == [1, 2]
 
 
-def test_listener__an_api_versions_request_of_the_future_is_told_what_to_speak(
-    served: Served,
-) -> None:
+def test_listener__a_too_new_api_versions_request_gets_the_served_versions(served: Served) -> None:
     # As 4.3.1 answers it: error 35, API 18 from 0 to 4, in the form of version 0.
     with served.connect() as sock:
         sock.sendall(frame(struct.pack(">hhih", 18, 99, 7, -1) + b"\0"))
@@ -189,7 +187,7 @@ def test_listener__random_bytes_only_close_their_own_connection(served: Served) 
 # ---------------------------------------------------------------------------- slow and rude
 
 
-def test_listener__bytes_may_come_one_by_one(served: Served) -> None:
+def test_listener__accepts_a_request_byte_by_byte(served: Served) -> None:
     with served.connect() as sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for byte in api_versions(3):
@@ -197,7 +195,7 @@ def test_listener__bytes_may_come_one_by_one(served: Served) -> None:
         assert correlation_ids(frame(read_frame(sock))) == [3]
 
 
-def test_listener__a_claimed_size_costs_no_memory_before_the_bytes_come(served: Served) -> None:
+def test_listener__allocates_no_memory_for_a_claimed_size(served: Served) -> None:
     with served.connect() as sock:
         sock.sendall(struct.pack(">i", MAX_REQUEST_BYTES) + bytes(10))
         served.until(
@@ -208,7 +206,7 @@ def test_listener__a_claimed_size_costs_no_memory_before_the_bytes_come(served: 
         assert len(connection._reader._frame or b"") <= 1 << 20
 
 
-def test_listener__a_client_may_go_in_the_middle_of_a_frame_or_of_a_wait(served: Served) -> None:
+def test_listener__a_client_may_disconnect_inside_a_frame_or_a_wait(served: Served) -> None:
     with served.connect() as sock:
         sock.sendall(produce(1000)[:500])
     with served.connect() as sock:
@@ -230,9 +228,7 @@ def test_listener__answers_keep_the_order_while_one_request_waits(served: Served
         assert ids == [1, 2, 3, 4]
 
 
-def test_listener__while_a_request_waits_no_more_than_the_read_ahead_is_taken(
-    served: Served,
-) -> None:
+def test_listener__reads_at_most_the_read_ahead_while_a_request_waits(served: Served) -> None:
     with served.connect() as sock:
         sock.sendall(fetch(400, 1))
         sock.setblocking(False)
@@ -293,7 +289,7 @@ def limited() -> Iterator[Callable[..., Served]]:
         cluster.__exit__(None, None, None)
 
 
-def test_limits__beyond_max_connections_a_client_waits_until_one_goes(
+def test_limits__beyond_max_connections_a_client_waits_for_a_free_slot(
     limited: Callable[..., Served],
 ) -> None:
     served = limited(max_connections=2)
@@ -310,9 +306,7 @@ def test_limits__beyond_max_connections_a_client_waits_until_one_goes(
         read_frame(third)
 
 
-def test_limits__beyond_max_connections_per_ip_they_are_closed(
-    limited: Callable[..., Served],
-) -> None:
+def test_limits__connections_beyond_max_per_ip_are_closed(limited: Callable[..., Served]) -> None:
     served = limited(max_connections_per_ip=1)
     with served.connect() as first:
         first.sendall(api_versions(1))
@@ -326,7 +320,7 @@ def test_limits__a_connection_idle_for_too_long_is_closed(limited: Callable[...,
     assert served.send(api_versions(1)) != b""
 
 
-def test_kill__the_port_refuses_until_the_broker_is_back_and_nobody_gets_it(
+def test_kill__the_port_refuses_and_stays_reserved_until_the_broker_is_back(
     limited: Callable[..., Served],
 ) -> None:
     served = limited(broker_session_timeout_ms=200, broker_heartbeat_interval_ms=50)
@@ -343,7 +337,9 @@ def test_kill__the_port_refuses_until_the_broker_is_back_and_nobody_gets_it(
         read_frame(sock)
 
 
-def test_pause__sockets_stay_open_and_are_served_after_it(limited: Callable[..., Served]) -> None:
+def test_pause__sockets_stay_open_and_are_served_after_resume(
+    limited: Callable[..., Served],
+) -> None:
     served = limited()
     with served.connect() as old:
         old.sendall(api_versions(1))
@@ -366,7 +362,7 @@ def test_limits__are_kafkas_defaults() -> None:
     assert (limits.request_max_bytes, limits.max_idle_ms) == (104_857_600, 600_000)
 
 
-def test_reserved_port__nobody_else_listens_there_while_the_broker_is_down() -> None:
+def test_reserved_port__no_other_process_can_listen_while_the_broker_is_down() -> None:
     ours = ReservedPort("127.0.0.1", 0)
     try:
         for _ in range(2):  # before its first start, and between two

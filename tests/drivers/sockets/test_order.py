@@ -47,7 +47,7 @@ def numbers(net: Net) -> list[int]:
 
 @settings(max_examples=150)
 @given(st.integers(0, 1_000), STEPS)
-def test_link__keeps_its_order_whatever_is_done_to_it(seed: int, steps: list[Any]) -> None:
+def test_link__keeps_message_order_under_every_fault(seed: int, steps: list[Any]) -> None:
     net = shaped_net(seed)
     sent = 0
     is_lossless = True
@@ -75,7 +75,7 @@ def test_link__keeps_its_order_whatever_is_done_to_it(seed: int, steps: list[Any
     assert len(arrived) == sent or not is_lossless
 
 
-def test_loss__for_good_resets_the_connection_at_both_ends() -> None:
+def test_loss__beyond_retransmission_resets_both_ends() -> None:
     net = shaped_net(1)
     net.links.shape((1,), (2,), LinkShape(loss=0.999_999), one_way=True)
     net.ask(1, 2, 1, "ignore")
@@ -93,7 +93,7 @@ def test_loss__for_good_resets_the_connection_at_both_ends() -> None:
     ]
 
 
-def test_fabric__draws_only_for_links_that_need_it() -> None:
+def test_fabric__draws_random_numbers_only_for_links_that_need_them() -> None:
     class Counting:
         drawn = 0
 

@@ -39,7 +39,7 @@ checks:
 """
 
 
-def test_scenario__a_whole_file() -> None:
+def test_scenario__reads_every_section_of_a_file() -> None:
     scenario = Scenario.parse(WHOLE, "dir/leader_dies.yaml")
     assert scenario.name == "leader_dies"
     producer = scenario.workload.producers[0]
@@ -54,7 +54,7 @@ def test_scenario__a_whole_file() -> None:
     assert scenario.checks.anomalies["lost-write"].holds(5)
 
 
-def test_scenario__a_topology_by_file(tmp_path: Path) -> None:
+def test_scenario__reads_a_topology_from_another_file(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text("brokers: 2\ntopics: {orders: {}}\n")
     (tmp_path / "s.yaml").write_text("topology: small.yaml\n")
     assert len(Scenario.load(tmp_path / "s.yaml").topology.brokers) == 2
@@ -71,6 +71,14 @@ WRONG = (
     ("steps: [{at: 5s, kill: {brokers: 1, how: gently}}]", "there are kill, clean, power, wipe"),
     ("steps: [{at: 5s, kill: {borkers: 1}}]", "did you mean brokers?"),
     ("steps: [{at: 5s, kill:}]", "this is empty; it must be leader"),
+    (
+        "steps: [{at: 5s, restart: {brokers: controller, new_address: true}}]",
+        "s.yaml:1:49 steps[0].restart.new_address: the controller has no address to change",
+    ),
+    (
+        "steps: [{restart: {brokers: '1, 3000', new_address: true}}]",
+        "the controller has no address to change",
+    ),
     ("steps: [{at: 5s, kill: 1}, {at: 2s, kill: 2}]", "comes before the step above it"),
     ("steps: [{times: 3, kill: 1}]", "times needs every"),
     ("steps: {at: 5s}", "it must be a list of steps"),
@@ -101,7 +109,7 @@ WRONG = (
 
 
 @pytest.mark.parametrize(("text", "said"), WRONG, ids=[text[:40] for text, _ in WRONG])
-def test_scenario__what_is_wrong_has_its_place(text: str, said: str) -> None:
+def test_scenario__a_problem_is_reported_with_its_place(text: str, said: str) -> None:
     with pytest.raises(ScenarioError) as error:
         Scenario.parse(text, "s.yaml")
     assert said in str(error.value)
@@ -109,7 +117,7 @@ def test_scenario__what_is_wrong_has_its_place(text: str, said: str) -> None:
         assert str(error.value).startswith("s.yaml:1:")
 
 
-def test_scenario__all_problems_at_once_in_order() -> None:
+def test_scenario__reports_all_problems_at_once_in_order() -> None:
     text = "steps:\n  - {at: 5x, kill: 1}\n  - {at: 5s, kil: 1}\nchecks: {acked: lots}\n"
     with pytest.raises(ScenarioError) as error:
         Scenario.parse(text, "s.yaml")
@@ -124,7 +132,7 @@ def test_scenario__clients_from_outside_may_be_named() -> None:
         Scenario.parse(text % "shpo", "s.yaml")
 
 
-def test_scenario__a_topic_that_is_not_there() -> None:
+def test_scenario__an_unknown_topic_is_a_problem() -> None:
     text = "topology: {brokers: 1, topics: {orders: {}}}\nworkload: {producers: {topic: ordres}}"
     with pytest.raises(ScenarioError) as error:
         Scenario.parse(text, "s.yaml")

@@ -1,4 +1,4 @@
-"""JSON Schemas: the copies in docs are what the program says, and know every key and deed."""
+"""JSON Schemas: the copies in docs are current and have every key and action."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ DOCS = Path(__file__).parents[3] / "docs" / "schema"
     ("file", "schema"),
     [("topology", topology_schema), ("scenario", scenario_schema), ("run", run_schema)],
 )
-def test_schema__docs_have_the_newest(file: str, schema: object) -> None:
+def test_schema__the_copies_in_docs_are_current(file: str, schema: object) -> None:
     shown = json.loads((DOCS / f"{file}.schema.json").read_text())
     made = schema()  # type: ignore[operator]  # one of two functions
     assert shown == made, f"kcluster schema {file} > docs/schema/{file}.schema.json"
 
 
-def test_schema__has_every_key_and_deed() -> None:
+def test_schema__has_every_key_and_action() -> None:
     assert set(topology_schema()["properties"]) == set(TOPOLOGY_KEYS)
     step = scenario_schema()["$defs"]["step"]["anyOf"][0]
     assert set(ACTIONS) <= set(step["properties"])

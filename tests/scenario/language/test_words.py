@@ -40,11 +40,11 @@ from kcluster.scenario.play.targets import (
         NameTarget(name="victim", shown="victim"),
     ],
 )
-def test_target__each_way_to_mean_a_broker(meant: Target) -> None:
+def test_target__resolves_each_way_to_name_a_broker(meant: Target) -> None:
     assert targets.targets(meant.shown) == (meant,)
 
 
-def test_target__several_any_and_all_but() -> None:
+def test_target__reads_lists_any_and_all_but() -> None:
     several = targets.targets("1, isr(orders-0), rack b")
     assert [type(target) for target in several] == [BrokerTarget, IsrTarget, RackTarget]
     (any_two,) = targets.targets("any 2 brokers")
@@ -70,7 +70,7 @@ def test_target__several_any_and_all_but() -> None:
         ("high watermark of orders-0 > 3", ("high_watermark", ">", 3)),
     ],
 )
-def test_condition__each_form(text: str, means: tuple[str, str, int]) -> None:
+def test_condition__reads_each_form(text: str, means: tuple[str, str, int]) -> None:
     read: Any = conditions.condition(text)
     assert (read.word, read.symbol, read.number) == means
 
@@ -90,12 +90,14 @@ def test_condition__each_form(text: str, means: tuple[str, str, int]) -> None:
         (words.count, "few", "no number"),
     ],
 )
-def test_words__what_is_wrong_is_told(read: object, text: str, said: str) -> None:
+def test_words__a_wrong_value_is_refused_with_the_reason(
+    read: object, text: str, said: str
+) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):
         read(text)  # type: ignore[operator]  # one of three functions
 
 
-def test_moment_and_count__each_form() -> None:
+def test_moment_and_count__read_each_form() -> None:
     assert words.moment("1.5s") == words.MomentRange(1_500, 1_500)
     assert words.moment("5s..20s") == words.MomentRange(5_000, 20_000)
     assert words.moment("250") == words.MomentRange(250, 250)

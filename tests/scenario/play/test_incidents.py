@@ -13,10 +13,10 @@ from kcluster.scenario.play.running import RunResult, run_scenario
 
 FILES = sorted((Path(__file__).parents[3] / "scenarios" / "incidents").glob("*.yaml"))
 AT_ONCE = 4
-"""So many live runs beside each other: they wait most of the time."""
+"""Live runs at the same time; they wait most of the time."""
 
 
-def told(result: RunResult) -> str:
+def report(result: RunResult) -> str:
     return "\n".join([*result.failures, *result.verdict.lines()])
 
 
@@ -31,18 +31,20 @@ def live_runs() -> Iterator[dict[str, Future[RunResult]]]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_incident__in_virtual_time(file: Path) -> None:
+def test_incident__ends_as_its_file_states_in_virtual_time(file: Path) -> None:
     scenario = Scenario.load(file)
     assert len(scenario.story.split()) > 20, "a story that teaches"
     first = run_scenario(scenario, "virtual")
-    assert first.passed, told(first)
+    assert first.passed, report(first)
     assert run_scenario(scenario, "virtual").trace_hash == first.trace_hash
 
 
 @pytest.mark.timeout_s(120)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_incident__live(file: Path, live_runs: dict[str, Future[RunResult]]) -> None:
+def test_incident__ends_as_its_file_states_live(
+    file: Path, live_runs: dict[str, Future[RunResult]]
+) -> None:
     result = live_runs[file.stem].result()
     if not result.passed:
         result = run_scenario(Scenario.load(file), "live")  # alone: others may have been in the way
-    assert result.passed, told(result)
+    assert result.passed, report(result)

@@ -1,4 +1,4 @@
-"""Runs of scenarios: steps in order, undone in time, repeated; what cannot be done is told."""
+"""Runs of scenarios: steps in order, undone in time, repeated; failed actions are reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(steps: str, clock: str = "virtual") -> RunResult:
     return run_scenario(Scenario.parse(HEAD + steps), clock)
 
 
-def deeds(result: RunResult) -> list[tuple[int, str]]:
+def process_events(result: RunResult) -> list[tuple[int, str]]:
     wanted = (BrokerDown, BrokerStarted, BrokerPaused, BrokerResumed)
     return [
         (
@@ -30,9 +30,9 @@ def deeds(result: RunResult) -> list[tuple[int, str]]:
     ]
 
 
-def test_steps__in_order_and_undone_in_time() -> None:
+def test_steps__are_played_in_order_and_undone_after_their_time() -> None:
     result = run("steps: [{at: 5s, kill: 2, for: 3s}, {after: 1s, pause: 3, for: 1s}]")
-    assert deeds(result) == [
+    assert process_events(result) == [
         (5_000, "broker 2 down"),
         (6_000, "broker 3 paused"),
         (7_000, "broker 3 resumed"),
@@ -41,38 +41,42 @@ def test_steps__in_order_and_undone_in_time() -> None:
     assert result.passed
 
 
-def test_steps__a_condition_and_a_name() -> None:
+def test_steps__wait_for_a_condition_and_use_a_name() -> None:
     result = run(
         "steps: [{at: 1s, kill: leader(orders-0), as: old}, {when: leader(orders-0) != 1, wait: },"
         " {after: 2s, start: old}]"
     )
-    down, started = deeds(result)
+    down, started = process_events(result)
     assert (down[1], started[1]) == ("broker 1 down", "broker 1 started")
     elected = next(note for note in result.notes if isinstance(note.event, LeaderElected))
     assert started[0] == elected.at_ms - result.began_ms + 2_000
 
 
-def test_steps__every_so_often() -> None:
+def test_steps__repeat_at_an_interval() -> None:
     result = run("steps: [{at: 1s, every: 2s, times: 3, pause: 2, for: 500ms}]")
-    assert [at for at, deed in deeds(result) if deed.endswith("paused")] == [1_000, 3_000, 5_000]
+    assert [at for at, text in process_events(result) if text.endswith("paused")] == [
+        1_000,
+        3_000,
+        5_000,
+    ]
 
 
-def test_steps__times_drawn_by_the_seed() -> None:
+def test_steps__random_times_follow_from_the_seed() -> None:
     scenario = Scenario.parse(HEAD + "steps: [{at: 1s..30s, pause: any broker, for: 1s}]")
-    drawn = {seed: deeds(run_scenario(scenario, "virtual", seed)) for seed in (1, 2, 3, 1)}
+    drawn = {seed: process_events(run_scenario(scenario, "virtual", seed)) for seed in (1, 2, 3, 1)}
     assert len({str(each) for each in drawn.values()}) == 3
 
 
-def test_steps__acks_are_counted() -> None:
+def test_steps__wait_for_a_number_of_acks() -> None:
     result = run("steps: [{when: 100 acked, pause: 3, for: 1s}]")
-    at_ms, _ = deeds(result)[0]
+    at_ms, _ = process_events(result)[0]
     assert 9_900 <= at_ms <= 10_100
 
 
-def test_steps__what_is_left_is_mended_at_the_end() -> None:
+def test_steps__remaining_faults_are_repaired_at_the_end() -> None:
     result = run("steps: [{at: 5s, kill: 2}, {at: 6s, isolate: 3}]")
     assert result.verdict.outcome == "valid"
-    assert deeds(result)[-1][1] == "broker 2 started"
+    assert process_events(result)[-1][1] == "broker 2 started"
 
 
 def test_steps__without_healing_the_verdict_is_unknown() -> None:
@@ -80,19 +84,32 @@ def test_steps__without_healing_the_verdict_is_unknown() -> None:
     assert result.passed
 
 
-def test_steps__what_cannot_be_done_is_told() -> None:
+def test_steps__an_action_that_cannot_be_performed_is_reported() -> None:
     result = run("steps: [{at: 5s, start: 2}, {at: 6s, kill: down}]")
     assert result.has_problems
     assert "start (line 4): broker 2 is up" in result.failures[0]
     assert "down: there is no such broker now" in result.failures[1]
 
 
-def test_steps__a_condition_that_never_comes() -> None:
+def test_steps__a_restart_that_cannot_be_completed_is_a_problem_of_the_run() -> None:
+    result = run(
+        "steps: [{at: 1s, kill: controller, as: node, for: 1s},"
+        " {at: 5s, restart: {brokers: node, new_address: true}}]"
+    )
+    assert result.failures == ["restart (line 4): the controller has no address to change"]
+    result = run(
+        "steps: [{at: 1s, restart: {brokers: 2, down: 3s}}, {after: 1s, start: 2},"
+        " {after: 1s, fill_disk: 2, for: 10s}]"
+    )
+    assert result.failures == ["restart: broker 2 cannot start: its disk is full"]
+
+
+def test_steps__a_condition_that_never_holds_is_reported() -> None:
     result = run("steps: [{at: 5s, wait: }, {when: isr(orders-0) < 2, kill: 1}]")
     assert result.failures == ["kill (line 4) waited in vain for isr(orders-0) < 2 (it is 3)"]
 
 
-def test_checks__what_does_not_hold_is_told() -> None:
+def test_checks__each_failed_check_is_reported() -> None:
     result = run(
         "steps: [{at: 5s, kill: 2, for: 1s}]\nchecks: {acked: '< 10', errors: [NOT_CONTROLLER],"
         " no_events: [broker_down], at_end: [isr(orders-0) < 3], anomalies: {lost-write: 1}}"
@@ -122,7 +139,7 @@ checks: {acked: 100, read: ">= 100"}
         assert result.verdict.outcome == "valid"
 
 
-def test_run__the_last_record_of_acks_0_has_the_time_to_arrive() -> None:
+def test_run__waits_until_the_last_record_with_acks_0_has_arrived() -> None:
     text = """\
 topology: {brokers: 3, topics: {orders: {assignment: [[1, 2, 3]]}}}
 workload: {producers: {topic: orders, rate: 10/s, acks: 0}}

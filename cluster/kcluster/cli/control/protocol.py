@@ -52,11 +52,11 @@ class ControlRequest:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         names = self.__class__.__annotations__
-        given = dict(zip(names, values, strict=False)) | named
+        by_name = dict(zip(names, values, strict=False)) | named
         for name in names:
-            if name not in given and not hasattr(self.__class__, name):
+            if name not in by_name and not hasattr(self.__class__, name):
                 raise TypeError(f"{name} is missing")
-            vars(self)[name] = given[name] if name in given else getattr(self, name)
+            vars(self)[name] = by_name[name] if name in by_name else getattr(self, name)
 
     def to_json(self) -> bytes:
         """The request as one line."""

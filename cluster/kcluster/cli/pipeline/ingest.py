@@ -89,7 +89,7 @@ def command(
     more: tuple[str, ...],
     master: str,
     verbose: bool,
-    **given: Any,
+    **settings: Any,
 ) -> None:
     """Read topics of a running cluster into a table, each record exactly once.
 
@@ -103,7 +103,7 @@ def command(
         format=format_,
         until=until or "stopped",
         kafka=dict(map(_pair, more)),
-        **given,
+        **settings,
     )
     try:
         options.check()

@@ -1,7 +1,7 @@
-"""`kcluster explain RUN`: a run directory, told as a story.
+"""`kcluster explain RUN`: what happened in a run, and why, from its directory.
 
-Owns: the verb: its options, colours, errors about directories that cannot be read.  Never: the
-story (runs/explain.py).  Kafka: no counterpart.
+Owns: the verb: its options, colours, errors about directories that cannot be read.  Never: finds
+causes (runs/explain.py).  Kafka: no counterpart.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from kcluster.cli.click_tools import Section, control_options, print_change, sec
 from kcluster.cli.control.arguments import find_broker, resume_hint, start_hint
 from kcluster.cli.control.client import ask
 from kcluster.cli.control.protocol import ChangeResult, ControlError, ControlRequest, handles
-from kcluster.runtime.deaths import PAUSE, WAYS_TO_FAIL, DeathKind, meanings
+from kcluster.deaths import PAUSE, WAYS_TO_FAIL, DeathKind, meanings
 
 if TYPE_CHECKING:
     from kcluster.cli.control.session import ControlSession

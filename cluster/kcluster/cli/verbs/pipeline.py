@@ -1,4 +1,4 @@
-"""`kcluster pipeline`: Spark jobs over what runs have left behind.
+"""`kcluster pipeline`: Spark jobs over the directories of runs.
 
 Owns: the group; its verbs are the modules of `cli/pipeline/`.  Never: imports pyspark,
 which a job does when it starts.  Kafka: no counterpart.
@@ -22,5 +22,5 @@ class PipelineGroup(LazyGroup):
 def command() -> None:
     """Run Spark jobs: ingest, audit, timeline, sweep.
 
-    They need pip install 'kcluster[spark]', and Java 17 or newer.
+    They need pip install 'kcluster-sim[spark]', and Java 17 or newer.
     """

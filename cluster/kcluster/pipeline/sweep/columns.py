@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Items, Map, Node, Scalar, from_yaml
-from kcluster.runtime.deaths import WAYS_TO_FAIL
+from kcluster.deaths import WAYS_TO_FAIL
 from kcluster.scenario.actions.faults import RandomFaults
 from kcluster.scenario.language.fields import (
     Flag,

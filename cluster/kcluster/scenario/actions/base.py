@@ -10,7 +10,7 @@ fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final, TypeVar
 
 from msgspec import Struct
@@ -36,6 +36,11 @@ class Action(Struct, frozen=True):
     def do(self, stage: Stage) -> Undo | None:
         """Perform it now; returns the function that undoes it, None if it cannot be undone."""
         raise AssertionError(f"{type(self).__name__} cannot be performed")
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Why fields cannot be combined, where each is correct by itself: a field's key, and the
+        reason."""
+        yield from ()
 
     def affected(self, stage: Stage) -> tuple[int, ...]:
         """The nodes to which `as` gives a name; called just before `do`."""

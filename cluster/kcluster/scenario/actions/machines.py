@@ -6,10 +6,12 @@ Kafka: systemctl restart, a new IP from DHCP, a disk that fills up.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Final
 
+from kcluster.deaths import DeathKind
 from kcluster.network.shapes import LinkShape
-from kcluster.runtime.deaths import DeathKind
+from kcluster.operations.errors import ClusterError
 from kcluster.runtime.process import ProcessState
 from kcluster.scenario.actions.base import Action, Undo, action
 from kcluster.scenario.language.fields import Flag, OneOf, duration
@@ -17,6 +19,7 @@ from kcluster.scenario.play.stage import Stage
 from kcluster.scenario.play.targets import TARGETS, Targets
 
 _HOW: Final = OneOf("way to stop", tuple(kind for kind in DeathKind if kind is not DeathKind.WIPE))
+_NO_ADDRESS: Final = "the controller has no address to change"
 
 
 @action("restart", short="brokers")
@@ -28,11 +31,18 @@ class Restart(Action, frozen=True):
     down_ms: Annotated[int, duration()] = 100
     new_address: Annotated[bool, Flag()] = False
 
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if self.new_address and any(target.is_controller for target in self.brokers):
+            yield "new_address", _NO_ADDRESS
+
     def affected(self, stage: Stage) -> tuple[int, ...]:
         return stage.nodes(self.brokers)
 
     def do(self, stage: Stage) -> None:
-        for broker_id in stage.nodes(self.brokers):
+        chosen = stage.nodes(self.brokers)
+        if self.new_address and stage.verbs.settled.controller_id in chosen:
+            raise ClusterError(_NO_ADDRESS)
+        for broker_id in chosen:
             stage.verbs.kill(broker_id, DeathKind(self.how))
             self._start_when_down(stage, broker_id)
 
@@ -47,7 +57,7 @@ class Restart(Action, frozen=True):
             stage.verbs.start(broker_id)
 
         def wait() -> None:
-            stage.at(stage.now_ms + self.down_ms, start)
+            stage.at(stage.now_ms + self.down_ms, lambda: stage.attempt("restart", start))
 
         stage.when(lambda: process.state is ProcessState.DOWN, wait)
 

@@ -131,7 +131,12 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
 def _action(reading: TreeReader, node: Map, verb: str, path: str) -> Any:
     cls = ACTIONS[verb]
     entry = node.entries[verb]
-    return read_struct(reading, entry.value, join(path, verb), cls, f"key of {verb}", cls.SHORT)
+    path = join(path, verb)
+    action = read_struct(reading, entry.value, path, cls, f"key of {verb}", cls.SHORT)
+    for key, problem in () if action is None else action.problems():
+        place = entry.value.entries.get(key, entry) if isinstance(entry.value, Map) else entry
+        reading.wrong(place, join(path, key), problem)
+    return action
 
 
 def read_action(node: Node, source: str) -> Step:

@@ -130,7 +130,7 @@ class WorkloadSpec(Struct, frozen=True):
 
 
 class Trigger(Struct, frozen=True):
-    """When a step is played: once all given triggers have fired, one after the other.
+    """When a step is played: once all its triggers have fired, one after the other.
 
     `at`: time since the start of the scenario; `after`: time since the previous step was done;
     `when`: as soon as the condition holds; `every`: repeatedly, `times` times or until the end."""

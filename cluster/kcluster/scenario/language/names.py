@@ -15,14 +15,14 @@ from kcluster.protocol.names import has_internal_prefix
 
 
 class Names(Struct, frozen=True):
-    """The names of one scenario.  `topics`: partition counts by name.  `given`: names of brokers
-    from `as:`.  `creates_topics`: a topic may be created by a client's Metadata request."""
+    """The names of one scenario.  `topics`: partition counts by name.  `from_steps`: names of
+    brokers from `as:`.  `creates_topics`: a client's Metadata request may create a topic."""
 
     topics: Mapping[str, int]
     brokers: Sequence[int]
     racks: Sequence[str]
     clients: Sequence[str]
-    given: Sequence[str]
+    from_steps: Sequence[str]
     creates_topics: bool
 
     def topic_problem(self, topic: str) -> str:

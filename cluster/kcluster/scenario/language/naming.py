@@ -47,7 +47,7 @@ def names_of(topology: Topology, workload: WorkloadSpec, steps: tuple[Step, ...]
         brokers=[*(spec.id for spec in topology.brokers), *(action.id for action in added)],
         racks=[rack for rack in racks if rack],
         clients=clients,
-        given=[step.options.as_ for step in steps if step.options.as_],
+        from_steps=[step.options.as_ for step in steps if step.options.as_],
         creates_topics=topology.config.get("auto.create.topics.enable", "true") == "true",
     )
 

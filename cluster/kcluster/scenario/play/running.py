@@ -1,7 +1,7 @@
 """Runs a scenario to its end on one clock, and judges it.
 
 Owns: the phases of a run (start, workload, steps, quiescence, verdict), its result.  Never: knows
-what an action does (actions/) or what is wrong with an outcome (checkers/, outcome.py).  Kafka: no
+what an action does (actions/) or what is wrong with an outcome (checks/, outcome.py).  Kafka: no
 counterpart; Jepsen's test runner is the model.
 
 The cluster starts; for `duration` clients run and steps are played; then producers stop, every
@@ -37,7 +37,7 @@ CALM_LIMIT_MS: Final = 300_000
 hundredth of it."""
 
 ARRIVAL_MS: Final = 1_000
-"""Records sent with acks=0 have arrived after this time; no answer tells when."""
+"""Records sent with acks=0 have arrived after this time; no answer reports when."""
 PROGRESS_SLICES: Final = 20
 LEAVE_LIMIT_MS: Final = 60_000
 
@@ -106,8 +106,8 @@ class RunResult(Struct):
 
 
 class ScenarioRun:
-    """One run on a stage.  The caller calls `begin`, lets `duration_ms` pass, calls `calm_down`,
-    waits until `is_quiet`, and asks for the `result`."""
+    """One run on a stage.  The caller calls `begin`, advances time by `duration_ms`, calls
+    `calm_down`, waits until `is_quiet`, and reads the `result`."""
 
     def __init__(self, scenario: Scenario, stage: Stage, recorder: Recorder, seed: int) -> None:
         self.scenario = scenario
@@ -173,7 +173,7 @@ class ScenarioRun:
         return any(other.assignment for other in self._consumers if other is not consumer)
 
     def stop_consumers(self) -> None:
-        """Let consumers commit and leave their groups."""
+        """Stop the consumers: they commit and leave their groups."""
         for consumer in self._consumers:
             consumer.stop(self.stage.dispatcher.now_ms)
 

@@ -70,6 +70,11 @@ class Target(Struct, frozen=True, kw_only=True):
         """The target with the argument of CALL or PREFIX."""
         raise AssertionError(f"{cls.__name__} has no argument")
 
+    @property
+    def is_controller(self) -> bool:
+        """Whether the controller is meant, whenever it is resolved."""
+        return False
+
     def resolve(self, finder: Finder) -> tuple[int, ...]:
         """The nodes that are meant now; ClusterError, with the reason, if there can be none."""
         raise AssertionError(f"{type(self).__name__} does not resolve")
@@ -204,6 +209,10 @@ class ControllerTarget(Target, frozen=True, kw_only=True):
 
     PLAIN = ("controller", "the controller")
     EXAMPLE = "controller"
+
+    @property
+    def is_controller(self) -> bool:
+        return True
 
     def resolve(self, finder: Finder) -> tuple[int, ...]:
         return (finder.verbs.settled.controller_id,)
@@ -363,6 +372,10 @@ class BrokerTarget(Target, frozen=True, kw_only=True):
         digits = text.removeprefix("broker ")
         return cls(broker_id=int(digits), shown=text) if digits.isdecimal() else None
 
+    @property
+    def is_controller(self) -> bool:
+        return self.broker_id == CONTROLLER_ID
+
     def resolve(self, finder: Finder) -> tuple[int, ...]:
         return (finder.verbs.node(self.broker_id),)
 
@@ -393,7 +406,7 @@ class NameTarget(Target, frozen=True, kw_only=True):
         raise ClusterError(f"{self.name}: {text}, and no step has given it")
 
     def problems(self, names: Names) -> Iterator[str]:
-        known = (*names.given, *names.clients)
+        known = (*names.from_steps, *names.clients)
         if self.name not in known:
             hint = "write `as: name` at the step that gives it"
             text = unknown("name", self.name, known) if known else hint

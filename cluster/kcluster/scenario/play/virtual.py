@@ -41,7 +41,7 @@ class VirtualStage(Stage):
         return self.driver.add_client(client)
 
     def run(self, is_over: Callable[[], bool], limit_ms: int) -> bool:
-        """Let time pass until `is_over()`, at most `limit_ms`; returns whether it holds."""
+        """Advance time until `is_over()`, at most `limit_ms`; returns whether it holds."""
 
         def turn() -> bool:
             if self._waiting:
@@ -51,7 +51,7 @@ class VirtualStage(Stage):
         return self.driver.run_until_condition(turn, limit_ms)
 
     def run_until(self, until_ms: int) -> None:
-        """Let time pass until this moment, in ms since the scenario began."""
+        """Advance time to this moment, in ms since the scenario began."""
         self.run(_never, until_ms - self.now_ms)
         self.driver.run_until(self._began_ms + until_ms)
 

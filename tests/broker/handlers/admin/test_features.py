@@ -38,7 +38,7 @@ def test_update_features__names_each_feature_until_version_1(
     ]
 
 
-def test_update_features__an_error_is_for_the_whole() -> None:
+def test_update_features__an_error_fails_the_whole_request() -> None:
     one = OneBroker(broker_records(1))
     one.ask(ApiKey.UPDATE_FEATURES, 1, updates(("a", 1, UP)))
     error = ErrorCode.INVALID_UPDATE_VERSION
@@ -60,7 +60,7 @@ def finalized(t: Simulated, broker: int) -> tuple[dict[str, int], int]:
     return levels, body.finalized_features_epoch
 
 
-def test_update_features__every_broker_tells_the_new_level() -> None:
+def test_update_features__every_broker_answers_the_new_level() -> None:
     t = Simulated()
     before, epoch = finalized(t, 3)
     assert before == {

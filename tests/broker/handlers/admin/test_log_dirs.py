@@ -76,7 +76,7 @@ def test_log_dirs__usable_bytes_shrink_as_logs_grow() -> None:
     assert result.usable_bytes == CAPACITY_BYTES - len(batch(b"v"))
 
 
-def test_log_dirs__new_logs_go_where_the_fewest_are() -> None:
+def test_log_dirs__new_logs_go_to_the_directory_with_the_fewest() -> None:
     one = leader(3, log_dirs=TWO_DIRS)
     assert {path: list(topics[TOPIC]) for path, topics in describe(one).items()} == {
         "/a": [0, 2],
@@ -104,13 +104,13 @@ def test_alter_log_dirs__each_partition_has_its_error() -> None:
     }
 
 
-def test_alter_log_dirs__the_last_directory_counts() -> None:
+def test_alter_log_dirs__the_last_directory_of_a_partition_applies() -> None:
     one = leader(log_dirs=TWO_DIRS)
     assert move(one, ("/b", TOPIC, [0]), ("/none", TOPIC, [0])) == {(TOPIC, 0): "LOG_DIR_NOT_FOUND"}
     assert one.broker.disk.dir_of((topic_id(TOPIC), 0)) == "/a"
 
 
-def test_alter_log_dirs__a_replica_to_come_is_created_where_it_was_wanted() -> None:
+def test_alter_log_dirs__a_future_replica_is_created_in_the_chosen_directory() -> None:
     one = OneBroker(broker_records(1, 2), topic_records(TOPIC, (2,)), log_dirs=TWO_DIRS)
     assert move(one, ("/b", TOPIC, [0])) == {(TOPIC, 0): "REPLICA_NOT_AVAILABLE"}
     added = topic_records(TOPIC, (2, 1), isr=(2,))[1:]

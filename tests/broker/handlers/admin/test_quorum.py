@@ -34,7 +34,7 @@ def described(t: Simulated, version: int, broker: int = 2) -> Any:
     return t.ask(broker, ApiKey.DESCRIBE_QUORUM, version, request).body
 
 
-def test_quorum__brokers_observe_what_the_controller_writes() -> None:
+def test_quorum__brokers_are_observers_of_the_metadata_log() -> None:
     t = Simulated()
     partition = described(t, 2).topics[0].partitions[0]
     assert partition.leader_id == CONTROLLER

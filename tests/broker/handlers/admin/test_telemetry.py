@@ -1,4 +1,4 @@
-"""Clients' metrics: who is told to push what, who may push when."""
+"""Clients' metrics: which metrics a client pushes, and when."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def get(one: OneBroker, instance_id: bytes = MY_ID) -> Any:
     return one.ask(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, body)
 
 
-def push(one: OneBroker, told: Any, metrics: bytes = b"some", **fields: Any) -> ErrorCode:
+def push(one: OneBroker, subscribed: Any, metrics: bytes = b"some", **fields: Any) -> ErrorCode:
     body = m.PushTelemetryRequest(
-        client_instance_id=told.client_instance_id,
-        subscription_id=told.subscription_id,
+        client_instance_id=subscribed.client_instance_id,
+        subscription_id=subscribed.subscription_id,
         metrics=metrics,
     )
     for name, value in fields.items():
@@ -47,25 +47,25 @@ def one() -> OneBroker:
     return OneBroker(broker_records(1), subscription(metrics="a.b", interval_ms="1000"))
 
 
-def test_telemetry__who_has_no_id_gets_one() -> None:
+def test_telemetry__a_client_without_an_id_gets_one() -> None:
     one = OneBroker(broker_records(1))
     first, second = get(one, bytes(16)), get(one, bytes(16))
     assert bytes(16) != first.client_instance_id != second.client_instance_id
     assert (first.push_interval_ms, first.requested_metrics) == (300_000, [])
 
 
-def test_telemetry__all_that_matches_counts_together() -> None:
+def test_telemetry__matching_subscriptions_are_merged() -> None:
     one = OneBroker(
         broker_records(1),
         subscription("1", metrics="b,a", match="client_id=te.*"),
         subscription("2", metrics="a,c", interval_ms="500", match="client_source_address=127.*"),
         subscription("3", metrics="d", interval_ms="100", match="client_id=tes"),
     )
-    told = get(one)
-    assert (told.requested_metrics, told.push_interval_ms) == (["a", "b", "c"], 500)
+    subscribed = get(one)
+    assert (subscribed.requested_metrics, subscribed.push_interval_ms) == (["a", "b", "c"], 500)
 
 
-def test_telemetry__a_star_is_all() -> None:
+def test_telemetry__a_star_subscribes_to_all_metrics() -> None:
     records = subscription("1", metrics="*"), subscription("2", metrics="a")
     assert get(OneBroker(broker_records(1), *records)).requested_metrics == ["*"]
 
@@ -80,7 +80,7 @@ def test_telemetry__software_is_known_from_api_versions() -> None:
     assert get(one).requested_metrics == []
 
 
-def test_telemetry__is_listed_while_somebody_subscribes(one: OneBroker) -> None:
+def test_telemetry__is_listed_while_a_subscription_exists(one: OneBroker) -> None:
     asked = m.ApiVersionsRequest(client_software_name="a", client_software_version="1")
     listed = {key.api_key for key in one.ask(ApiKey.API_VERSIONS, 3, asked).api_keys}
     assert set(TELEMETRY) <= listed
@@ -98,21 +98,21 @@ def test_telemetry__asking_again_too_early_is_throttled(one: OneBroker) -> None:
     assert get(one).error_code == ErrorCode.NONE
 
 
-def test_telemetry__one_push_may_follow_at_once_the_next_after_an_interval(one: OneBroker) -> None:
-    told = get(one)
-    assert push(one, told) == ErrorCode.NONE
+def test_telemetry__the_first_push_is_immediate_the_next_waits_an_interval(one: OneBroker) -> None:
+    subscribed = get(one)
+    assert push(one, subscribed) == ErrorCode.NONE
     one.now_ms += 999
-    assert push(one, told) == THROTTLED
+    assert push(one, subscribed) == THROTTLED
     one.now_ms += 1
-    assert push(one, told) == ErrorCode.NONE
+    assert push(one, subscribed) == ErrorCode.NONE
 
 
-def test_telemetry__changed_subscriptions_are_to_be_asked_for(one: OneBroker) -> None:
-    told = get(one)
+def test_telemetry__a_push_for_changed_subscriptions_is_refused(one: OneBroker) -> None:
+    subscribed = get(one)
     one.broker.publisher.apply(subscription("other", metrics="c"), one.now_ms)
-    assert push(one, told) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
-    anew = get(one)
-    assert (anew.error_code, anew.requested_metrics) == (ErrorCode.NONE, ["a.b", "c"])
+    assert push(one, subscribed) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
+    renewed = get(one)
+    assert (renewed.error_code, renewed.requested_metrics) == (ErrorCode.NONE, ["a.b", "c"])
 
 
 @pytest.mark.parametrize(
@@ -133,20 +133,20 @@ def test_telemetry__what_may_be_pushed(
     assert push(one, get(one), **fields) == error
 
 
-def test_telemetry__nothing_follows_the_last_push(one: OneBroker) -> None:
-    told = get(one)
-    assert push(one, told) == ErrorCode.NONE
-    assert push(one, told, terminating=True) == ErrorCode.NONE  # early, but the last
+def test_telemetry__nothing_is_accepted_after_the_terminating_push(one: OneBroker) -> None:
+    subscribed = get(one)
+    assert push(one, subscribed) == ErrorCode.NONE
+    assert push(one, subscribed, terminating=True) == ErrorCode.NONE  # early, but the last
     one.now_ms += 5_000
-    assert push(one, told) == ErrorCode.INVALID_REQUEST
+    assert push(one, subscribed) == ErrorCode.INVALID_REQUEST
 
 
-def test_telemetry__pushes_are_counted_and_told(one: OneBroker) -> None:
-    told = get(one)
-    push(one, told)
+def test_telemetry__pushes_are_counted_and_reported(one: OneBroker) -> None:
+    subscribed = get(one)
+    push(one, subscribed)
     one.now_ms += 1_000
     body = m.PushTelemetryRequest(
-        client_instance_id=MY_ID, subscription_id=told.subscription_id, metrics=b"12"
+        client_instance_id=MY_ID, subscription_id=subscribed.subscription_id, metrics=b"12"
     )
     effects = one.broker.step(one.now_ms, Request(1, ApiKey.PUSH_TELEMETRY, 0, 1, "test", body))
     (note,) = [e for e in effects if isinstance(e, Note)]

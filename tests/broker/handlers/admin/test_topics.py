@@ -24,7 +24,7 @@ def one() -> OneBroker:
     return OneBroker(broker_records(1))
 
 
-def test_topics__the_controllers_answer_is_given_back_as_it_is(one: OneBroker) -> None:
+def test_topics__the_controllers_answer_is_forwarded_unchanged(one: OneBroker) -> None:
     assert one.ask(ApiKey.CREATE_TOPICS, 7, create("a")) is None
     assert [topic.name for topic in one.asked[0].message.body.topics] == ["a"]
     answer = m.CreateTopicsResponse(
@@ -42,7 +42,7 @@ def test_topics__silence_of_the_controller_is_a_time_out_for_each_topic(one: One
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -5])
-def test_topics__without_time_to_wait_nothing_is_done(one: OneBroker, timeout_ms: int) -> None:
+def test_topics__a_zero_timeout_changes_nothing(one: OneBroker, timeout_ms: int) -> None:
     response = one.ask(ApiKey.CREATE_TOPICS, 7, create("a", timeout_ms=timeout_ms))
     assert response.topics[0].error_code == TIMED_OUT
     assert one.asked == []
@@ -67,7 +67,7 @@ def test_topics__adding_partitions_times_out_for_each_topic(one: OneBroker) -> N
     assert (result.name, result.error_code) == ("a", TIMED_OUT)
 
 
-def test_topics__unregistering_waits_as_long_as_brokers_wait_for_each_other(one: OneBroker) -> None:
+def test_topics__unregistering_waits_for_the_inter_broker_timeout(one: OneBroker) -> None:
     one.ask(ApiKey.UNREGISTER_BROKER, 0, m.UnregisterBrokerRequest(broker_id=9))
     assert one.pass_time(one.config.request_timeout_ms - 1) is None
     assert one.pass_time(1).error_code == TIMED_OUT

@@ -42,7 +42,7 @@ def one() -> OneBroker:
     return OneBroker(broker_records(1))
 
 
-def test_configs__the_controller_gets_what_the_broker_does_not_refuse(one: OneBroker) -> None:
+def test_configs__accepted_changes_are_forwarded_to_the_controller(one: OneBroker) -> None:
     answer = alter(
         one,
         change(TOPIC, "a", ("retention.ms", 0, "5")),
@@ -97,7 +97,7 @@ def test_configs__silence_of_the_controller_times_out(one: OneBroker) -> None:
         change(LOGGER, "1", ("root", 1, None)),
     ],
 )
-def test_configs__what_the_broker_refuses_by_itself(one: OneBroker, resource: Any) -> None:
+def test_configs__changes_that_the_broker_refuses(one: OneBroker, resource: Any) -> None:
     assert errors(alter(one, resource)) == [(resource.resource_name, BAD)]
     assert one.asked == []
 
@@ -120,7 +120,7 @@ def test_configs__what_the_broker_refuses_by_itself(one: OneBroker, resource: An
         change(GROUP, "g", ("consumer.session.timeout.ms", 0, "50000")),
     ],
 )
-def test_configs__what_the_controller_is_to_decide(one: OneBroker, resource: Any) -> None:
+def test_configs__changes_that_the_controller_decides(one: OneBroker, resource: Any) -> None:
     assert alter(one, resource) is None
     assert len(one.asked) == 1
 
@@ -140,7 +140,7 @@ def test_configs__a_resource_named_twice_is_refused_both_times(one: OneBroker) -
         ("DEBUG", 9, ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_configs__levels_of_loggers_are_this_brokers_own(
+def test_configs__logger_levels_belong_to_one_broker(
     one: OneBroker, level: str, operation: int, error: ErrorCode
 ) -> None:
     name = "kafka.server.KafkaApis"
@@ -158,7 +158,7 @@ def test_configs__levels_change_all_or_none(one: OneBroker) -> None:
     assert one.broker.loggers == {}
 
 
-def test_configs__nothing_asked_is_nothing_done(one: OneBroker) -> None:
+def test_configs__an_empty_request_changes_nothing(one: OneBroker) -> None:
     assert alter(one).responses == []
     assert one.asked == []
 

@@ -92,6 +92,6 @@ def test_alter__silence_of_the_controller_times_out() -> None:
     one = OneBroker(broker_records(1))
     entry = A.EntryData([A.EntityData("user", "a")], [A.OpData("producer_byte_rate", 1.0)])
     assert one.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, A([entry])) is None
-    (told,) = one.pass_time(one.config.request_timeout_ms).entries
-    assert told.error_code == ErrorCode.REQUEST_TIMED_OUT
-    assert [(part.entity_type, part.entity_name) for part in told.entity] == [("user", "a")]
+    (answered,) = one.pass_time(one.config.request_timeout_ms).entries
+    assert answered.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert [(part.entity_type, part.entity_name) for part in answered.entity] == [("user", "a")]

@@ -25,7 +25,7 @@ def listed(*kinds: int, version: int = 1) -> list[tuple[int, str]] | ErrorCode:
     return [(found.resource_type, found.resource_name) for found in answer.config_resources]
 
 
-def test_config_resources__of_the_types_asked_for() -> None:
+def test_config_resources__lists_the_requested_types() -> None:
     assert listed(TOPIC) == [(TOPIC, "a")]
     assert listed(LOGGER, BROKER) == [(LOGGER, "1"), (LOGGER, "2"), (BROKER, "1"), (BROKER, "2")]
     assert listed(BROKER, BROKER) == [(BROKER, "1"), (BROKER, "2")]
@@ -42,5 +42,5 @@ def test_config_resources__v0_knows_client_metrics_only() -> None:
     assert [found.resource_name for found in answer.config_resources] == ["m"]
 
 
-def test_config_resources__one_unknown_type_spoils_the_whole() -> None:
+def test_config_resources__one_unknown_type_fails_the_whole_request() -> None:
     assert listed(TOPIC, 3) is ErrorCode.UNSUPPORTED_VERSION

@@ -85,7 +85,7 @@ def test_describe_configs__a_config_of_the_topic_itself_comes_first() -> None:
     ]
 
 
-def test_describe_configs__brokers_settings_show_through_in_their_order() -> None:
+def test_describe_configs__broker_settings_follow_in_their_order() -> None:
     one = OneBroker(
         BASE,
         [
@@ -124,7 +124,7 @@ def test_describe_configs__retention_in_hours_does_not_show_as_milliseconds() ->
         ("broker.session.timeout.ms", "9000", 5, 3),
     ],
 )
-def test_describe_configs__a_broker_speaks_for_itself(
+def test_describe_configs__a_broker_describes_only_itself(
     key: str, value: str | None, source: int, kind: int
 ) -> None:
     of = entry(OneBroker(BASE), BROKER, "1", key)
@@ -157,7 +157,7 @@ def test_describe_configs__what_cannot_be_described(kind: int, name: str, error:
     assert (result.error_code, result.configs) == (error, [])
 
 
-def test_describe_configs__an_unknown_kind_of_resource_spoils_the_whole_request() -> None:
+def test_describe_configs__an_unknown_resource_type_fails_the_whole_request() -> None:
     new = m.DescribeConfigsRequest.DescribeConfigsResource
     request = m.DescribeConfigsRequest(
         resources=[new(resource_type=TOPIC, resource_name="a"), new(resource_type=99)]
@@ -166,7 +166,7 @@ def test_describe_configs__an_unknown_kind_of_resource_spoils_the_whole_request(
     assert [r.error_code for r in response.results] == [ErrorCode.INVALID_REQUEST] * 2
 
 
-def test_describe_configs__only_keys_asked_for_and_known_are_told() -> None:
+def test_describe_configs__returns_only_requested_and_known_keys() -> None:
     result = describe(OneBroker(BASE), TOPIC, "a", "retention.ms", "nope", synonyms=False)
     assert [config.name for config in result.configs] == ["retention.ms"]
 
@@ -186,21 +186,21 @@ def test_describe_configs__a_broker_has_every_config_of_4_3_1_but_internal_ones(
     }
 
 
-def test_describe_configs__what_nobody_knows_is_told_by_name_only() -> None:
+def test_describe_configs__an_unknown_config_has_only_a_name() -> None:
     one = OneBroker(BASE, [broker_config("1", "no.such", "secret")])
     of = entry(one, BROKER, "1", "no.such")
     assert (of.value, of.is_sensitive, of.read_only, of.config_source) == (None, True, True, 2)
     assert synonyms(of) == [("no.such", None, 2)]
 
 
-def test_describe_configs__a_listeners_config_has_the_base_behind_it() -> None:
+def test_describe_configs__a_listener_config_has_the_base_as_synonym() -> None:
     name = "listener.name.x.max.connections"
     of = entry(OneBroker(BASE, [broker_config("1", name, "70000")]), BROKER, "1", name)
     assert (of.value, of.read_only, of.config_type) == ("70000", True, 3)
     assert synonyms(of) == [(name, "70000", 2), ("max.connections", "2147483647", 5)]
 
 
-def test_describe_configs__a_value_comes_in_its_own_form_its_synonym_as_written() -> None:
+def test_describe_configs__a_value_is_normalized_and_its_synonym_is_as_written() -> None:
     ratio = "log.cleaner.min.cleanable.ratio"
     of = entry(OneBroker(BASE, [broker_config("1", ratio, " 0.70")]), BROKER, "1", ratio)
     assert (of.value, synonyms(of)) == ("0.7", [(ratio, " 0.70", 2), (ratio, "0.5", 5)])

@@ -15,8 +15,8 @@ from tests.rig.one_broker import (
     broker_records,
     fetch_body,
     leader,
+    partition_results,
     produce_body,
-    told,
     topic_id,
     topic_records,
 )
@@ -29,7 +29,7 @@ ONE = len(batch(b"v"))
 def test_fetch__a_consumer_reads_up_to_the_watermark():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     broker.produce(batch(b"v"), acks=1)
-    assert told(broker.fetch(wanted())) == {0: ("NONE", 0)}
+    assert partition_results(broker.fetch(wanted())) == {0: ("NONE", 0)}
 
 
 def test_fetch__the_first_batch_is_returned_however_large_and_no_other():
@@ -37,11 +37,11 @@ def test_fetch__the_first_batch_is_returned_however_large_and_no_other():
     for partition in (0, 1, 0, 1):
         broker.produce(batch(b"v"), partition=partition)
     small = broker.fetch(wanted(0, partition_max_bytes=1), wanted(1, partition_max_bytes=1))
-    assert told(small) == {0: ("NONE", ONE), 1: ("NONE", 0)}
+    assert partition_results(small) == {0: ("NONE", ONE), 1: ("NONE", 0)}
     whole = broker.fetch(wanted(0), wanted(1), max_bytes=ONE)
-    assert told(whole) == {0: ("NONE", ONE), 1: ("NONE", 0)}
+    assert partition_results(whole) == {0: ("NONE", ONE), 1: ("NONE", 0)}
     three = broker.fetch(wanted(0), wanted(1), max_bytes=3 * ONE)
-    assert told(three) == {0: ("NONE", 2 * ONE), 1: ("NONE", ONE)}
+    assert partition_results(three) == {0: ("NONE", 2 * ONE), 1: ("NONE", ONE)}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_fetch__errors_do_not_wait(error: str, fields: dict[str, Any], more: dic
         assert (data.high_watermark, data.log_start_offset) == (-1, -1)
 
 
-def test_fetch__an_epoch_that_ended_earlier_is_told_as_divergence():
+def test_fetch__an_epoch_that_ended_earlier_is_reported_as_diverging():
     broker = leader()
     broker.produce(batch(b"v"))
     broker.broker.publisher.apply(
@@ -93,8 +93,10 @@ def test_fetch__from_a_follower_names_the_leader_since_version_16():
 
 def test_fetch__any_replica_serves_consumers_since_version_11():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (2, 1)))
-    assert told(broker.fetch(wanted(), version=11)) == {0: ("NONE", 0)}
-    assert told(broker.fetch(wanted(), version=10)) == {0: ("NOT_LEADER_OR_FOLLOWER", 0)}
+    assert partition_results(broker.fetch(wanted(), version=11)) == {0: ("NONE", 0)}
+    assert partition_results(broker.fetch(wanted(), version=10)) == {
+        0: ("NOT_LEADER_OR_FOLLOWER", 0)
+    }
 
 
 # -------------------------------------------------------------------------------- waiting
@@ -107,11 +109,11 @@ def test_wait__ends_when_there_are_min_bytes():
     assert [len(replies) for replies in sent] == [1, 2], "the second one is enough"
 
 
-def test_wait__ends_in_time_with_what_there_is():
+def test_wait__ends_at_the_timeout_with_the_available_records():
     broker = leader()
     assert broker.fetch(wanted(), max_wait_ms=500) is None
     assert broker.pass_time(499) is None
-    assert told(broker.pass_time(1)) == {0: ("NONE", 0)}
+    assert partition_results(broker.pass_time(1)) == {0: ("NONE", 0)}
 
 
 def test_wait__ends_when_leadership_moves():
@@ -119,10 +121,10 @@ def test_wait__ends_when_leadership_moves():
     assert broker.fetch(wanted(), max_wait_ms=500, version=10) is None
     moved = topic_records(TOPIC, (1, 2), isr=(2, 1), leader_epoch=6, partition_epoch=8)[1:]
     broker.broker.publisher.apply(moved, broker.now_ms)
-    assert told(broker.pass_time(1)) == {0: ("NOT_LEADER_OR_FOLLOWER", 0)}
+    assert partition_results(broker.pass_time(1)) == {0: ("NOT_LEADER_OR_FOLLOWER", 0)}
 
 
-def test_wait__for_nothing_is_not_waited_for():
+def test_wait__an_empty_fetch_is_answered_at_once():
     assert leader().fetch(max_wait_ms=500).responses == []
 
 
@@ -136,12 +138,14 @@ def begin(broker: OneBroker, *partitions: Any, **more: Any) -> int:
     return session_id
 
 
-def test_session__tells_only_what_is_new():
+def test_session__returns_only_changes():
     broker = leader(partitions=3)
     session_id = begin(broker, wanted(0), wanted(1), wanted(2))
-    assert told(broker.fetch(session_id=session_id, session_epoch=1)) == {}
+    assert partition_results(broker.fetch(session_id=session_id, session_epoch=1)) == {}
     broker.produce(batch(b"v"), partition=1)
-    assert told(broker.fetch(session_id=session_id, session_epoch=2)) == {1: ("NONE", ONE)}
+    assert partition_results(broker.fetch(session_id=session_id, session_epoch=2)) == {
+        1: ("NONE", ONE)
+    }
 
 
 def test_session__repeats_records_until_their_offset_is_passed():
@@ -150,32 +154,32 @@ def test_session__repeats_records_until_their_offset_is_passed():
     broker.produce(batch(b"v"), partition=1)
     for epoch in (1, 2):
         again = broker.fetch(session_id=session_id, session_epoch=epoch)
-        assert told(again) == {1: ("NONE", ONE)}
+        assert partition_results(again) == {1: ("NONE", ONE)}
     after = broker.fetch(wanted(1, offset=1), session_id=session_id, session_epoch=3)
-    assert told(after) == {}
+    assert partition_results(after) == {}
 
 
-def test_session__what_did_not_fit_comes_with_the_next_fetch():
+def test_session__records_above_the_limit_come_with_the_next_fetch():
     broker = leader(partitions=2)
     session_id = begin(broker, wanted(0), wanted(1))
     broker.produce(batch(b"v"), partition=0)
     broker.produce(batch(b"v"), partition=1)
     first = broker.fetch(session_id=session_id, session_epoch=1, max_bytes=ONE)
-    assert told(first)[0] == ("NONE", ONE)
+    assert partition_results(first)[0] == ("NONE", ONE)
     second = broker.fetch(
         wanted(0, offset=1), session_id=session_id, session_epoch=2, max_bytes=ONE
     )
-    assert told(second)[1] == ("NONE", ONE)
+    assert partition_results(second)[1] == ("NONE", ONE)
 
 
-def test_session__forgets_what_it_is_told_to():
+def test_session__drops_forgotten_partitions():
     broker = leader(partitions=2)
     session_id = begin(broker, wanted(0), wanted(1))
     body = fetch_body(session_id=session_id, session_epoch=1)
     body.forgotten_topics_data = [type(body).ForgottenTopic(TOPIC, topic_id(TOPIC), [0])]
     broker.ask(ApiKey.FETCH, 12, body)
     broker.produce(batch(b"v"), partition=0)
-    assert told(broker.fetch(session_id=session_id, session_epoch=2)) == {}
+    assert partition_results(broker.fetch(session_id=session_id, session_epoch=2)) == {}
 
 
 @pytest.mark.parametrize(
@@ -201,15 +205,15 @@ def test_session__is_closed_by_the_final_epoch():
     assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_session__without_room_the_fetch_is_served_without_one():
+def test_session__a_full_cache_serves_the_fetch_without_a_session():
     broker = leader(max_incremental_fetch_session_cache_slots=1)
     begin(broker, wanted())
     second = broker.fetch(wanted(), session_epoch=0)
     assert second.session_id == 0
-    assert told(second) == {0: ("NONE", 0)}
+    assert partition_results(second) == {0: ("NONE", 0)}
 
 
-def test_wait__of_a_client_that_went_away_ends_at_once():
+def test_wait__of_a_disconnected_client_ends_at_once():
     broker = leader()
     assert broker.fetch(wanted(), max_wait_ms=2**31 - 1) is None
     broker.broker.step(broker.now_ms, ConnectionClosed(1))
@@ -217,7 +221,7 @@ def test_wait__of_a_client_that_went_away_ends_at_once():
     assert broker.ask_all(ApiKey.PRODUCE, 9, produce_body(batch(b"v")))[1:] == []
 
 
-def test_session__one_that_made_room_while_it_waited_is_watched_no_more():
+def test_session__an_evicted_session_is_no_longer_notified():
     broker = leader(max_incremental_fetch_session_cache_slots=1)
     session_id = begin(broker, wanted())
     more = {"session_id": session_id, "session_epoch": 1, "min_bytes": 10 * ONE}
@@ -230,7 +234,7 @@ def test_session__one_that_made_room_while_it_waited_is_watched_no_more():
     assert len(replica.sessions) == 1
 
 
-def test_session__a_client_that_went_away_is_not_answered():
+def test_session__a_disconnected_client_is_not_answered():
     broker = leader()
     session_id = begin(broker, wanted())
     assert broker.fetch(session_id=session_id, session_epoch=1, max_wait_ms=500) is None
@@ -238,10 +242,10 @@ def test_session__a_client_that_went_away_is_not_answered():
     assert broker.pass_time(500) is None
 
 
-def test_session__a_partition_that_comes_to_be_is_found():
+def test_session__finds_a_partition_that_is_created_later():
     broker = OneBroker(broker_records(1))
     unknown = broker.fetch(wanted(), session_epoch=0)
-    assert told(unknown) == {0: ("UNKNOWN_TOPIC_OR_PARTITION", 0)}
+    assert partition_results(unknown) == {0: ("UNKNOWN_TOPIC_OR_PARTITION", 0)}
     broker.broker.publisher.apply(topic_records(TOPIC, (1,)), broker.now_ms)
     found = broker.fetch(session_id=unknown.session_id, session_epoch=1)
-    assert told(found) == {0: ("NONE", 0)}
+    assert partition_results(found) == {0: ("NONE", 0)}

@@ -123,12 +123,12 @@ def test_create_topics__defaults_came_with_2_4(version: str, asked: tuple[int, i
     assert (sent.num_partitions, sent.replication_factor) == asked
 
 
-def test_create_topics__the_zookeeper_controller_is_told_of_and_serves() -> None:
+def test_create_topics__the_zookeeper_controller_is_listed_and_serves() -> None:
     one = OneBroker(broker_records(0, 1, 2, fenced=(0,)))
     one.broker.release = releases()["2.8"]
     for version in (1, 8):
-        told = one.ask(ApiKey.METADATA, version, m.MetadataRequest(topics=[]))
-        assert told.controller_id == 1
+        described = one.ask(ApiKey.METADATA, version, m.MetadataRequest(topics=[]))
+        assert described.controller_id == 1
     assert one.ask(ApiKey.DESCRIBE_CLUSTER, 0, m.DescribeClusterRequest()).controller_id == 1
     assert one.ask(ApiKey.CREATE_TOPICS, 0, create_orders()) is None
     result = m.CreateTopicsResponse.CreatableTopicResult(name="new")
@@ -139,7 +139,7 @@ def test_create_topics__the_zookeeper_controller_is_told_of_and_serves() -> None
     ("version", "error"),
     [("2.8", ErrorCode.LEADER_NOT_AVAILABLE), ("3.3", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)],
 )
-def test_metadata__a_topic_being_created_is_on_its_way_where_zookeeper_is(
+def test_metadata__the_error_for_a_topic_being_created_depends_on_zookeeper(
     version: str, error: ErrorCode
 ) -> None:
     one = one_of(version)
@@ -151,7 +151,7 @@ def test_metadata__a_topic_being_created_is_on_its_way_where_zookeeper_is(
 # -------------------------------------------------------------------------------- configs
 
 
-def test_describe_configs_v0__tells_what_is_default() -> None:
+def test_describe_configs_v0__marks_defaults() -> None:
     one = one_of("1.0", [topic_config("orders", "retention.ms", "5")])
     resource = m.DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=2, resource_name="orders", configuration_keys=None

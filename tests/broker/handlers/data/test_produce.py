@@ -23,13 +23,13 @@ from tests.rig.requests import batch
 from tests.rig.requests import fetch_partition as wanted
 
 
-def test_produce__tells_the_offset_of_the_first_record():
+def test_produce__returns_the_offset_of_the_first_record():
     broker = leader()
     assert broker.produce(batch(b"a", b"b")).base_offset == 0
     assert broker.produce(batch(b"c")).base_offset == 2
 
 
-def test_produce__keeps_the_bytes_that_came():
+def test_produce__stores_the_received_bytes():
     broker = leader()
     broker.produce(batch(b"a"))
     broker.produce(batch(b"b", b"c"))
@@ -67,7 +67,7 @@ def test_produce__errors(error: str, records: Any, more: dict[str, Any]):
     assert (answer.base_offset == -1) == (error != "NONE")
 
 
-def test_produce__a_timestamp_far_ahead_is_refused_by_record_with_words():
+def test_produce__a_timestamp_far_ahead_is_refused_with_a_message_per_record():
     broker = OneBroker(
         broker_records(1),
         topic_records(TOPIC, (1,)),
@@ -127,7 +127,7 @@ def test_produce__acks_all_waits_for_the_isr_and_times_out():
     assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
-def test_produce__of_a_partition_named_twice_the_last_batch_counts():
+def test_produce__the_last_batch_of_a_partition_named_twice_is_used():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     body = produce_body(batch(b"a"))
     body.topic_data[0].partition_data += (
@@ -149,7 +149,7 @@ def test_produce__acks_1_does_not_wait():
     assert broker.produce(batch(b"a"), acks=1).error_code == ErrorCode.NONE
 
 
-def test_produce__who_loses_leadership_answers_those_who_wait():
+def test_produce__a_leader_that_loses_leadership_answers_waiting_requests():
     broker = OneBroker(broker_records(1, 2), topic_records(TOPIC, (1, 2)))
     assert broker.ask(ApiKey.PRODUCE, 9, produce_body(batch(b"a"))) is None
     moved = topic_records(TOPIC, (1, 2), isr=(2, 1), leader_epoch=6, partition_epoch=8)[1:]

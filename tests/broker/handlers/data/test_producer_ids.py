@@ -109,7 +109,7 @@ def test_producer_ids__an_old_id_of_an_idempotent_producer_gets_a_new_one(
         ),
     ],
 )
-def test_producer_ids__what_gets_no_id(
+def test_producer_ids__requests_that_get_no_id(
     supplied: OneBroker, fields: dict[str, object], error: ErrorCode
 ) -> None:
     response = init(supplied, **fields)

@@ -23,7 +23,7 @@ def sent(producer_id: int, epoch: int, sequence: int, *values: bytes) -> bytes:
     return batch(*values, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
 
 
-def test_describe_producers__tells_their_last_batches() -> None:
+def test_describe_producers__returns_their_last_batches() -> None:
     one = leader()
     one.produce(batch(b"of nobody"))
     one.produce(sent(7, 3, 0, b"a", b"b"))
@@ -61,7 +61,9 @@ def test_describe_producers__each_partition_has_its_error() -> None:
         ("", ErrorCode.INVALID_TOPIC_EXCEPTION),
     ],
 )
-def test_describe_producers__no_such_topic_is_told_in_words(topic: str, error: ErrorCode) -> None:
+def test_describe_producers__an_unknown_topic_has_an_error_message(
+    topic: str, error: ErrorCode
+) -> None:
     (answer,) = producers(leader(), topic, 0)
     assert answer.error_code == error
     assert answer.error_message

@@ -49,13 +49,13 @@ def test_api_versions__lists_what_a_real_broker_lists_of_the_served_apis(version
     assert ours == {key: REAL_4_3_1[key] for key in ours}
 
 
-def test_api_versions__what_is_served_can_be_coded() -> None:
+def test_api_versions__every_served_version_has_a_codec() -> None:
     for api in SERVED_APIS.values():
         low, high = VERSIONS[api.api_key]
         assert low <= api.min_version <= api.max_version <= high
 
 
-def test_api_versions__features_of_level_0_are_for_version_4_on() -> None:
+def test_api_versions__features_of_level_0_need_version_4() -> None:
     v3, v4 = (build_api_versions(asked_by(), version, 17, LEVELS) for version in (3, 4))
     assert [feature.name for feature in v3.supported_features] == ["metadata.version"]
     assert {f.name: (f.min_version, f.max_version) for f in v4.supported_features} == {
@@ -100,11 +100,11 @@ def test_api_versions__software_is_letters_digits_dots_and_dashes(
     assert bool(response.api_keys) is valid
 
 
-def test_api_versions__software_is_not_looked_at_before_version_3() -> None:
+def test_api_versions__software_is_ignored_before_version_3() -> None:
     assert build_api_versions(asked_by("", ""), 2, 17, LEVELS).error_code == ErrorCode.NONE
 
 
-def test_api_versions__a_too_new_client_is_told_the_version_to_speak() -> None:
+def test_api_versions__a_too_new_client_gets_the_supported_versions() -> None:
     response = too_new()
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert listed(response) == {ApiKey.API_VERSIONS: (0, 4)}

@@ -16,7 +16,7 @@ def one() -> OneBroker:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_describe_cluster__lists_brokers_that_are_alive_by_id(one: OneBroker, version: int) -> None:
+def test_describe_cluster__lists_live_brokers_by_id(one: OneBroker, version: int) -> None:
     response = one.ask(ApiKey.DESCRIBE_CLUSTER, version, m.DescribeClusterRequest())
     assert [(b.broker_id, b.port, b.rack) for b in response.brokers] == [
         (1, 9091, "r1"),
@@ -40,7 +40,7 @@ def test_describe_cluster__fenced_brokers_are_listed_on_request(one: OneBroker) 
     ("endpoint_type", "error"),
     [(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],
 )
-def test_describe_cluster__a_broker_is_no_endpoint_of_controllers(
+def test_describe_cluster__a_broker_is_not_a_controller_endpoint(
     one: OneBroker, endpoint_type: int, error: ErrorCode
 ) -> None:
     request = m.DescribeClusterRequest(endpoint_type=endpoint_type)
@@ -49,7 +49,7 @@ def test_describe_cluster__a_broker_is_no_endpoint_of_controllers(
     assert (response.cluster_id, response.controller_id, response.brokers) == ("", -1, [])
 
 
-def test_describe_cluster__operations_are_told_when_asked_for(one: OneBroker) -> None:
+def test_describe_cluster__operations_are_included_on_request(one: OneBroker) -> None:
     request = m.DescribeClusterRequest(include_cluster_authorized_operations=True)
     response = one.ask(ApiKey.DESCRIBE_CLUSTER, 0, request)
     assert response.cluster_authorized_operations == 8096

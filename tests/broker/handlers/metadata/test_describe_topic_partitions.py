@@ -55,7 +55,7 @@ def test_describe_topic_partitions__no_names_are_all_topics() -> None:
     assert pages(describe()) == [("a", [0]), ("b", [0, 1, 2])]
 
 
-def test_describe_topic_partitions__tells_eligible_and_last_known_leaders() -> None:
+def test_describe_topic_partitions__has_eligible_and_last_known_leaders() -> None:
     partition = describe("a").topics[0].partitions[0]
     assert (partition.isr_nodes, partition.offline_replicas) == ([1], [3])
     assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([2], [3])
@@ -79,11 +79,11 @@ def test_describe_topic_partitions__a_page_ends_at_the_limit_with_a_cursor(
     assert next_of(response) == cursor
 
 
-def test_describe_topic_partitions__the_broker_has_a_limit_of_its_own() -> None:
+def test_describe_topic_partitions__the_broker_also_has_a_limit() -> None:
     assert next_of(describe(broker_limit=3)) == ("b", 2)
 
 
-def test_describe_topic_partitions__pages_put_together_are_the_whole() -> None:
+def test_describe_topic_partitions__pages_add_up_to_the_full_list() -> None:
     cursor, seen = ("", 0), []
     for _ in range(4):
         response = describe(limit=1, cursor=cursor)

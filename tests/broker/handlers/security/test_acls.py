@@ -49,7 +49,7 @@ def test_acls__security_is_disabled(version: int) -> None:
     assert all(answer.error_message for answer in answers)
 
 
-def test_acls__nothing_asked_is_nothing_answered() -> None:
+def test_acls__an_empty_request_gets_an_empty_answer() -> None:
     one = OneBroker(broker_records(1))
     assert one.ask(ApiKey.CREATE_ACLS, 3, m.CreateAclsRequest([])).results == []
     assert one.ask(ApiKey.DELETE_ACLS, 3, m.DeleteAclsRequest([])).filter_results == []
@@ -72,7 +72,7 @@ def test_acls__an_unknown_code_closes_the_connection(api_key: ApiKey, body: Any)
     assert [effect.connection_id for effect in closed] == [7]
 
 
-def test_acls__a_code_of_the_future_does_not() -> None:
+def test_acls__a_code_of_a_later_version_keeps_the_connection_open() -> None:
     one = OneBroker(broker_records(1))
     answer = one.ask(ApiKey.DESCRIBE_ACLS, 3, describe(resource_type_filter=99))
     assert answer.error_code == ErrorCode.SECURITY_DISABLED

@@ -42,7 +42,7 @@ def test_authentication__is_refused_in_every_version(
 
 
 @pytest.mark.parametrize(
-    ("owner", "error", "told"),
+    ("owner", "error", "principal"),
     [
         ((None, None), NOT_HERE, ("User", "ANONYMOUS")),
         (("User", ""), NOT_HERE, ("User", "ANONYMOUS")),
@@ -52,13 +52,13 @@ def test_authentication__is_refused_in_every_version(
         ((None, "ann"), ErrorCode.UNKNOWN_SERVER_ERROR, ("User", "ANONYMOUS")),
     ],
 )
-def test_create_token__tells_whose_it_would_be(
-    one: OneBroker, owner: Any, error: ErrorCode, told: tuple[str, str]
+def test_create_token__names_the_owner(
+    one: OneBroker, owner: Any, error: ErrorCode, principal: tuple[str, str]
 ) -> None:
     body = m.CreateDelegationTokenRequest(
         owner_principal_type=owner[0], owner_principal_name=owner[1]
     )
     answer = one.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, body)
     assert answer.error_code == error
-    assert (answer.principal_type, answer.principal_name) == told
+    assert (answer.principal_type, answer.principal_name) == principal
     assert answer.token_requester_principal_name == "ANONYMOUS"

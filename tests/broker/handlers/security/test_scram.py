@@ -57,5 +57,5 @@ def test_alter__silence_of_the_controller_times_out() -> None:
     one = OneBroker(broker_records(1))
     body = A([A.ScramCredentialDeletion("a", 1), A.ScramCredentialDeletion("a", 2)])
     assert one.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, body) is None
-    (told,) = one.pass_time(one.config.request_timeout_ms).results
-    assert (told.user, told.error_code) == ("a", ErrorCode.REQUEST_TIMED_OUT)
+    (answered,) = one.pass_time(one.config.request_timeout_ms).results
+    assert (answered.user, answered.error_code) == ("a", ErrorCode.REQUEST_TIMED_OUT)

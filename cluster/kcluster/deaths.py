@@ -1,0 +1,43 @@
+"""The ways for a broker's process to end or to pause, with what each means.
+
+Owns: DeathKind, WAYS_TO_FAIL, the phrase for each.  Never: carries one out (runtime/dispatch.py),
+words an event (events/words.py); imports anything of ours, or msgspec: `kcluster kill` and
+`kcluster --help` load it at their start.
+Kafka: SIGTERM, SIGKILL, a power cut, a replaced disk, SIGSTOP.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class DeathKind(StrEnum):
+    """How a process ends.  `clean`: SIGTERM, controlled shutdown; `kill`: SIGKILL, what it wrote
+    stays in the page cache; `power`: the machine stops, unflushed writes are lost; `wipe`: it comes
+    back with an empty disk."""
+
+    KILL = "kill"
+    CLEAN = "clean"
+    POWER = "power"
+    WIPE = "wipe"
+
+
+PAUSE: Final = "pause"
+"""Not a death: the process keeps its state and may be resumed."""
+
+WAYS_TO_FAIL: Final[tuple[str, ...]] = (*(str(kind) for kind in DeathKind), PAUSE)
+"""Every way in which a broker may fail."""
+
+MEANINGS: Final[dict[str, str]] = {
+    DeathKind.KILL: "SIGKILL, written records stay in the page cache",
+    DeathKind.CLEAN: "SIGTERM, controlled shutdown",
+    DeathKind.POWER: "the machine loses power, unflushed records are lost",
+    DeathKind.WIPE: "SIGKILL, and the broker returns with an empty disk",
+    PAUSE: "SIGSTOP, nothing runs and sockets stay open",
+}
+
+
+def meanings(*ways: str) -> str:
+    """`kill: SIGKILL, ….  clean: …`: the meaning of each of these ways."""
+    return " ".join(f"{way}: {MEANINGS[way]}." for way in ways)
