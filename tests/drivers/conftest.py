@@ -130,7 +130,7 @@ class LiveWorld(World):
 
 
 class OneAnswer:
-    """A simulated client that keeps what it is told."""
+    """A simulated client that records what it receives."""
 
     deadline_ms = None
 

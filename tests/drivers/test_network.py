@@ -102,7 +102,7 @@ def test_heal__undoes_what_was_done_to_the_links_of_one_broker(world: Any) -> No
 
 
 def test_verbs__refuse_what_cannot_be_with_the_words_for_it(world: Any) -> None:
-    for deed, words in (
+    for operation, words in (
         (lambda: world.isolate(9), "there is no broker 9; the brokers are 1, 2, 3"),
         (lambda: world.isolate(1, [1, 2]), r"\{1\} cannot be on both sides"),
         (lambda: world.isolate("rack z"), "rack z: no such rack; there are none"),
@@ -114,7 +114,7 @@ def test_verbs__refuse_what_cannot_be_with_the_words_for_it(world: Any) -> None:
         (lambda: world.slow_link(1, 2, distribution="norml"), "did you mean normal"),
     ):
         with pytest.raises(ClusterError, match=words):
-            deed()
+            operation()
 
 
 def test_rack__is_cut_off_as_a_whole(make_world: Any) -> None:

@@ -18,12 +18,12 @@ from kcluster.runtime.deaths import DeathKind
 
 SEEDS = range(1, 13)
 PARTITIONS = 3
-DEEDS = 25
+ACTIONS = 25
 WAYS = tuple(DeathKind)
 
 
 class Sender:
-    """Sends a record to some broker for some partition every few ms, until it is told to stop."""
+    """Sends a record to some broker for some partition every few ms, until it is stopped."""
 
     def start(self, wire: ClientWire, now_ms: int) -> None:
         self.wire = wire
@@ -94,7 +94,7 @@ def test_faults__a_cluster_left_alone_heals_and_its_replicas_agree(seed: int) ->
     senders = [Sender(), Sender()]
     for sender in senders:
         driver.add_client(sender)
-    for _ in range(DEEDS):
+    for _ in range(ACTIONS):
         driver.run_for(rng.choice((1, 10, 50, 200, 400)))
         try:
             some_deed(driver, rng)
