@@ -21,8 +21,8 @@ What every driver guarantees
   7. A node whose `deadline_ms` is set gets a Tick at that time or later.
   8. When a process dies, every node that it could talk to gets a PeerDisconnected; so does a node
      that sends to a process that is down (connection refused).  A cut link, or a paused process,
-     is silence: nothing arrives, nobody is told; when a link is healed, both ends get a
-     PeerDisconnected, for what was under way over it is lost.
+     is silence: nothing arrives, and nobody is notified.  When a link is healed, both ends get
+     a PeerDisconnected, because what was under way over it is lost.
 What no driver guarantees
   - that a PeerRequest gets its PeerResponse (links are cut): ask again after a timeout of your own;
   - that a Tick is on time; - any order between messages of different senders.
@@ -51,8 +51,8 @@ NoteId = tuple[int, int]
 class Request:
     """One request of a client, decoded.
 
-    This class and the four that nodes are given and give most are no msgspec.Struct: compiled
-    code makes and reads a class of its own four times as fast (docs/decisions/003).
+    This class and the four most frequent inputs and effects are not msgspec.Structs: compiled
+    code creates and reads native classes four times as fast (docs/decisions/003).
 
     `body`: the message, `kcluster.protocol.messages.<Api>Request`.
     """
@@ -97,7 +97,7 @@ class Request:
 
 @mypyc_attr(acyclic=True)
 class _PeerMessage:
-    """What nodes send each other."""
+    """A message between nodes."""
 
     __slots__ = ("body", "request_id", "source")
 
@@ -123,7 +123,7 @@ class _PeerMessage:
 class PeerRequest(_PeerMessage):
     """A question from another node of the cluster, over the fabric.
 
-    `request_id`: chosen by the asker, comes back in the answer.  `body`: a protocol message
+    `request_id`: chosen by the sender, and repeated in the answer.  `body`: a protocol message
     (FetchRequest, AlterPartitionRequest, …) or `MetadataFetch`.
     """
 
@@ -145,7 +145,7 @@ class PeerDisconnected(Struct, gc=False):
 
 
 class ConnectionClosed(Struct, gc=False):
-    """A client went away; what it had parked here will find nobody to answer."""
+    """A client disconnected; its parked requests get no reply."""
 
     connection_id: int
 

@@ -19,8 +19,8 @@ class Timers:
     """Deadlines by key: setting a key again moves it.  Due callbacks run in order of deadline,
     then in the order in which they were set.
 
-    `next_ms`: nothing is due before it; NEVER_MS when nothing is set.  It may be too early, as
-    what was moved or cancelled is not looked for: then `run_due` runs nothing, and knows better.
+    `next_ms`: nothing is due before it; NEVER_MS when nothing is set.  It may be too early, because
+    moving or cancelling a deadline does not update it; then `run_due` runs nothing and corrects it.
     """
 
     __slots__ = ("_armed", "_heap", "_sequence", "next_ms")

@@ -120,15 +120,15 @@ def test_wait_for__times_out_with_what_it_waited_for(cluster: Cluster) -> None:
 
 def test_events__are_numbered_and_told_to_subscribers(cluster: Cluster) -> None:
     before = cluster.events()[-1].sequence
-    told: list[NoteEntry] = []
-    end = cluster.subscribe(told.append)
+    seen: list[NoteEntry] = []
+    end = cluster.subscribe(seen.append)
     cluster.cut(1, 2)
     cluster.wait_for(event="link_cut", since=before)
     end()
     cluster.heal()
     cut = [entry for entry in cluster.events(since=before) if entry.kind == "link_cut"]
     assert [entry.event.subject for entry in cut] == ["link 1>2", "link 2>1"]
-    assert [entry for entry in told if entry.kind.startswith("link")] == cut
+    assert [entry for entry in seen if entry.kind.startswith("link")] == cut
 
 
 def test_status__knows_cuts_and_sides(cluster: Cluster) -> None:
@@ -216,12 +216,12 @@ def test_live__a_loop_without_prepare_watchers_serves_all_the_same():
     assert prepare_watcher(Hub()) is None
 
 
-@pytest.mark.parametrize("deed", ["nothing", "heal"])
-def test_close__what_was_in_the_cluster_does_not_stay_in_memory(deed: str) -> None:
+@pytest.mark.parametrize("action", ["nothing", "heal"])
+def test_close__what_was_in_the_cluster_does_not_stay_in_memory(action: str) -> None:
     cluster = Cluster(Topology.of(brokers=1, profile="fast"))
     with cluster:
-        if deed != "nothing":
-            do(cluster, deed)
+        if action != "nothing":
+            do(cluster, action)
     left = weakref.ref(cluster)
     del cluster
     gc.collect()

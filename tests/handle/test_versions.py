@@ -27,7 +27,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def listed(cluster: Cluster, broker_id: int) -> dict[int, tuple[int, int]]:
-    """What a broker lists to a client that comes anew."""
+    """What a broker lists to a newly connected client."""
     frame = b"".join(encode_request_frame(ApiKey.API_VERSIONS, 0, 7, "t", m.ApiVersionsRequest()))
     with socket.create_connection(cluster.plan.addresses[broker_id], 5) as connection:
         connection.sendall(frame)

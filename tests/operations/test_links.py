@@ -1,4 +1,4 @@
-"""Links cut, healed and shaped by sets, and what is told of it."""
+"""Links cut, healed and shaped by sets, and the events of each change."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_heal__a_client_whose_request_was_lost_hears_that_its_connection_broke()
     driver.run_for(2_000)
     driver.verbs.links.heal_links(links)
     driver.run_for(4_000)
-    assert {told.error for told in ledger.told if told.api == "Produce"} == {"DISCONNECTED"}
+    assert {one.error for one in ledger.told if one.api == "Produce"} == {"DISCONNECTED"}
     assert producer.acked == 50
 
 

@@ -49,31 +49,31 @@ def sent(api: ApiKey, version: int, answer: Any) -> Any:
 def test_error_answers__every_api_that_is_served_has_room_for_one(api: ApiKey) -> None:
     first, last = SERVED_APIS[api].min_version, SERVED_APIS[api].max_version
     for version in range(first, last + 1):
-        told_any = False
+        any_has_error = False
         for seed in range(8):
             made = Generator(f"{api}/{version}/{seed}", wild=False)
             request = made.message(f"{APIS[api].name}Request", version)
             answers = ErrorAnswers(api, version, ERROR, no_name)
-            told: Any
+            answer: Any
             if is_read(api):
                 served = made.message(f"{APIS[api].name}Response", version)
-                told, is_told = answers.override(served)
+                answer, has_error = answers.override(served)
             else:
-                told = answers.answer(request)
-                is_told = told is not None
-            if is_told:
-                told_any = True
-                assert ERROR in set(codes(sent(api, version, told)))
-        assert told_any, f"{api.name} v{version}"
+                answer = answers.answer(request)
+                has_error = answer is not None
+            if has_error:
+                any_has_error = True
+                assert ERROR in set(codes(sent(api, version, answer)))
+        assert any_has_error, f"{api.name} v{version}"
 
 
 @pytest.mark.parametrize("api", [x for x in SERVED if not is_read(x)], ids=lambda api: api.name)
 def test_error_answers__one_error_for_each_thing_asked_for(api: ApiKey) -> None:
     version = SERVED_APIS[api].max_version
     request = Generator(f"{api}", wild=False).message(f"{APIS[api].name}Request", version)
-    told = ErrorAnswers(api, version, ERROR, no_name).answer(request)
-    if told is not None:
-        assert set(codes(told)) <= {int(ERROR), 0}
+    answer = ErrorAnswers(api, version, ERROR, no_name).answer(request)
+    if answer is not None:
+        assert set(codes(answer)) <= {int(ERROR), 0}
 
 
 def produce(*partitions: int) -> m.ProduceRequest:
@@ -115,9 +115,9 @@ def test_error_answers__topics_by_id() -> None:
     names = {bytes(15) + b"\1": "orders"}
     assert topics_named(ApiKey.PRODUCE, 13, request, names.get) == [("orders", 4)]
     answers = ErrorAnswers(ApiKey.PRODUCE, 13, ERROR, names.get, only("orders", 4))
-    told = sent(ApiKey.PRODUCE, 13, answers.answer(request))
-    assert told.responses[0].topic_id == bytes(15) + b"\1"
-    assert told.responses[0].partition_responses[0].base_offset == -1
+    answer = sent(ApiKey.PRODUCE, 13, answers.answer(request))
+    assert answer.responses[0].topic_id == bytes(15) + b"\1"
+    assert answer.responses[0].partition_responses[0].base_offset == -1
 
 
 def test_error_answers__a_fetch_is_told_by_partition_but_of_its_session_as_a_whole() -> None:
@@ -126,31 +126,31 @@ def test_error_answers__a_fetch_is_told_by_partition_but_of_its_session_as_a_who
     served = kind(
         session_id=5, responses=[kind.FetchableTopicResponse("orders", bytes(16), [data])]
     )
-    told, _ = ErrorAnswers(ApiKey.FETCH, 12, ERROR, no_name).override(served)
-    (found,) = told.responses[0].partitions
-    assert (told.error_code, told.session_id, found.error_code) == (0, 5, ERROR)
+    answer, _ = ErrorAnswers(ApiKey.FETCH, 12, ERROR, no_name).override(served)
+    (found,) = answer.responses[0].partitions
+    assert (answer.error_code, answer.session_id, found.error_code) == (0, 5, ERROR)
     assert (found.partition_index, found.high_watermark, found.records) == (3, -1, b"")
     assert data.error_code == 0
     error = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    told, _ = ErrorAnswers(ApiKey.FETCH, 12, error, no_name).override(served)
-    assert (told.error_code, told.responses) == (error, [])
+    answer, _ = ErrorAnswers(ApiKey.FETCH, 12, error, no_name).override(served)
+    assert (answer.error_code, answer.responses) == (error, [])
 
 
 def test_error_answers__groups_are_told_as_a_whole() -> None:
     kind = m.LeaveGroupRequest
     request = kind(group_id="g", members=[kind.MemberIdentity(member_id="a")])
-    told: Any = ErrorAnswers(ApiKey.LEAVE_GROUP, 4, ERROR, no_name).answer(request)
-    assert (told.error_code, told.members) == (ERROR, [])
+    answer: Any = ErrorAnswers(ApiKey.LEAVE_GROUP, 4, ERROR, no_name).answer(request)
+    assert (answer.error_code, answer.members) == (ERROR, [])
 
 
 def test_error_answers__deleted_topics_by_name_and_directories_by_topic() -> None:
     old = m.DeleteTopicsRequest(topic_names=["orders", "bills"])
     answers = ErrorAnswers(ApiKey.DELETE_TOPICS, 3, ERROR, no_name, only("bills", 0))
-    told = answers.answer(old)
-    assert [(x.name, x.error_code) for x in told.responses] == [("bills", ERROR)]
+    answer = answers.answer(old)
+    assert [(x.name, x.error_code) for x in answer.responses] == [("bills", ERROR)]
     kind = m.AlterReplicaLogDirsRequest
     topic = kind.AlterReplicaLogDirTopic(name="orders", partitions=[2])
     request = kind(dirs=[kind.AlterReplicaLogDir(path="/x", topics=[topic])])
-    told = ErrorAnswers(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, ERROR, no_name).answer(request)
-    (found,) = told.results
+    answer = ErrorAnswers(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, ERROR, no_name).answer(request)
+    (found,) = answer.results
     assert (found.topic_name, found.partitions[0].partition_index) == ("orders", 2)

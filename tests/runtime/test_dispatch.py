@@ -29,7 +29,7 @@ from kcluster.runtime.process import Process, ProcessState
 
 
 class Echo:
-    """Answers PeerRequests with their body; sends what it is told to when it starts or ticks."""
+    """Answers PeerRequests with their body; sends given messages when it starts or ticks."""
 
     def __init__(self, node_id: int, net: Net) -> None:
         self.node_id = node_id

@@ -1,6 +1,7 @@
 """The network verbs of both handles, Cluster and VirtualDriver.
 
-Owns: these methods, NetworkFault (which undoes one).  Never: decides what a verb does (network.py).
+Owns: these methods, NetworkFault (which undoes one).  Never: decides what a verb does
+(node_sets.py).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class NetworkFault:
 
 
 class NetworkVerbs(ABC):
-    """Faults on the links between nodes.  How nodes are named: network.py.
+    """Faults on the links between nodes.  How nodes are named: node_sets.py.
 
     with cluster.isolate(1): ...
     cluster.slow_link("rack a", "rack b", latency_ms=40, jitter_ms=5)

@@ -1,1 +1,1 @@
-"""Drivers: the live one on gevent, the virtual one on an event heap, and handles to steer them."""
+"""What both drivers share: building a cluster, its processes, delivery between them, rules."""

@@ -77,9 +77,9 @@ class Dispatcher:
         self.note_sinks: tuple[NoteSink, ...] = ()
         self.reply_sinks: tuple[ReplySink, ...] = ()
         self.withheld_sinks: tuple[Callable[[Reply], None], ...] = ()
-        """Get what a broker answered and a rule keeps from its client, or for later."""
+        """Called with replies that a rule keeps from their clients, or delays."""
         self.close_sinks: tuple[Callable[[int, int], None], ...] = ()
-        """Get (connection id, now_ms) of what a broker or a rule closes."""
+        """Called with (connection id, now_ms) of connections that a broker or a rule closes."""
         self.heal_sinks: tuple[HealSink, ...] = ()
         self.on_lost: LostSink = lambda link, at_us: None
         self.on_answer: Callable[[PeerResponse], None] | None = None

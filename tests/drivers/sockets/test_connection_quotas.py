@@ -1,5 +1,5 @@
-"""Limits on how fast connections come, at a real listener.  With two windows of a second, so many
-as the limit come at once, and the next is one too many for a tenth of a second."""
+"""Limits on how fast connections come, at a real listener.  With two windows of a second, as many
+as the limit may come at once; the next has to wait for a tenth of a second."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def join(path: str, key: str | int) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that was probably meant."""
+    """The name among `known` that was probably meant."""
     if len(word) > 200:
         return None
     names = list(known)

@@ -21,7 +21,7 @@ _LOOKS_LIKE_NUMBER: Final = re.compile(r"[+-]?[0-9][0-9a-fA-FxXoO_.,:]*")
 
 
 class TreeReader:
-    """One pass over one topology."""
+    """Reads one topology."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -114,12 +114,12 @@ class TreeReader:
 
 
 def is_null(node: Node) -> bool:
-    """Nothing was written after the key."""
+    """Whether nothing was written after the key."""
     return isinstance(node, Scalar) and node.text is None
 
 
 def kind(node: Node) -> str:
-    """How a message calls a node."""
+    """What messages call a node of this kind."""
     match node:
         case Map():
             return "this is a mapping"

@@ -3,8 +3,8 @@
 Owns: the node types, YAML text to nodes, Python values to nodes.  Never: knows what a topology is.
 Kafka: no counterpart.
 
-YAML's implicit types are left alone: a scalar stays text, and whoever wants a number or a flag
-reads it as one (reading.py).  So `no` is a rack's name, `09092` is refused as a port, and a config
+YAML's implicit types are not resolved: a scalar stays text, and reading.py converts it where a
+number or a flag is expected.  So `no` is a rack's name, `09092` is refused as a port, and a config
 is what it would be in server.properties.  Aliases and tags are refused, so a small text cannot
 become a large tree.
 """
@@ -33,7 +33,7 @@ _PLAINER: Final = (
     ("expected <block end>", "this is not indented like the lines above it"),
     ("while scanning a quoted scalar", "a quote that is never closed"),
 )  # fmt: skip
-"""The commonest complaints of PyYAML, and what they mean."""
+"""The most frequent errors of PyYAML, and what they mean."""
 
 
 class Scalar(Struct, frozen=True):
@@ -128,8 +128,8 @@ def _in_plain_words(complaint: str) -> str:
 
 
 class _YamlReader:
-    """Events to nodes, within limits.  PyYAML's own composer would follow aliases, recurse as
-    deep as the text does, and keep the last of two equal keys without a word."""
+    """YAML events to nodes, within limits.  PyYAML's composer would follow aliases, recurse as
+    deep as the text does, and silently keep the last of two equal keys."""
 
     def __init__(self, source: str) -> None:
         self.source = source

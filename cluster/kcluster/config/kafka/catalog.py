@@ -1,6 +1,6 @@
 """Every broker config of Kafka 4.3.1, those that nothing here obeys included, with documentation.
 
-Owns: the rest of the table (catalog.txt), which is read when first asked for; documentation.txt.
+Owns: the rest of the table (catalog.txt), which is read on first use; documentation.txt.
 Never: lets a topology set what nothing obeys (config_checks.py refuses it): such a config can be
 described, and changed in a running broker where Kafka allows that.
 Kafka: KafkaConfig, DynamicBrokerConfig (AllDynamicConfigs, PerBrokerConfigs), DynamicConfig.Broker.
@@ -45,7 +45,7 @@ def listener_config(name: str) -> str | None:
 
 @cache
 def not_simulated() -> dict[str, ConfigDef]:
-    """By name: what Kafka has and nothing here obeys."""
+    """By name: the configs of Kafka that nothing here obeys."""
     return {definition.name: definition for definition, _ in _table()}
 
 
@@ -100,7 +100,7 @@ def sentences() -> dict[str, str]:
 
 
 def documentation(scope: Scope, definition: ConfigDef) -> str | None:
-    """What a config is for, in our own words; None for a name that Kafka does not know either."""
+    """What a config is for, in our own words; None for a name that Kafka does not have."""
     name = definition.name
     words = sentences().get(name if scope == "broker" else f"{scope} {name}")
     if words is None and scope == "topic" and definition.synonyms:

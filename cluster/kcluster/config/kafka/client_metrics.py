@@ -33,7 +33,7 @@ MATCHABLE: Final = (
     "client_instance_id", "client_id", "client_software_name", "client_software_version",
     "client_source_address", "client_source_port",
 )  # fmt: skip
-"""What a pattern may be about."""
+"""The properties of clients that a pattern may match."""
 
 
 class ClientMetricsConfig(Struct, frozen=True):
@@ -78,8 +78,8 @@ def client_metrics_problem(own: Mapping[str, str]) -> tuple[ErrorCode, str] | No
 
 
 def parse_patterns(match: tuple[str, ...]) -> dict[str, re.Pattern[str]] | str:
-    """Patterns by what they are about; or why they are none.  Of two about the same the last
-    counts."""
+    """Patterns by the property they match, or why they are invalid.  Of two patterns for one
+    property the last counts."""
     patterns: dict[str, re.Pattern[str]] = {}
     for item in match:
         about, _, pattern = item.partition("=")
@@ -94,9 +94,9 @@ def parse_patterns(match: tuple[str, ...]) -> dict[str, re.Pattern[str]] | str:
 
 
 def _compile(pattern: str) -> re.Pattern[str] | None:
-    # DIFFERS: Python's regular expressions for Java's, which are the same in what is usual.
+    # DIFFERS: Python's regular expressions instead of Java's; common ones mean the same.
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what later versions of Python may read otherwise
+        warnings.simplefilter("ignore")  # about syntax that may change its meaning
         try:
             return re.compile(pattern)
         except (re.error, OverflowError, RecursionError):

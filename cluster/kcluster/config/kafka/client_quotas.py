@@ -42,18 +42,18 @@ Entity = tuple[tuple[str, str | None], ...]
 
 
 class Limit(Struct, frozen=True):
-    """A client's quota: whose it is, and who share one rate under it."""
+    """A client's quota: the entity that has it, and the clients that share one rate under it."""
 
     entity: Entity
     value: float
     rate_key: tuple[str, str, str]
-    """Quota, user, client id; empty where the quota is not by that."""
+    """Quota, user, client id; empty where the quota does not depend on it."""
 
 
 def find_limit(
     quotas: Mapping[Entity, Mapping[str, float]], key: str, user: str, client_id: str
 ) -> Limit | None:
-    """The quota `key` of a client: the most precise that there is, in the order of KIP-13.
+    """The quota `key` of a client: the most specific one, in the order of KIP-13.
     Clients without an id ("") have only their users' quotas."""
     entity: Entity
     client_names = (client_id, None) if client_id else ()

@@ -23,7 +23,7 @@ _LOOPBACK: Final = "127.0.0.1"
 def address_of(name: str) -> str:
     """The address that is meant, as sockets report it; any other name as it is.
 
-    DIFFERS: Kafka asks the name service for other names; here they are nobody's.
+    DIFFERS: Kafka resolves other names by DNS; here they match no address.
     """
     if name.lower() == "localhost":
         return _LOOPBACK
@@ -35,8 +35,8 @@ def address_of(name: str) -> str:
 
 @lru_cache(64)
 def parse_overrides(text: str) -> Mapping[str, int] | str:
-    """`host:number`, separated by commas: numbers by address, of which the last counts; or what is
-    wrong with them.  Numbers below 0 let nobody in, as in Kafka."""
+    """`host:number`, separated by commas: limits by address, the last one for each; or what is
+    wrong with them.  A negative limit admits no connection, as in Kafka."""
     limits: dict[str, int] = {}
     items = text.rstrip(", \t").split(",") if text.strip() else []
     for item in items:

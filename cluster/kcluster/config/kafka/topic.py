@@ -176,7 +176,7 @@ def broker_defaults(broker: BrokerConfig) -> dict[str, Value]:
 
 
 def check_topic_config(config: TopicConfig) -> str | None:
-    """What is wrong between the values of one topic, each being valid by itself; or None."""
+    """Why valid values of one topic contradict each other, or None."""
     if config.remote_storage_enable:
         return "Tiered Storage functionality is disabled in the broker."
     low, high = config.min_compaction_lag_ms, config.max_compaction_lag_ms
@@ -191,7 +191,7 @@ def check_topic_config(config: TopicConfig) -> str | None:
 def check_topic_overrides(
     broker: BrokerConfig, overrides: Mapping[str, str | bool | int | float]
 ) -> str | None:
-    """What Kafka would say to these configs of a topic (INVALID_CONFIG), or None.  KIP-133."""
+    """Why Kafka would refuse these configs of a topic (INVALID_CONFIG), or None.  KIP-133."""
     try:
         config = TopicConfig.resolve(broker, overrides)
     except ConfigError as error:

@@ -33,11 +33,11 @@ _LIST_SEPARATOR: Final = re.compile(r"\s*,\s*")
 
 
 class ConfigError(Exception):
-    """A config has no such name, or its value is not one; str() is what Kafka would say."""
+    """A config's name is unknown or its value invalid; str() is Kafka's message."""
 
 
 class Spec(Struct, frozen=True):
-    """What a field's annotation holds of a config: all but its name and default."""
+    """The definition of a config in a field's annotation: all but its name and default."""
 
     type: ConfigType
     minimum: float | None = None
@@ -49,7 +49,7 @@ class Spec(Struct, frozen=True):
     """For what a range cannot express: returns the message, or None."""
     dynamic: Dynamic = "read-only"
     scaled: bool = False
-    """`profile: fast` has a hundredth of it, unless `fast` says something else."""
+    """Whether `profile: fast` has a hundredth of it, unless `fast` is set."""
     fast: int | None = None
     synonyms: tuple[str, ...] = ()
     feature: bool = False
@@ -135,7 +135,7 @@ def definitions_of(struct: type[Struct], scope: Scope) -> dict[str, ConfigDef]:
 
 
 def parse_value(definition: ConfigDef, text: str | bool | int | float) -> Value | ConfigError:
-    """The value of `text` for this config, or an error saying why not, as Kafka says it.
+    """The value of `text` for this config; ConfigError with Kafka's message if it is invalid.
 
     bool, int and float (from YAML or Python) count as if written out.
     """
@@ -163,7 +163,7 @@ def format_value(value: Value) -> str | None:
 
 
 def _double(value: float) -> str:
-    """As Java's Double.toString has it: `1.0`, `1.5E308`."""
+    """As Java's Double.toString writes it: `1.0`, `1.5E308`."""
     if value != value or value in (float("inf"), float("-inf")):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if value == 0 or 1e-3 <= abs(value) < 1e7:

@@ -25,24 +25,24 @@ from kcluster.protocol.releases import find_release, releases
 MAX_BROKERS: Final = 1_000
 MAX_PORT: Final = 65_535
 EVERYWHERE: Final = ("0.0.0.0", "::")
-"""Addresses to bind that nobody can connect to."""
+"""Addresses that a listener can bind but clients cannot connect to."""
 BROKER_KEYS: Final = ("id", "port", "rack", "advertised", "config", "kafka_version")
 
 _HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 
 
 class Brokers(Struct, frozen=True):
-    """What could be read of the brokers."""
+    """The brokers of a topology that have no problems."""
 
     specs: tuple[BrokerSpec, ...] = ()
     count: int = 0
-    """How many were written."""
+    """How many the topology has, those with problems included."""
     complete: bool = False
-    """All ids could be read, so an id that none has is wrong."""
+    """Whether all ids could be read, so that any other id is wrong."""
 
     @property
     def known_ids(self) -> tuple[int, ...]:
-        """All ids, or none if some broker could not be read: then no id can be called wrong."""
+        """All ids; none if some broker could not be read, since any id may then be right."""
         return tuple(spec.id for spec in self.specs) if self.complete else ()
 
 

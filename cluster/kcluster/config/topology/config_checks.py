@@ -32,8 +32,8 @@ _NOT_OBEYED: Final = "Kafka has it, but nothing here would obey it; leave it out
 def read_broker_configs(
     reading: TreeReader, node: Node | None, path: str, profile: str, beneath: Mapping[str, str]
 ) -> tuple[dict[str, str], BrokerConfig | None]:
-    """The broker configs of a mapping as text; and the BrokerConfig that they make over `beneath`,
-    or None if they have problems.  Contradictions between them are problems too."""
+    """The broker configs of a mapping as text, and the BrokerConfig of these over `beneath`;
+    None if they have problems.  Contradictions between configs are problems too."""
     before = len(reading.problems)
     own = read_configs(reading, node, path, BROKER_CONFIGS, _unknown_broker_config)
     if len(reading.problems) > before or node is None:

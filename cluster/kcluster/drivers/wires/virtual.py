@@ -1,4 +1,4 @@
-"""The wires of the project's own clients in virtual time; live_clients.py has those over TCP.
+"""The wires of the project's own clients in virtual time; tcp.py has those over TCP.
 
 Owns: a client's wire, the broker's end of its connections, the ids of clients in the fabric.
 Never: what a client does (clients/), how messages pass over a link (network/transit.py), time
@@ -92,7 +92,7 @@ class ClientWire:
         return self._correlation_id
 
     def disconnect(self, broker_id: int) -> None:
-        """Close the connection to a broker; what was asked over it gets no answer."""
+        """Close the connection to a broker; requests under way on it get no reply."""
         connection = self._connections.pop(broker_id, None)
         if connection is not None and connection.is_open:
             self._carrier.hang_up(connection)
