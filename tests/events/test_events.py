@@ -1,4 +1,4 @@
-"""Types of events: one for each kind, written and read again as it was, each with its words."""
+"""Types of events: one per kind, a round trip through JSON, and words for each."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_events__each_reason_has_words(reason: type[Any]) -> None:
     assert reason_text(example(inspect.type_info(reason)))
 
 
-def test_events__a_kind_that_nobody_knows_is_refused() -> None:
+def test_events__an_unknown_kind_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="never_heard_of"):
         msgspec.json.decode(b'{"kind": "never_heard_of"}', type=AnyEvent)
 

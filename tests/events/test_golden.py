@@ -1,10 +1,10 @@
 """What happens in each incident, as facts and as words: two golden files for each.
 
-`golden/NAME.facts.jsonl` has the events of the run, one a line: when (ms since it began), the event
-as its type is written, and the line number of its cause.  `golden/NAME.txt` has the lines that a
-person is shown: the events, the verdict, and the chain of each anomaly.
+`golden/NAME.facts.jsonl` has the events of the run, one per line: the time (ms since it began), the
+event as its type is encoded, and the line number of its cause.  `golden/NAME.txt` has the text that
+is shown: the events, the verdict, and the chain of each anomaly.
 
-A change of words must leave the facts alone; a change of facts must be meant.  To renew both:
+A change of words must not change the facts; a change of facts must be intended.  To renew both:
 
     pytest tests/events/test_golden.py --rewrite
 
@@ -27,7 +27,7 @@ from kcluster.scenario.report import ECHOES, timeline_lines
 INCIDENTS = sorted((Path(__file__).parents[2] / "scenarios" / "incidents").glob("*.yaml"))
 GOLDEN = Path(__file__).parent / "golden"
 SHOWN_LINES = 40
-RENEW = "if it is meant: pytest tests/events/test_golden.py --rewrite, and read the difference"
+RENEW = "if it is intended: pytest tests/events/test_golden.py --rewrite, and read the difference"
 
 
 @cache
@@ -36,7 +36,7 @@ def played(file: Path) -> RunResult:
 
 
 def facts(result: RunResult) -> str:
-    """The events of the run itself, without those of Kafka's own topics and echoes of others."""
+    """The events of the run, without those of internal topics and repetitions of others."""
     numbers: dict[tuple[int, int], int] = {}
     lines = []
     for note in result.notes[result.first_note :]:

@@ -1,4 +1,4 @@
-"""One line each, whatever comes: notes, requests, answers."""
+"""Notes, requests and responses as one line each."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_fold__many_equal_changes_of_a_topic_become_one_line() -> None:
     notes = [note(LeaderElected, partition, (3000, 9)) for partition in range(12)]
     (entry,) = fold(notes)
     assert isinstance(entry, FoldedNotes)
-    assert "12 partitions (0,1,2,3,4,5,6,7,… 4 more), as orders-0" in folded_line(entry)
+    assert "12 partitions (0,1,2,3,4,5,6,7,… 4 more), e.g. orders-0" in folded_line(entry)
 
 
 def test_fold__few_changes_stay_apart_and_in_order() -> None:

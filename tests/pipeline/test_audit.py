@@ -254,7 +254,7 @@ def test_audit__runs_that_cannot_be_used(audited: Audited, tmp_path: Path) -> No
         find_runs([tmp_path])
     text = (one(audited.parent, LOSSY) / "run.json").read_text()
     (tmp_path / "run.json").write_text(text.replace('"format": 3', '"format": 9'))
-    with pytest.raises(RunError, match=r"run\.json: of format 9, .*; this one reads 3$"):
+    with pytest.raises(RunError, match=r"run\.json: format 9, .*; this version reads format 3$"):
         find_runs([tmp_path])
     (tmp_path / "run.json").write_text(text.replace('"format": 3', '"format": 1'))
     with pytest.raises(

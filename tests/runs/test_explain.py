@@ -78,13 +78,13 @@ def test_explain__what_looks_like_markup_stays_as_it_is() -> None:
     assert "topic [1, 2] [bold]not bold[/] [/nothing] deleted" in out.getvalue()
 
 
-def test_explain__topics_of_kafka_s_own_are_no_partitions_to_tell() -> None:
+def test_explain__internal_topics_are_left_out() -> None:
     record = unclean_run(topic="__consumer_offsets")
     assert partitions_of(record) == []
     assert not any("UNCLEAN" in line for line in explain(record))
 
 
-def test_explain__the_command_tells_a_run_and_where_its_page_is(tmp_path: Path) -> None:
+def test_explain__the_command_shows_a_run_and_the_path_of_its_page(tmp_path: Path) -> None:
     path = write_run(tmp_path, unclean_run())
     result = CliRunner().invoke(command, [str(path), "--no-colour"])
     assert result.exit_code == 0

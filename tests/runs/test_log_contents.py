@@ -1,4 +1,4 @@
-"""The logs at the end as rows: which send stands where, what did not outlive the run."""
+"""The final logs as rows: where each send is, and which appends are missing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(steps: str) -> tuple[RunResult, list[ContentRow]]:
 
 
 def spans(rows: list[ContentRow], state: str) -> list[tuple[int, int, int, int]]:
-    """(epoch, offset, number, count) of the rows of a state."""
+    """(epoch, offset, number, count) of each row with this state."""
     return [(row.epoch, row.offset, row.number, row.count) for row in rows if row.state == state]
 
 

@@ -129,7 +129,7 @@ def test_page__its_scripts_do_not_decide_by_words() -> None:
         assert not re.search(reads, path.read_text("utf-8")), path
 
 
-def test_page__brokers_have_spans_of_what_they_were() -> None:
+def test_page__brokers_have_spans_of_their_states() -> None:
     values = values_of(unclean_run())
     states = [span[:3] for span in broker(values, 1)["states"]]
     assert states == [(-1_000, 2_000, "up"), (2_000, 7_000, "killed"), (7_000, 10_000, "up")]
@@ -202,7 +202,7 @@ def test_page__a_link_cut_by_itself_is_an_action_one_way() -> None:
     assert values["notes"][-1][2] == "actions"
 
 
-def test_page__a_topic_made_again_in_the_same_ms_is_there_and_one_deleted_is_not() -> None:
+def test_page__a_topic_recreated_in_the_same_ms_exists_and_a_deleted_one_does_not() -> None:
     record = unclean_run()
     record.notes.append(NoteRow((3000, 8), 9_000, TopicDeleted("orders")))
     record.leaders.append(LeaderRow("orders", 0, 9_000, 2, 0, (2,), (), (1, 2)))
@@ -223,7 +223,7 @@ def test_page__clients_have_counts_by_time() -> None:
     assert [count for _, count in reader["reads"]] == [1]
 
 
-def test_page__what_was_found_names_its_partition_and_notes() -> None:
+def test_page__findings_name_their_partition_and_notes() -> None:
     values = values_of(unclean_run())
     (anomaly,), (window,) = values["anomalies"], values["windows"]
     assert (anomaly["partition"], anomaly["at"], anomaly["count"]) == (0, 1_500, 3)
@@ -232,7 +232,7 @@ def test_page__what_was_found_names_its_partition_and_notes() -> None:
         assert values["notes"][number][0] == at
 
 
-def test_page__a_dense_log_is_thinned_but_for_its_falls() -> None:
+def test_page__a_dense_log_is_thinned_except_for_its_decreases() -> None:
     values = values_of(crowded_run(1_000))
     changed = [each for each in values["partitions"] if each["changed"]]
     assert (len(values["partitions"]), len(changed)) == (1_000, 10)

@@ -1,4 +1,4 @@
-"""The page of a run in a real browser, headless: its lanes, hovering, zooming, choosing.
+"""The page of a run in a real browser, headless: lanes, hovering, zooming, selecting.
 
 A script in the page does what a hand would do, by events, and tells what it saw.
 """
@@ -74,7 +74,7 @@ def page(browser: Browser, tmp_path: Path) -> Page:
 
 
 class Page:
-    """A run's page, opened anew for each look at it."""
+    """A run's page, reloaded for each inspection."""
 
     def __init__(self, browser: Browser, file: Path) -> None:
         self._browser, self._file = browser, file
@@ -87,7 +87,7 @@ class Page:
         return found
 
 
-def test_page_in_chromium__every_lane_is_drawn_and_tells_its_causes(page: Page) -> None:
+def test_page_in_chromium__every_lane_is_drawn_and_shows_its_causes(page: Page) -> None:
     steps = """
     saw.rows = rows();
     saw.inked = rows().filter((lane) => inked(
@@ -128,7 +128,7 @@ def test_page_in_chromium__every_lane_is_drawn_and_tells_its_causes(page: Page) 
     assert (saw["cross"], saw["nothing"]) == ("block", True)
 
 
-def test_page_in_chromium__wheel_drag_and_keys_change_what_is_in_sight(page: Page) -> None:
+def test_page_in_chromium__wheel_drag_and_keys_change_the_view(page: Page) -> None:
     steps = """
     const note = async (name) => { await frames(2); saw[name] = text("span"); };
     await note("whole");
@@ -178,7 +178,7 @@ def test_page_in_chromium__an_address_with_a_time_opens_there(page: Page) -> Non
     assert saw["span"] == "+2.00 s to +4.00 s (2,000 ms)"
 
 
-def test_page_in_chromium__what_is_chosen_is_shown_with_its_chain(page: Page) -> None:
+def test_page_in_chromium__the_selection_is_shown_with_its_chain(page: Page) -> None:
     steps = """
     const items = () => [...document.querySelectorAll("#chosen li")].map((li) => li.textContent);
     click("p0", share(0.15));

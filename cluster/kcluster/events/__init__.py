@@ -1,8 +1,8 @@
-"""What happened in a cluster: a type for each kind of event, and the words for them.
+"""The events of a cluster: one type per kind, and the words for them.
 
 Owns: events as facts (base.py; brokers.py, topics.py, partitions.py, clients.py, network.py), their
-reasons (reasons.py), the list of all (here); their words (words.py), lines and JSON of notes and
-requests (render.py), timelines (timeline.py).  Never: decides, keeps or prints anything.
+reasons (reasons.py), the union of all kinds (here); their words (words.py), notes and requests as
+lines and JSON (render.py), timelines (timeline.py).  Never: decides, stores or prints anything.
 
 To add a kind: a class in one of these modules, its name in `AnyEvent`, its words in words.py.
 """
@@ -111,11 +111,11 @@ AnyEvent = (
 
 EVENT_TYPES: Final[tuple[type[TaggedEvent], ...]] = get_args(AnyEvent)
 KINDS: Final = tuple(str(each.__struct_config__.tag) for each in EVENT_TYPES)
-"""Their words, in the order of AnyEvent: `broker_started`, `broker_down`, ..."""
+"""The names of all kinds, in the order of AnyEvent: `broker_started`, `broker_down`, ..."""
 
 
 def kind(event_type: type[TaggedEvent]) -> str:
-    """The word for a type of event."""
+    """The name of the kind of a type of event."""
     return str(event_type.__struct_config__.tag)
 
 

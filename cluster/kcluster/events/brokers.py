@@ -1,7 +1,7 @@
 """Events of brokers and of the controller, as processes and as members of the cluster.
 
 Owns: their facts.  Never: words for them (words.py).
-Kafka: the logs of BrokerLifecycleManager and ClusterControlManager, and the machines themselves.
+Kafka: the logs of BrokerLifecycleManager and ClusterControlManager, and of the machines.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ class BrokerStarted(BrokerEvent, frozen=True):
 
 
 class BrokerDown(BrokerEvent, frozen=True):
-    """Its process ended.  `bug`: what it was given when a bug of the simulator ended it."""
+    """Its process ended.  `bug`: the input that it was handling when a bug of the simulator ended
+    it; empty otherwise."""
 
     how: DeathKind
     bug: str = ""
 
     @property
     def loses_records(self) -> bool:
-        """Whether its logs may lack what it had written."""
+        """Whether its logs may lack records that it had written."""
         return self.how in (DeathKind.POWER, DeathKind.WIPE)
 
 
 class BrokerReaddressed(BrokerEvent, frozen=True):
-    """It will listen elsewhere from its next start on."""
+    """It will listen on another address from its next start."""
 
     host: str
     port: int
@@ -61,8 +62,8 @@ class BrokerResumed(BrokerEvent, frozen=True):
 
 
 class BrokerRegistered(BrokerEvent, frozen=True):
-    """The controller registered a process of it.  `previous_epoch`: the broker epoch of the
-    process before, None for the first; `clean`: that one stopped cleanly (KIP-966)."""
+    """The controller registered its new process.  `previous_epoch`: the broker epoch of the
+    previous process, None for the first; `clean`: that process stopped cleanly (KIP-966)."""
 
     previous_epoch: int | None
     clean: bool
@@ -70,7 +71,8 @@ class BrokerRegistered(BrokerEvent, frozen=True):
 
 
 class BrokerFenced(BrokerEvent, frozen=True):
-    """It may not lead or be in an ISR.  `silent_ms`: without a heartbeat, where that is why."""
+    """It may not lead or be in an ISR.  `silent_ms`: the time without a heartbeat, if that is the
+    reason."""
 
     fencing: Fencing
     silent_ms: int = 0
@@ -83,7 +85,8 @@ class BrokerUnfenced(BrokerEvent, frozen=True):
 
 
 class ControlledShutdown(BrokerEvent, frozen=True):
-    """It asks to shut down; or, from the controller, `leaders_to_move` away before it may."""
+    """It requests a controlled shutdown; or the controller reports `leaders_to_move`, the leaders
+    that must move to other brokers first."""
 
     leaders_to_move: int | None = None
 
@@ -98,7 +101,7 @@ class LostRange(Struct, frozen=True, gc=False):
 
 
 class RecordsLost(BrokerEvent, frozen=True):
-    """Power was lost with `records` unflushed, over all its logs: `ranges`."""
+    """Power was lost with `records` unflushed in all its logs, in these `ranges`."""
 
     records: int
     ranges: tuple[LostRange, ...] = ()

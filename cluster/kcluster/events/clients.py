@@ -10,9 +10,9 @@ from kcluster.events.base import TaggedEvent
 
 
 class ClientThrottled(TaggedEvent, frozen=True):
-    """A client's `rate` came to be over the `limit` of a quota, both in the quota's unit per
-    second; noted once, until it is within it again.  `entity`: whose quota: (type, name) pairs,
-    name null for the default."""
+    """A client's `rate` exceeded the `limit` of a quota, both in the quota's unit per second.
+    Noted once, until the rate is within the limit again.  `entity`: the entity of the quota, as
+    (type, name) pairs; a null name means the default."""
 
     client_id: str
     quota: str
@@ -27,7 +27,7 @@ class ClientThrottled(TaggedEvent, frozen=True):
 
 
 class TelemetryPushed(TaggedEvent, frozen=True):
-    """A client pushed metrics; `pushes` and `total_bytes` so far."""
+    """A client pushed metrics.  `pushes`, `total_bytes`: its totals so far."""
 
     client_id: str
     client_instance_id: str
@@ -51,8 +51,8 @@ class GroupEvent(TaggedEvent, frozen=True):
 
 
 class GroupRebalanced(GroupEvent, frozen=True):
-    """All members have joined again.  `trigger`: why, in the coordinator's words or those of the
-    member that sent a reason (KIP-800)."""
+    """A rebalance is complete.  `trigger`: its reason, from the coordinator or from the member that
+    sent one (KIP-800)."""
 
     generation: int
     members: tuple[str, ...]

@@ -1,9 +1,9 @@
-"""Events of the network and of protocol faults: what was done to messages on purpose.
+"""Events of the network and of protocol faults: deliberate interference with messages.
 
 Owns: their facts.  Never: words for them (words.py).
-Kafka: no counterpart; iptables and tc on the machines, a proxy between clients and brokers.
+Kafka: no counterpart; in production: iptables, tc, or a proxy between clients and brokers.
 
-Nodes are named by their ids in the fabric; `clients` has the names of those that are clients.
+Nodes are given by their ids in the fabric; `clients` has the names of those that are clients.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Links = tuple[tuple[int, int], ...]
 """(source, destination) each."""
 
 ANY_CLIENT: Final = "*"
-"""The name of the node that stands for clients from outside which have none of their own."""
+"""The name of the node for outside clients that have no node of their own."""
 
 
 class LinkEvent(TaggedEvent, frozen=True):
-    """Something happened to one way of a link."""
+    """Something happened to one direction of a link."""
 
     source: int
     destination: int
@@ -32,7 +32,7 @@ class LinkEvent(TaggedEvent, frozen=True):
 
 
 class LinkCut(LinkEvent, frozen=True):
-    """Messages on it are lost, without a word to either end."""
+    """Messages on it are lost; neither end is notified."""
 
 
 class LinkHealed(LinkEvent, frozen=True):
@@ -40,7 +40,7 @@ class LinkHealed(LinkEvent, frozen=True):
 
 
 class LinkReset(LinkEvent, frozen=True):
-    """A message was lost for good: its sender gave up, and the connection is reset."""
+    """A message was lost permanently: its sender timed out, and the connection is reset."""
 
 
 class NetworkEvent(TaggedEvent, frozen=True):
@@ -55,7 +55,7 @@ class NetworkEvent(TaggedEvent, frozen=True):
 
 
 class _SidesChanged(NetworkEvent, frozen=True):
-    """`sides`: sets of nodes that reach each other, one if the network is whole; `joint`: nodes
+    """`sides`: sets of nodes that reach each other; only one if no link is cut.  `joint`: nodes
     that reach all sides; `astride`: clients that reach more than one."""
 
     sides: tuple[Nodes, ...]
@@ -64,8 +64,8 @@ class _SidesChanged(NetworkEvent, frozen=True):
 
 
 class NetworkCut(_SidesChanged, frozen=True):
-    """Nothing passes from `nodes` to `others` nor, unless `one_way`, back.  `links`: those that
-    were whole before."""
+    """No message passes from `nodes` to `others` nor, unless `one_way`, back.  `links`: those that
+    were not cut before."""
 
     nodes: Nodes
     others: Nodes
@@ -78,8 +78,8 @@ class NetworkHealed(_SidesChanged, frozen=True):
 
 class NetworkShaped(NetworkEvent, frozen=True):
     """Latency, jitter, loss or a bandwidth limit were added to links (see network/shapes.py); or,
-    with `undone`, taken away again.  `of_disk`: it stands for a slow disk of `nodes`.
-    `remaining`: those of `links` that are still shaped; `restored`: no link of the cluster is."""
+    with `undone`, removed.  `of_disk`: it simulates a slow disk of `nodes`.  `remaining`: those of
+    `links` that are still shaped; `restored`: no link of the cluster is shaped any more."""
 
     nodes: Nodes = ()
     others: Nodes = ()
@@ -96,7 +96,7 @@ class NetworkShaped(NetworkEvent, frozen=True):
 
 
 class RuleEvent(TaggedEvent, frozen=True):
-    """Something about a rule on requests of clients."""
+    """Something happened to a rule for requests of clients."""
 
     rule: str
 
@@ -106,9 +106,9 @@ class RuleEvent(TaggedEvent, frozen=True):
 
 
 class RuleAdded(RuleEvent, frozen=True):
-    """A rule is in force.  It is about requests of these `apis` to these `brokers` (empty: any), of
-    partitions that fit `topic` and `partitions` (None: of any request), by `client`, a pattern.
-    `effect`: what it does, as `rules()` shows it."""
+    """A rule is in force.  It applies to requests of these `apis` to these `brokers` (empty: any),
+    for partitions that match `topic` and `partitions` (None: any request), from clients that match
+    the pattern `client`.  `effect`: its effect, as `rules()` shows it."""
 
     effect: str
     apis: tuple[str, ...]
@@ -119,8 +119,8 @@ class RuleAdded(RuleEvent, frozen=True):
 
 
 class RuleHit(RuleEvent, frozen=True):
-    """It applied to a request, for the `hit`-th time.  `is_last_noted`: further hits are only
-    counted."""
+    """It applied to a request, for the `hit`-th time.  `is_last_noted`: further hits are counted
+    but not noted."""
 
     broker: int
     api: str
@@ -133,7 +133,7 @@ class RuleHit(RuleEvent, frozen=True):
 
 
 class RuleRemoved(RuleEvent, frozen=True):
-    """It is no longer in force; it fitted `calls` requests and applied to `hits` of them."""
+    """It is no longer in force; it matched `calls` requests and applied to `hits` of them."""
 
     hits: int
     calls: int

@@ -1,4 +1,4 @@
-"""Events of partitions: leaders, in-sync replicas, reassignments, and what brokers do with them.
+"""Events of partitions: leaders, in-sync replicas, reassignments, replicas on brokers.
 
 Owns: their facts.  Never: words for them (words.py).
 Kafka: state-change.log, and the logs of ReplicationControlManager and ReplicaManager.
@@ -25,7 +25,7 @@ class PartitionEvent(TaggedEvent, frozen=True):
 
 class LeaderChange(PartitionEvent, frozen=True):
     """The controller gave a partition another leader, or none.  `old_leader`, `new_leader`: -1 for
-    none; `clean` false: the leader, or the next one, may lack committed records, and they are
+    none; `clean` false: the leader, or the next one, may lack committed records, which are then
     lost."""
 
     old_leader: int
@@ -47,13 +47,13 @@ class LeaderElected(LeaderChange, frozen=True):
 
     @property
     def is_allowed_by_setting(self) -> bool:
-        """Whether only unclean.leader.election.enable=true allows it: the last known leader is
-        elected without (KIP-966)."""
+        """Whether only unclean.leader.election.enable=true allows it.  The last known leader may be
+        elected without it (KIP-966)."""
         return not self.clean and self.election is not ElectionKind.LAST_KNOWN_LEADER
 
 
 class PartitionOffline(LeaderChange, frozen=True):
-    """Nobody can lead: no member of `isr` is active or, where that is empty, of `elr`."""
+    """No replica can lead: none in `isr` is active or, if that is empty, none in `elr`."""
 
     isr: Brokers
     elr: Brokers
@@ -72,11 +72,11 @@ class IsrChange(PartitionEvent, frozen=True):
 
 
 class IsrShrunk(IsrChange, frozen=True):
-    """Somebody left the ISR."""
+    """A replica left the ISR."""
 
 
 class IsrExpanded(IsrChange, frozen=True):
-    """Somebody joined it, nobody left."""
+    """A replica joined the ISR, and none left."""
 
 
 class ReassignmentEvent(PartitionEvent, frozen=True):
@@ -88,7 +88,7 @@ class ReassignmentEvent(PartitionEvent, frozen=True):
 
 
 class ReassignmentStarted(ReassignmentEvent, frozen=True):
-    """`replaced`: another reassignment of the partition was under way."""
+    """`replaced`: another reassignment of the partition was in progress."""
 
     adding: Brokers
     removing: Brokers
@@ -102,14 +102,14 @@ class ReassignmentCompleted(ReassignmentEvent, frozen=True):
 
 
 class ReassignmentCancelled(ReassignmentEvent, frozen=True):
-    """`adding`, `removing`: what was under way."""
+    """`adding`, `removing`: the replicas of the cancelled reassignment."""
 
     adding: Brokers
     removing: Brokers
 
 
 class BecameLeader(PartitionEvent, frozen=True):
-    """A broker has learned that it leads; its log ended at `start_offset` then."""
+    """A broker has learned that it leads.  `start_offset`: its log end at that time."""
 
     broker: int
     leader_epoch: int
@@ -139,5 +139,5 @@ class LogTruncated(PartitionEvent, frozen=True):
 
     @property
     def is_below_high_watermark(self) -> bool:
-        """Whether records that this replica took for committed are among them."""
+        """Whether the dropped records include some that this replica considered committed."""
         return self.to_offset < self.high_watermark

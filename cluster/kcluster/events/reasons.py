@@ -1,7 +1,7 @@
-"""Why the controller changed something: reasons as values.
+"""The reasons for changes by the controller, as values.
 
 Owns: the enumerations and reasons that events carry.  Never: words for them (words.py).
-Kafka: the `reason` strings of its controller's log, as types.
+Kafka: the `reason` strings in the log of the controller.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ class Fencing(StrEnum):
     SESSION_EXPIRED = "session_expired"
     """No heartbeat for broker.session.timeout.ms."""
     REQUESTED = "requested"
-    """The broker asked for it in a heartbeat."""
+    """The broker requested it in a heartbeat."""
     SHUTDOWN_COMPLETE = "shutdown_complete"
     """Its controlled shutdown is complete."""
     UNREGISTERED = "unregistered"
 
 
 class ElectionKind(StrEnum):
-    """By which rule a leader was chosen; the last two may lack committed records."""
+    """The rule by which a leader was chosen; leaders by the last two may lack committed records."""
 
     NONE = "none"
-    """The leader did not change, or nobody can lead."""
+    """The leader did not change, or no replica can lead."""
     REQUESTED = "requested"
     """The operator named it; it is in the ISR."""
     PREFERRED = "preferred"
@@ -39,7 +39,7 @@ class ElectionKind(StrEnum):
     ELIGIBLE = "eligible"
     """The ISR is empty: the first active eligible leader replica (ELR, KIP-966)."""
     LAST_KNOWN_LEADER = "last_known_leader"
-    """ISR and ELR are empty: who led last.  unclean.leader.election.enable is not asked."""
+    """ISR and ELR are empty: the last leader, whatever unclean.leader.election.enable says."""
     UNCLEAN = "unclean"
     """Any active replica: only unclean.leader.election.enable=true allows it."""
 
@@ -49,7 +49,7 @@ class Reason(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
 
 
 class Fenced(Reason, frozen=True):
-    """A broker was fenced.  `silent_ms`: without a heartbeat, where the session has expired."""
+    """A broker was fenced.  `silent_ms`: the time without a heartbeat, if its session expired."""
 
     broker: int
     fencing: Fencing
@@ -63,8 +63,8 @@ class Unfenced(Reason, frozen=True):
 
 
 class Restarted(Reason, frozen=True):
-    """A new process of a broker registered.  `clean`: the one before had stopped cleanly, so no log
-    has lost its end; `previous_epoch`: the broker epoch that it had, if the controller knows."""
+    """A new process of a broker registered.  `clean`: the previous one stopped cleanly, so no
+    log lost records at its end; `previous_epoch`: its broker epoch, if the controller knows it."""
 
     broker: int
     previous_epoch: int | None
@@ -98,14 +98,13 @@ class Recovered(Reason, frozen=True):
 
 
 class Requested(Reason, frozen=True):
-    """The operator asked for it.  `election`: `preferred`, `unclean`; empty for what is no
-    election."""
+    """The operator requested it.  `election`: `preferred` or `unclean`; empty for others."""
 
     election: str = ""
 
 
 class PeriodicCheck(Reason, frozen=True):
-    """The controller's own check found an election to hold: `preferred` or `unclean`."""
+    """The periodic check of the controller triggered an election: `preferred` or `unclean`."""
 
     election: str
 

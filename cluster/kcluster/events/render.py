@@ -1,26 +1,26 @@
-"""The canonical text of notes, requests and answers: one line each, stable columns.
+"""The canonical text of notes and of requests with their responses: one line each, stable columns.
 
-Owns: how a change or a request looks as text and as JSON; CLI, tests and timelines use these.
-Never: decides what happened or whether to show it; does no I/O.
-Kafka: kafka.request.logger, but one line a person can read.
+Owns: notes and requests as text and as JSON, for CLI, tests and timelines.
+Never: decides what to show; does I/O.
+Kafka: kafka.request.logger, in one readable line.
 
 Columns of a note
     `+1234 ms`   when, counted from `origin_ms` (notes carry the driver's clock)
-    kind         its word: `leader_elected`
+    kind         `leader_elected`
     subject      `orders-0`, `broker 2`, …
     text         the change and its reason (words.py)
-    `[3000.12]`  the note that is its cause, where there is one (node id, running number)
+    `[3000.12]`  the note that is its cause, if there is one (node id, sequence number)
 
 Columns of a request
     `+1234 ms`   when it arrived
     broker       the broker that answered
-    API vN       Kafka's name of the API, and the version spoken
+    API vN       Kafka's name of the API, and the version of the request
     client       its client id, `-` without one
-    subjects     topic-partitions (`orders-0,2,5`), with the size of the records in the answer;
-                 or a group, a transactional id, a resource; those of the answer where the request
-                 names none (a fetch session, all topics), `-` where neither does
-    outcome      `ok`, or each error's name and what it was about; `no answer` for acks=0
-    took         milliseconds from arrival to answer
+    subjects     topic-partitions (`orders-0,2,5`), with the size of the records; or a group, a
+                 transactional id, a resource.  If the request names none (a fetch session, all
+                 topics), those of the response; `-` if neither names any
+    outcome      `ok`, or each error's name and its subjects; `no answer` for acks=0
+    took         milliseconds from arrival to response
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
 SUBJECTS_SHOWN: Final = 8
-"""A line names so many partitions, then says how many more there are."""
+"""The most partitions that a line names; the rest are counted."""
 
 FOLD_FROM: Final = 4
-"""So many equal changes of one topic, for one cause, become one line."""
+"""From this number on, equal changes of one topic with one cause share a line."""
 
 _ERRORS: Final[dict[int, ErrorCode]] = {int(error): error for error in ErrorCode}
 _TOPIC_LISTS: Final = frozenset({"topics", "topic_data", "responses"})
@@ -50,13 +50,13 @@ _PARTITION_FIELDS: Final = ("partition", "partition_index", "index", "partition_
 _PARTITION_LISTS: Final = frozenset({"partitions", "partition_indexes"})
 _NAME_LISTS: Final = frozenset({"topic_names", "groups", "groups_names", "coordinator_keys"})
 _NOT_ASKED: Final = frozenset({"forgotten_topics_data"})
-"""What a fetch session is to leave out from now on."""
+"""Partitions that are to be removed from a fetch session."""
 _OTHER_SUBJECTS: Final = ("group_id", "transactional_id", "key", "resource_name")
 
 
 class Mention(Struct, gc=False):
-    """A message speaks of this: a partition, a topic (`partition` None), or something else by
-    name.  `error_code` None where the message has no such field there; `size_bytes` of records."""
+    """A reference in a message to a partition, a topic (`partition` None), or something else by
+    name.  `error_code`: None if the message has no such field there; `size_bytes`: of records."""
 
     subject: str
     partition: int | None
@@ -81,7 +81,7 @@ def cause_text(cause: NoteId | None) -> str:
 
 
 def note_line(note: Note, origin_ms: int = 0) -> str:
-    """One note as one line; columns in the module's docstring."""
+    """A note as a line; the docstring of the module lists the columns."""
     event = note.event
     at = offset_text(note.at_ms, origin_ms)
     line = f"{at}  {event.kind:<17} {event.subject:<12} {text_of(event)}"
@@ -90,8 +90,8 @@ def note_line(note: Note, origin_ms: int = 0) -> str:
 
 
 def note_values(note: Note) -> dict[str, Any]:
-    """A note for JSON: id, at_ms, kind, subject, text, cause (null without), and the event itself,
-    as a run directory has it."""
+    """A note for JSON: id, at_ms, kind, subject, text, cause (null if none), and the event, as in a
+    run directory."""
     event = note.event
     return {
         "id": list(note.note_id),
@@ -105,9 +105,9 @@ def note_values(note: Note) -> dict[str, Any]:
 
 
 def fold(notes: Iterable[Note]) -> list[Note | FoldedNotes]:
-    """Notes in order, runs of `FOLD_FROM` and more of one kind, topic and cause folded into one.
+    """Notes in order; `FOLD_FROM` or more of one kind, topic, cause and time are folded into one.
 
-    A broker of a cluster with fifty offsets partitions going down is then a few lines long.
+    The failure of a broker that leads many partitions then takes only a few lines.
     """
     folded: list[Note | FoldedNotes] = []
     runs: dict[tuple[type[Event], str, NoteId | None, int], list[Note]] = {}
@@ -140,14 +140,14 @@ def _folded(notes: list[Note]) -> FoldedNotes:
 
 
 def folded_line(entry: Note | FoldedNotes, origin_ms: int = 0) -> str:
-    """A line for an item of `fold`: the first change in full, then which partitions are alike."""
+    """The line for an item of `fold`: the partitions, and the first change in full."""
     if isinstance(entry, Note):
         return note_line(entry, origin_ms)
     first = entry.notes[0]
     event, at = first.event, offset_text(first.at_ms, origin_ms)
     return one_line(
         f"{at}  {event.kind:<17} {entry.topic:<12} {len(entry.notes)} partitions"
-        f" ({numbers_text(entry.partitions)}), as {sentence_of(event)}"
+        f" ({numbers_text(entry.partitions)}), e.g. {sentence_of(event)}"
     )
 
 
@@ -163,7 +163,7 @@ def request_line(
     topic_names: Mapping[bytes, str] | None = None,
     origin_ms: int = 0,
 ) -> str:
-    """One request and its answer (`reply` None: none was due) as one line."""
+    """A request and its response (`reply` None: none was due) as a line."""
     names = topic_names or {}
     asked = list(mentions(request.body, names))
     answered = [] if reply is None else list(mentions(reply, names))
@@ -215,9 +215,9 @@ def request_values(
 def mentions(
     message: Any, topic_names: Mapping[bytes, str], subject: str = "", inside: str = ""
 ) -> Iterator[Mention]:
-    """What `message` speaks of, in its own order: one for each partition and named thing, and one
-    for each place with an error code.  `topic_names` resolves topic ids; `inside` is the field
-    that held the message."""
+    """What `message` refers to, in order: one mention per partition and per named thing, and one
+    wherever there is an error code.  `topic_names` resolves topic ids; `inside`: the field that
+    contains the message."""
     subject = _subject_of(message, topic_names, inside) or subject
     partition = _first_int(message, _PARTITION_FIELDS) if subject else None
     error_code = getattr(message, "error_code", None)
@@ -281,7 +281,7 @@ def _records_size(records: Any) -> int:
     return sum(len(getattr(part, "buffer", part)) for part in parts)
 
 
-# ------------------------------------------------------------------------------------- words
+# ------------------------------------------------------------------------------------- texts
 
 
 def subjects_text(found: Sequence[Mention]) -> str:
@@ -346,7 +346,7 @@ def offset_text(at_ms: int, origin_ms: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text that stays on its line whatever names a client sent: control characters are escaped."""
+    """Text with control characters escaped: no name that a client sends can break the line."""
     if text.isprintable():
         return text
     return "".join(

@@ -1,8 +1,9 @@
-"""A timeline: moments with their distance in milliseconds from the first, as text.
+"""A timeline as text: moments with their time in ms since the first.
 
-Owns: the layout of a timeline.  Never: what belongs on it (demo, tests, reports do).
+Owns: the layout of a timeline.  Never: chooses the moments (demo, tests and reports do).
+Kafka: no counterpart.
 
-Columns: `+1234 ms` from the origin; the step from the line before; a short label; the text.
+Columns: `+1234 ms` since the origin; a short label; the text.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from kcluster.events.render import one_line
 
 
 class Moment(Struct, frozen=True):
-    """One line of a timeline.  `at_ms` None: it did not happen; such lines come where they were
-    given, with dashes for the time."""
+    """One line of a timeline.  `at_ms` None: it did not happen; its time is a dash."""
 
     at_ms: int | None
     label: str
@@ -24,7 +24,7 @@ class Moment(Struct, frozen=True):
 
 
 def timeline_lines(moments: Iterable[Moment], origin_ms: int | None = None) -> list[str]:
-    """Lines in the order given; times count from `origin_ms`, by default the first moment's."""
+    """The lines, in the order given.  Times count from `origin_ms`, by default the first moment."""
     shown = list(moments)
     times = [moment.at_ms for moment in shown if moment.at_ms is not None]
     origin = origin_ms if origin_ms is not None else (times[0] if times else 0)
@@ -37,7 +37,7 @@ def timeline_lines(moments: Iterable[Moment], origin_ms: int | None = None) -> l
 
 
 def in_order(moments: Iterable[Moment]) -> list[Moment]:
-    """By time, equal times as given; moments that did not happen at the end."""
+    """Sorted by time, stable; moments that did not happen come last."""
     shown = list(moments)
     happened = [moment for moment in shown if moment.at_ms is not None]
     happened.sort(key=lambda moment: moment.at_ms or 0)

@@ -1,4 +1,4 @@
-"""Events of topics, configs and features: what administrators change.
+"""Events of topics, configs and features, which administrators change.
 
 Owns: their facts.  Never: words for them (words.py).
 Kafka: the logs of ReplicationControlManager, ConfigurationControlManager and FeatureControlManager.
@@ -32,14 +32,14 @@ class TopicDeleted(TopicEvent, frozen=True):
 
 
 class PartitionsAdded(TopicEvent, frozen=True):
-    """`partition_count`: as it is now."""
+    """`partition_count`: the new number of partitions."""
 
     old_partition_count: int
     partition_count: int
 
 
 class ResourceType(StrEnum):
-    """Whose config it is: Kafka's ConfigResource types, and the entities of quotas and users."""
+    """The type of a resource: Kafka's ConfigResource types, and quota entities and users."""
 
     TOPIC = "topic"
     BROKER = "broker"
@@ -50,8 +50,8 @@ class ResourceType(StrEnum):
 
 
 class ConfigChanged(TaggedEvent, frozen=True):
-    """Configs, quotas or credentials were set or, with null, removed.  `resource` is empty for all
-    brokers; for quotas it names the entity."""
+    """Configs, quotas or credentials were set or, with null, removed.  `resource` is empty for
+    all brokers; for quotas it names the entity."""
 
     resource_type: ResourceType
     resource: str
@@ -68,7 +68,7 @@ class ConfigChanged(TaggedEvent, frozen=True):
 
 
 class FeatureChanged(TaggedEvent, frozen=True):
-    """A feature has another level in the whole cluster (KIP-584)."""
+    """The finalized level of a feature changed (KIP-584)."""
 
     feature: str
     old_level: int
