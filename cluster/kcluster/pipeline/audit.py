@@ -8,7 +8,7 @@ A run directory has the logs at the end (contents.jsonl, by the numbers of sends
 lost if it was acked, or read, and the log does not hold it.  A table of what topics hold, such as
 an ingested one, is believed instead of the logs where it is given.
 
-One pass over sends and one over reads: all else is small, and sent to every core (places.py).
+One pass over sends and one over reads: all else is small, and sent to every core (contents.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kcluster.pipeline.causes import (
     takers_of,
     with_disks,
 )
-from kcluster.pipeline.places import (
+from kcluster.pipeline.contents import (
     KEYS,
     PARTITION,
     SMALL_ROWS,

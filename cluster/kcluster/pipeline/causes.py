@@ -14,8 +14,8 @@ from kcluster.events.brokers import BrokerDown, DeathKind, RecordsLost
 from kcluster.events.partitions import BecameLeader, LeaderElected, PartitionOffline
 from kcluster.events.reasons import ElectionKind
 from kcluster.events.topics import TopicDeleted
+from kcluster.pipeline.contents import KEYS, PARTITION
 from kcluster.pipeline.notes import field, is_a, partition_of_note, with_words
-from kcluster.pipeline.places import KEYS, PARTITION
 from kcluster.pipeline.tables import Tables
 
 if TYPE_CHECKING:

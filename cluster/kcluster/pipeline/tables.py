@@ -226,6 +226,8 @@ def spark_type(kind: inspect.Type) -> str:
     """Spark's type for what msgspec writes as JSON.  Tagged structs become one struct, with the
     fields of all of them; fields of one name must have one type."""
     match kind:
+        case inspect.IntType(le=bound) if bound is not None and bound < 1 << 31:
+            return "int"
         case inspect.UnionType(types=types):
             others = [each for each in types if not isinstance(each, inspect.NoneType)]
             structs = [each for each in others if isinstance(each, inspect.StructType)]

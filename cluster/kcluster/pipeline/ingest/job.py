@@ -1,7 +1,7 @@
 """The ingest: batches of a stream into a table, each once, and what could not be read, by range.
 
 Owns: the order of steps in a batch, what is looked at between batches, when the job ends.  Never:
-how a source reads (sources.py), where files are (table.py), what counts as lost (ranges.py).
+how a source reads (sources.py), where files are (table.py), what counts as lost (losses.py).
 Kafka: no counterpart; Spark's ForeachBatchSink, MicroBatchExecution.
 
 A batch: look at the logs, read and stage it, look again, keep what is lost, keep what is known of
@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError, IngestOptions
-from kcluster.pipeline.ingest.ranges import (
+from kcluster.pipeline.ingest.losses import (
     IngestBatch,
     Known,
     KnownTopic,
@@ -28,6 +27,7 @@ from kcluster.pipeline.ingest.ranges import (
     learn,
     learn_ends,
 )
+from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError, IngestOptions
 from kcluster.pipeline.ingest.sources import Source, offsets_of, source_of
 from kcluster.pipeline.ingest.storage import SparkStorage
 from kcluster.pipeline.ingest.table import IngestTable, RunState

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from kcluster.pipeline.ingest.jars import HELP, has_connector
-from kcluster.pipeline.ingest.options import BadInput, IngestOptions
-from kcluster.pipeline.ingest.ranges import (
+from kcluster.pipeline.ingest.losses import (
     Gaps,
     IngestBatch,
     Known,
@@ -25,6 +24,7 @@ from kcluster.pipeline.ingest.ranges import (
     find_losses,
     losses_at_rest,
 )
+from kcluster.pipeline.ingest.options import BadInput, IngestOptions
 from kcluster.pipeline.ingest.storage import SparkStorage
 from kcluster.pipeline.source.errors import OptionError
 from kcluster.pipeline.source.losses import Lost

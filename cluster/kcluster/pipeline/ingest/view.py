@@ -1,7 +1,7 @@
 """What a cluster says of topics at this moment: ids, log starts and ends, epochs.
 
 Owns: which questions make a view, how long is waited for the first answer.  Never: asks brokers
-itself (source/lookups.py), decides what is lost (ranges.py).
+itself (source/lookups.py), decides what is lost (losses.py).
 Kafka: Admin.describeTopics and listOffsets; OffsetsForLeaderEpochClient (KIP-320).
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from kcluster.config.files.problems import unknown
+from kcluster.pipeline.ingest.losses import Known, PartitionNow, TopicNow, View
 from kcluster.pipeline.ingest.options import BadInput, IngestError
-from kcluster.pipeline.ingest.ranges import Known, PartitionNow, TopicNow, View
 from kcluster.pipeline.source.client import BlockingClient
 from kcluster.pipeline.source.errors import SourceError, Unreachable
 from kcluster.pipeline.source.lookups import Lookups

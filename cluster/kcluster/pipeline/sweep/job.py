@@ -30,8 +30,9 @@ from kcluster.pipeline.session import ARCHIVE, is_local, why
 from kcluster.pipeline.sweep import shipped
 from kcluster.pipeline.sweep.columns import Cell
 from kcluster.pipeline.sweep.grid import Grid
-from kcluster.pipeline.sweep.runs import ERROR, FORMAT, SCHEMA
+from kcluster.pipeline.sweep.runs import ERROR, FORMAT, RunRow
 from kcluster.pipeline.sweep.worker import Play, is_set, set_bit
+from kcluster.pipeline.tables import ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,7 +111,7 @@ def _run(
         play,
     )
     rows = context.parallelize(ranges, len(ranges)).mapPartitions(work)
-    table = spark.createDataFrame(rows, SCHEMA, verifySchema=False)
+    table = spark.createDataFrame(rows, ddl(RunRow), verifySchema=False)
     place = out / "runs" / f"{time.time_ns():020}"
     count = len(grid.cells) * len(grid.seeds)
     committer = ("mapreduce.fileoutputcommitter.algorithm.version", "2")
@@ -164,7 +165,7 @@ def table_of(spark: SparkSession, out: str | os.PathLike[str]) -> DataFrame:
     there too, beside the later one that did not.  SweepError for a table of another version."""
     files = str(Path(_GLOB.sub(r"\\\1", os.fspath(out))) / "runs" / "*" / "*.parquet")
     held = spark.read.parquet(files)
-    wanted = [column.split()[0] for column in SCHEMA.split(", ")]
+    wanted = RunRow.__struct_fields__
     missing = [name for name in wanted if name not in held.columns]
     if missing:
         raise SweepError(f"{out}: a table of another version: it has no column {missing[0]}")

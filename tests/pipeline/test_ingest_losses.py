@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.pipeline.ingest.ranges import (
+from kcluster.pipeline.ingest.losses import (
     IngestBatch,
     Known,
     KnownPartition,
