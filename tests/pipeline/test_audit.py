@@ -198,7 +198,7 @@ def test_audit__epoch_producer_and_cause_are_those_of_the_verdicts_chains(audite
 def is_told(cause: str, chain: str, fate: str) -> bool:
     """Whether the chain has the audit's cause."""
     if fate != "lost":
-        return cause in chain or cause == "no error was told"
+        return cause in chain or cause == "no error was reported"
     if cause == "no broker has appended it":
         return "no broker has appended it" in chain
     epoch = re.search(r"epoch (\d+)", cause)

@@ -245,7 +245,7 @@ def test_ingest__a_log_cut_off_by_an_unclean_election_is_told_by_range(
     # Offsets 50 to 99 have other records now; the log has grown past where the job stands.
     done = ingest(spark, wanted)
     assert [(x.first, x.last) for x in done.losses] == [(50, 99)]
-    assert "the log was cut off at 50, where epoch" in done.losses[0].why
+    assert "the log was truncated to 50, where epoch" in done.losses[0].why
     values = {int(bytes(row["value"])[1:]) for row in read_records(spark, str(out)).collect()}
     # DIFFERS: the connector goes on from 100; the other reads what was written since from 50 on.
     assert values == {*range(100), *range(150 if source == "kafka" else 100, 180)}
@@ -303,20 +303,20 @@ def test_ingest__what_cannot_be_is_said_in_a_line(
         ({"max_offsets": 0}, "max-offsets-per-trigger 0: at least 1"),
         ({"kafka": {"kafka.isolation": "x"}}, "option kafka.isolation: "),
         ({"format": "delta"}, "a parquet table, not delta"),
-        ({"checkpoint": str(tmp_path / "c")}, "run ingest was made with another checkpoint"),
+        ({"checkpoint": str(tmp_path / "c")}, "run ingest used another checkpoint"),
     ):
         chosen = msgspec.structs.replace(good, **wrong)
         if "topics" in wrong or "kafka" in wrong:
             chosen = msgspec.structs.replace(chosen, run="other")
         with pytest.raises(IngestError, match=re.escape(text)):
             ingest(spark, chosen)
-    with pytest.raises(BadInput, match="format delta: not in this Spark; --packages"):
+    with pytest.raises(BadInput, match="format delta: this Spark does not have it; add --packages"):
         ingest(spark, msgspec.structs.replace(good, format="delta", out=str(tmp_path / "lake")))
     (out / "ingest.json").write_text('{"version": 2, "format": "parquet"}')
     with pytest.raises(BadInput, match="a table of version 2; this kcluster writes version 1"):
         ingest(spark, good)
     (out / "ingest.json").unlink()
-    with pytest.raises(BadInput, match="no table of ours"):
+    with pytest.raises(BadInput, match="so it is not a table"):
         ingest(spark, good)
 
 
@@ -326,7 +326,7 @@ def test_ingest__what_cannot_be_is_said_in_a_line(
         (["--topics", "order"], "topic order: no such topic; did you mean orders?"),
         (["--topics", "orders", "--for", "soon"], "--for soon: not a time like 60s"),
         (["--topics", "orders", "--source", "kafka", "--jars", "/nowhere"], "no such directory"),
-        (["--topics", "orders", "--bootstrap", "127.0.0.1:1"], "nobody at 127.0.0.1:1: "),
+        (["--topics", "orders", "--bootstrap", "127.0.0.1:1"], "no broker at 127.0.0.1:1: "),
         (["--topics", "orders", "--kafka", "isolation"], "--kafka isolation: write NAME=VALUE"),
     ],
 )

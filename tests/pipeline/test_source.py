@@ -54,22 +54,25 @@ def test_options__are_read_as_the_connector_reads_them() -> None:
         ({"subscribe": "a"}, "option kafka.bootstrap.servers is missing"),
         ({**SUBSCRIBED, "startingOfset": "latest"}, "no such option; did you mean startingOffsets"),
         ({**SUBSCRIBED, "kafka.fetch.max.byte": "1"}, "did you mean kafka.fetch.max.bytes"),
-        ({**SUBSCRIBED, "kafka.auto.offset.reset": "earliest"}, "startingOffsets says where"),
+        ({**SUBSCRIBED, "kafka.auto.offset.reset": "earliest"}, "use startingOffsets"),
         ({**SUBSCRIBED, "kafka.ssl.truststore.location": "x"}, "plaintext only; use format kafka"),
         ({**SUBSCRIBED, "kafka.isolation.level": "read_comitted"}, "did you mean read_committed"),
-        ({**SUBSCRIBED, "maxOffsetsPerTrigger": "0"}, "a number from 1 on, not '0'"),
-        ({**SUBSCRIBED, "minPartitions": "two"}, "a number from 1 on, not 'two'"),
-        ({**SUBSCRIBED, "failOnDataLoss": "no"}, "failOnDataLoss is true or false, not 'no'"),
+        ({**SUBSCRIBED, "maxOffsetsPerTrigger": "0"}, "a number of at least 1, not '0'"),
+        ({**SUBSCRIBED, "minPartitions": "two"}, "a number of at least 1, not 'two'"),
+        ({**SUBSCRIBED, "failOnDataLoss": "no"}, "failOnDataLoss must be true or false, not 'no'"),
         ({**SUBSCRIBED, "assign": '{"a": [0]}'}, "not subscribe and assign"),
-        (SERVERS, "says what is read: none is given"),
+        (SERVERS, "must be set: none is given"),
         ({**SERVERS, "subscribe": "a b"}, "a name has letters"),
         ({**SERVERS, "subscribePattern": "a("}, "subscribePattern: missing"),
         ({**SERVERS, "assign": '{"a": 0}'}, "partitions are numbers"),
-        ({**SUBSCRIBED, "startingOffsets": "earlist"}, "earliest, latest or JSON, not 'earlist'"),
-        ({**SUBSCRIBED, "startingOffsets": '{"a": {"x": 1}}'}, "'x' is no partition"),
-        ({**SUBSCRIBED, "startingOffsets": '{"a": {"0": -3}}'}, "a-0: -3 cannot be"),
+        (
+            {**SUBSCRIBED, "startingOffsets": "earlist"},
+            "must be earliest, latest or JSON, not 'earlist'",
+        ),
+        ({**SUBSCRIBED, "startingOffsets": '{"a": {"x": 1}}'}, "'x' is not a partition"),
+        ({**SUBSCRIBED, "startingOffsets": '{"a": {"0": -3}}'}, "a-0: -3 is not allowed"),
         ({**SUBSCRIBED, "startingOffsets": "{"}, "startingOffsets: not JSON"),
-        ({**SUBSCRIBED, "topic": "a"}, "option topic is not of read"),
+        ({**SUBSCRIBED, "topic": "a"}, "option topic is not an option of read"),
         ({**SUBSCRIBED, "kafka.bootstrap.servers": "a:0"}, "'a:0' is not host:port"),
     ],
 )
@@ -84,8 +87,11 @@ def test_options__of_a_batch_read() -> None:
     for options, reason in (
         ({"startingOffsets": "latest"}, "cannot be latest in a batch"),
         ({"endingOffsets": "earliest"}, "cannot be earliest"),
-        ({"startingOffsets": '{"orders": {"0": -1}}'}, "startingOffsets: orders-0: -1 cannot be"),
-        ({"endingOffsets": '{"orders": {"0": -2}}'}, "endingOffsets: orders-0: -2 cannot be"),
+        (
+            {"startingOffsets": '{"orders": {"0": -1}}'},
+            "startingOffsets: orders-0: -1 is not allowed",
+        ),
+        ({"endingOffsets": '{"orders": {"0": -2}}'}, "endingOffsets: orders-0: -2 is not allowed"),
     ):
         with pytest.raises(OptionError, match=reason):
             read_settings({**SUBSCRIBED, **options}, is_stream=False)

@@ -150,7 +150,7 @@ def test_stream__triggers_end_where_they_may(cluster: TestedCluster) -> None:
     assert (start[topic], first[topic]) == ({"0": 0}, {"0": 20})
     assert values(settings, stream.ranges(start, first)) == numbered(0, 20)
     assert stream.known() == {topic: {"0": 30}}
-    stream.stay()
+    stream.freeze_target()
     send(cluster, topic, 30, 3)
     second = stream.latest(first, settings.max_offsets)
     assert second[topic] == {"0": 30}

@@ -209,7 +209,7 @@ def test_writer__rows_go_where_javas_producer_puts_them(cluster: TestedCluster) 
     assert sum(counts) == 300
     assert min(counts[1:]) >= 100
     assert counts[0] > 0
-    with pytest.raises(SourceError, match=f"{other} has 3 partitions, none is 3"):
+    with pytest.raises(SourceError, match=f"{other} has 3 partitions, and no 3"):
         write(settings, [batch(value=["v"], topic=[other], partition=[3])])
     with pytest.raises(SourceError, match="a row has no topic"):
         write(settings, [batch(value=["v"], topic=pa.array([None], pa.string()))])
@@ -247,8 +247,11 @@ def test_writer__what_cannot_be_written_is_told_in_one_line(cluster: TestedClust
     for types, reason in (
         ({"topic": "string"}, "column value is needed"),
         ({"value": "string"}, "option topic or a column topic is needed"),
-        ({"value": "int", "topic": "string"}, "column value is string or binary, not int"),
-        ({"value": "binary", "topic": "string", "partition": "bigint"}, "partition is int, not"),
+        ({"value": "int", "topic": "string"}, "column value must be string or binary, not int"),
+        (
+            {"value": "binary", "topic": "string", "partition": "bigint"},
+            "partition must be int, not",
+        ),
     ):
         with pytest.raises(OptionError, match=reason):
             check_columns(types, settings)

@@ -1,14 +1,14 @@
-"""The fate of every record of many runs: lost, duplicated, reordered, late, and why; set-based.
+"""The fate of every record of many runs (lost, duplicated, reordered, late) with its cause.
 
-Owns: what a run directory tells of each send, as DataFrames.  Never: reads verdict.json; collects
-anything but sums.
+Owns: the fate of each send from the files of run directories, as DataFrames.  Never: reads
+verdict.json; collects anything but counts.
 Kafka: no counterpart; the words are Jepsen's.
 
-A run directory has the logs at the end (contents.jsonl, by the numbers of sends), so a record is
-lost if it was acked, or read, and the log does not hold it.  A table of what topics hold, such as
-an ingested one, is believed instead of the logs where it is given.
+A run directory has the final logs (contents.jsonl, by the numbers of sends).  A record is lost if
+it was acked or read, and the final log does not hold it.  A table of the topics' records, such as
+an ingested one, replaces the logs if it is passed.
 
-One pass over sends and one over reads: all else is small, and sent to every core (places.py).
+The audit reads sends once and reads once; all other tables are small and broadcast (contents.py).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from msgspec import Struct
 
 from kcluster.checks.anomalies import NOT_IDEMPOTENT
 from kcluster.pipeline.causes import (
+    disk_losses_of,
     election_within,
     elections_of,
     loss_columns,
-    takers_of,
     with_disks,
 )
-from kcluster.pipeline.places import (
+from kcluster.pipeline.contents import (
     KEYS,
     PARTITION,
     SMALL_ROWS,
@@ -50,34 +50,33 @@ ANOMALY_OF: Final = {
     "duplicated": "duplicate",
     "reordered": "nonmonotonic-send",
 }
-"""A fate, and what the simulator's own verdict calls it."""
-_NO_ERROR: Final = "no error was told"
+"""The name of each fate in the simulator's own verdict."""
+_NO_ERROR: Final = "no error was reported"
 _OUTCOMES: Final = ("acked", "failed", "unknown")
 
 
 class AuditShape(Struct):
-    """How many rows of contents.jsonl there are of each kind, how many of what is held have
-    overtaken others, notes of disks that lost something, records read where something was cut:
-    what there is none of is not joined."""
+    """Numbers of rows: of contents.jsonl by kind, of held rows that overtook others, of disk
+    losses, and of reads where a log was truncated.  A table without rows is not joined."""
 
     held: int = 0
     more: int = 0
     cut: int = 0
     deleted: int = 0
     overtaking: int = 0
-    takers: int = 0
+    disk_losses: int = 0
     reads: int = 0
 
     @property
     def is_small(self) -> bool:
-        """Whether each core can have all of them."""
+        """Whether the rows can be broadcast."""
         return max(self.held, self.more, self.cut, self.deleted) <= SMALL_ROWS
 
 
 class Audit(Struct):
-    """`fates`: a row for each send, computed when it is asked for.  `summary`: a row for each run,
-    partition, epoch, producer, fate, cause and setting that allows it, with counts.  `totals`: one
-    for each run, topic and partition."""
+    """`fates`: one row per send, computed lazily.  `summary`: counts by run, partition, epoch,
+    producer, fate, cause and the setting that allows it.  `totals`: counts by run and
+    partition."""
 
     fates: DataFrame
     summary: DataFrame
@@ -85,15 +84,15 @@ class Audit(Struct):
     _kept: list[DataFrame]
 
     def close(self) -> None:
-        """Forget what is kept of them."""
+        """Release the cached tables."""
         for table in self._kept:
             table.unpersist()
 
 
 def audit(tables: Tables, late_ms: int = LATE_MS, contents: DataFrame | None = None) -> Audit:
-    """The fate of every record of these runs; reads the ledger once.  `late_ms`: what takes longer
-    until its ack is late; `contents`: what the topics hold, (run, topic, partition, offset, value),
-    where known.  Problems of the files are in `tables.problems` when it returns."""
+    """The fate of every record of these runs; reads the ledger once.  `late_ms`: an ack that takes
+    longer is late.  `contents`: the records of the topics, (run, topic, partition, offset, value),
+    instead of the logs.  Problems of the files are added to `tables.problems`."""
     from pyspark.sql import functions as F
 
     tables.load("notes", "logs", "contents", "leaders")
@@ -109,7 +108,7 @@ def audit(tables: Tables, late_ms: int = LATE_MS, contents: DataFrame | None = N
 
 
 def _report(tables: Tables, field: str, found: DataFrame) -> int:
-    """Tell the bad lines of a table's runs, which are null there; the count of the other rows."""
+    """Report the runs with bad lines (their topic is null); returns the count of good rows."""
     from pyspark.sql import functions as F
 
     is_bad = F.col("topic").isNull()
@@ -119,7 +118,7 @@ def _report(tables: Tables, field: str, found: DataFrame) -> int:
 
 
 def shape_of(contents: DataFrame, notes: DataFrame) -> AuditShape:
-    """Counts of small tables."""
+    """The counts of the small tables."""
     from pyspark.sql import functions as F
 
     first = F.col("copy") == 0
@@ -129,15 +128,15 @@ def shape_of(contents: DataFrame, notes: DataFrame) -> AuditShape:
     each = (
         contents.select(kind.alias("kind"))
         .unionAll(overtaking.select(F.lit("overtaking")))
-        .unionAll(takers_of(notes).select(F.lit("takers")))
+        .unionAll(disk_losses_of(notes).select(F.lit("disk_losses")))
     )
     rows = each.where("kind is not null").groupBy("kind").count().collect()
     return AuditShape(**{row["kind"]: row["count"] for row in rows})
 
 
 def lost_reads(tables: Tables, shape: AuditShape) -> DataFrame:
-    """(run, topic, partition, value, read_by) of what was read where something was cut off: who
-    was first; for a run whose reads have bad lines, one that is null but for `run`."""
+    """(run, topic, partition, value, read_by): records that were read from truncated parts of a
+    log, with the first reader.  A run whose reads have bad lines has a row with only `run`."""
     from pyspark.sql import functions as F
 
     cut = tables["contents"].where(F.col("state") == CUT)
@@ -152,22 +151,22 @@ def lost_reads(tables: Tables, shape: AuditShape) -> DataFrame:
     is_there = is_there & (bucket_of(F.col("offset")) == F.col("cut_bucket"))
     for name in PARTITION:
         is_there = is_there & (F.col(name) == F.col(f"cut_{name}"))
-    met = tables.whole("reads")
+    reads = tables.whole("reads")
     if shape.cut:
         right = F.broadcast(spans) if shape.is_small else spans
-        met = met.join(right, is_there, "left")
+        reads = reads.join(right, is_there, "left")
         logs = F.broadcast(_partitions(tables, with_elections=False))
-        met = met.join(logs, list(PARTITION), "left")
+        reads = reads.join(logs, list(PARTITION), "left")
         is_one = F.col("cut_first").isNotNull() & (F.col("offset") >= F.col("kept_from"))
-        met = met.where(F.col(IS_BAD) | is_one)
+        reads = reads.where(F.col(IS_BAD) | is_one)
     else:
-        met = met.where(IS_BAD)
-    return met.groupBy(*PARTITION, "value").agg(F.min_by("consumer", "at_ms").alias("read_by"))
+        reads = reads.where(IS_BAD)
+    return reads.groupBy(*PARTITION, "value").agg(F.min_by("consumer", "at_ms").alias("read_by"))
 
 
 def _partitions(tables: Tables, with_elections: bool) -> DataFrame:
-    """(run, topic, partition, kept_from, elections): below `kept_from` records were deleted on
-    purpose."""
+    """(run, topic, partition, kept_from, elections): records below `kept_from` were deleted
+    intentionally."""
     from pyspark.sql import functions as F
 
     kept_from = F.greatest("start_offset", "clean_offset").alias("kept_from")
@@ -180,7 +179,7 @@ def _partitions(tables: Tables, with_elections: bool) -> DataFrame:
 def _fates(
     tables: Tables, shape: AuditShape, read: DataFrame, late_ms: int, table: DataFrame | None
 ) -> DataFrame:
-    """A row for each send, and for each line that is none (`is_bad`)."""
+    """One row per send, and per line that is not a send (`is_bad`)."""
     from pyspark.sql import functions as F
 
     contents = tables["contents"]
@@ -207,7 +206,7 @@ def _fates(
     cut = None
     if shape.cut:
         cut = first_of(contents, CUT)
-        cut = with_disks(cut, tables) if shape.takers else cut.withColumn("disk", F.lit(None))
+        cut = with_disks(cut, tables) if shape.disk_losses else cut.withColumn("disk", F.lit(None))
     columns = "number bigint, epoch bigint, offset bigint, disk string"
     placed = with_rows(placed, cut, "cut", shape.is_small, columns)
     deleted = first_of(contents, DELETED) if shape.deleted else None
@@ -220,11 +219,11 @@ def _fates(
         placed = placed.join(known, [*PARTITION, "value"], "left")
     else:
         placed = placed.withColumn("read_by", F.lit(None).cast("string"))
-    return _judged(placed, late_ms)
+    return _with_fates(placed, late_ms)
 
 
 def _with_errors(held: DataFrame, sends: DataFrame) -> DataFrame:
-    """Rows of what is held with `error`: what the record met that they have overtaken."""
+    """Held rows with `error`: the error of the record that they overtook."""
     from pyspark.sql import functions as F
 
     overtaking = held.where(F.col("ahead.offset") > F.col("offset"))
@@ -236,11 +235,11 @@ def _with_errors(held: DataFrame, sends: DataFrame) -> DataFrame:
     return named.join(F.broadcast(errors), [*KEYS, "ahead_number"], "left").drop("ahead_number")
 
 
-def _judged(placed: DataFrame, late_ms: int) -> DataFrame:
+def _with_fates(placed: DataFrame, late_ms: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     is_acked = F.col("outcome") == "acked"
-    # Nobody is owed what went with its topic, or what was written to one that is no more.
+    # Records of a deleted topic, or written to one, do not count as lost.
     is_owed = F.col("kept_from").isNotNull() & F.col("deleted_number").isNull()
     was_deleted = is_acked & F.col("offset").between(0, F.col("kept_from") - 1)
     is_gone = F.col("at").isNull() & (is_acked | F.col("read_by").isNotNull())
@@ -276,16 +275,16 @@ def _judged(placed: DataFrame, late_ms: int) -> DataFrame:
         IS_BAD,
     )
     columns = _causes()
-    spare = ("idempotent", "ahead", "elections", "cut_epoch", "cut_disk", "cut_at", "in_log")
-    return judged.withColumns(columns).drop(*spare)
+    internal = ("idempotent", "ahead", "elections", "cut_epoch", "cut_disk", "cut_at", "in_log")
+    return judged.withColumns(columns).drop(*internal)
 
 
 def _causes() -> dict[str, Column]:
-    """For each fate, `fate_by`: what led to it; lost_let: the setting that allows it; null for a
-    record that does not share it."""
+    """For each fate the columns `<fate>_by` (the cause) and `<fate>_let` (the setting that
+    allows it); null for records without that fate."""
     from pyspark.sql import functions as F
 
-    by, let = loss_columns(F.col("cut_epoch"), F.col("cut_at"), F.col("cut_disk"))
+    by, allowed_by = loss_columns(F.col("cut_epoch"), F.col("cut_at"), F.col("cut_disk"))
     missing = F.lit("the log holds it, the table does not")
     acks = F.when(
         (F.col("outcome") == "acked") & (F.col("acks") != -1),
@@ -299,7 +298,7 @@ def _causes() -> dict[str, Column]:
     return {
         "lost_by": F.when(F.col("lost"), F.when(F.col("in_log"), missing).otherwise(by)),
         "lost_let": F.when(
-            F.col("lost"), F.when(F.col("in_log"), "").otherwise(F.coalesce(acks, let))
+            F.col("lost"), F.when(F.col("in_log"), "").otherwise(F.coalesce(acks, allowed_by))
         ),
         "duplicated_by": F.when(is_doubled, F.coalesce(error, none)),
         "duplicated_let": F.when(is_doubled, retried),
@@ -316,7 +315,7 @@ _GROUPS: Final = (
 
 
 def _counts(fates: DataFrame) -> DataFrame:
-    """Sends that share everything, counted: the one pass over sends ends here, in a few rows."""
+    """Counts of sends with equal fates: the only pass over sends ends here in a few rows."""
     from pyspark.sql import functions as F
 
     place = F.coalesce(F.when(F.col("offset") >= 0, F.col("offset")), F.col("at"))
@@ -330,17 +329,17 @@ def _counts(fates: DataFrame) -> DataFrame:
 
 def summary_of(counts: DataFrame) -> DataFrame:
     """(run, topic, partition, epoch, producer, fate, cause, allowed, records, first, last): `epoch`
-    of the append, null where there was none; `allowed`: the setting that lets it happen, as in the
+    of the append, null if there was none; `allowed`: the setting that allows the fate, as in the
     verdict."""
     from pyspark.sql import functions as F
 
     def fate(name: str) -> Column:
         records = F.col("more") if name == "duplicated" else F.col("sent")
-        let = F.lit("") if name == "late" else F.col(f"{name}_let")
+        allowed_by = F.lit("") if name == "late" else F.col(f"{name}_let")
         return F.struct(
             F.lit(name).alias("fate"),
             F.col(f"{name}_by").alias("cause"),
-            let.alias("allowed"),
+            allowed_by.alias("allowed"),
             records.alias("records"),
         )
 

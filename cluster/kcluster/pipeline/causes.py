@@ -1,8 +1,8 @@
-"""Why records are gone, set-based: the election of a leader that had less, a disk, a power loss.
+"""Causes of losses and late acks: elections, lost disks, power failures.
 
-Owns: what notes and replicas' moves tell of losses, and the setting that lets one happen, by the
-verdict's names (checks/causes_of_losses.py).  Never: finds a loss (audit.py).
-Kafka: no counterpart; what a person reads out of controller.log and the brokers' logs.
+Owns: causes from notes and from the movements of replicas, and the setting that allows a loss, with
+the verdict's names (checks/causes_of_losses.py).  Never: finds a loss (audit.py).
+Kafka: no counterpart; operators read causes from controller.log and the brokers' logs.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.events.partitions import BecameLeader, LeaderElected, PartitionOffline
 from kcluster.events.reasons import ElectionKind
 from kcluster.events.topics import TopicDeleted
+from kcluster.pipeline.contents import KEYS, PARTITION
 from kcluster.pipeline.notes import field, is_a, partition_of_note, with_words
-from kcluster.pipeline.places import KEYS, PARTITION
 from kcluster.pipeline.tables import Tables
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def elections_of(notes: DataFrame) -> DataFrame:
-    """(run, topic, partition, elections): structs of epoch, end (the log end that its leader began
-    with, null where none did), by_setting (only unclean.leader.election.enable allows it), text (to
-    be shown), at_ms; oldest first, of the topic as it is now."""
+    """(run, topic, partition, elections): structs of epoch, end (the log end with which the leader
+    began, null if none began), by_setting (only unclean.leader.election.enable allows it), text
+    (for display), at_ms; oldest first.  Topics that were deleted since are left out."""
     from pyspark.sql import functions as F
 
     kept_leader = F.coalesce(field("election") != ElectionKind.LAST_KNOWN_LEADER, F.lit(True))
@@ -55,7 +55,7 @@ def elections_of(notes: DataFrame) -> DataFrame:
 
 
 def _of_last_topic(about: DataFrame, notes: DataFrame) -> DataFrame:
-    """Notes of partitions, without those of before their topic was deleted."""
+    """Notes of partitions, without those from before their topic was deleted."""
     from pyspark.sql import functions as F
 
     deleted = (
@@ -69,9 +69,9 @@ def _of_last_topic(about: DataFrame, notes: DataFrame) -> DataFrame:
     )
 
 
-def takers_of(notes: DataFrame) -> DataFrame:
-    """(run, broker, taken_ms, disk, lost): when a broker lost its disk, with `lost` null; or its
-    power with records that were not flushed, a row for each log: (topic, partition, from_offset,
+def disk_losses_of(notes: DataFrame) -> DataFrame:
+    """(run, broker, taken_ms, disk, lost): data losses of brokers.  A lost disk has `lost` null;
+    a power failure has one row per log with unflushed records: (topic, partition, from_offset,
     to_offset)."""
     from pyspark.sql import functions as F
 
@@ -87,8 +87,8 @@ def takers_of(notes: DataFrame) -> DataFrame:
 
 
 def with_disks(cut: DataFrame, tables: Tables) -> DataFrame:
-    """Rows of what was cut off with `disk`: DISK_LOST or UNFLUSHED where a replica that had them
-    lost its disk or its power later; of several the first by the order of the replicas."""
+    """Truncated rows with `disk`: DISK_LOST or UNFLUSHED if a replica that had them later lost its
+    disk or its power; of several replicas the first in their order."""
     from pyspark.sql import functions as F
 
     is_taken = F.col("lost").isNull() | (
@@ -97,7 +97,7 @@ def with_disks(cut: DataFrame, tables: Tables) -> DataFrame:
         & (F.col("lost.from_offset") < F.col("offset") + F.col("count"))
         & (F.col("offset") < F.col("lost.to_offset"))
     )
-    later = cut.join(F.broadcast(takers_of(tables["notes"])), "run").where(
+    later = cut.join(F.broadcast(disk_losses_of(tables["notes"])), "run").where(
         (F.col("taken_ms") >= F.col("at_ms")) & is_taken
     )
     moves = (
@@ -122,8 +122,8 @@ def with_disks(cut: DataFrame, tables: Tables) -> DataFrame:
 
 
 def loss_columns(epoch: Column, offset: Column, disk: Column) -> tuple[Column, Column]:
-    """(the text of the election that cut it off, the setting that let it) of a record that was
-    appended in `epoch` at `offset`; needs `elections`."""
+    """(cause, setting that allows it) of the loss of a record that was appended in `epoch` at
+    `offset`; the cause is the text of the election that truncated it.  Needs `elections`."""
     from pyspark.sql import functions as F
 
     def cuts(each: Column) -> Column:
@@ -137,14 +137,14 @@ def loss_columns(epoch: Column, offset: Column, disk: Column) -> tuple[Column, C
     )
     text = F.coalesce(cutter["text"], F.lit("no later leader is known"))
     by = F.when(epoch.isNull(), F.lit("no broker has appended it")).otherwise(text)
-    let = F.when(F.coalesce(is_unclean, F.lit(False)), UNCLEAN).otherwise(
+    allowed_by = F.when(F.coalesce(is_unclean, F.lit(False)), UNCLEAN).otherwise(
         F.coalesce(disk, F.lit(""))
     )
-    return by, let
+    return by, allowed_by
 
 
 def election_within() -> Column:
-    """The text of the first change of leader between a send and its ack; null for none."""
+    """The text of the first election between a send and its ack; null if there was none."""
     from pyspark.sql import functions as F
 
     def is_within(each: Column) -> Column:

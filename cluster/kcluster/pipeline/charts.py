@@ -1,9 +1,9 @@
-"""The timeline of many runs as one HTML page: a plot for each table, drawn as SVG.
+"""The timeline of many runs as one HTML page with an SVG plot per table.
 
-Owns: the drawing.  Never: computes (timeline.py), needs a network or another library.
+Owns: the drawing.  Never: computes figures (timeline.py), needs a network or another library.
 Kafka: no counterpart.
 
-A plot has the highest MAX_BARS rows, so the page is as small for a thousand runs as for one.
+A plot shows the highest MAX_BARS rows, so the page's size does not grow with the runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 from kcluster.pipeline.timeline import PERCENTS, Timeline
 
 MAX_BARS: Final = 40
-"""A plot has the highest so many; its Parquet has all."""
+"""The number of rows in a plot; the Parquet file has all."""
 _BAR_PX: Final = 22
 _LABEL_PX: Final = 400
 _DRAWN_PX: Final = 360
@@ -38,7 +38,7 @@ _KEY: Final = (
 )
 
 Bar = tuple[str, Sequence[float], str]
-"""(label, heights: one, or p50, p95 and p99, words behind it)."""
+"""(label, lengths: one, or p50, p95 and p99, text after the bar)."""
 
 
 def write_page(found: Timeline, out: str | os.PathLike[str], runs: int) -> Path:
@@ -61,7 +61,7 @@ def page_of(found: Timeline, runs: int) -> str:
 
 
 def _of_partitions(found: Timeline) -> list[str]:
-    """Plots of what happened to partitions: windows, failovers, ISR churn."""
+    """Plots about partitions: windows, failovers, ISR churn."""
     from pyspark.sql import functions as F
 
     windows = found.windows.groupBy("kind", "topic", "partition", "cause").agg(
@@ -87,7 +87,7 @@ def _of_partitions(found: Timeline) -> list[str]:
                 for row in _highest(windows, "ms")
             ),
         ),
-        _plot("Failover", "ms since the leader was not to be heard", _of_failovers(found), _KEY),
+        _plot("Failover", "ms since the leader became unreachable", _of_failovers(found), _KEY),
         _plot(
             "ISR churn",
             "changes in all runs",
@@ -104,11 +104,11 @@ def _of_partitions(found: Timeline) -> list[str]:
 
 
 def _of_clients(found: Timeline) -> list[str]:
-    """Plots of what clients saw: errors, latencies, request times."""
+    """Plots about clients: errors, latencies, request times."""
     return [
         _plot(
             "Errors, by API and client",
-            "times in all runs",
+            "count in all runs",
             (
                 (
                     f"{row['api']} {row['client']}: {row['error']}",
@@ -133,7 +133,7 @@ def _of_clients(found: Timeline) -> list[str]:
         ),
         _plot(
             "Requests, from arrival to answer",
-            "ms; of Fetch with its wait for records",
+            "ms; Fetch includes its wait for records",
             (
                 (
                     f"{row['api']} of {row['client']}",

@@ -1,6 +1,6 @@
-"""Columns of the notes table: events by type, and their fields, as Spark sees them.
+"""Spark columns of the notes table: the type of an event, and its fields.
 
-Owns: the one way in which jobs read events: `is_a`, `field`.  Never: knows what an event means.
+Owns: how jobs read events (`is_a`, `field`).  Never: interprets an event.
 Kafka: no counterpart.
 
 The schema comes from the types in `kcluster.events` (tables.py): the column `event` has the fields
@@ -39,14 +39,13 @@ def field(name: str) -> Column:
 
 
 def partition_of_note() -> list[str | Column]:
-    """Columns: `run`, and the partition that a note is about."""
+    """The columns `run`, `topic` and `partition` of a note."""
     return ["run", field("topic"), field("partition")]
 
 
 def with_words(notes: DataFrame, *types: type[TaggedEvent]) -> DataFrame:
-    """The notes about events of these types, few enough for one machine, with `text`: what is
-    shown of them.  It is made here from the fields, as everywhere else; nothing may be decided by
-    it."""
+    """The notes about events of these types with `text`, for display only.  They are collected, so
+    they must be few."""
     from pyspark.sql import functions as F
 
     chosen = notes.where(is_a(*types))

@@ -1,14 +1,14 @@
-"""How far a job on Spark is, as one bar on a terminal; nothing where nobody looks.
+"""The progress of a Spark job as a bar on a terminal; nothing is shown elsewhere.
 
-Owns: the bar, asking Spark how many of its tasks are done.  Never: starts or ends a job, prints a
-line that stays.
+Owns: the bar, polling Spark for finished tasks.  Never: starts or ends a job, prints a line that
+stays.
 Kafka: no counterpart.
 
-    with Progress("sends.jsonl", spark) as progress:  # tasks of whatever runs
+    with Progress("sends.jsonl", spark) as progress:  # tasks of all active stages
         ...
         progress.part("traces")
-    with Progress("runs", spark, done=found, total=count):  # tasks stand for what is missing
-    with Progress("records") as progress:  # by hand
+    with Progress("runs", spark, done=found, total=count):  # scaled to the missing runs
+    with Progress("records") as progress:  # updated by the caller
         progress.update(done, total)
 """
 
@@ -28,9 +28,9 @@ POLL_S: Final = 0.3
 
 
 class Progress:
-    """A bar while it is entered.  `spark`: whose tasks are watched, None for none; `done`, `total`:
-    what its tasks stand for, None for the tasks themselves; `unit`: the word behind the counts;
-    `console`: where to, None for stderr, and then only if that is a terminal."""
+    """A bar while it is entered.  `spark`: the session whose tasks are polled, None for none.
+    `done`, `total`: the counts to which tasks are scaled, None to show tasks.  `unit`: the word
+    after the counts.  `console`: None for stderr, if that is a terminal."""
 
     def __init__(
         self,
@@ -89,14 +89,13 @@ class Progress:
         self._bar = None
 
     def part(self, what: str) -> None:
-        """The job's next part, by its name."""
+        """Start the next part of the job."""
         self._what = what
         self._done, self._total = self._found, self._wanted
         self._show()
 
     def update(self, done: int, total: int | None = None, more: str = "") -> None:
-        """So much is done, as the caller knows it; `total`: None where nobody knows; `more`: what
-        else is known, behind the counts."""
+        """Show these counts.  `total`: None if unknown; `more`: text after the counts."""
         self._done, self._total = done, total
         self._show(more)
 
@@ -127,7 +126,7 @@ class Progress:
 
 
 def tasks_of(spark: SparkSession) -> tuple[int, int]:
-    """(done, all) of the stages that run now; (0, 0) between them.  All jobs of the session."""
+    """(done, all) tasks of the active stages of all jobs; (0, 0) between stages."""
     done = all_ = 0
     tracker = spark.sparkContext.statusTracker()
     for stage in tracker.getActiveStageIds():

@@ -1,8 +1,8 @@
-"""A Spark session for the jobs, and what stands in its way in one line.
+"""A Spark session for the jobs, or one line why there is none.
 
-Owns: the settings of a session, its silence, a look at the master before Spark waits a minute for
-it, the package's way to the workers, the words for no pyspark, no Java, no master.  Never: imports
-pyspark before it is asked for a session.
+Owns: the settings and log level of a session, the check of the master before Spark waits a minute
+for it, shipping the package to workers, the errors for missing pyspark, Java or master.  Never:
+imports pyspark before a session is requested.
 Kafka: no counterpart.
 """
 
@@ -34,9 +34,9 @@ _JAVA_HOW: Final = (
 JAVA_HELP: Final = f"no Java found: {_JAVA_HOW}"
 PYSPARK_HELP: Final = "no pyspark found: pip install 'kcluster-sim[spark]'"
 ARCHIVE: Final = "kcluster_package"
-"""The directory in which an executor unpacks the package that was sent to it."""
+"""The directory in which an executor unpacks the shipped package."""
 TRIES: Final = 4
-"""Of a task: Spark's default on a cluster (spark.task.maxFailures), which local mode has not."""
+"""Attempts per task: Spark's default on a cluster (spark.task.maxFailures).  Local mode has 1."""
 
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
@@ -51,10 +51,10 @@ SMALL: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-"""Settings for little data: a plan begins sooner than it could be compiled.  The demo takes 28 s
-instead of 46 with them."""
+"""Settings for little data, where compiling a plan takes longer than running it.  The demo takes
+28 s instead of 46 with them."""
 SMALL_BYTES: Final = 32 << 20
-"""So much is little."""
+"""Up to this size, data is little."""
 _LOCAL: Final = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
 _STANDALONE: Final = re.compile(r"([^:,/]+):(\d+)")
 _CONNECT_S: Final = 5
@@ -62,18 +62,18 @@ _KNOWN: Final = ("local", "local-cluster[", "spark://", "yarn", "k8s://")
 
 
 class SessionError(Exception):
-    """There can be no session; the text says why, in one line."""
+    """A session cannot be opened; the text is one line."""
 
 
 def open_session(
     master: str = "local[*]", settings: dict[str, str] | None = None, verbose: bool = False
 ) -> SparkSession:
-    """A session, or the one there is; `settings` win.  `verbose`: with Spark's own words on stderr.
-    A task that fails is tried TRIES times, on local masters too.  SessionError."""
+    """A new session, or the existing one.  `settings` override the defaults; `verbose`: Spark logs
+    to stderr.  A task has TRIES attempts, on local masters too.  SessionError."""
     if not has_java():
         raise SessionError(JAVA_HELP)
     try:
-        import pyspark  # noqa: F401  # whether it is there
+        import pyspark  # noqa: F401  # checks that it is installed
     except ModuleNotFoundError:
         raise SessionError(PYSPARK_HELP) from None
     _check_master(master)
@@ -85,7 +85,7 @@ def open_session(
         with _without_stderr():
             spark = _start(master, chosen)
     if is_local(master):
-        # The workers are of this installation, not whatever python3 is in the PATH.
+        # Workers use this installation, not the python3 on the PATH.
         spark.sparkContext.pythonExec = sys.executable
     else:
         _ship(spark)
@@ -93,7 +93,7 @@ def open_session(
 
 
 def has_java() -> bool:
-    """Whether a Java is where Spark looks for it."""
+    """Whether there is a Java where Spark looks for one."""
     return _java() is not None
 
 
@@ -103,17 +103,17 @@ def is_local(master: str) -> bool:
 
 
 def why(error: Exception) -> str:
-    """Of what Spark raised, the line that says what was wrong: a worker's Python error where there
-    is one, not Java's stack around it."""
+    """The line of a Spark error that names the problem: a worker's Python error if there is one,
+    without Java's stack."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     traces = [at for at, line in enumerate(lines) if "Traceback (most recent" in line]
     if traces:
         for line in lines[traces[-1] + 1 :]:
             if not line.startswith(("File ", "^", "~")) and ": " in line.split(" ")[0] + " ":
                 return line
-    # The first lines of Py4J's words only say that something was thrown.
-    told = next((line for line in lines if "xception: " in line), lines[0] if lines else "")
-    return told.rpartition("xception: ")[2] or type(error).__name__
+    # Py4J's first lines only say that something was thrown.
+    text = next((line for line in lines if "xception: " in line), lines[0] if lines else "")
+    return text.rpartition("xception: ")[2] or type(error).__name__
 
 
 def _start(master: str, settings: dict[str, str]) -> SparkSession:
@@ -142,9 +142,10 @@ def _java() -> str | None:
 
 
 def _too_old() -> str | None:
-    """Why this Java will not do, where that is so."""
-    told = subprocess.run([_java() or "java", "-version"], capture_output=True, text=True).stderr
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    """Why this Java is too old; None if it is not."""
+    java = _java() or "java"
+    version = subprocess.run([java, "-version"], capture_output=True, text=True).stderr
+    match = re.search(r'version "(?:1\.)?(\d+)', version)
     if match is None or int(match[1]) >= JAVA_MIN:
         return None
     return f"Java {match[1]} found: {_JAVA_HOW}"
@@ -152,8 +153,8 @@ def _too_old() -> str | None:
 
 @contextmanager
 def _without_stderr() -> Iterator[None]:
-    """Processes that are started in here write their stderr nowhere: what Java says before its log
-    level is set, and its stacks when a worker dies, are no use to who waits for a job."""
+    """Processes started inside inherit a null stderr.  This hides Java's output before its log
+    level is set, and its stacks when a worker dies."""
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -167,13 +168,13 @@ def _without_stderr() -> Iterator[None]:
 
 
 def _patient(master: str) -> str:
-    """`local[2]` -> `local[2,4]`: a worker that dies is no end of the job."""
+    """`local[2]` -> `local[2,4]`: the job survives the death of a worker."""
     match = _LOCAL.fullmatch(master)
     return master if match is None or "," in master else f"local[{match[1] or 1},{TRIES}]"
 
 
 def _check_master(master: str) -> None:
-    """SessionError where it is none, or nobody listens there."""
+    """SessionError if it is not a master, or nothing listens at its address."""
     if not (is_local(master) or master.startswith(_KNOWN[1:])):
         raise SessionError(
             f"no Spark at {master}:"
@@ -193,7 +194,7 @@ def _check_master(master: str) -> None:
 
 
 def _ship(spark: SparkSession) -> None:
-    """Send the package to the workers.  They need what it depends on, in the same Python."""
+    """Ship the package to the workers, which need its dependencies and the same Python."""
     place = Path(mkdtemp(prefix="kcluster-")) / "package.zip"
     root = Path(kcluster.__file__).parent
     with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as packed:

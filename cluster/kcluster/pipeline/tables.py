@@ -1,12 +1,12 @@
-"""Run directories as DataFrames, one table of many runs, and what in their files cannot be read.
+"""Run directories as DataFrames, with one table for many runs, and the problems of their files.
 
-Owns: columns and their types, which line is bad and where, that a run's files are there.  Never:
-knows what a row means (audit.py, timeline.py).
+Owns: columns and their types, the places of bad lines, missing files.  Never: interprets a row
+(audit.py, timeline.py).
 Kafka: no counterpart.
 
-Every table has `run`, the name of its directory.  Sizes do not matter: a file is split, and read by
-all cores.  Small tables are kept; the ledger's two, sends and reads, are read as they are needed
-(`whole`), with their bad lines, so that these are counted on the way.
+Every table has `run`, the name of the run directory.  Files of any size are split and read by all
+cores.  Small tables are cached.  The ledger's tables, sends and reads, are read when needed
+(`whole`), and include bad lines, so that these are counted in the same pass.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 MAX_PROBLEMS: Final = 20
-"""So many bad lines of a file are told one by one."""
+"""The number of bad lines per file that are reported one by one."""
 IS_BAD: Final = "is_bad"
 _CORRUPT: Final = "_corrupt"
 _SCALARS: Final[dict[type[inspect.Type], str]] = {
@@ -40,7 +40,7 @@ _SCALARS: Final[dict[type[inspect.Type], str]] = {
 
 
 class WindowRow(msgspec.Struct, frozen=True, gc=False):
-    """A time in which a partition was without reads or writes, as verdict.json has it."""
+    """A window without reads or writes of a partition, as in verdict.json."""
 
     kind: str
     partition: tuple[str, int]
@@ -53,13 +53,13 @@ class WindowRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What is used of verdict.json."""
+    """The used part of verdict.json."""
 
     windows: list[WindowRow] = []
 
 
 class RunDirectory(msgspec.Struct, frozen=True):
-    """One run directory.  `name` is `run` in every table."""
+    """One run directory.  `name` is the column `run` of every table."""
 
     path: Path
     info: RunInfo
@@ -71,8 +71,8 @@ class RunDirectory(msgspec.Struct, frozen=True):
 
 
 def find_runs(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[RunDirectory], list[str]]:
-    """The runs at or right below each path, by name, and what is wrong with some.  RunError if a
-    path has none, if two have one name, or if one is of another format."""
+    """The runs at or directly below each path, sorted by name, and problems of their files.
+    RunError if a path has no run, two runs share a name, or a run has another format."""
     found: dict[str, RunDirectory] = {}
     problems: list[str] = []
     for path in map(Path, paths):
@@ -81,7 +81,7 @@ def find_runs(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[RunDirector
             if other is None:
                 found[place.name] = _run(place, problems)
             elif other.path != place:
-                raise RunError(f"{place}: a run of this name is at {other.path} too")
+                raise RunError(f"{place}: {other.path} is a run of the same name")
     return [found[name] for name in sorted(found)], problems
 
 
@@ -105,8 +105,8 @@ def _run(path: Path, problems: list[str]) -> RunDirectory:
 
 
 class Tables:
-    """The tables of some runs.  `problems`: places that cannot be read, `file:line: why`, or a
-    file that is missing; the rest is used."""
+    """The tables of some runs.  `problems`: bad lines (`file:line: why`) and missing files; the
+    rest is used."""
 
     def __init__(self, spark: SparkSession, runs: Sequence[RunDirectory]) -> None:
         self.spark = spark
@@ -116,12 +116,12 @@ class Tables:
         self._whole: dict[str, DataFrame] = {}
 
     def __getitem__(self, field: str) -> DataFrame:
-        """The table of a field of RunRecord, without lines that cannot be read; it is kept."""
+        """The table of a field of RunRecord without bad lines; it is cached."""
         self.load(field)
         return self._kept[field].where(f"not {IS_BAD}").drop(IS_BAD)
 
     def load(self, *fields: str) -> None:
-        """Read and keep these, in one go, and tell what is wrong with them."""
+        """Read and cache these tables in one job, and report their bad lines."""
         from pyspark.sql import functions as F
 
         fresh = [field for field in fields if field not in self._kept]
@@ -136,8 +136,8 @@ class Tables:
                 self.report(field, (row["run"] for row in found if row["field"] == field))
 
     def whole(self, field: str) -> DataFrame:
-        """The same with `is_bad`, and lines that cannot be read: null but for `run`; not kept.
-        Whoever reads it tells `report` which runs have such."""
+        """The table with the column `is_bad`; bad lines are null except for `run`.  It is not
+        cached.  The caller passes runs with bad lines to `report`."""
         table = self._whole.get(field)
         if table is None:
             file, row_type = TABLES[field]
@@ -150,25 +150,25 @@ class Tables:
         return table
 
     def narrow(self, field: str, *columns: str) -> DataFrame:
-        """Some columns and `run`, not kept; of a line that cannot be read what can be."""
+        """Some columns and `run`, not cached; a bad line keeps its readable columns."""
         file, row_type = TABLES[field]
         files = [run.path / file for run in self.runs if (run.path / file).exists()]
         return frame_of(self.spark, files, row_type, columns)
 
     def report(self, field: str, runs: Iterable[str]) -> None:
-        """These runs' file has lines that cannot be read: find them."""
+        """Find the bad lines in the files of these runs, and add them to `problems`."""
         file, row_type = TABLES[field]
         by_name = {run.name: run for run in self.runs}
         for name in sorted(runs):
             self.problems += bad_lines(by_name[name].path / file, row_type)
 
     def size_bytes(self, field: str) -> int:
-        """Of its files."""
+        """The total size of a table's files."""
         files = (run.path / TABLES[field][0] for run in self.runs)
         return sum(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:
-        """Forget what is kept of them."""
+        """Release the cached tables."""
         for table in self._kept.values():
             table.unpersist()
         self._kept.clear()
@@ -180,8 +180,8 @@ def frame_of(
     row_type: type[msgspec.Struct],
     columns: Sequence[str] = (),
 ) -> DataFrame:
-    """Files of JSON lines as one DataFrame; a bad line is `is_bad`, all else but `run` null.
-    `columns`: only these and `run`; nobody looks for bad lines then, which takes a third longer."""
+    """Files of JSON lines as one DataFrame.  A bad line has `is_bad` and null columns except `run`.
+    `columns`: only these and `run`, without the search for bad lines, which costs a third more."""
     from pyspark.sql import functions as F
 
     schema = f"{ddl(row_type)}, {_CORRUPT} string"
@@ -197,18 +197,18 @@ def frame_of(
     if columns:
         return raw.select(*columns, run.alias("run"))
     names = [name for name in raw.columns if name != _CORRUPT]
-    told = raw.select(*names, run.alias("run"), _is_bad(row_type).alias(IS_BAD))
+    marked = raw.select(*names, run.alias("run"), _is_bad(row_type).alias(IS_BAD))
     kept = (F.when(~F.col(IS_BAD), F.col(name)).alias(name) for name in names)
-    return told.select(*kept, "run", IS_BAD)
+    return marked.select(*kept, "run", IS_BAD)
 
 
 def _pattern(path: Path) -> str:
-    """Spark takes a path for a pattern: one that only this path matches."""
+    """A glob pattern that matches only this path; Spark reads paths as patterns."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path))
 
 
 def ddl(row_type: type[msgspec.Struct]) -> str:
-    """The columns of a row type, in Spark's words."""
+    """The columns of a row type as Spark DDL."""
     return _columns(_struct(row_type).fields, " ")
 
 
@@ -223,9 +223,11 @@ def _columns(fields: Iterable[inspect.Field], between: str) -> str:
 
 
 def spark_type(kind: inspect.Type) -> str:
-    """Spark's type for what msgspec writes as JSON.  Tagged structs become one struct, with the
-    fields of all of them; fields of one name must have one type."""
+    """The Spark type of a msgspec type; an integer below 2**31 by its bound is an `int`.  Tagged
+    structs become one struct with the fields of all; a field name must have one type."""
     match kind:
+        case inspect.IntType(le=bound) if bound is not None and bound < 1 << 31:
+            return "int"
         case inspect.UnionType(types=types):
             others = [each for each in types if not isinstance(each, inspect.NoneType)]
             structs = [each for each in others if isinstance(each, inspect.StructType)]
@@ -257,7 +259,7 @@ def _merged(structs: Sequence[inspect.StructType]) -> str:
 
 
 def _is_bad(row_type: type[msgspec.Struct]) -> Column:
-    """No JSON, a column that must be there is not, or an event of no known kind."""
+    """Whether a line is not JSON, lacks a required column, or has an event of unknown kind."""
     from pyspark.sql import functions as F
 
     bad = F.col(_CORRUPT).isNotNull()
@@ -273,7 +275,7 @@ def _is_bad(row_type: type[msgspec.Struct]) -> Column:
 
 
 def bad_lines(path: Path, row_type: type[msgspec.Struct]) -> list[str]:
-    """`file:line: why` of each line that is no such row; read line by line."""
+    """`file:line: why` of each line that is not a row of this type."""
     problems: list[str] = []
     more = 0
     for problem in _bad_lines(path, row_type):

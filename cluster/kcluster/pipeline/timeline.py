@@ -1,7 +1,7 @@
-"""What many runs have in common: windows, failovers, errors, ISR churn, latencies, as tables.
+"""Tables over many runs: windows, failovers, errors, ISR churn, latencies, requests.
 
-Owns: the tables, their columns, and that they are written.  Never: draws (charts.py), judges a
-run (its verdict.json has).
+Owns: the tables and their columns, writing and reading them.  Never: draws (charts.py), judges a
+run (verdict.json has the verdict).
 Kafka: no counterpart; what dashboards of its metrics show (IsrShrinksPerSec).
 
 All times are ms; a row's `run` is the name of its directory.
@@ -25,8 +25,8 @@ from kcluster.events.brokers import (
 )
 from kcluster.events.network import LinkCut, LinkHealed
 from kcluster.events.partitions import IsrExpanded, IsrShrunk, LeaderElected, PartitionOffline
+from kcluster.pipeline.contents import PARTITION
 from kcluster.pipeline.notes import field, is_a, partition_of_note
-from kcluster.pipeline.places import PARTITION
 from kcluster.pipeline.tables import Tables
 from kcluster.protocol.names import INTERNAL_PREFIX
 
@@ -37,8 +37,7 @@ PERCENTS: Final = (50, 95, 99)
 
 
 class Timeline(Struct):
-    """`windows`, `failovers`, `isr`: a row each; `failover_times`, `errors`, `latencies`,
-    `requests`: sums."""
+    """The tables.  `windows`, `failovers` and `isr` have a row per item; the others are sums."""
 
     windows: DataFrame
     failovers: DataFrame
@@ -79,14 +78,14 @@ def write(found: Timeline, out: str | os.PathLike[str]) -> list[Path]:
 
 
 def read(spark: SparkSession, out: str | os.PathLike[str]) -> Timeline:
-    """What `write` has left in `out`."""
+    """The tables that `write` has written to `out`."""
     names = Timeline.__struct_fields__
     return Timeline(*(spark.read.parquet(str(Path(out) / name)) for name in names))
 
 
 def windows_of(tables: Tables) -> DataFrame:
     """(run, topic, partition, kind, from_ms, to_ms, duration_ms, is_over, clients, errors, cause):
-    as verdict.json has them; `cause` is what began each."""
+    as in verdict.json; `cause` is the first reason of each."""
     rows = [
         (
             run.name,
@@ -113,11 +112,11 @@ def windows_of(tables: Tables) -> DataFrame:
 
 def failovers_of(notes: DataFrame, sends: DataFrame) -> DataFrame:
     """(run, topic, partition, epoch, old, new, clean, down_ms, noticed_ms, elected_ms, acked_ms):
-    elections of another leader, or of any after there was none, since a broker that led was not to
-    be heard: killed, paused, or cut off from the controller.  `down_ms` is in the cluster's clock,
-    the others are how long after it; `noticed_ms` (fenced) is null where the broker was back
-    before; `acked_ms`, of the first record that waited for the new leader, where none did: when
-    somebody happens to write there next is no failover time.  Not of Kafka's own topics."""
+    elections after a leader became unreachable: it was killed, paused, or cut off from the
+    controller.  `down_ms` is a time of the cluster's clock, the other times are relative to it.
+    `noticed_ms` (fenced) is null if the broker was back before.  `acked_ms` is that of the first
+    record that waited for the new leader, null if none waited: a later write says nothing about
+    the failover.  Internal topics are left out."""
     from pyspark.sql import functions as F
 
     timed = _changes_of_leader(notes).join(F.broadcast(_absences(notes)), ["run", "old"])
@@ -184,9 +183,9 @@ def _changes_of_leader(notes: DataFrame) -> DataFrame:
 
 
 def _absences(notes: DataFrame) -> DataFrame:
-    """(run, old, gone, back, fenced): of each broker when it could not be heard any more, when it
-    could again, and when the controller found out; arrays of ms.  One that was killed and is
-    started again is back when the controller lets it in."""
+    """(run, old, gone, back, fenced): arrays of the times in ms at which each broker became
+    unreachable, became reachable again, and was fenced.  A restarted broker is back when the
+    controller unfences it."""
     from pyspark.sql import functions as F
 
     link = F.when(field("destination") == CONTROLLER_ID, field("source"))
@@ -279,7 +278,7 @@ def requests_of(requests: DataFrame) -> DataFrame:
 
 
 def _percentiles(name: str, count: str | None = None) -> list[Column]:
-    """`count`: the column that has how often each value is there."""
+    """Columns p50, p95, p99 and max.  `count`: the column with the frequency of each value."""
     from pyspark.sql import functions as F
 
     often = F.lit(1) if count is None else F.col(count)

@@ -12,7 +12,7 @@ import pytest
 
 from kcluster.pipeline.sweep.grid import Grid, load_grid
 from kcluster.pipeline.sweep.job import sweep
-from kcluster.pipeline.sweep.summary import Summed, summarize
+from kcluster.pipeline.sweep.summary import CellSummary, summarize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ GRID = Path(__file__).with_name("reference.yaml")
 class Swept(NamedTuple):
     grid: Grid
     out: Path
-    sums: list[Summed]
+    sums: list[CellSummary]
 
 
 @pytest.fixture(scope="session")

@@ -78,7 +78,10 @@ def test_cli_sweep__runs_are_summed_and_compared_and_a_loss_can_be_replayed(
     )
     assert first.exit_code == 0, first.output
     lines = first.stdout.splitlines()
-    assert lines[0] == "2 impossible combinations left out, such as: 2 in sync of 1 replicas"
+    assert lines[0] == (
+        "2 impossible combinations left out, such as:"
+        " min_insync_replicas 2 exceeds replication_factor 1"
+    )
     assert lines[1].startswith("24 runs in ")
     assert lines[1].endswith(" runs/s); 0 done before")
     assert lines[2].startswith("cell 1: replication_factor=1 min_insync_replicas=1 acks=1: P(loss)")
@@ -128,7 +131,7 @@ def test_cli_sweep__bad_input_is_one_line(grid: str, tmp_path: Path) -> None:
     assert refused("sweep", "no.yaml") == "no.yaml: cannot be read: No such file or directory"
     assert refused("sweep", grid, "--out", grid) == f"{grid}: File exists"
     assert refused("sweep", grid, "--seeds", "3,3") == "--seeds: seed 3 twice"
-    assert refused("sweep", grid, "--compare", "1", "9") == "cell 9: there are cells 1 to 6"
+    assert refused("sweep", grid, "--compare", "1", "9") == "cell 9: the cells are 1 to 6"
     assert refused("replay", grid, "ack=1", "3") == (
         "cell ack=1: ack: no such column; did you mean acks?"
     )

@@ -9,11 +9,11 @@ import sys
 import pytest
 
 from kcluster.pipeline.sweep.estimates import (
-    MS_A_YEAR,
-    a_year,
+    MS_PER_YEAR,
     clopper_pearson,
     exact_sign_test,
     per_billion,
+    per_year,
     ratio_error,
     wilson,
 )
@@ -68,8 +68,8 @@ def test_estimates__error_of_a_ratio_is_that_of_its_residuals() -> None:
 
 def test_estimates__a_year_has_the_failures_of_its_brokers() -> None:
     # 20 failures cost 60 s; three brokers fail once in half a year each: six failures of 3 s.
-    assert a_year(60, 20, 3, MS_A_YEAR / 2) == pytest.approx(18)
-    assert a_year(0, 0, 3, MS_A_YEAR) == 0
+    assert per_year(60, 20, 3, MS_PER_YEAR / 2) == pytest.approx(18)
+    assert per_year(0, 0, 3, MS_PER_YEAR) == 0
 
 
 def test_estimates__scipy_is_imported_when_it_is_needed() -> None:

@@ -25,35 +25,35 @@ WRONG = {
     "[1]": "g.yaml:1:1: this is a list; a grid is a mapping with keys like seeds, grid",
     "seeds: 3": "g.yaml:1:1 grid: empty: it must be a mapping of columns like acks: [1, all]",
     "grid: {}": "g.yaml:1:1 grid: empty: it must be a mapping of columns like acks: [1, all]",
-    "grid: {brokers: }": "g.yaml:1:8 grid.brokers: empty: no value, no cell",
-    "grid: {acks: []}": "g.yaml:1:8 grid.acks: empty: no value, no cell",
+    "grid: {brokers: }": "g.yaml:1:8 grid.brokers: empty; at least one value is needed",
+    "grid: {acks: []}": "g.yaml:1:8 grid.acks: empty; at least one value is needed",
     "grid: {ackz: 1}": "g.yaml:1:8 grid.ackz: no such column; did you mean acks?",
     "gird: {acks: 1}\ngrid: {acks: 1}": "g.yaml:1:1 gird: no such key of a grid file; did you mean"
     " grid?",
     "grid: {acks: 2}": "g.yaml:1:14 grid.acks: 2: no such acks; there are 0, 1, all",
     "grid: {brokers: [3, 5, 3]}": "g.yaml:1:24 grid.brokers[2]: 3 twice",
     "grid: {repair: [1s, 1000ms], failures: 1}": "g.yaml:1:21 grid.repair[1]: 1s twice",
-    "grid: {repair: 1s}": "g.yaml:1:8 grid.repair: nothing fails so: there is no failures or mtbf",
+    "grid: {repair: 1s}": "g.yaml:1:8 grid.repair: it has no effect without failures or mtbf",
     "grid: {repair: soon, mtbf: 1m}": "g.yaml:1:16 grid.repair: soon is not a time like 250ms,"
     " 5s or 2m",
-    "grid: {brokers: 2}": "g.yaml:1:7 grid: no cell is left: 3 replicas need as many brokers,"
-    " not 2",
-    "grid: {min_insync_replicas: 4}": "g.yaml:1:7 grid: no cell is left: 4 in sync of 3 replicas",
+    "grid: {brokers: 2}": "g.yaml:1:7 grid: no cell is left: 3 replicas need 3 brokers, not 2",
+    "grid: {min_insync_replicas: 4}": "g.yaml:1:7 grid: no cell is left: min_insync_replicas 4"
+    " exceeds replication_factor 3",
     "grid: {failures: 1, mtbf: 1m}": "g.yaml:1:7 grid: no cell is left: failures, mtbf and faults"
-    " are three ways to say what fails; one of them is enough",
+    " exclude each other",
     "grid: {failures: 1, failure_domain: rack}": "g.yaml:1:7 grid: no cell is left: failure_domain"
     " rack needs racks",
-    "grid: {failures: 1, duration: 1s}": "g.yaml:1:7 grid: no cell is left: the first failure at"
-    " 1s is after the run's end at 1s",
+    "grid: {failures: 1, duration: 1s}": "g.yaml:1:7 grid: no cell is left: first_failure 1s is"
+    " not before the end of the run at 1s",
     "grid: {idempotent: true, acks: 1}": "g.yaml:1:7 grid: no cell is left: an idempotent producer"
     " needs acks=all",
     "grid: {faults: no_such}": "g.yaml:1:16 grid.faults: no_such: no such profile here, in profiles"
     " or in ../profiles",
     "seeds: [1, 2, 1]\ngrid: {acks: 1}": "g.yaml:1:15 seeds[2]: seed 1 twice",
-    "seeds: []\ngrid: {acks: 1}": "g.yaml:1:8 seeds: empty: no seeds, no runs",
+    "seeds: []\ngrid: {acks: 1}": "g.yaml:1:8 seeds: empty; at least one seed is needed",
     "seeds: 0\ngrid: {acks: 1}": "g.yaml:1:8 seeds: 0 is out of range; it must be at least 1",
-    "seeds: 9000000\ngrid: {acks: [1, all]}": "g.yaml:1:8 seeds: 9,000,000 of them: 10,000,000 runs"
-    " are the most, 5,000,000 seeds of 2 cells",
+    "seeds: 9000000\ngrid: {acks: [1, all]}": "g.yaml:1:8 seeds: 9,000,000 is too many: at"
+    " most 10,000,000 runs are allowed, or 5,000,000 seeds of 2 cells",
 }
 
 
@@ -73,7 +73,10 @@ def test_grid__cells_are_all_combinations_that_can_be() -> None:
         "replication_factor=3 min_insync_replicas=2 acks=1",
         "replication_factor=3 min_insync_replicas=2 acks=all",
     ]
-    assert (grid.left_out, grid.whys) == (2, ("2 in sync of 1 replicas",))
+    assert (grid.left_out, grid.reasons) == (
+        2,
+        ("min_insync_replicas 2 exceeds replication_factor 1",),
+    )
     assert {(cell.repair_ms, cell.failures, cell.brokers) for cell in grid.cells} == {(2500, 2, 3)}
 
 
@@ -130,12 +133,12 @@ def test_grid__a_cell_is_found_by_its_number_or_by_its_columns() -> None:
     grid = parse_grid(GRID)
     assert grid.find("4") == grid.find("acks=all,replication_factor=3 min_insync_replicas=1") == 3
     wrong = {
-        "0": "cell 0: there are cells 1 to 6",
-        "7": "cell 7: there are cells 1 to 6",
+        "0": "cell 0: the cells are 1 to 6",
+        "7": "cell 7: the cells are 1 to 6",
         "ack=all": "cell ack=all: ack: no such column; did you mean acks?",
-        "acks=1": "cell acks=1: 3 cells are so;"
+        "acks=1": "cell acks=1: 3 cells match;"
         " replication_factor=1 min_insync_replicas=1 acks=1 is cell 1",
-        "acks=0": "cell acks=0: no cell is so;"
+        "acks=0": "cell acks=0: no cell matches;"
         " replication_factor=1 min_insync_replicas=1 acks=1 is cell 1",
     }
     for words, told in wrong.items():
@@ -150,15 +153,16 @@ def test_grid__seeds_by_words() -> None:
     assert with_seeds(grid, "3").seeds == (1, 2, 3)
     assert with_seeds(grid, "7, 9..11,0").seeds == (7, 9, 10, 11, 0)
     wrong = {
-        "0": "1..0: no seeds, no runs",
+        "0": "1..0: no seeds",
         "1..3,2": "seed 2 twice",
-        "": "'' is no seed;",
-        "many": "many is no seed; write 100, or 1..50,77",
-        "5..": "5.. is no seed",
-        "-1": "-1 is",
-        "1..99999999999": "1..99999999999: 10,000,000 runs are the most, 5,000,000 seeds of 2",
-        str(2**63) + "..": "is no seed",
-        f"{2**63}..{2**63}": "is the last seed",
+        "": "'' is not a seed;",
+        "many": "many is not a seed; write 100, or 1..50,77",
+        "5..": "5.. is not a seed",
+        "-1": "-1 is not a seed",
+        "1..99999999999": "1..99999999999: at most 10,000,000 runs are allowed, or 5,000,000"
+        " seeds of 2",
+        str(2**63) + "..": "is not a seed",
+        f"{2**63}..{2**63}": "is the highest seed",
     }
     for words, told in wrong.items():
         with pytest.raises(ValueError) as caught:

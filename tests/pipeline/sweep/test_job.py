@@ -25,7 +25,7 @@ from kcluster.pipeline.sweep.job import (
     SweepError,
     cost_of,
     done_runs,
-    in_one_line,
+    spark_errors_as_sweep_errors,
     sweep,
     table_of,
     tasks_of,
@@ -166,7 +166,7 @@ def test_job__an_executor_and_then_the_driver_are_killed_and_nothing_is_lost_or_
     assert ended.returncode == -9, ended.stdout
     before = Counter(noted(log))
     files = {Path(line.split(maxsplit=3)[3]) for line in log.read_text().splitlines()}
-    assert {place.parts[-3] for place in files} == {ARCHIVE}  # it was shipped
+    assert {place.parts[-3] for place in files} == {ARCHIVE}  # the package was shipped
 
     grid = parse_grid(ONE_CELL)
     kept = {seed for _, seed in rows_in(spark, grid, out)}
@@ -224,10 +224,11 @@ def test_job__a_file_cut_short_is_set_aside_and_its_runs_are_run_again(
     files[0].write_bytes(data[: len(data) // 2])
     files[1].write_bytes(b"")
     swept = sweep(spark, grid, out)
-    whys = [
-        f"{file}: no whole Parquet file, now *.broken; its runs are run again" for file in files
+    reasons = [
+        f"{file}: truncated Parquet file, renamed to *.broken; its runs are repeated"
+        for file in files
     ]
-    assert swept.problems == whys[:2]
+    assert swept.problems == reasons[:2]
     assert 0 < swept.played < swept.runs
     assert len(rows_in(spark, grid, out)) == 16
 
@@ -262,7 +263,7 @@ def test_job__an_error_of_spark_itself_is_one_line(spark: SparkSession, tmp_path
     place = tmp_path / "runs" / "1"
     place.mkdir(parents=True)
     (place / "part-0.parquet").write_bytes(b"PAR1" + b"nonsense" * 9 + b"PAR1")
-    with pytest.raises(SweepError) as caught, in_one_line():
+    with pytest.raises(SweepError) as caught, spark_errors_as_sweep_errors():
         done_runs(spark, parse_grid(ONE_CELL), tmp_path)
     assert "\n" not in str(caught.value)
     assert "part-0.parquet" in str(caught.value)

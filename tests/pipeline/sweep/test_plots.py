@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 
 from kcluster.pipeline.sweep.grid import Grid, parse_grid
-from kcluster.pipeline.sweep.plots import heat_map, in_words, loss_words, trade_off, write_plots
-from kcluster.pipeline.sweep.summary import Summed
+from kcluster.pipeline.sweep.plots import (
+    format_numbers,
+    heat_map,
+    loss_label,
+    trade_off,
+    write_plots,
+)
+from kcluster.pipeline.sweep.summary import CellSummary
 
 pytest.importorskip("matplotlib", reason="pip install 'kcluster-sim[plots]'")
 
@@ -22,10 +28,10 @@ grid:
 """
 
 
-def sums_of(grid: Grid) -> list[Summed]:
+def sums_of(grid: Grid) -> list[CellSummary]:
     """Some with losses and some without, two at the same place, one without a run."""
     sums = [
-        Summed(
+        CellSummary(
             cell.key,
             runs=200,
             losses=(0, 40, 3)[at % 3],
@@ -37,7 +43,7 @@ def sums_of(grid: Grid) -> list[Summed]:
         )
         for at, cell in enumerate(grid.cells)
     ]
-    sums[2] = Summed(grid.cells[2].key)
+    sums[2] = CellSummary(grid.cells[2].key)
     sums[9] = sums[8]
     return sums
 
@@ -52,9 +58,9 @@ def test_plots__a_cell_of_the_heat_map_says_its_share_and_interval() -> None:
     assert len(grid.cells) == 10  # 3 in sync of 2 replicas cannot be
     figure = heat_map(grid, sums)
     axes = figure.axes[0]
-    assert texts_of(axes) == [loss_words(cell) for cell in sums if cell.runs]
-    assert loss_words(sums[0]) == "none\nbelow 1.8 %"
-    assert loss_words(sums[1]) == "20 %\n15 to 26 %"
+    assert texts_of(axes) == [loss_label(cell) for cell in sums if cell.runs]
+    assert loss_label(sums[0]) == "none\nbelow 1.8 %"
+    assert loss_label(sums[1]) == "20 %\n15 to 26 %"
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "all"]
     assert axes.get_yticklabels()[0].get_text() == "replication_factor=2  min_insync_replicas=1"
 
@@ -76,8 +82,8 @@ def test_plots__numbers_of_the_trade_off_do_not_overlap() -> None:
 def test_plots__cells_without_a_loss_hang_from_their_interval() -> None:
     grid = parse_grid("grid: {acks: [1, all]}")
     sums = [
-        Summed(grid.cells[0].key, runs=100, losses=10, failures=100, writes_ms=1_000),
-        Summed(grid.cells[1].key, runs=100, failures=100, writes_ms=2_000),
+        CellSummary(grid.cells[0].key, runs=100, losses=10, failures=100, writes_ms=1_000),
+        CellSummary(grid.cells[1].key, runs=100, failures=100, writes_ms=2_000),
     ]
     lost: Any
     kept: Any
@@ -88,7 +94,10 @@ def test_plots__cells_without_a_loss_hang_from_their_interval() -> None:
 
 def test_plots__one_cell_or_none_with_a_run(tmp_path: Path) -> None:
     grid = parse_grid("grid: {acks: all}")
-    for sums in ([Summed(grid.cells[0].key)], [Summed(grid.cells[0].key, runs=5, losses=5)]):
+    for sums in (
+        [CellSummary(grid.cells[0].key)],
+        [CellSummary(grid.cells[0].key, runs=5, losses=5)],
+    ):
         places = write_plots(grid, sums, tmp_path)
         assert [place.read_bytes()[:4] for place in places] == [b"\x89PNG", b"\x89PNG"]
 
@@ -100,4 +109,4 @@ def test_plots__the_same_figures_are_the_same_file(tmp_path: Path) -> None:
 
 
 def test_plots__numbers_in_words() -> None:
-    assert in_words([1, 2, 3, 5, 7, 8]) == "1-3, 5, 7, 8"
+    assert format_numbers([1, 2, 3, 5, 7, 8]) == "1-3, 5, 7, 8"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kcluster.pipeline.sweep.estimates import MS_A_YEAR
+from kcluster.pipeline.sweep.estimates import MS_PER_YEAR
 from kcluster.pipeline.sweep.figures import figures_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout_s(240)
 
 
 def test_reference__the_figures_are_as_they_were(swept: Swept) -> None:
-    found = figures_of(swept.grid, swept.sums, MS_A_YEAR)
+    found = figures_of(swept.grid, swept.sums, MS_PER_YEAR)
     for row in found:
         for name in OF_THE_MACHINE:
             del row[name]

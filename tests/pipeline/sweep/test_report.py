@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kcluster.cli.verbs.pipeline import command as pipeline
-from kcluster.pipeline.sweep.estimates import MS_A_YEAR
+from kcluster.pipeline.sweep.estimates import MS_PER_YEAR
 from kcluster.pipeline.sweep.figures import figures_of
 from kcluster.pipeline.sweep.report import comparison, span, write_report
 from kcluster.pipeline.sweep.summary import losses_of, pair_of
@@ -46,7 +46,7 @@ def written(spark: SparkSession, swept: Swept, tmp_path_factory: pytest.TempPath
 def test_report__figures_as_csv_and_parquet(
     spark: SparkSession, swept: Swept, written: Path
 ) -> None:
-    wanted = figures_of(swept.grid, swept.sums, MS_A_YEAR)
+    wanted = figures_of(swept.grid, swept.sums, MS_PER_YEAR)
     held = [row.asDict() for row in spark.read.parquet(str(written / "cells.parquet")).collect()]
     assert held == wanted
     with open(written / "cells.csv", encoding="utf-8", newline="") as file:
@@ -81,7 +81,7 @@ def test_report__markdown_has_every_cell_and_says_what_a_year_is(written: Path) 
     ):
         assert line in told.splitlines()
     assert told.count("acks=all min_insync_replicas=2") >= 2
-    assert "a year of brokers that each fail once in 365.25 days" in told
+    assert "each broker fails once in 365.25 days" in told
     rows = [line.count("|") for line in told.splitlines() if line.startswith("| ")]
     assert set(rows) == {10, 13, 6}  # durability, availability, losses
 
@@ -101,7 +101,8 @@ def test_report__two_settings_beside_each_other(spark: SparkSession, swept: Swep
     first = "## acks=1 min_insync_replicas=1 against acks=all min_insync_replicas=1"
     assert lines[0] == first
     assert f"| with a loss | {swept.sums[0].losses} | {swept.sums[2].losses} |" in lines
-    assert lines[-1].startswith(f"Of 20 seeds, {pair.both} lose with both, {pair.only_a} only")
+    both = f"Of 20 seeds, {pair.both} lose records with both cells, {pair.only_a} only"
+    assert lines[-1].startswith(both)
 
 
 def test_report__an_interval_from_nothing_is_told_as_below() -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import structs
 
-from kcluster.pipeline.sweep.estimates import MS_A_YEAR, clopper_pearson
+from kcluster.pipeline.sweep.estimates import MS_PER_YEAR, clopper_pearson
 from kcluster.pipeline.sweep.grid import with_seeds
 from kcluster.pipeline.sweep.runs import RunRow, play
-from kcluster.pipeline.sweep.summary import Summed, losses_of, pair_of, summarize
+from kcluster.pipeline.sweep.summary import CellSummary, losses_of, pair_of, summarize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,8 +57,8 @@ def test_summary__some_lose_and_some_do_not(swept: Swept) -> None:
     assert swept.sums[0].elected
     assert swept.sums[0].first_ack > swept.sums[0].elected
     per_failure_s = swept.sums[0].writes_ms / 1_000 / swept.sums[0].failures
-    assert swept.sums[0].a_failure_s("writes") == pytest.approx(per_failure_s)
-    assert swept.sums[0].a_year_s("writes", 3, MS_A_YEAR) == pytest.approx(3 * per_failure_s)
+    assert swept.sums[0].per_failure_s("writes") == pytest.approx(per_failure_s)
+    assert swept.sums[0].per_year_s("writes", 3, MS_PER_YEAR) == pytest.approx(3 * per_failure_s)
 
 
 def test_summary__losses_are_those_of_the_runs_and_in_order(
@@ -78,7 +78,7 @@ def test_summary__two_cells_are_paired_by_seed(
     assert pair.seeds == 20
     assert pair.both == both.count((True, True))
     assert (pair.only_a, pair.only_b) == (both.count((True, False)), both.count((False, True)))
-    assert 0 < pair.chance <= 1
+    assert 0 < pair.p_value <= 1
 
 
 def test_summary__fewer_seeds_and_cells_without_a_run(spark: SparkSession, swept: Swept) -> None:
@@ -89,5 +89,5 @@ def test_summary__fewer_seeds_and_cells_without_a_run(spark: SparkSession, swept
     )
     first, empty = summarize(spark, other, swept.out)
     assert first == swept.sums[0]
-    assert empty == Summed(other.cells[1].key)
-    assert (empty.loss, empty.loss_exact, empty.a_failure_s("reads")) == (0, (0.0, 1.0), 0)
+    assert empty == CellSummary(other.cells[1].key)
+    assert (empty.loss, empty.loss_exact, empty.per_failure_s("reads")) == (0, (0.0, 1.0), 0)

@@ -109,7 +109,7 @@ def command(
         options.check()
         # The topics of a resumed run may be deleted by now; the job reports what that means.
         is_resumed = "://" in options.out or (Path(options.out) / f"runs/{options.run}").exists()
-        ClusterView(options.bootstrap, options.places).check(may_be_gone=is_resumed)
+        ClusterView(options.bootstrap, options.unique_topics).check(may_be_gone=is_resumed)
     except IngestError as error:
         refuse(str(error))
     _ingest(_session(options, jars, packages, master, verbose), options)

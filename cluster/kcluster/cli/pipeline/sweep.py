@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kcluster.pipeline.sweep.grid import Grid
-    from kcluster.pipeline.sweep.summary import Summed
+    from kcluster.pipeline.sweep.summary import CellSummary
 
 
 _SHOWN_ERRORS: Final = 20
@@ -77,7 +77,7 @@ def command(
     resumes it: runs that DIR has are not repeated, unless they ended with an error.
     """  # noqa: D301  # \b is click's mark for a paragraph that is not wrapped
     from kcluster.pipeline.session import SMALL, SessionError, open_session
-    from kcluster.pipeline.sweep.job import SweepError, in_one_line
+    from kcluster.pipeline.sweep.job import SweepError, spark_errors_as_sweep_errors
 
     grid = read_grid(file, seeds)
     try:
@@ -90,7 +90,7 @@ def command(
         refuse(f"{error.filename}: {error.strerror}")
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
-        with in_one_line():
+        with spark_errors_as_sweep_errors():
             _sweep(spark, grid, out, pair, mtbf_days * 86_400_000)
     except SweepError as error:
         refuse(str(error))
@@ -130,7 +130,7 @@ def _sweep(
     from kcluster.pipeline.sweep.summary import pair_of, summarize
 
     if grid.left_out:
-        print(f"{grid.left_out} impossible combinations left out, such as: {grid.whys[0]}")
+        print(f"{grid.left_out} impossible combinations left out, such as: {grid.reasons[0]}")
     began_s, found = time.monotonic(), -1
     with Progress("runs") as bar:
 
@@ -151,7 +151,7 @@ def _sweep(
         print(f"all {swept.found:,} runs were done before")
     sums = summarize(spark, grid, out)
     for at, row in enumerate(durability(grid, sums)[1]):
-        print(f"cell {at + 1}: {row[1]}: P(loss) {row[4]} ({row[5]}), {row[6]} lost of a billion")
+        print(f"cell {at + 1}: {row[1]}: P(loss) {row[4]} ({row[5]}), {row[6]} lost per billion")
     if pair is not None:
         lines = comparison(grid, sums, *pair, pair_of(spark, grid, out, *pair), mtbf_ms)
         (Path(out) / "compare.md").write_text("\n".join(lines) + "\n", "utf-8")
@@ -177,7 +177,7 @@ def report_errors(spark: SparkSession, grid: Grid, out: str) -> int:
 
 
 def _write(
-    spark: SparkSession, grid: Grid, out: str, sums: list[Summed], mtbf_ms: float
+    spark: SparkSession, grid: Grid, out: str, sums: list[CellSummary], mtbf_ms: float
 ) -> list[Path]:
     """The report's files."""
     from kcluster.pipeline.sweep.plots import PLOTS_HELP, can_draw

@@ -1,8 +1,8 @@
-"""How a staged batch gets into a table of each format, once.
+"""Idempotent commits of a staged batch to a Delta or Iceberg table.
 
-Owns: what makes a second try of a batch have no effect, in Parquet, Delta and Iceberg.  Never:
-stages (table.py), decides when.
-Kafka: no counterpart; Delta's txnAppId and txnVersion, the summary of Iceberg's snapshots.
+Owns: how each format recognizes a batch that it already has: Delta by txnAppId and txnVersion,
+Iceberg by a property of its snapshots.  Never: stages a batch, commits Parquet (table.py).
+Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ _NEEDED: Final = {
         "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0",
     ),
 }
-"""A class of each, and the package that has it (of that for Spark 4.1, none being newer)."""
+"""A class of each format, and the package that has it (built for Spark 4.1; none is newer)."""
 
 
 def check_format(spark: SparkSession, format_: str) -> None:
-    """BadInput if this session cannot write it."""
+    """BadInput if this session cannot write the format."""
     if format_ in _NEEDED:
         name, package = _NEEDED[format_]
         if not has_class(spark, name):
-            raise BadInput(f"format {format_}: not in this Spark; --packages {package} has it")
+            raise BadInput(
+                f"format {format_}: this Spark does not have it; add --packages {package}"
+            )
 
 
 def append(
@@ -44,14 +46,14 @@ def append(
     records: DataFrame,
     name: tuple[str, int],
 ) -> None:
-    """Add a batch to the Delta or Iceberg table in `records/`, if it is not in it.  `name`: run
-    and batch.  IngestError."""
+    """Add a batch to the Delta or Iceberg table in `records/` unless the table has it.  `name`:
+    (run, batch).  IngestError."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    deed: Callable[..., None] = _to_delta if format_ == "delta" else _to_iceberg
+    write: Callable[..., None] = _to_delta if format_ == "delta" else _to_iceberg
     try:
-        deed(spark, storage, records, name)
+        write(spark, storage, records, name)
     except (PySparkException, Py4JError) as error:
         raise IngestError(f"{storage.root}: {why(error)}") from None
 
@@ -78,8 +80,8 @@ def _to_iceberg(
 
     table, mark = _iceberg(spark, storage), f"{name[0]}/{name[1]}"
     if not storage.exists("records/metadata"):
-        made: Any = records.limit(0).writeTo(table).using("iceberg")
-        made.partitionedBy("topic", "date").create()
+        writer: Any = records.limit(0).writeTo(table).using("iceberg")
+        writer.partitionedBy("topic", "date").create()
     marks = spark.table(f"{table}.snapshots").where(F.col("summary")[_BATCH] == mark)
     if not marks.isEmpty():
         return
@@ -89,7 +91,7 @@ def _to_iceberg(
 
 
 def _iceberg(spark: SparkSession, storage: SparkStorage) -> str:
-    """The table's name, in a catalog of its own whose warehouse is the directory."""
+    """The table's name, in its own catalog, whose warehouse is the directory."""
     catalog = f"kcluster_{sha256(storage.root.encode()).hexdigest()[:12]}"
     setting = f"spark.sql.catalog.{catalog}"
     spark.conf.set(setting, "org.apache.iceberg.spark.SparkCatalog")

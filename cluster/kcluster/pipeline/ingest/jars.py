@@ -1,7 +1,8 @@
-"""The official Kafka connector: where its jars are, and whether a session has them.
+"""The official Kafka connector: its jars, and whether a session has them.
 
-Owns: names and versions of the jars, the settings that bring them.  Never: downloads (Spark does).
-Kafka: spark-sql-kafka-0-10, which is made with kafka-clients 3.9.
+Owns: names and versions of the jars, the session settings that load them.  Never: downloads (Spark
+does).
+Kafka: spark-sql-kafka-0-10, which is built with kafka-clients 3.9.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 NEEDED: Final = (
     "spark-sql-kafka-0-10", "spark-token-provider-kafka-0-10", "kafka-clients", "commons-pool2",
 )  # fmt: skip
-"""What the names of the jars begin with; all else is in pyspark."""
+"""Prefixes of the jars' names; pyspark has everything else."""
 PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 EXTENSIONS: Final = {
     "delta": {
@@ -26,36 +27,37 @@ EXTENSIONS: Final = {
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     }
 }
-"""What a session must be told for a table format, besides its packages."""
+"""Settings of a session that a table format needs besides its package."""
 _PROVIDER: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 HELP: Final = (
-    "the Kafka connector's jars are not in this Spark: --jars DIR with them (`make jars` fetches"
-    " them to build/connector-jars), or --source kcluster, which needs none"
+    "this Spark does not have the Kafka connector's jars: give their directory with --jars DIR"
+    " (`make jars` downloads them to build/connector-jars), or use --source kcluster, which needs"
+    " none"
 )
 
 
 def find_jars(directory: str) -> list[Path]:
-    """The jars of the connector in a directory.  BadInput names what is missing."""
+    """The connector's jars in a directory.  BadInput names the missing ones."""
     place = Path(directory)
     if not place.is_dir():
-        raise BadInput(f"{directory}: no such directory of jars")
+        raise BadInput(f"{directory}: no such directory")
     found = sorted(place.glob("*.jar"))
     for name in NEEDED:
         if not any(jar.name.startswith(name) for jar in found):
-            raise BadInput(f"{directory}: no {name}*.jar in it")
+            raise BadInput(f"{directory}: it has no {name}*.jar")
     return [jar for jar in found if jar.name.startswith(NEEDED)]
 
 
 def jar_settings(directory: str) -> dict[str, str]:
-    """Settings for a session that has the connector of this directory."""
+    """Settings of a session with the connector's jars of this directory."""
     return {"spark.jars": ",".join(str(jar.resolve()) for jar in find_jars(directory))}
 
 
 def session_settings(
     source: str, format_: str, directory: str | None, packages: str | None
 ) -> dict[str, str]:
-    """Settings for a session that has what an ingest needs: the connector's jars of a directory,
-    or of the package that Spark resolves by itself (network), and `packages`.  BadInput."""
+    """Settings of a session for an ingest: with the connector's jars of `directory`, or else its
+    package, which Spark downloads, and with `packages`.  BadInput."""
     wanted = [each.strip() for each in (packages or "").split(",") if each.strip()]
     settings = dict(EXTENSIONS.get(format_, {}))
     if source == "kafka" and directory is not None:
@@ -68,5 +70,5 @@ def session_settings(
 
 
 def has_connector(spark: SparkSession) -> bool:
-    """Whether `format("kafka")` is there."""
+    """Whether the session has `format("kafka")`."""
     return has_class(spark, _PROVIDER)

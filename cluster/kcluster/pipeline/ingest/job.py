@@ -1,12 +1,13 @@
-"""The ingest: batches of a stream into a table, each once, and what could not be read, by range.
+"""The ingest job: each batch of a stream goes into a table once; lost ranges are recorded.
 
-Owns: the order of steps in a batch, what is looked at between batches, when the job ends.  Never:
-how a source reads (sources.py), where files are (table.py), what counts as lost (ranges.py).
+Owns: the order of steps in a batch, the checks between batches, when the job ends.  Never: reads a
+source (sources.py), knows the layout of files (table.py), decides what is lost (losses.py).
 Kafka: no counterpart; Spark's ForeachBatchSink, MicroBatchExecution.
 
-A batch: look at the logs, read and stage it, look again, keep what is lost, keep what is known of
-the logs, and at last let it into the table.  A job that was killed at any point does the same batch
-again, from the same offsets, over what it had half done; one that is in the table is left alone.
+The steps of a batch: view the logs; read and stage the batch; view the logs again; record the lost
+ranges; record the state of the logs; commit the batch to the table.  A job that was killed at any
+step repeats the batch from the same offsets and overwrites what it had staged.  A batch that the
+table has is skipped.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError, IngestOptions
-from kcluster.pipeline.ingest.ranges import (
+from kcluster.pipeline.ingest.losses import (
     IngestBatch,
     Known,
     KnownTopic,
@@ -28,6 +28,7 @@ from kcluster.pipeline.ingest.ranges import (
     learn,
     learn_ends,
 )
+from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError, IngestOptions
 from kcluster.pipeline.ingest.sources import Source, offsets_of, source_of
 from kcluster.pipeline.ingest.storage import SparkStorage
 from kcluster.pipeline.ingest.table import IngestTable, RunState
@@ -38,13 +39,13 @@ from kcluster.pipeline.source.losses import Lost
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TURN_S: Final = 0.1
-_LOOK_MS: Final = 1_000
-"""How often, while nothing comes, logs are looked at."""
+_POLL_S: Final = 0.1
+_CHECK_MS: Final = 1_000
+"""Interval of the checks for losses while no records arrive."""
 
 
 class Ingested(Struct, frozen=True):
-    """What an ingest did: rows and batches that came into the table, what was lost meanwhile."""
+    """The outcome of an ingest: rows and batches added to the table, and lost ranges."""
 
     rows: int
     batches: int
@@ -53,31 +54,32 @@ class Ingested(Struct, frozen=True):
 
 
 class Counts(Struct, frozen=True):
-    """How far it is."""
+    """Progress of an ingest."""
 
     rows: int
     batches: int
     seconds: float
 
 
-Told = Callable[[Counts], None]
+OnCounts = Callable[[Counts], None]
 IsEnough = Callable[[Counts], bool]
-ToldLoss = Callable[[Lost], None]
+OnLoss = Callable[[Lost], None]
 
 
 def ingest(
     spark: SparkSession,
     options: IngestOptions,
-    on_counts: Told | None = None,
-    on_loss: ToldLoss | None = None,
+    on_counts: OnCounts | None = None,
+    on_loss: OnLoss | None = None,
     is_enough: IsEnough | None = None,
 ) -> Ingested:
-    """Read topics into a table until `options.until`, or until it `is_enough`, which is asked some
-    times a second.  `on_loss` hears of each lost range.
+    """Read topics into a table until `options.until` holds or `is_enough` returns True.
 
-    BadInput: it cannot begin.  IngestDataLoss: something is lost and options.fail_on_data_loss is
-    on; what came before is in the table.  IngestError: anything else that ends it.  After the last
-    two it can be started again with the same options.
+    `on_counts` and `is_enough` are called several times a second, `on_loss` for each lost range.
+
+    BadInput: the job cannot begin.  IngestDataLoss: a range is lost and options.fail_on_data_loss
+    is on; the batches before are in the table.  IngestError: any other failure.  After the last
+    two the job can be started again with the same options.
     """
     options.check()
     job = _Job(spark, options, on_counts, on_loss, is_enough)
@@ -92,13 +94,13 @@ class _Job:
         self,
         spark: SparkSession,
         options: IngestOptions,
-        on_counts: Told | None,
-        on_loss: ToldLoss | None,
+        on_counts: OnCounts | None,
+        on_loss: OnLoss | None,
         is_enough: IsEnough | None,
     ) -> None:
         self.spark, self.options = spark, options
         self.on_counts, self.on_loss, self.is_enough = on_counts, on_loss, is_enough
-        self.cluster = ClusterView(options.bootstrap, options.places)
+        self.cluster = ClusterView(options.bootstrap, options.unique_topics)
         self.table = IngestTable(spark, options.out, options.format)
         self.source: Source = source_of(spark, options, self.table.storage)
         place = options.checkpoint or self.table.storage.url(f"checkpoint/{options.run}")
@@ -106,7 +108,7 @@ class _Job:
         self.lock = threading.Lock()
         self.known: Known = {}
         self.last = -1
-        """The last batch that is in the table."""
+        """The number of the last batch in the table."""
         self.positions: Offsets = {}
         self.rests = 0
         self.rows = self.batches = 0
@@ -123,7 +125,7 @@ class _Job:
             query.stop()
         self._raise(query)
         with self.lock:
-            self._rest()
+            self._check_at_rest()
         self._raise(None)
         seconds = time.monotonic() - self.began
         return Ingested(self.rows, self.batches, tuple(self.lost), seconds)
@@ -144,16 +146,18 @@ class _Job:
         except PySparkException as error:
             raise IngestError(why(error)) from None
 
-    # ------------------------------------------------------------------------ its begin
+    # ---------------------------------------------------------------------------- begin
 
     def _begin(self) -> Offsets:
-        """The offsets from which this run began, once and for all."""
+        """The offsets from which the run first began, which never change."""
         options, table = self.options, self.table
         kept = table.run_state(options.run)
         query = self._query_id()
         if kept is None:
             if query:
-                text = f"{self.checkpoint.root}: a checkpoint that is not of run {options.run}"
+                text = (
+                    f"{self.checkpoint.root}: the checkpoint does not belong to run {options.run}"
+                )
                 raise BadInput(f"{text} in {options.out}")
             self.cluster.check()
             now = self.cluster.look()
@@ -162,82 +166,82 @@ class _Job:
                 name: {p: log.start if is_first else log.end for p, log in there.partitions.items()}
                 for name, there in now.items()
             }
-            learn(self.known, now, options.places)
+            learn(self.known, now, options.unique_topics)
             self._keep_known(-1)
             table.keep_run(options.run, RunState(options.source, "", starts))
             return starts
         if kept.query != query and (kept.query or table.batches(options.run)):
-            text = f"run {options.run} was made with another checkpoint than {self.checkpoint.root}"
-            raise BadInput(f"{options.out}: {text}; name another --run, or that --checkpoint")
+            text = f"run {options.run} used another checkpoint than {self.checkpoint.root}"
+            raise BadInput(f"{options.out}: {text}; choose another --run, or that --checkpoint")
         if kept.source != options.source:
-            text = f"run {options.run} was begun with --source {kept.source}"
+            text = f"run {options.run} was started with --source {kept.source}"
             raise BadInput(f"{options.out}: {text}, whose offsets are not {options.source}'s")
         self._find_last()
-        self._rest()
+        self._check_at_rest()
         self._raise(None)
         return kept.starts
 
     def _query_id(self) -> str:
-        """The checkpoint's; "" where there is none yet."""
+        """The query id of the checkpoint; "" if there is none yet."""
         text = self.checkpoint.read("metadata")
         return "" if text is None else str(msgspec.json.decode(text)["id"])
 
     def _find_last(self) -> None:
-        """Where the table stands: batches come in one after the other."""
+        """Find the last batch in the table; batches are committed in order."""
         numbers = [int(name) for name in self.checkpoint.names("offsets") if name.isdigit()]
         there = [number for number in numbers if self.table.has(self.options.run, number)]
         self.last = max(there, default=-1)
-        self._recall(self.last)
+        self._restore(self.last)
 
-    def _recall(self, batch: int) -> None:
+    def _restore(self, batch: int) -> None:
         text = self.table.known(self.options.run, batch)
-        kept = msgspec.json.decode(text or b"{}", type=_Kept)
-        self.known, self.rests = kept.known, kept.rests
+        state = msgspec.json.decode(text or b"{}", type=_LogState)
+        self.known, self.rests = state.known, state.rests
         self.last, self.positions = batch, self._ends(batch)
 
     def _keep_known(self, batch: int) -> None:
-        text = msgspec.json.encode(_Kept(self.known, self.rests)).decode()
+        text = msgspec.json.encode(_LogState(self.known, self.rests)).decode()
         self.table.keep_known(self.options.run, batch, text)
 
     def _ends(self, batch: int) -> Offsets:
-        """Up to where a batch reads, as its checkpoint has it."""
+        """The end offsets of a batch, from the checkpoint."""
         if batch < 0:
             state = self.table.run_state(self.options.run)
             return {} if state is None else state.starts
         text = self.checkpoint.read(f"offsets/{batch}")
         if text is None:
-            raise IngestError(f"{self.checkpoint.root}: offsets/{batch} is not there")
+            raise IngestError(f"{self.checkpoint.root}: offsets/{batch} is missing")
         return offsets_of(text.splitlines()[2])
 
-    # ------------------------------------------------------------------------ its batches
+    # -------------------------------------------------------------------------- batches
 
     def _on_batch(self, frame: DataFrame, batch: int) -> None:
         with self.lock:
             if self.failure is not None:
                 raise self.failure
             try:
-                self._take(frame, batch)
+                self._process(frame, batch)
             except IngestError as error:
                 self.failure = error
                 raise
 
-    def _take(self, frame: DataFrame, batch: int) -> None:
+    def _process(self, frame: DataFrame, batch: int) -> None:
         run, table = self.options.run, self.table
         if table.has(run, batch):
-            self._recall(batch)
+            self._restore(batch)
             self.source.committed()
             return
         if self.last != batch - 1:
-            self._recall(batch - 1)
-        self._own(batch)
+            self._restore(batch - 1)
+        self._claim_checkpoint(batch)
         ends = self._ends(batch)
         before = self.cluster.look(self.known)
-        rows = table.stage(shaped(frame, run, batch), run, batch)
+        rows = table.stage(table_rows(frame, run, batch), run, batch)
         after = self.cluster.look(self.known)
         span = IngestBatch(self.positions, ends, before, after)
         lost = self.source.losses(span, self.known, lambda *at: gaps(table.staged(run), *at))
-        self._lose(tuple(lost), batch, "of")
-        learn(self.known, after, self.options.places)
+        self._record_losses(tuple(lost), batch, "of")
+        learn(self.known, after, self.options.unique_topics)
         self.rests = 0
         self._keep_known(batch)
         table.commit(run, batch, rows)
@@ -248,15 +252,15 @@ class _Job:
             self.moved = time.monotonic()
         self._count()
 
-    def _own(self, batch: int) -> None:
-        """Before its first batch, the run takes the checkpoint for its own."""
+    def _claim_checkpoint(self, batch: int) -> None:
+        """Before the first batch, record the checkpoint's query id in the state of the run."""
         state = self.table.run_state(self.options.run)
         if state is not None and not state.query:
             state.query = self._query_id()
             self.table.keep_run(self.options.run, state)
 
-    def _lose(self, lost: tuple[Lost, ...], batch: int, part: str) -> None:
-        """Tell what is lost, and keep it beside the table; or end the job with it."""
+    def _record_losses(self, lost: tuple[Lost, ...], batch: int, part: str) -> None:
+        """Record and report lost ranges.  IngestDataLoss if fail_on_data_loss is on."""
         self.table.keep_losses(self.options.run, batch, part, lost, round(time.time() * 1000))
         for each in lost:
             self.lost.append(each)
@@ -265,25 +269,25 @@ class _Job:
         if lost and self.options.fail_on_data_loss:
             raise IngestDataLoss(lost)
 
-    def _rest(self) -> None:
-        """Look at the logs while no batch is made."""
+    def _check_at_rest(self) -> None:
+        """Check the logs for losses while no batch is being made."""
         numbers = [int(name) for name in self.checkpoint.names("offsets") if name.isdigit()]
         if max(numbers, default=-1) > self.last:
-            return  # one is on its way, and will tell
+            return  # a batch is in progress and will report its losses
         now = self.cluster.look(self.known)
         lost = tuple(self.source.at_rest(self.positions, self.known, now))
         learn_ends(self.known, now)
         if not lost:
             return
         try:
-            self._lose(lost, self.last, f"after-{self.rests}")
+            self._record_losses(lost, self.last, f"after-{self.rests}")
         except IngestDataLoss as error:
             self.failure = error
             return
         self.rests += 1
         self._keep_known(self.last)
 
-    # ---------------------------------------------------------------------------- its end
+    # ------------------------------------------------------------------------------ end
 
     def _wait(self, query: Any) -> None:
         from pyspark.errors import StreamingQueryException
@@ -291,14 +295,14 @@ class _Job:
         looked = time.monotonic()
         while query.isActive and self.failure is None:
             try:
-                query.awaitTermination(_TURN_S)
+                query.awaitTermination(_POLL_S)
             except StreamingQueryException:
-                return  # `_raise` tells it
+                return  # `_raise` reports it
             now = time.monotonic()
             self._count()
-            if (now - max(looked, self.moved)) * 1000 >= _LOOK_MS and self.lock.acquire(False):
+            if (now - max(looked, self.moved)) * 1000 >= _CHECK_MS and self.lock.acquire(False):
                 try:
-                    self._rest()
+                    self._check_at_rest()
                 finally:
                     self.lock.release()
                 looked = time.monotonic()
@@ -329,15 +333,15 @@ class _Job:
             raise IngestError(why(error)) from None
 
 
-class _Kept(Struct):
-    """Known of the logs at the end of a batch; `rests`: how often something was lost since."""
+class _LogState(Struct):
+    """State of the logs at the end of a batch; `rests`: losses found between batches since then."""
 
     known: dict[str, KnownTopic] = {}
     rests: int = 0
 
 
-def shaped(frame: DataFrame, run: str, batch: int) -> DataFrame:
-    """Rows of a source in Kafka's schema -> rows of the table."""
+def table_rows(frame: DataFrame, run: str, batch: int) -> DataFrame:
+    """Rows in Kafka's schema as rows of the table."""
     from pyspark.sql import functions as F
 
     day = F.floor(F.unix_micros("timestamp") / 86_400_000_000).cast("int")
@@ -359,7 +363,7 @@ def shaped(frame: DataFrame, run: str, batch: int) -> DataFrame:
 def gaps(
     staged: DataFrame, topic: str, partition: int, first: int, last: int
 ) -> list[tuple[int, int]]:
-    """The ranges of [first, last] of which nothing was staged; both ends included."""
+    """Ranges within [first, last] of which nothing was staged; both ends are included."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

@@ -1,6 +1,7 @@
-"""What an ingest is asked to do, and how it is told that it cannot.
+"""The options of an ingest, their checks, and its errors.
 
-Owns: the options, their checks, the kinds of refusal.  Never: looks at a cluster or at files.
+Owns: the options, which values are allowed, the exceptions of an ingest.  Never: asks a cluster,
+reads files.
 Kafka: the connector's options maxOffsetsPerTrigger, startingOffsets, failOnDataLoss.
 """
 
@@ -24,15 +25,15 @@ _BROKER: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\s:,/\[\]]+):(\d{1,5})")
 
 
 class IngestError(Exception):
-    """An ingest cannot begin, or cannot go on; the text says why, in one line."""
+    """An ingest cannot begin or continue; the text is one line."""
 
 
 class BadInput(IngestError):
-    """It cannot begin: an option, a topic, a table, jars are not what they must be."""
+    """An ingest cannot begin: an option, a topic, a table or the jars are not valid."""
 
 
 class IngestDataLoss(IngestError):
-    """Offsets that were to be read are gone, and failOnDataLoss is on.  `lost`: all such ranges."""
+    """Offsets are lost and failOnDataLoss is on.  `lost`: all such ranges."""
 
     def __init__(self, lost: tuple[Lost, ...]) -> None:
         self.lost = lost
@@ -41,12 +42,12 @@ class IngestDataLoss(IngestError):
 
 
 class IngestOptions(Struct, frozen=True):
-    """From where, what, to where, until when.
+    """Source, topics, destination, and when the job ends.
 
-    `until`: "once" reads what is there as it begins (AvailableNow), "idle" goes on until nothing
-    came for `idle_ms`, "stopped" until `for_ms` are over (None: until somebody stops it).
-    `checkpoint`: a directory; "": within `out`.  `run`: column `run` of what it writes; each has
-    its own checkpoint.  `max_offsets`: so many in a batch, None for all there are.
+    `until`: "once" reads what exists at the start (AvailableNow); "idle" ends when no record
+    arrives for `idle_ms`; "stopped" ends after `for_ms` (None: when it is stopped).  `checkpoint`:
+    a directory; "": within `out`.  `run`: the value of column `run`; each run has its own
+    checkpoint.  `max_offsets`: the limit per batch; None: no limit.
     """
 
     bootstrap: str
@@ -63,15 +64,15 @@ class IngestOptions(Struct, frozen=True):
     for_ms: int | None = None
     idle_ms: int = 3_000
     every_ms: int = 500
-    """From the beginning of one batch to that of the next, at least."""
+    """Minimum time from the start of one batch to the start of the next."""
     kafka: dict[str, str] = {}
     """More options of the source, such as kafka.isolation.level."""
 
     def check(self) -> None:
-        """BadInput for the first value that cannot be."""
+        """BadInput for the first invalid value."""
         self._check_words()
         if not self.topics:
-            raise BadInput("no topics")
+            raise BadInput("no topics are given")
         for topic in self.topics:
             if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
                 raise BadInput(f"topic {topic!r}: a name has letters, digits, '.', '_', '-'")
@@ -80,11 +81,13 @@ class IngestOptions(Struct, frozen=True):
         for broker in self.bootstrap.split(","):
             match = _BROKER.fullmatch(broker.strip())
             if match is None or not 0 < int(match[1]) < 65_536:
-                raise BadInput(f"bootstrap {broker!r}: it is host:port, or several with commas")
+                raise BadInput(
+                    f"bootstrap {broker!r}: it must be host:port, or several separated by commas"
+                )
         if not self.out:
-            raise BadInput("no place to write to")
+            raise BadInput("no output directory is given")
         if self.max_offsets is not None and self.max_offsets < 1:
-            raise BadInput(f"max-offsets-per-trigger {self.max_offsets}: at least 1")
+            raise BadInput(f"max-offsets-per-trigger {self.max_offsets}: it must be at least 1")
 
     def _check_words(self) -> None:
         for name, value, known in (
@@ -97,6 +100,6 @@ class IngestOptions(Struct, frozen=True):
                 raise BadInput(f"{name} {value!r}: {unknown(name, value, known)}")
 
     @property
-    def places(self) -> tuple[str, ...]:
-        """Topics, each once."""
+    def unique_topics(self) -> tuple[str, ...]:
+        """The topics without repetitions."""
         return tuple(dict.fromkeys(self.topics))

@@ -1,7 +1,7 @@
-"""The two sources of an ingest behind one interface: how each is opened, and what it passed over.
+"""The two sources of an ingest behind one interface: how each is opened, and how it reports losses.
 
-Owns: options of each, its offsets in a checkpoint, how its losses are found.  Never: what is done
-with rows and losses (job.py).
+Owns: the options of each source, its offsets in a checkpoint, where its losses come from.  Never:
+handles rows or losses (job.py does).
 Kafka: Spark's spark-sql-kafka-0-10, and this project's format("kcluster").
 """
 
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from kcluster.pipeline.ingest.jars import HELP, has_connector
-from kcluster.pipeline.ingest.options import BadInput, IngestOptions
-from kcluster.pipeline.ingest.ranges import (
+from kcluster.pipeline.ingest.losses import (
     Gaps,
     IngestBatch,
     Known,
@@ -25,6 +24,7 @@ from kcluster.pipeline.ingest.ranges import (
     find_losses,
     losses_at_rest,
 )
+from kcluster.pipeline.ingest.options import BadInput, IngestOptions
 from kcluster.pipeline.ingest.storage import SparkStorage
 from kcluster.pipeline.source.errors import OptionError
 from kcluster.pipeline.source.losses import Lost
@@ -39,29 +39,29 @@ class Source(Protocol):
     """Where records come from."""
 
     def stream(self, spark: SparkSession, options: IngestOptions, starts: Offsets) -> DataFrame:
-        """The topics from `starts`, in the columns of Kafka's connector with headers.  It goes
-        over what is lost: whether that ends the job is not for it to say."""
+        """The topics from `starts`, in the connector's columns with headers.  The stream skips lost
+        offsets; job.py decides whether a loss ends the job."""
 
     def losses(self, batch: IngestBatch, known: Known, gaps: Gaps) -> list[Lost]:
-        """What it did not read of a batch that it has read; told again if asked again."""
+        """Ranges of a finished batch that were not read.  A repeated call returns them again."""
 
     def committed(self) -> None:
-        """The losses of the last batch are kept; they are not to be told again."""
+        """The losses of the last batch are recorded; `losses` returns them no more."""
 
     def at_rest(self, positions: Offsets, known: Known, now: View) -> list[Lost]:
-        """What is lost and no batch of it will tell.  `known` is told of these."""
+        """Losses that no batch will reveal.  Updates `known`."""
 
 
 class KafkaSource:
-    """The official connector, which tells of losses in its log, if at all: they follow from the
-    offsets of its batches, what was read of these, and what the logs are.
+    """The official connector.  It reports losses in its log at best, so they are derived from the
+    offsets of its batches, the records read, and views of the logs (losses.py).
 
-    It is given a pattern, which matches the topics and nothing else: asked for names, it ends with
-    UnknownTopicOrPartitionException when one of them is deleted.
+    It subscribes by a pattern that matches exactly the topics: subscribed by name, it fails with
+    UnknownTopicOrPartitionException when a topic is deleted.
     """
 
     def stream(self, spark: SparkSession, options: IngestOptions, starts: Offsets) -> DataFrame:
-        names = "|".join(re.escape(name) for name in options.places)
+        names = "|".join(re.escape(name) for name in options.unique_topics)
         return _opened(spark, "kafka", options, starts, {"subscribePattern": names})
 
     def losses(self, batch: IngestBatch, known: Known, gaps: Gaps) -> list[Lost]:
@@ -75,21 +75,21 @@ class KafkaSource:
 
 
 class KclusterIngestSource:
-    """The one without jars: it knows what it lost, and leaves a file for each range.
+    """format("kcluster"), which needs no jars and writes a file for each lost range.
 
-    `place`: where these are left; on this machine, or where all workers see it.
+    `place`: the directory of these files; all workers must see it.
     """
 
     def __init__(self, place: Path) -> None:
         self._place = place
-        # A batch that was not ended will be planned anew.
+        # An unfinished batch is planned again, and reports its losses again.
         self.committed()
 
     def stream(self, spark: SparkSession, options: IngestOptions, starts: Offsets) -> DataFrame:
         from kcluster.pipeline.source.register import register
 
         register(spark)
-        chosen = {"subscribe": ",".join(options.places), "kcluster.losses": str(self._place)}
+        chosen = {"subscribe": ",".join(options.unique_topics), "kcluster.losses": str(self._place)}
         return _opened(spark, "kcluster", options, starts, chosen)
 
     def losses(self, batch: IngestBatch, known: Known, gaps: Gaps) -> list[Lost]:
@@ -105,12 +105,12 @@ class KclusterIngestSource:
             file.unlink(missing_ok=True)
 
     def at_rest(self, positions: Offsets, known: Known, now: View) -> list[Lost]:
-        return []  # what is gone or another makes a batch
+        return []  # a deleted or replaced topic causes a batch
 
 
 def source_of(spark: SparkSession, options: IngestOptions, storage: SparkStorage) -> Source:
-    """The source by its name; `storage`: of the table.  BadInput if this session has not what
-    it needs."""
+    """The source named by the options; `storage`: of the table.  BadInput if this session lacks
+    the connector."""
     if options.source == "kafka":
         if not has_connector(spark):
             raise BadInput(HELP)
@@ -121,7 +121,7 @@ def source_of(spark: SparkSession, options: IngestOptions, storage: SparkStorage
 
 
 def offsets_of(line: str) -> Offsets:
-    """What the offset log of a checkpoint has of either source."""
+    """Offsets from a line of a checkpoint's offset log, of either source."""
     found: Offsets = {}
     for (topic, partition), mark in from_json(msgspec.json.decode(line)).items():
         found.setdefault(topic, {})[partition] = mark.offset
@@ -143,14 +143,14 @@ def _opened(
         chosen["maxOffsetsPerTrigger"] = str(options.max_offsets)
     if format_ == "kcluster":
         try:
-            read_settings(chosen, True)  # in a worker its words would get lost
+            read_settings(chosen, True)  # a worker's error would hide the text
         except OptionError as error:
             raise BadInput(str(error)) from None
     return spark.readStream.format(format_).options(**chosen).load()
 
 
 def _is_within(one: Lost, other: Lost) -> bool:
-    """A task that was tried again may have found more gone than at first."""
+    """Whether `other` covers `one`: a repeated task may find a larger range lost than before."""
     if one == other or (one.topic, one.partition) != (other.topic, other.partition):
         return False
     if one.first < other.first:

@@ -1,10 +1,10 @@
-"""Small files and directories where Spark writes: a local disk, HDFS, or what else Hadoop knows.
+"""Small files and directories on a file system of Hadoop: a local disk, HDFS, an object store.
 
-Owns: paths below one root, and that a rename is one step.  Never: reads or writes tables.
+Owns: paths below one root, files written as a whole.  Never: reads or writes tables.
 Kafka: no counterpart; Hadoop's FileSystem.
 
-Where a rename of a directory is no single step (object stores), neither is the end of a batch: the
-next start finishes it, but somebody who reads in between may see half of one.
+A batch ends with the rename of a directory.  On object stores this is not atomic: after a failure
+the next start finishes it, and until then a reader may see part of the batch.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from kcluster.pipeline.session import why
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_Deed = TypeVar("_Deed", bound=Callable[..., Any])
+_Call = TypeVar("_Call", bound=Callable[..., Any])
 
 
 def jvm_of(spark: SparkSession) -> Any:
-    """The JVM behind a session, untyped as it is."""
+    """The JVM of a session, untyped."""
     return spark._jvm
 
 
 def has_class(spark: SparkSession, name: str) -> bool:
-    """Whether a session's jars have a class."""
+    """Whether a session's jars contain a class."""
     from py4j.protocol import Py4JJavaError
 
     jvm = jvm_of(spark)
@@ -39,25 +39,25 @@ def has_class(spark: SparkSession, name: str) -> bool:
     return True
 
 
-def _told(deed: _Deed) -> _Deed:
-    """Let it raise OSError for what Java raises."""
+def _java_errors_as_oserror(call: _Call) -> _Call:
+    """Raise OSError where Java raises."""
 
-    @wraps(deed)
-    def told(*args: Any) -> Any:
+    @wraps(call)
+    def wrapped(*args: Any) -> Any:
         from py4j.protocol import Py4JJavaError
 
         try:
-            return deed(*args)
+            return call(*args)
         except Py4JJavaError as error:
             raise OSError(why(error)) from None
 
-    return told  # type: ignore[return-value]  # the same call
+    return wrapped  # type: ignore[return-value]  # the same call
 
 
 class SparkStorage:
-    """Files below `root`; every path is relative to it.  OSError where Hadoop says no."""
+    """Files below `root`; every path is relative to it.  OSError if Hadoop refuses."""
 
-    @_told
+    @_java_errors_as_oserror
     def __init__(self, spark: SparkSession, root: str) -> None:
         self._jvm = jvm_of(spark)
         path = self._jvm.org.apache.hadoop.fs.Path(root)
@@ -68,21 +68,21 @@ class SparkStorage:
         self.root: str = self._root.toString()
 
     def url(self, path: str = "") -> str:
-        """The whole path, with its scheme."""
+        """The absolute path with its scheme."""
         return str(self._path(path).toString())
 
-    @_told
+    @_java_errors_as_oserror
     def exists(self, path: str = "") -> bool:
         """Whether there is such a file or directory."""
         return bool(self._fs.exists(self._path(path)))
 
-    @_told
+    @_java_errors_as_oserror
     def is_directory(self, path: str = "") -> bool:
         """Whether it is there and a directory."""
         at = self._path(path)
         return bool(self._fs.exists(at)) and bool(self._fs.getFileStatus(at).isDirectory())
 
-    @_told
+    @_java_errors_as_oserror
     def names(self, path: str = "") -> list[str]:
         """What is in a directory, sorted; nothing where there is none."""
         at = self._path(path)
@@ -90,12 +90,12 @@ class SparkStorage:
             return []
         return sorted(str(status.getPath().getName()) for status in self._fs.listStatus(at))
 
-    @_told
+    @_java_errors_as_oserror
     def read(self, path: str) -> str | None:
-        """A file's text; None where there is none."""
+        """The text of a file; None if it does not exist."""
         at = self._path(path)
         if not self._fs.exists(at):
-            at = self._path(f"{path}.new")  # `write` was cut short between its two last steps
+            at = self._path(f"{path}.new")  # `write` died between its last two steps
             if not self._fs.exists(at):
                 return None
         stream = self._fs.open(at)
@@ -104,38 +104,38 @@ class SparkStorage:
         finally:
             stream.close()
 
-    @_told
+    @_java_errors_as_oserror
     def write(self, path: str, text: str) -> None:
-        """A file, whole or not at all."""
-        at, beside = self._path(path), self._path(f"{path}.new")
-        stream = self._fs.create(beside, True)
+        """Write a file, completely or not at all."""
+        at, partial = self._path(path), self._path(f"{path}.new")
+        stream = self._fs.create(partial, True)
         try:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
         self.delete(path)
-        self._renamed(beside, at)
+        self._rename(partial, at)
 
-    @_told
+    @_java_errors_as_oserror
     def rename(self, path: str, to: str) -> None:
-        """Move a file or directory to where nothing is; one step."""
+        """Move a file or directory to a path that does not exist yet."""
         at = self._path(to)
         self._fs.mkdirs(at.getParent())
-        self._renamed(self._path(path), at)
+        self._rename(self._path(path), at)
 
-    @_told
+    @_java_errors_as_oserror
     def make(self, path: str) -> None:
-        """A directory, and those above it."""
+        """Make a directory, and its parents."""
         self._fs.mkdirs(self._path(path))
 
-    @_told
+    @_java_errors_as_oserror
     def delete(self, path: str) -> None:
-        """A file, or a directory with all that is in it; nothing where there is none."""
+        """Delete a file, or a directory with its content, if it exists."""
         self._fs.delete(self._path(path), True)
 
     def _path(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._root, path) if path else self._root
 
-    def _renamed(self, path: Any, to: Any) -> None:
+    def _rename(self, path: Any, to: Any) -> None:
         if not self._fs.rename(path, to):
             raise OSError(f"{path.toString()}: cannot be renamed to {to.toString()}")

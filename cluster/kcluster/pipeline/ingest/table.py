@@ -1,19 +1,19 @@
-"""A table of ingested records, and one of what could not be: where they are, how they are read.
+"""The table of ingested records and the table of lost ranges: their files and how they are read.
 
-Owns: the directory's layout and version, columns, which batches are in it.  Never: reads topics.
+Owns: the directory's layout and version, columns, which batches the table has.  Never: reads
+topics.
 Kafka: no counterpart; Spark's FileStreamSink keeps a log, _spark_metadata, instead.
 
     OUT/ingest.json                                          format and version
     OUT/records/run=R/batch=N/topic=T/date=D/*.parquet       the table
-    OUT/losses/run=R/batch=N/*.parquet                       what could not be read, by range
-    OUT/runs/R/ OUT/checkpoint/R/ OUT/staging/               of the job alone
+    OUT/losses/run=R/batch=N/*.parquet                       lost ranges
+    OUT/runs/R/ OUT/checkpoint/R/ OUT/staging/               internal to the job
 
-A batch is written to staging/ and comes into the table by one rename of its directory, under its
-number.  A job that was killed makes the batch again that it had not ended, from the same offsets,
-and skips one that is there.  So every Parquet reader sees whole batches, each once: Spark's own
-file sink leaves files of broken attempts in place, which only readers of its _spark_metadata know
-to leave out, and which nobody may move.  In a Delta or Iceberg table the last step is a commit of
-theirs that names the batch (formats.py).
+A batch is written to staging/ and enters the table by one rename of its directory, under its
+number.  A job that was killed repeats its unfinished batch from the same offsets, and skips a batch
+that the table has.  So every Parquet reader sees complete batches, each once.  (Spark's own file
+sink leaves the files of failed attempts, which only readers of its _spark_metadata can ignore.)  In
+a Delta or Iceberg table the last step is a commit that names the batch (formats.py).
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ IN_FILES: Final = (
     " partition int, offset bigint, timestamp timestamp, timestamp_type int"
 )
 RECORD: Final = f"{IN_FILES}, run string, batch bigint, topic string, date date"
-"""`date`: of the record's timestamp, in UTC."""
+"""`date`: the date of the record's timestamp in UTC."""
 _LOSS_IN_FILES: Final = (
     "topic string, partition int, first bigint, last bigint, why string, seen_at timestamp"
 )
 LOSS: Final = f"{_LOSS_IN_FILES}, run string, batch bigint"
-"""`first` to `last`, both included; `last` null: nobody knows how far the log went."""
+"""`first` to `last`, both included; `last` null: the end of the log is unknown."""
 _KEPT_STATES: Final = 100
-"""As many as Spark keeps of its own (spark.sql.streaming.minBatchesToRetain)."""
+"""The same number as Spark keeps (spark.sql.streaming.minBatchesToRetain)."""
 
 
 class TableInfo(msgspec.Struct, frozen=True):
-    """What ingest.json has."""
+    """The content of ingest.json."""
 
     version: int
     format: str
 
 
 class RunState(msgspec.Struct):
-    """What is kept of a run besides Spark's checkpoint: `query`: the checkpoint's id, "" before
-    there is one; `starts`: the offset from which each partition was read."""
+    """The state of a run besides Spark's checkpoint.  `query`: the checkpoint's query id, "" before
+    there is one; `starts`: the first offset of each partition."""
 
     source: str
     query: str
@@ -75,9 +75,11 @@ class IngestTable:
         self.storage = SparkStorage(spark, out)
         text = self.storage.read(INFO)
         if text is None and self.storage.exists() and not self.storage.is_directory():
-            raise BadInput(f"{out}: a file; a table is a directory")
+            raise BadInput(f"{out}: it is a file, but a table is a directory")
         if text is None and self.storage.names():
-            raise BadInput(f"{out}: it has other things in it, and no {INFO}: no table of ours")
+            raise BadInput(
+                f"{out}: the directory is not empty and has no {INFO}, so it is not a table"
+            )
         if text is not None:
             _check(out, text, format_)
         check_format(spark, format_)
@@ -87,25 +89,25 @@ class IngestTable:
         self.storage.write(INFO, msgspec.json.encode(TableInfo(VERSION, format_)).decode())
 
     def batch_path(self, kind: str, run: str, batch: int | str) -> str:
-        """Where a batch of a run is, or will be."""
+        """The path of a batch of a run."""
         return f"{kind}/run={run}/batch={batch}"
 
     def has(self, run: str, batch: int) -> bool:
-        """Whether a batch is in the table, as a whole."""
+        """Whether the table has a batch."""
         return self.storage.exists(self._mark(run, batch))
 
     def batches(self, run: str) -> int:
-        """How many batches the table has of a run."""
+        """The number of a run's batches in the table."""
         return len(self.storage.names(self._mark(run, 0).rpartition("/")[0]))
 
     def _mark(self, run: str, batch: int) -> str:
-        """What is there when a batch is in the table."""
+        """The path that exists if the table has a batch."""
         if self.format == PARQUET:
             return self.batch_path(RECORDS, run, batch)
         return f"runs/{run}/done/{batch}"
 
     def stage(self, records: DataFrame, run: str, batch: int) -> int:
-        """Write a batch, in columns as in RECORD, where nobody looks; returns how many rows."""
+        """Write a batch (columns of RECORD) to staging; returns the number of rows."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
@@ -120,11 +122,11 @@ class IngestTable:
         return int(seen.get["rows"])
 
     def staged(self, run: str) -> DataFrame:
-        """What was staged last."""
+        """The staged batch."""
         return self.spark.read.schema(RECORD).parquet(self.storage.url(f"staging/{run}/{RECORDS}"))
 
     def commit(self, run: str, batch: int, rows: int) -> None:
-        """Let what was staged be in the table."""
+        """Move the staged batch into the table."""
         path = self.batch_path(RECORDS, run, batch)
         if self.format == PARQUET:
             self.storage.rename(f"staging/{run}/{path}", path)
@@ -136,7 +138,7 @@ class IngestTable:
     def keep_losses(
         self, run: str, batch: int, part: str, lost: tuple[Lost, ...], seen_ms: int
     ) -> None:
-        """Keep ranges that could not be read, instead of what an attempt before kept there."""
+        """Record lost ranges; replaces the record of an earlier attempt."""
         file = f"{self.batch_path(LOSSES, run, batch)}/{part}.parquet"
         if not lost:
             self.storage.delete(file)
@@ -153,7 +155,7 @@ class IngestTable:
         self.storage.delete(file)
         self.storage.rename(f"{staged}/{made}", file)
 
-    # ------------------------------------------------------------------------ of the job
+    # ---------------------------------------------------------------- state of the job
 
     def run_state(self, run: str) -> RunState | None:
         text = self.storage.read(f"runs/{run}/run.json")
@@ -163,7 +165,7 @@ class IngestTable:
         self.storage.write(f"runs/{run}/run.json", msgspec.json.encode(state).decode())
 
     def known(self, run: str, batch: int) -> str | None:
-        """What was kept at the end of a batch."""
+        """The state recorded at the end of a batch."""
         return self.storage.read(f"runs/{run}/{batch}.json")
 
     def keep_known(self, run: str, batch: int, text: str) -> None:
@@ -184,11 +186,11 @@ def _check(out: str, text: str, format_: str) -> None:
 
 
 def read_records(spark: SparkSession, out: str) -> DataFrame:
-    """The records of a table, of all its runs: columns as in RECORD.  BadInput."""
+    """The records of all runs of a table, in the columns of RECORD.  BadInput."""
     storage = SparkStorage(spark, out)
     text = storage.read(INFO)
     if text is None:
-        raise BadInput(f"{out}: no table of `kcluster pipeline ingest`: it has no {INFO}")
+        raise BadInput(f"{out}: not a table of `kcluster pipeline ingest`: it has no {INFO}")
     info = msgspec.json.decode(text, type=TableInfo)
     _check(out, text, info.format)
     if info.format != PARQUET:
@@ -198,7 +200,7 @@ def read_records(spark: SparkSession, out: str) -> DataFrame:
 
 
 def read_losses(spark: SparkSession, out: str) -> DataFrame:
-    """What could not be read, of all runs: columns as in LOSS."""
+    """The lost ranges of all runs, in the columns of LOSS."""
     storage = SparkStorage(spark, out)
     storage.make(LOSSES)
     return spark.read.schema(LOSS).parquet(storage.url(LOSSES))

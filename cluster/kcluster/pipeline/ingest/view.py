@@ -1,7 +1,7 @@
-"""What a cluster says of topics at this moment: ids, log starts and ends, epochs.
+"""A view of a cluster's topics at one moment: ids, log starts and ends, leader epochs.
 
-Owns: which questions make a view, how long is waited for the first answer.  Never: asks brokers
-itself (source/lookups.py), decides what is lost (ranges.py).
+Owns: which lookups make a view, the timeout of the first answer.  Never: talks to brokers itself
+(source/lookups.py), decides what is lost (losses.py).
 Kafka: Admin.describeTopics and listOffsets; OffsetsForLeaderEpochClient (KIP-320).
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from kcluster.config.files.problems import unknown
+from kcluster.pipeline.ingest.losses import Known, PartitionNow, TopicNow, View
 from kcluster.pipeline.ingest.options import BadInput, IngestError
-from kcluster.pipeline.ingest.ranges import Known, PartitionNow, TopicNow, View
 from kcluster.pipeline.source.client import BlockingClient
 from kcluster.pipeline.source.errors import SourceError, Unreachable
 from kcluster.pipeline.source.lookups import Lookups
@@ -19,11 +19,11 @@ from kcluster.pipeline.source.losses import NO_EPOCH, Wanted
 from kcluster.pipeline.source.options import ReadSettings, read_settings
 
 _FIRST_MS: Final = 2_000
-"""So long somebody may take to answer at first; later it is default.api.timeout.ms."""
+"""Timeout of the first check; later lookups use default.api.timeout.ms."""
 
 
 class ClusterView:
-    """Some topics of a cluster.  IngestError when nobody answers in time."""
+    """Views of some topics of a cluster.  IngestError if no broker answers in time."""
 
     def __init__(self, bootstrap: str, topics: tuple[str, ...]) -> None:
         self.bootstrap, self.topics = bootstrap, topics
@@ -31,12 +31,12 @@ class ClusterView:
         self._lookups = Lookups(BlockingClient(self._settings.client), self._settings)
 
     def check(self, may_be_gone: bool = False) -> None:
-        """BadInput if nobody is there; with the nearest name, for a topic that is not there."""
+        """BadInput if no broker answers, or a topic does not exist (with the closest name)."""
         client = BlockingClient(self._read(_FIRST_MS).client)
         try:
             client.refresh(None)
         except Unreachable as error:
-            raise BadInput(f"nobody at {self.bootstrap}: {error}") from None
+            raise BadInput(f"no broker at {self.bootstrap}: {error}") from None
         finally:
             client.close()
         there = sorted(name for name, topic in client.topics.items() if not topic.is_internal)
@@ -45,8 +45,8 @@ class ClusterView:
                 raise BadInput(f"topic {topic}: {unknown('topic', topic, there)}")
 
     def look(self, known: Known | None = None) -> View:
-        """The topics as they are now; `known`: whose epochs to ask for.  One that is not there is
-        missing; it takes as long as partitions have no leader."""
+        """The topics as they are now, without those that do not exist.  It waits while partitions
+        have no leader.  `known`: the epochs whose ends are requested."""
         try:
             topics = self._lookups.partitions(expected=self.topics)
             wanted = [
@@ -71,10 +71,10 @@ class ClusterView:
         self._lookups.client.close()
 
     def _read(self, timeout_ms: int | None = None) -> ReadSettings:
-        given = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": ",".join(self.topics)}
+        chosen = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": ",".join(self.topics)}
         if timeout_ms is not None:
-            given["kafka.default.api.timeout.ms"] = str(timeout_ms)
-        return read_settings({**given, "kafka.client.id": "kcluster-ingest"}, True)
+            chosen["kafka.default.api.timeout.ms"] = str(timeout_ms)
+        return read_settings({**chosen, "kafka.client.id": "kcluster-ingest"}, True)
 
 
 def _wanted(topic: str, partition: int, topic_id: str, known: Known) -> Wanted:

@@ -1,9 +1,9 @@
 """A blocking client of Kafka's wire: connections, Metadata, one request at a time to each broker.
 
-Owns: sockets, versions, who leads what by the last Metadata, the time that may be spent.  Never:
-decides what an error means for a read or a write (lookups.py, loading.py, writer.py do).
-Kafka: NetworkClient, Metadata.  A worker of Spark's is a process that waits for its one task, so
-nothing here runs at the same time as anything else.
+Owns: sockets, API versions, partition leaders by the last Metadata, deadlines.  Never: interprets
+the errors of a read or a write (lookups.py, loading.py, writer.py do).
+Kafka: NetworkClient, Metadata.  A Spark worker is a process with one task at a time, so there is no
+concurrency here.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _ZERO_ID: Final = bytes(16)
 
 
 class Leader(Struct, frozen=True):
-    """Who leads a partition, by the last Metadata; `node` -1: nobody."""
+    """The leader of a partition by the last Metadata; `node` -1: none."""
 
     node: int
     epoch: int
 
 
 class Topic(Struct, frozen=True):
-    """A topic, by the last Metadata.  `id`: 32 hex digits, "" where brokers have none."""
+    """A topic by the last Metadata.  `id`: 32 hex digits, "" if brokers do not send one."""
 
     name: str
     id: str
@@ -48,21 +48,21 @@ class Topic(Struct, frozen=True):
 
 
 class Deadline:
-    """How long something may still take."""
+    """The time limit of an operation."""
 
     def __init__(self, limit_ms: int) -> None:
         self.limit_ms = limit_ms
         self._until_s = time.monotonic() + limit_ms / 1_000
 
     def wait(self, backoff_ms: int, reason: str) -> None:
-        """Let some time go by; Unreachable, with the reason, if there is none left."""
+        """Sleep; Unreachable with the reason if the limit would be exceeded."""
         if time.monotonic() + backoff_ms / 1_000 > self._until_s:
             raise Unreachable(f"{reason}, for {self.limit_ms} ms")
         time.sleep(backoff_ms / 1_000)
 
 
 class BlockingConnection:
-    """One connection to one broker.  OSError or ProtocolError: it is of no use any more."""
+    """One connection to one broker.  After an OSError or ProtocolError it must be dropped."""
 
     def __init__(self, address: tuple[str, int], settings: SourceClientSettings) -> None:
         self._client_id = settings.client_id
@@ -75,31 +75,32 @@ class BlockingConnection:
         self.versions = self._greet()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the socket."""
         self._socket.close()
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a request was sent whose answer was not taken."""
+        """Whether the answer to a request is still outstanding."""
         return self._asked is not None
 
     def ask(self, api_key: int, body: Any, most: int = 1 << 15) -> Any:
-        """Send a request and take its answer."""
+        """Send a request and return its answer."""
         self.send(api_key, body, most)
         return self.take()
 
     def version(self, api_key: int, most: int = 1 << 15) -> int:
-        """The highest that both sides have; SourceError if there is none."""
+        """The highest version of an API that both sides have; SourceError if there is none."""
         low, high = self.versions.get(api_key, (0, -1))
         ours = VERSIONS[api_key]
         version = min(high, ours[1], most)
         if version < max(low, ours[0]):
             name = ApiKey(api_key).name
-            raise SourceError(f"the broker has no version of {name} that is known here")
+            text = f"this client supports no version of {name} that the broker has"
+            raise SourceError(text)
         return version
 
     def send(self, api_key: int, body: Any, most: int = 1 << 15, answered: bool = True) -> None:
-        """Send a request; `take` waits for the answer, if it has one (acks=0 has not)."""
+        """Send a request; `take` waits for the answer.  `answered`: False for acks=0."""
         assert self._asked is None, "one request at a time"
         version = self.version(api_key, most)
         self._correlation_id += 1
@@ -109,12 +110,12 @@ class BlockingConnection:
             self._asked = api_key, version, self._correlation_id
 
     def take(self) -> Any:
-        """The answer to what was sent last."""
-        assert self._asked is not None, "nothing was asked"
+        """Wait for the answer to the last request."""
+        assert self._asked is not None, "no request is outstanding"
         (api_key, version, sent), self._asked = self._asked, None
         correlation_id, answer = decode_response_frame(api_key, version, self._frame())
         if correlation_id != sent:
-            raise ProtocolError(f"the answer to request {correlation_id}, not to {sent}", 0)
+            raise ProtocolError(f"an answer to request {correlation_id} instead of {sent}", 0)
         return answer
 
     def _greet(self) -> dict[int, tuple[int, int]]:
@@ -122,15 +123,17 @@ class BlockingConnection:
         body = m.ApiVersionsRequest(_SOFTWARE, kcluster.__version__)
         for version in (VERSIONS[key][1], 0):
             self._correlation_id += 1
-            frame = encode_request_frame(key, version, self._correlation_id, self._client_id, body)
-            self._socket.sendall(b"".join(frame))
-            told = self._frame()
-            # A broker that does not know the version says so in the form of version 0.
-            if version and error_of(_code_of(told)) is ErrorCode.UNSUPPORTED_VERSION:
+            request = encode_request_frame(
+                key, version, self._correlation_id, self._client_id, body
+            )
+            self._socket.sendall(b"".join(request))
+            frame = self._frame()
+            # A broker that does not support the version answers with version 0.
+            if version and error_of(_code_of(frame)) is ErrorCode.UNSUPPORTED_VERSION:
                 continue
-            answer = decode_response_frame(key, version, told)[1]
+            answer = decode_response_frame(key, version, frame)[1]
             return {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
-        raise ProtocolError("no version of ApiVersions is known on both sides", 0)
+        raise ProtocolError("no version of ApiVersions is supported by both sides", 0)
 
     def _frame(self) -> memoryview:
         (size,) = _SIZE.unpack(self._exactly(4))
@@ -150,7 +153,7 @@ class BlockingConnection:
 
 
 class BlockingClient:
-    """Connections to the brokers of a cluster, and what Metadata said last."""
+    """Connections to the brokers of a cluster, and the last Metadata."""
 
     def __init__(self, settings: SourceClientSettings) -> None:
         self.settings = settings
@@ -161,27 +164,27 @@ class BlockingClient:
 
     @property
     def bootstrap(self) -> str:
-        """As the user wrote it."""
+        """The bootstrap servers as host:port, separated by commas."""
         return ",".join(f"{host}:{port}" for host, port in self.settings.bootstrap)
 
     def close(self) -> None:
-        """Close all connections; it may be used again."""
+        """Close all connections; the client can be used again."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
 
     def deadline(self) -> Deadline:
-        """default.api.timeout.ms from now."""
+        """A deadline of default.api.timeout.ms."""
         return Deadline(self.settings.api_timeout_ms)
 
     def refresh(self, names: Iterable[str] | None, may_create: bool = False) -> None:
-        """Ask for topics (None: all there are) until some broker answers; what it says of them
-        replaces what was known.  Unreachable after default.api.timeout.ms.  `may_create`: where
-        brokers make topics that somebody asks for (auto.create.topics.enable)."""
+        """Request Metadata until a broker answers; the answer replaces the old one.  `names` None:
+        all topics.  `may_create`: brokers may create missing topics (auto.create.topics.enable).
+        Unreachable after default.api.timeout.ms."""
         deadline = self.deadline()
         wanted = None if names is None else sorted(names)
         while True:
-            reason = "no broker has an address"
+            reason = "no address of a broker is known"
             for address in self._candidates():
                 try:
                     self._learn(self._metadata(address, wanted, may_create))
@@ -191,29 +194,29 @@ class BlockingClient:
             deadline.wait(self.settings.retry_backoff_ms, f"no broker answers: {reason}")
 
     def leader(self, topic: str, partition: int) -> Leader:
-        """By the last Metadata; node -1 if nobody leads it or it is not there."""
+        """The leader by the last Metadata; node -1 if there is none, or no such partition."""
         found = self.topics.get(topic)
         nobody = Leader(_NOBODY, -1)
         return nobody if found is None else found.partitions.get(partition, nobody)
 
     def connection(self, node: int) -> BlockingConnection:
-        """To that broker; OSError, ProtocolError."""
+        """The connection to a broker.  OSError, ProtocolError."""
         found = self._connections.get(node)
         if found is None:
             address = self._brokers.get(node)
             if address is None:
-                raise ConnectionError(f"no broker {node} is known")
+                raise ConnectionError(f"broker {node} is unknown")
             found = self._connections[node] = BlockingConnection(address, self.settings)
         return found
 
     def drop(self, node: int) -> None:
-        """Its connection failed, or has an answer under way that nobody wants."""
+        """Close a connection that failed, or whose outstanding answer is not wanted."""
         found = self._connections.pop(node, None)
         if found is not None:
             found.close()
 
     def ask(self, node: int, api_key: int, body: Any, most: int = 1 << 15) -> Any:
-        """Ask one broker; None if it does not answer: it may be another's turn by now."""
+        """Ask one broker; None if it does not answer, and the caller should ask Metadata again."""
         try:
             connection = self.connection(node)
             if connection.is_waiting:
@@ -225,7 +228,7 @@ class BlockingClient:
             return None
 
     def _candidates(self) -> list[tuple[str, int]]:
-        """All that may know, another first each time: one may be cut off without knowing it."""
+        """Addresses for Metadata, rotated at each call: one broker may be isolated unknowingly."""
         found = list(dict.fromkeys((*self._brokers.values(), *self.settings.bootstrap)))
         self._turn += 1
         at = self._turn % len(found) if found else 0
@@ -273,7 +276,7 @@ def _topic(row: Any) -> Topic:
 
 
 def _code_of(frame: memoryview) -> int:
-    """The error code at the beginning of an ApiVersions answer, in all its versions."""
+    """The error code of an ApiVersions answer, which has the same place in all versions."""
     return int.from_bytes(frame[4:6], "big", signed=True) if len(frame) >= 6 else 0
 
 

@@ -1,13 +1,12 @@
-"""Record batches of a fetch as columns of Arrow, without an object for each record.
+"""Record batches of a fetch as Arrow columns, without a Python object per record.
 
-Owns: the way from bytes to columns.  Never: fetches, knows which transactions are aborted
-(loading.py leaves those batches out).
+Owns: decoding bytes into columns.  Never: fetches, knows which transactions are aborted (loading.py
+leaves their batches out).
 Kafka: DefaultRecord.readFrom, and of Spark's connector KafkaRecordToRowConverter.
 
-A record's fields lie one behind the other, each varint after the last, so only where each record
-begins is found one by one; all else is done for all records at once, field by field, in numpy.  The
-bytes of keys and values are cut out by Arrow: the whole buffer is taken as an array of pieces,
-gaps and fields in turn, and every second piece of it is kept.
+The start of each record is found one by one; then numpy decodes field by field, for all records at
+once.  Arrow cuts out the bytes of keys and values: the whole buffer becomes an array in which gaps
+and fields alternate, and every second piece is selected.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def spark_schema(include_headers: bool) -> StructType:
 
 @cache
 def arrow_schema(include_headers: bool) -> pa.Schema:
-    """The same as Arrow has it when it comes from Spark."""
+    """The same columns as an Arrow schema."""
     import pyarrow as pa
 
     fields = [
@@ -79,7 +78,7 @@ def arrow_schema(include_headers: bool) -> pa.Schema:
 
 
 class Columns:
-    """Batches of one partition, some at a time, to Arrow."""
+    """Converts batches of one partition to Arrow."""
 
     def __init__(self, topic: str, partition: int, include_headers: bool, check_crcs: bool) -> None:
         self._topic = topic
@@ -88,8 +87,8 @@ class Columns:
         self._check_crcs = check_crcs
 
     def of(self, batches: Sequence[Batch], start: int, until: int) -> pa.RecordBatch | None:
-        """Their records with offsets from `start` to before `until`; None if there are none.
-        InvalidRecords for bytes that are no records."""
+        """The records of some batches with offsets [start, until); None if there are none.
+        InvalidRecords for corrupt bytes."""
         import numpy as np
         import pyarrow as pa
 
@@ -145,7 +144,7 @@ class Columns:
 
 
 def record_positions(data: bytes, count: int) -> list[int]:
-    """Where each of `count` records begins, with its length; they fill `data`."""
+    """The position of each of `count` records, which must fill `data`."""
     positions = [0] * count
     position = 0
     for number in range(count):
@@ -174,7 +173,7 @@ def record_positions(data: bytes, count: int) -> list[int]:
 
 
 class _Fields:
-    """Of many records, each field as an array.  IndexError where they end too soon."""
+    """The fields of many records, one array per field.  IndexError if the data is too short."""
 
     def __init__(self, buffer: Longs, positions: Longs) -> None:
         import numpy as np
@@ -191,7 +190,7 @@ class _Fields:
         self.header_counts, self.headers_at = _varints(buffer, at)
 
     def check(self, size_bytes: int) -> None:
-        """InvalidRecords where fields do not lie within their records."""
+        """InvalidRecords if fields exceed their records."""
         plain = self.header_counts == 0
         if (
             (self.header_counts < 0).any()
@@ -203,7 +202,7 @@ class _Fields:
 
 
 def _varints(buffer: Longs, at: Longs) -> tuple[Longs, Longs]:
-    """(zigzag varints at these positions, the positions behind them)."""
+    """(the zigzag varints at these positions, the positions after them)."""
     import numpy as np
 
     found = buffer[at]
@@ -219,7 +218,7 @@ def _varints(buffer: Longs, at: Longs) -> tuple[Longs, Longs]:
         at[more] += 1
         more = more[found > 0x7F]
         shift += 7
-    # Of 64 bits the highest may be in use, so the shift must bring in no sign.
+    # The highest of 64 bits may be in use, so the shift must be unsigned.
     halves = (values.view(np.uint64) >> np.uint64(1)).view(np.int64)
     return halves ^ -(values & 1), at
 
@@ -238,7 +237,7 @@ def _times(batches: Sequence[Batch], counts: list[int], fields: _Fields) -> tupl
 
 
 def _cut(data: bytes, at: Longs, sizes: Longs, kept: slice) -> pa.Array:
-    """A column of the bytes at these places; size -1: null."""
+    """A binary column of the bytes at these positions; size -1 means null."""
     import numpy as np
     import pyarrow as pa
 
@@ -257,7 +256,7 @@ def _cut(data: bytes, at: Longs, sizes: Longs, kept: slice) -> pa.Array:
 
 
 def _headers(data: bytes, fields: _Fields, kept: slice) -> pa.Array:
-    """A column of lists of (key, value); a record without headers has null, as in the connector."""
+    """A column of lists of (key, value); null for a record without headers, as in the connector."""
     import pyarrow as pa
 
     counts = fields.header_counts[kept].tolist()

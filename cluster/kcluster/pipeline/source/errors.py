@@ -1,13 +1,13 @@
-"""What a read or a write of the source ends with: one line each.
+"""The exceptions of the source; each text is one line.
 
-Owns: the exceptions.  Never: decides which (options.py, client.py, loading.py do).
+Owns: the exceptions.  Never: decides which one to raise (options.py, client.py, loading.py do).
 Kafka: OffsetOutOfRangeException, TimeoutException, ConfigException; of Spark's connector, its error
 classes in KafkaExceptions.
 
     SourceError
-        OptionError     an option that cannot be
-        Unreachable     nobody answers, or nobody leads, for longer than was allowed
-        DataLoss        offsets are gone, and failOnDataLoss is on
+        OptionError     an unknown option, or an invalid value
+        Unreachable     no answer, or no leader, within the time limit
+        DataLoss        offsets are lost and failOnDataLoss is on
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MAX_SHOWN: Final = 10
 
 
 class SourceError(Exception):
-    """It cannot be done; the text says why, in one line."""
+    """A read or a write failed; the text is one line."""
 
 
 class OptionError(SourceError):
-    """An option that the source does not have, or a value that it cannot have."""
+    """An unknown option, or an invalid value."""
 
 
 class Unreachable(SourceError):
@@ -33,7 +33,7 @@ class Unreachable(SourceError):
 
 
 class DataLoss(SourceError):
-    """Offsets that were to be read are gone."""
+    """Offsets that should be read are lost."""
 
     def __init__(self, lost: Iterable[Lost]) -> None:
         self.lost = tuple(lost)

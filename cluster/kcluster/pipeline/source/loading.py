@@ -1,8 +1,7 @@
-"""One task of a read: a range of a partition, record batch by record batch, whoever leads it.
+"""One task of a read: it fetches a range of a partition, across changes of the leader.
 
-Owns: fetching until the range is read, through leaders that change and brokers that die; which
-batches a read_committed reader does not see.  Never: opens records (columns.py), says what is lost
-(losses.py), plans.
+Owns: fetching until the range is read, retries, batches hidden from a read_committed reader, how
+losses are reported.  Never: decodes records (columns.py), decides what is lost (losses.py), plans.
 Kafka: Fetcher, CompletedFetch; of Spark's connector KafkaDataConsumer.
 """
 
@@ -34,13 +33,13 @@ if TYPE_CHECKING:
 _CONSUMER: Final = -1
 _NO_SESSION: Final = -1
 _VERSION_OF_NAMES: Final = 12
-"""The last Fetch that names topics; those since have their ids."""
+"""The last version of Fetch with topic names; later ones have topic ids."""
 
 _clients: dict[SourceClientSettings, BlockingClient] = {}
 
 
 def client_of(settings: SourceClientSettings) -> BlockingClient:
-    """This process's client for these brokers: Spark uses a worker for one task after the other."""
+    """This process's client for these brokers; Spark runs one task after the other in a worker."""
     found = _clients.get(settings)
     if found is None:
         found = _clients[settings] = BlockingClient(settings)
@@ -48,9 +47,9 @@ def client_of(settings: SourceClientSettings) -> BlockingClient:
 
 
 def report(settings: ReadSettings, lost: Iterable[Lost]) -> None:
-    """Raise DataLoss, or leave word of it: a line on stderr, a file in `kcluster.losses`.
+    """Raise DataLoss, or report each range as a line on stderr and a file in `kcluster.losses`.
 
-    A range has one file, however often its batch is tried."""
+    A range has one file, however often its batch is repeated."""
     lost = tuple(lost)
     if not lost:
         return
@@ -81,7 +80,7 @@ class _Load:
         self._at = wanted.start
         """Offset of the next record."""
         self._epoch = wanted.epoch
-        """In which epoch that was last known to be right."""
+        """The leader epoch in which `_at` was last validated."""
         self._name = f"{wanted.topic}-{wanted.partition}"
         self._lookups = Lookups(client, settings)
         self._connection: BlockingConnection | None = None
@@ -103,7 +102,7 @@ class _Load:
                     if self._at == start:
                         deadline.wait(0, f"{self._name}: no records at {self._at}")
                         continue
-                    # The broker gathers what comes next while this is opened.
+                    # The broker prepares the next answer while this one is decoded.
                     if self._at < until:
                         self._ask()
                     made = columns.of(visible, start, until) if visible else None
@@ -113,14 +112,14 @@ class _Load:
                     yield made
                 deadline = Deadline(settings.poll_timeout_ms)
         finally:
-            # A reader may be left before its end; the answer under way is nobody's then.
+            # If a reader stops early, its outstanding answer must not reach the next one.
             if self._connection is not None and self._connection.is_waiting:
                 self._client.drop(self._node)
 
     # -------------------------------------------------------------------------- fetching
 
     def _ask(self) -> None:
-        """Send a fetch for what comes next; if that fails, so will taking its answer."""
+        """Send the next fetch.  After a failure `_fetched` connects again."""
         assert self._connection is not None
         try:
             self._connection.send(ApiKey.FETCH, self._request(self._connection), self._most())
@@ -128,7 +127,7 @@ class _Load:
             self._leave()
 
     def _fetched(self, deadline: Deadline) -> Any:
-        """A partition's answer, or None after something went wrong that may be right by now."""
+        """A partition's answer, or None after a failure that may be retried."""
         try:
             if self._connection is None:
                 self._find(deadline)
@@ -153,13 +152,13 @@ class _Load:
             self._wait(deadline, error_.name)
             return None
         if not answer.responses:
-            self._wait(deadline, "an answer without the partition")
+            self._wait(deadline, "the answer does not have the partition")
             return None
         return answer.responses[0].partitions[0]
 
     def _find(self, deadline: Deadline) -> None:
-        """Connect to the leader, and see whether its log is the one that was read; to nobody if
-        nothing is left to read there."""
+        """Connect to the leader, and check that its log is the one that was read.  There is no
+        connection if nothing is left to read."""
         wanted = self._range
         while True:
             self._client.refresh([wanted.topic])
@@ -173,7 +172,7 @@ class _Load:
                 leader = self._client.leader(wanted.topic, wanted.partition)
             if leader.node >= 0:
                 break
-            self._wait(deadline, "nobody leads it")
+            self._wait(deadline, "it has no leader")
         self._epoch, self._node = leader.epoch, leader.node
         self._connection = self._client.connection(leader.node)
         if self._connection.is_waiting:
@@ -181,7 +180,7 @@ class _Load:
             self._connection = self._client.connection(leader.node)
 
     def _validate(self) -> None:
-        """Compare what was read so far, and what is to come, with what the log is now."""
+        """Compare the position and the rest of the range with the current log."""
         one = self._range
         wanted = Wanted(one.topic, one.partition, self._at, one.until, self._epoch, one.topic_id)
         log = self._lookups.log_now(wanted)
@@ -189,7 +188,7 @@ class _Load:
         report(self._settings, decision.lost)
         is_other = log is None or (one.topic_id and log.topic_id not in ("", one.topic_id))
         if is_other or decision.start is None:
-            # Offsets of a topic that is no more mean nothing in the one that has its name.
+            # Offsets of a deleted topic mean nothing in a new one of the same name.
             self._at = one.until
             return
         assert log is not None
@@ -229,7 +228,7 @@ class _Load:
     # --------------------------------------------------------------------------- answers
 
     def _is_refused(self, data: Any, deadline: Deadline) -> bool:
-        """Whether the answer is an error; what it tells is acted on."""
+        """Whether the answer is an error, which is handled here."""
         if not data.error_code:
             return False
         error = error_of(data.error_code)
@@ -238,7 +237,7 @@ class _Load:
             before = self._at, self._range.until
             self._validate()
             if (self._at, self._range.until) == before:
-                # A leader that has not heard yet how far its followers are.
+                # A new leader may not know the high watermark yet.
                 self._wait(deadline, f"offset {self._at}: {error.name}")
             return True
         self._check_retriable(error)
@@ -246,7 +245,7 @@ class _Load:
         return True
 
     def _leave_leader(self) -> None:
-        """Find out anew who leads, over the same connections."""
+        """Look up the leader again; connections stay open."""
         self._connection, self._node = None, -1
 
     def _check_retriable(self, error: ErrorCode) -> None:
@@ -254,7 +253,7 @@ class _Load:
             raise SourceError(f"{self._name}: {error.name}: {error.text}")
 
     def _visible(self, data: Any) -> list[Batch]:
-        """The batches that this reader may see; its position is behind all of them then."""
+        """The batches that this reader may see; moves the position past all batches."""
         until = self._range.until
         hidden = (
             AbortedTransactions(data.aborted_transactions)

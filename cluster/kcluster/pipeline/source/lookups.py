@@ -1,7 +1,7 @@
-"""What a reader asks of the cluster before it reads: which partitions, which offsets.
+"""Lookups of a reader: which partitions a subscription has, which offsets a log has.
 
-Owns: ListOffsets and OffsetForLeaderEpoch until they are answered; what a subscription means today.
-Never: reads records (loading.py), compares with what was wanted (losses.py).
+Owns: ListOffsets and OffsetForLeaderEpoch with retries; the resolution of a subscription.  Never:
+reads records (loading.py), decides what is lost (losses.py).
 Kafka: OffsetFetcher, ListOffsetsHandler; KIP-207 (a new leader's watermark), KIP-320, KIP-516; of
 Spark's connector ConsumerStrategy and KafkaOffsetReaderAdmin.
 """
@@ -25,11 +25,11 @@ from kcluster.protocol.errors import ErrorCode, error_of
 _CONSUMER: Final = -1
 _GONE_RETRY_MS: Final = 100
 _EPOCHS_MIN_VERSION: Final = 3
-"""Before, a broker asks more rights for OffsetForLeaderEpoch than for reading."""
+"""In older versions OffsetForLeaderEpoch needs more permissions than reading."""
 
 
 class Lookups:
-    """Questions of one reader."""
+    """The lookups of one reader."""
 
     def __init__(self, client: BlockingClient, settings: ReadSettings) -> None:
         self.client = client
@@ -38,10 +38,10 @@ class Lookups:
     # ----------------------------------------------------------------------- what is there
 
     def partitions(self, expected: Iterable[str] = ()) -> dict[str, Topic]:
-        """The topics that are to be read, as they are now; of `assign` with these partitions only.
+        """The subscribed topics as they are now.
 
-        Topics that are named, or `expected` (they were there before), are missed only when several
-        brokers do not know them: fetchOffset.numRetries times more.
+        Named topics and `expected` ones (they existed before) count as missing only after
+        fetchOffset.numRetries further requests: a single broker may not know them yet.
         """
         settings = self.settings
         named = {*settings.topics, *settings.assigned}
@@ -56,7 +56,7 @@ class Lookups:
         return found
 
     def keys(self, topics: Mapping[str, Topic]) -> list[Key]:
-        """The partitions of these topics that are to be read, sorted."""
+        """The subscribed partitions of these topics, sorted."""
         wanted = self.settings.assigned
         return sorted(
             (topic.name, index)
@@ -66,18 +66,18 @@ class Lookups:
         )
 
     def all_there(self) -> list[Key]:
-        """The partitions of a new job; SourceError where a topic or a partition is not there."""
+        """The partitions of a new job; SourceError if a topic or a partition does not exist."""
         topics = self.partitions()
         for name in (*self.settings.topics, *self.settings.assigned):
             if name not in topics:
                 self.client.refresh(None)
-                told = unknown("topic", name, sorted(self.client.topics))
-                raise SourceError(f"{name} at {self.client.bootstrap}: {told}")
+                text = unknown("topic", name, sorted(self.client.topics))
+                raise SourceError(f"{name} at {self.client.bootstrap}: {text}")
         for name, indexes in self.settings.assigned.items():
             for index in indexes:
                 if index not in topics[name].partitions:
                     count = len(topics[name].partitions)
-                    raise SourceError(f"assign: {name} has {count} partitions, none is {index}")
+                    raise SourceError(f"assign: {name} has {count} partitions, and no {index}")
         return self.keys(topics)
 
     def _is_read(self, topic: Topic) -> bool:
@@ -89,7 +89,7 @@ class Lookups:
     # ----------------------------------------------------------------------- which offsets
 
     def bound(self, bound: Bound, keys: Iterable[Key], option: str) -> dict[Key, Mark]:
-        """Where each partition begins or ends, by what was asked for."""
+        """The mark at which each partition begins or ends."""
         asked: dict[Key, int] = {}
         known: dict[Key, int] = {}
         by_time: dict[Key, int] = {}
@@ -124,15 +124,15 @@ class Lookups:
         return found | self.list_offsets(after)
 
     def latest(self, keys: Iterable[Key]) -> dict[Key, Mark]:
-        """Up to where records may be read now: high watermarks, or last stable offsets."""
+        """The ends of what may be read: high watermarks, or last stable offsets."""
         return self.list_offsets(dict.fromkeys(keys, LATEST))
 
     def list_offsets(self, asked: Mapping[Key, int], uncommitted: bool = False) -> dict[Key, Mark]:
-        """What ListOffsets answers for timestamps, or EARLIEST and LATEST; offset -1 where nothing
-        is at or after a timestamp.  `uncommitted`: high watermarks, whatever the isolation level.
+        """The answers of ListOffsets for timestamps, EARLIEST or LATEST; offset -1 if no record is
+        at or after a timestamp.  `uncommitted`: high watermarks at any isolation level.
 
-        Unreachable where a partition's leader does not answer in time; partitions that are gone by
-        then are not in the answer.
+        Unreachable if a partition's leader does not answer in time.  Partitions that were deleted
+        meanwhile are left out.
         """
         found: dict[Key, Mark] = {}
         deadline = self.client.deadline()
@@ -145,13 +145,13 @@ class Lookups:
             left = {key: at for key, at in left.items() if key not in found}
             if not left:
                 return found
-            deadline.wait(self.settings.client.retry_backoff_ms, why or _nobody(left))
+            deadline.wait(self.settings.client.retry_backoff_ms, why or _no_leader(left))
             self._refresh({topic for topic, _ in asked})
             left = {key: at for key, at in left.items() if self._exists(key)}
 
     def _refresh(self, topics: set[str]) -> None:
-        """What is known of topics, anew.  One that a broker does not know is asked of others,
-        fetchOffset.numRetries times more: a broker that has just started may know none yet."""
+        """Refresh the Metadata of topics.  For missing ones other brokers are asked,
+        fetchOffset.numRetries times: a broker that has just started may not know them yet."""
         for tries_left in range(self.settings.retries, -1, -1):
             self.client.refresh(topics)
             if topics <= self.client.topics.keys() or not tries_left:
@@ -173,7 +173,7 @@ class Lookups:
     def _ask_offsets(
         self, node: int, keys: list[Key], at: Mapping[Key, int], level: int, found: dict[Key, Mark]
     ) -> str:
-        """Put what one broker says into `found`; why something is missing."""
+        """Put the answer of one broker into `found`; returns why something is missing, or ""."""
         entry = m.ListOffsetsRequest.ListOffsetsPartition
         topics: dict[str, m.ListOffsetsRequest.ListOffsetsTopic] = {}
         for key in keys:
@@ -186,24 +186,24 @@ class Lookups:
         if answer is None:
             return f"broker {node} does not answer"
         why = ""
-        for told_topic in answer.topics:
-            known = self.client.topics[told_topic.name]
-            for told in told_topic.partitions:
-                key = told_topic.name, told.partition_index
-                if told.error_code:
-                    why = f"{key[0]}-{key[1]}: {_check_retriable(told.error_code, key).name}"
+        for topic_row in answer.topics:
+            known = self.client.topics[topic_row.name]
+            for row in topic_row.partitions:
+                key = topic_row.name, row.partition_index
+                if row.error_code:
+                    why = f"{key[0]}-{key[1]}: {_check_retriable(row.error_code, key).name}"
                     continue
-                found[key] = Mark(told.offset, self.client.leader(*key).epoch, known.id)
+                found[key] = Mark(row.offset, self.client.leader(*key).epoch, known.id)
         return why
 
     # ----------------------------------------------------------------------- what a log is now
 
     def log_now(self, wanted: Wanted) -> LogNow | None:
-        """For losses.decide; None: the partition is not there.  Unreachable."""
+        """The current log of a partition; None if it does not exist.  Unreachable."""
         return self.logs_now([wanted])[0]
 
     def logs_now(self, wanted: list[Wanted]) -> list[LogNow | None]:
-        """The same for many, with few requests."""
+        """The current logs of many partitions, with few requests."""
         self._refresh({one.topic for one in wanted})
         there = [one for one in wanted if self._exists((one.topic, one.partition))]
         keys = [(one.topic, one.partition) for one in there]
@@ -224,22 +224,22 @@ class Lookups:
         return found
 
     def _epoch_end(self, key: Key, epoch: int) -> int:
-        """Where that epoch ends in the leader's log; NO_OFFSET if it cannot say."""
+        """The end offset of an epoch in the leader's log; NO_OFFSET if the leader does not know."""
         deadline = self.client.deadline()
         request = m.OffsetForLeaderEpochRequest
         while True:
             leader = self.client.leader(*key)
-            why = _nobody([key])
+            why = _no_leader([key])
             if leader.node >= 0:
                 asked = request.OffsetForLeaderPartition(key[1], leader.epoch, epoch)
                 body = request(_CONSUMER, [request.OffsetForLeaderTopic(key[0], [asked])])
-                told = self._epoch_answer(leader.node, body)
-                if told is None:
+                row = self._epoch_answer(leader.node, body)
+                if row is None:
                     why = f"broker {leader.node} does not answer"
-                elif not told.error_code:
-                    return int(told.end_offset) if told.leader_epoch >= 0 else NO_OFFSET
+                elif not row.error_code:
+                    return int(row.end_offset) if row.leader_epoch >= 0 else NO_OFFSET
                 else:
-                    why = f"{key[0]}-{key[1]}: {_check_retriable(told.error_code, key).name}"
+                    why = f"{key[0]}-{key[1]}: {_check_retriable(row.error_code, key).name}"
             deadline.wait(self.settings.client.retry_backoff_ms, why)
             self._refresh({key[0]})
             if not self._exists(key):
@@ -258,19 +258,19 @@ def _check_retriable(code: int, key: Key) -> ErrorCode:
     return error
 
 
-def _nobody(keys: Iterable[Key]) -> str:
+def _no_leader(keys: Iterable[Key]) -> str:
     topic, partition = min(keys)
-    return f"{topic}-{partition}: nobody leads it"
+    return f"{topic}-{partition}: it has no leader"
 
 
 def _check_same(option: str, bound: Bound, keys: list[Key]) -> None:
-    """What is asked for is of the partitions that are read, and of all of them."""
+    """OptionError unless an option has values for exactly the partitions that are read."""
     named = {(topic, index) for topic, each in bound.each.items() for index in each}
     name = f"{option}OffsetsByTimestamp" if bound.is_by_time else f"{option}Offsets"
-    for whose, missing in (
-        ("it says nothing of", set(keys) - named),
-        ("nobody reads", named - set(keys)),
+    for problem, partitions in (
+        ("no value for", set(keys) - named),
+        ("not among the partitions to be read:", named - set(keys)),
     ):
-        if missing:
-            told = ", ".join(f"{topic}-{index}" for topic, index in sorted(missing)[:5])
-            raise OptionError(f"{name}: {whose} {told}")
+        if partitions:
+            shown = ", ".join(f"{topic}-{index}" for topic, index in sorted(partitions)[:5])
+            raise OptionError(f"{name}: {problem} {shown}")

@@ -1,11 +1,11 @@
-"""Which records of a partition a reader wanted and cannot have any more: exact ranges, and why.
+"""Offsets that a reader wanted and that no longer exist: exact ranges, each with its reason.
 
-Owns: the decision, from what was wanted and what the log is now; its text.  Never: asks a broker
-(client.py), decides whether the job ends (that is failOnDataLoss).
+Owns: the decision, from the wanted offsets and the current log; its text.  Never: asks a broker
+(lookups.py), decides whether the job ends (failOnDataLoss does).
 Kafka: OffsetFetcher's validation of positions (KIP-320), topic ids (KIP-516); of Spark's connector
-KafkaOffsetReader.getOffsetRangesFromResolvedOffsets and its reportDataLoss, which knows neither
-epochs nor ids: it does not see a log that was cut off and has grown again, or another topic of the
-same name.
+KafkaOffsetReader.getOffsetRangesFromResolvedOffsets and its reportDataLoss, which uses neither
+epochs nor ids: it misses a log that was truncated and has grown again, and a topic that was deleted
+and created again.
 
     decide(Wanted("orders", 0, 23, 50), LogNow(40, 90))
     -> Decision(40, (Lost("orders", 0, 23, 39, "the log begins at 40: …"),))
@@ -25,7 +25,7 @@ _REMOVED: Final = "removed by retention or DeleteRecords"
 class Lost(Struct, frozen=True, order=True):
     """Offsets `first` to `last` of a partition, both included, that will not be read.
 
-    `last` None: from `first` on, and nobody knows how far the log went.
+    `last` None: from `first` on; the end of the log is unknown.
     """
 
     topic: str
@@ -40,11 +40,10 @@ class Lost(Struct, frozen=True, order=True):
 
 
 class Wanted(Struct, frozen=True):
-    """What a reader means to read of a partition: `start` up to before `until`.
+    """Offsets [start, until) of a partition that a reader wants.
 
-    `until` None: all there is.  `epoch`: the leader epoch of the record before `start`, NO_EPOCH
-    where it is not known.  `topic_id`: of the topic that `start` is an offset of, "" where it is
-    not known.
+    `until` None: up to the end.  `epoch`: the leader epoch of the record before `start`, or
+    NO_EPOCH.  `topic_id`: the id of the topic that `start` belongs to, "" if unknown.
     """
 
     topic: str
@@ -56,11 +55,11 @@ class Wanted(Struct, frozen=True):
 
 
 class LogNow(Struct, frozen=True):
-    """What its leader says of a partition: log start offset, and high watermark (of the last
-    stable offset nothing follows: it says what may be read, not what is there).
+    """A partition's log as its leader describes it: log start offset and high watermark.  The last
+    stable offset would not do: it limits what may be read, not what exists.
 
-    `epoch_end`: what OffsetForLeaderEpoch answered for `Wanted.epoch`: the end of that epoch in
-    the log, or of the greatest before it; NO_OFFSET where it was not asked, or there is none.
+    `epoch_end`: the answer of OffsetForLeaderEpoch for `Wanted.epoch`, which is the end of that
+    epoch in the log, or of the highest one before it; NO_OFFSET if not asked or unknown.
     """
 
     start: int
@@ -70,26 +69,28 @@ class LogNow(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """From where to read on (None: there is nothing to read from), and what is lost."""
+    """Where to continue reading (None: nowhere), and what is lost."""
 
     start: int | None
     lost: tuple[Lost, ...] = ()
 
 
 def decide(wanted: Wanted, log: LogNow | None) -> Decision:
-    """What is lost of `wanted`, and where to go on.  `log` None: the partition is not there.
+    """What is lost of `wanted`, and where to continue.  `log` None: the partition does not exist.
 
-    A log that was cut off is read on from where it was cut: the records there are others than those
-    that were read, and nobody has read them yet.
+    A truncated log is read from the truncation offset: the records there differ from those that
+    were read before.
     """
     if log is None:
-        return Decision(None, (_lost(wanted, wanted.start, _last(wanted), "it was deleted"),))
+        return Decision(
+            None, (_lost(wanted, wanted.start, _last(wanted), "the partition was deleted"),)
+        )
     if wanted.topic_id and log.topic_id and wanted.topic_id != log.topic_id:
         why = f"the topic was deleted and created again, its id is {log.topic_id} now"
         return Decision(log.start, (_lost(wanted, wanted.start, _last(wanted), why),))
     start, lost = wanted.start, []
     if wanted.epoch != NO_EPOCH and NO_OFFSET < log.epoch_end < start:
-        why = f"the log was cut off at {log.epoch_end}, where epoch {wanted.epoch} ends now"
+        why = f"the log was truncated to {log.epoch_end}, where epoch {wanted.epoch} ends now"
         lost.append(_lost(wanted, log.epoch_end, start - 1, why))
         start = max(log.epoch_end, log.start)
     elif start > log.end:
@@ -110,7 +111,7 @@ def decide(wanted: Wanted, log: LogNow | None) -> Decision:
 
 
 def _last(wanted: Wanted) -> int | None:
-    """The last offset that is known to have been there."""
+    """The last offset known to have existed."""
     return None if wanted.until is None or wanted.until <= wanted.start else wanted.until - 1
 
 

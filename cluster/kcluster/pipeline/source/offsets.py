@@ -1,18 +1,18 @@
-"""Offsets as the connector writes them in JSON: what a user asks for, what a checkpoint holds.
+"""Offsets as JSON, in the formats of the connector: in options and in checkpoints.
 
-Owns: these shapes and the checks on them.  Never: asks what an offset stands for today
-(lookups.py), reads a checkpoint (Spark does).
+Owns: these formats and their checks.  Never: resolves an offset (lookups.py), reads a checkpoint
+(Spark does).
 Kafka: of Spark's connector JsonUtils and KafkaSourceOffset.
 
     {"orders": {"0": 23, "1": -2}}     offsets by topic and partition; -2 is earliest, -1 latest
     {"orders": [0, 1]}                 partitions, for `assign`
 
-A stream's position has the first shape, and in the same shape what its log was then:
+A stream's position has the first format, with the leader epoch and the topic id beside it:
 
     {"orders": {"0": 23}, "orders:epoch": {"0": 4}, "orders:id": {"0": high, "1": low}}
 
-No topic has a colon in its name.  A checkpoint of the connector's is read as it is; it has neither,
-so what is lost is seen from offsets alone until a batch has gone by.
+A topic's name has no colon.  Checkpoints of the connector can be read.  They have neither epochs
+nor ids, so losses before the first batch are detected from offsets alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Key = tuple[str, int]
 
 
 class Mark(Struct, frozen=True):
-    """A place in a partition: the offset, the leader epoch when it was told, the topic's id."""
+    """A position in a partition: the offset, the leader epoch at that time, the topic's id."""
 
     offset: int
     epoch: int = NO_EPOCH
@@ -53,7 +53,7 @@ def parse_partitions(option: str, text: str) -> dict[str, list[int]]:
         ):
             raise OptionError(f'{option}: {topic}: partitions are numbers, as in {{"a": [0, 1]}}')
     if not any(found.values()):
-        raise OptionError(f"{option}: no partition in it")
+        raise OptionError(f"{option}: it has no partition")
     return found
 
 
@@ -62,18 +62,18 @@ def parse_offsets(option: str, text: str, least: int = EARLIEST) -> dict[Key, in
     found: dict[Key, int] = {}
     for topic, partitions in _object(option, text).items():
         if not isinstance(partitions, dict):
-            raise OptionError(f'{option}: {topic}: it is {{"partition": number}}')
+            raise OptionError(f'{option}: {topic}: it must be {{"partition": number}}')
         for index, offset in partitions.items():
             if not index.isdecimal():
-                raise OptionError(f"{option}: {topic}: {index!r} is no partition")
+                raise OptionError(f"{option}: {topic}: {index!r} is not a partition")
             if type(offset) is not int or offset < least:
-                raise OptionError(f"{option}: {topic}-{index}: {offset!r} cannot be")
+                raise OptionError(f"{option}: {topic}-{index}: {offset!r} is not allowed")
             found[topic, int(index)] = offset
     return found
 
 
 def to_json(marks: Mapping[Key, Mark]) -> dict[str, dict[str, int]]:
-    """A stream's position, sorted, so that equal ones are equal as text."""
+    """A stream's position as JSON, sorted, so that equal positions have equal text."""
     found: dict[str, dict[str, int]] = {}
     for (topic, partition), mark in sorted(marks.items()):
         found.setdefault(topic, {})[str(partition)] = mark.offset
@@ -87,7 +87,7 @@ def to_json(marks: Mapping[Key, Mark]) -> dict[str, dict[str, int]]:
 
 
 def from_json(position: Mapping[str, Mapping[str, int]]) -> dict[Key, Mark]:
-    """What `to_json` wrote, or the connector."""
+    """The position from JSON that `to_json` or the connector wrote."""
     marks: dict[Key, Mark] = {}
     for topic, offsets in position.items():
         if ":" in topic:
@@ -113,5 +113,5 @@ def _object(option: str, text: str) -> dict[str, Any]:
     except ValueError as error:
         raise OptionError(f"{option}: not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise OptionError(f'{option}: it is an object, as in {{"orders": …}}')
+        raise OptionError(f'{option}: it must be an object, as in {{"orders": …}}')
     return found

@@ -1,11 +1,11 @@
-"""The options of the source: one table, and typed values out of what a user wrote.
+"""The options of the source: a table of them, and the user's text as typed values.
 
-Owns: names, kinds, bounds, which belong together.  Never: asks a broker whether there is a topic.
+Owns: names, kinds, bounds, which options exclude each other.  Never: asks a broker.
 Kafka: of Spark's connector KafkaSourceProvider and its validation; ConsumerConfig, ProducerConfig
 (defaults are those of kafka-clients 3.9, which Spark 4.2 uses).
 
-DIFFERS: the connector ignores an option that it does not know; a job with `startingOffset` would
-read from elsewhere than it says, so here that is refused, with the name that was meant.
+DIFFERS: the connector ignores unknown options, so a job with `startingOffset` would silently read
+from another offset.  Here unknown options are refused, with the closest name.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LONG_MAX: Final = (1 << 63) - 1
 
 
 class Option(Struct, frozen=True):
-    """A row of the table.  `kind`: text, number, duration (ms), flag, or the words it may be."""
+    """A row of the table.  `kind`: text, number, duration (ms), flag, or the allowed words."""
 
     name: str
     kind: str | tuple[str, ...] = "text"
@@ -52,12 +52,12 @@ class Option(Struct, frozen=True):
     default: Any = None
 
     def value(self, text: str) -> Any:
-        """What the text stands for; OptionError."""
+        """The typed value of a text; OptionError."""
         if self.kind == "text":
             return text
         if self.kind == "flag":
             if text.lower() not in ("true", "false"):
-                raise OptionError(f"{self.name} is true or false, not {text!r}")
+                raise OptionError(f"{self.name} must be true or false, not {text!r}")
             return text.lower() == "true"
         if isinstance(self.kind, tuple):
             if text.lower() not in self.kind:
@@ -66,7 +66,7 @@ class Option(Struct, frozen=True):
         number = _milliseconds(text) if self.kind == "duration" else _number(text)
         if number is None or not self.least <= number <= self.most:
             kind = "a duration, as in 15m," if self.kind == "duration" else "a number"
-            raise OptionError(f"{self.name} is {kind} from {self.least} on, not {text!r}")
+            raise OptionError(f"{self.name} must be {kind} of at least {self.least}, not {text!r}")
         return number
 
 
@@ -139,25 +139,25 @@ _WITHOUT_EFFECT: Final = """
     kafka.retry.backoff.max.ms kafka.send.buffer.bytes kafka.session.timeout.ms
     kafka.socket.connection.setup.timeout.max.ms
 """
-"""Known, and of no use here: there is no group, no connection is kept for long, and so on."""
+"""Accepted without effect: there is no group, connections are short-lived, and so on."""
 
 _REFUSED: Final = {
-    "kafka.auto.offset.reset": "startingOffsets says where to begin",
-    "kafka.enable.auto.commit": "the checkpoint has the offsets, nothing is committed to Kafka",
+    "kafka.auto.offset.reset": "use startingOffsets",
+    "kafka.enable.auto.commit": "offsets are in the checkpoint and are not committed to Kafka",
     "kafka.interceptor.classes": "a Java class cannot be run here",
-    "kafka.key.deserializer": "keys are bytes; DataFrame operations open them",
-    "kafka.value.deserializer": "values are bytes; DataFrame operations open them",
-    "kafka.key.serializer": "keys are strings or bytes; DataFrame operations make them",
-    "kafka.value.serializer": "values are strings or bytes; DataFrame operations make them",
-    "kafka.partitioner.class": "a Java class cannot be run here; column partition says where to",
-    "kafka.transactional.id": "the sink writes at least once, in no transaction",
+    "kafka.key.deserializer": "keys are bytes; decode them with DataFrame operations",
+    "kafka.value.deserializer": "values are bytes; decode them with DataFrame operations",
+    "kafka.key.serializer": "keys are strings or bytes; encode them with DataFrame operations",
+    "kafka.value.serializer": "values are strings or bytes; encode them with DataFrame operations",
+    "kafka.partitioner.class": "a Java class cannot be run here; use a column partition",
+    "kafka.transactional.id": "the sink writes at least once, without transactions",
 }
 _TABLE: Final = {option.name.lower(): option for option in _OPTIONS}
 _IDLE: Final = frozenset(_WITHOUT_EFFECT.lower().split())
 
 
 class SourceClientSettings(Struct, frozen=True):
-    """How to talk with the brokers."""
+    """Connection settings."""
 
     bootstrap: tuple[tuple[str, int], ...]
     client_id: str
@@ -168,8 +168,8 @@ class SourceClientSettings(Struct, frozen=True):
 
 
 class Bound(Struct, frozen=True):
-    """Where to begin or end: `word` earliest or latest, or per partition; `timestamp_ms` for all,
-    or `is_by_time`: what is per partition are timestamps in ms."""
+    """Where a read begins or ends: a `word` (earliest or latest), a `timestamp_ms` for all
+    partitions, or a value for `each` partition: an offset, or with `is_by_time` a timestamp."""
 
     word: str = ""
     timestamp_ms: int | None = None
@@ -177,12 +177,12 @@ class Bound(Struct, frozen=True):
     is_by_time: bool = False
 
     def of(self, key: Key) -> int | None:
-        """What is asked for one partition."""
+        """The value of one partition."""
         return self.each.get(key[0], {}).get(key[1])
 
 
 class ReadSettings(Struct, frozen=True):
-    """All that a reader is told.  One of `topics`, `pattern`, `assigned` says what is read."""
+    """The settings of a reader.  One of `topics`, `pattern`, `assigned` selects what is read."""
 
     client: SourceClientSettings
     starting: Bound
@@ -191,7 +191,7 @@ class ReadSettings(Struct, frozen=True):
     pattern: str = ""
     assigned: dict[str, list[int]] = {}
     after_last: str = "error"
-    """Where a timestamp is after the last record: error, or latest."""
+    """For a timestamp after the last record: error or latest."""
     fail_on_data_loss: bool = True
     include_headers: bool = False
     max_offsets: int | None = None
@@ -209,11 +209,11 @@ class ReadSettings(Struct, frozen=True):
     fetch_wait_ms: int = 500
     check_crcs: bool = True
     losses: str = ""
-    """A directory: every range that is lost leaves a file there; "": only a line on stderr."""
+    """A directory that gets a file per lost range; "": only a line on stderr."""
 
 
 class WriteSettings(Struct, frozen=True):
-    """All that a writer is told.  `topic` "": the column says it."""
+    """The settings of a writer.  `topic` "": a column has the topic."""
 
     client: SourceClientSettings
     topic: str = ""
@@ -221,14 +221,14 @@ class WriteSettings(Struct, frozen=True):
     acks: int = -1
     compression: str = "none"
     batch_bytes: int = 1 << 19
-    """DIFFERS: 16 KiB in Java's producer, which has five requests under way and not one."""
+    """DIFFERS: 16 KiB in Java's producer, which has five requests in flight instead of one."""
     request_bytes: int = 1 << 20
     delivery_timeout_ms: int = 120_000
     is_idempotent: bool = True
 
 
 def read_settings(options: Mapping[str, str], is_stream: bool) -> ReadSettings:
-    """What the options of a read say; names in any case.  OptionError."""
+    """The settings of a read; names are case-insensitive.  OptionError."""
     found = _values(options, STREAM if is_stream else READ)
     topics, pattern, assigned = _subscription(found)
     starting = _bound(found, "starting", "latest" if is_stream else "earliest")
@@ -244,7 +244,7 @@ def read_settings(options: Mapping[str, str], is_stream: bool) -> ReadSettings:
         for topic, each in bound.each.items():
             for index, offset in each.items():
                 if bad is not None and offset == bad and not bound.is_by_time:
-                    raise OptionError(f"{name}: {topic}-{index}: {offset} cannot be in it")
+                    raise OptionError(f"{name}: {topic}-{index}: {offset} is not allowed")
     if (found["minOffsetsPerTrigger"] or 0) > (found["maxOffsetsPerTrigger"] or _LONG_MAX):
         raise OptionError("minOffsetsPerTrigger is more than maxOffsetsPerTrigger")
     return ReadSettings(
@@ -276,7 +276,7 @@ def read_settings(options: Mapping[str, str], is_stream: bool) -> ReadSettings:
 
 
 def write_settings(options: Mapping[str, str]) -> WriteSettings:
-    """What the options of a write say; names in any case.  OptionError."""
+    """The settings of a write; names are case-insensitive.  OptionError."""
     found = _values(options, WRITE)
     topic = found["topic"] or ""
     if topic:
@@ -296,7 +296,7 @@ def write_settings(options: Mapping[str, str]) -> WriteSettings:
 
 
 def _values(options: Mapping[str, str], where: str) -> dict[str, Any]:
-    """By the table's names; its defaults for what is not there."""
+    """Values by name, with the defaults of missing options."""
     found: dict[str, Any] = {option.name: option.default for option in _OPTIONS}
     for name, text in options.items():
         option = _TABLE.get(name.lower())
@@ -312,16 +312,16 @@ def _values(options: Mapping[str, str], where: str) -> dict[str, Any]:
         elif option is not None and where == READ and option.where == (STREAM,):
             continue  # the connector ignores them in a batch too
         elif option is not None:
-            raise OptionError(f"option {option.name} is not of {where}")
+            raise OptionError(f"option {option.name} is not an option of {where}")
     return found
 
 
 def _nearest(name: str, names: list[str]) -> str:
-    """The words for a name that is none; case is of no account in options."""
-    told = unknown("option", name.lower(), [one.lower() for one in names])
+    """The text for an unknown name, with the closest one; names are case-insensitive."""
+    text = unknown("option", name.lower(), [one.lower() for one in names])
     for one in names:
-        told = re.sub(rf"(?<![\w.]){re.escape(one.lower())}(?![\w.])", one, told)
-    return told
+        text = re.sub(rf"(?<![\w.]){re.escape(one.lower())}(?![\w.])", one, text)
+    return text
 
 
 def _client(found: Mapping[str, Any]) -> SourceClientSettings:
@@ -346,17 +346,17 @@ def _client(found: Mapping[str, Any]) -> SourceClientSettings:
 
 def _subscription(found: Mapping[str, Any]) -> tuple[tuple[str, ...], str, dict[str, list[int]]]:
     ways = ("subscribe", "subscribePattern", "assign")
-    given = [way for way in ways if found[way] is not None]
-    if len(given) != 1:
-        told = f"not {' and '.join(given)}" if given else "none is given"
-        raise OptionError(f"one of the options {', '.join(ways)} says what is read: {told}")
-    text = found[given[0]]
-    if given[0] == "assign":
+    chosen = [way for way in ways if found[way] is not None]
+    if len(chosen) != 1:
+        text = f"not {' and '.join(chosen)}" if chosen else "none is given"
+        raise OptionError(f"one of the options {', '.join(ways)} must be set: {text}")
+    text = found[chosen[0]]
+    if chosen[0] == "assign":
         assigned = parse_partitions("assign", text)
         for topic in assigned:
             _check_topic("assign", topic)
         return (), "", assigned
-    if given[0] == "subscribePattern":
+    if chosen[0] == "subscribePattern":
         try:
             re.compile(text)
         except re.error as error:
@@ -368,12 +368,12 @@ def _subscription(found: Mapping[str, Any]) -> tuple[tuple[str, ...], str, dict[
     for topic in topics:
         _check_topic("subscribe", topic)
     if not topics:
-        raise OptionError("subscribe: no topic in it")
+        raise OptionError("subscribe: it has no topic")
     return topics, "", {}
 
 
 def _bound(found: Mapping[str, Any], side: str, default: str) -> Bound:
-    # The order in which the connector looks at them.
+    # The connector's order of precedence.
     if found[f"{side}Timestamp"] is not None:
         return Bound(timestamp_ms=found[f"{side}Timestamp"])
     name = f"{side}OffsetsByTimestamp"
@@ -384,7 +384,7 @@ def _bound(found: Mapping[str, Any], side: str, default: str) -> Bound:
     if text.lower() in ("earliest", "latest"):
         return Bound(word=text.lower())
     if not text.startswith("{"):
-        raise OptionError(f"{name} is earliest, latest or JSON, not {text!r}")
+        raise OptionError(f"{name} must be earliest, latest or JSON, not {text!r}")
     return Bound(each=_by_topic(parse_offsets(name, text)))
 
 

@@ -1,6 +1,6 @@
-"""How much of each partition a batch takes, and who reads which part of it.
+"""How much of each partition a batch takes, and how it is split into tasks.
 
-Owns: both sums.  Never: asks a broker.
+Owns: both calculations.  Never: asks a broker.
 Kafka: of Spark's connector KafkaMicroBatchStream.rateLimit and KafkaOffsetRangeCalculator; the
 numbers are theirs.
 """
@@ -18,9 +18,9 @@ from kcluster.pipeline.source.offsets import Key
 
 
 class Range(Struct, frozen=True):
-    """What one task reads: offsets `start` up to before `until` of a partition.
+    """What one task reads: offsets [start, until) of a partition.
 
-    `epoch`: the leader epoch in which `start` was told, `topic_id`: of which topic.
+    `epoch`: the leader epoch in which `start` was valid; `topic_id`: the id of its topic.
     """
 
     topic: str
@@ -32,14 +32,14 @@ class Range(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many offsets."""
+        """The number of offsets."""
         return max(self.until - self.start, 0)
 
 
 def limited(starts: Mapping[Key, int], ends: Mapping[Key, int], limit: int) -> dict[Key, int]:
-    """Ends such that about `limit` offsets lie between both, each partition with its share.
+    """Ends with about `limit` offsets between both, in proportion to the partitions' sizes.
 
-    One that has anything gets one offset at least, so many partitions may make it a few more.
+    Each partition with records gets at least one offset, so the limit may be exceeded slightly.
     """
     sizes = {key: end - starts[key] for key, end in ends.items() if end > starts.get(key, end)}
     total = sum(sizes.values())
@@ -54,15 +54,15 @@ def limited(starts: Mapping[Key, int], ends: Mapping[Key, int], limit: int) -> d
 def split(
     ranges: Sequence[Range], min_partitions: int | None = None, max_records: int | None = None
 ) -> list[Range]:
-    """Ranges that have something, the large ones in parts: at least about `min_partitions` of them,
-    with at most `max_records` offsets each."""
+    """The ranges that are not empty, large ones split: about `min_partitions` of them or more, with
+    at most `max_records` offsets each."""
     found = [one for one in ranges if one.size > 0]
     if max_records is not None:
         found = [part for one in found for part in _parts(one, -(-one.size // max_records))]
     if min_partitions is None or len(found) >= min_partitions:
         return found
     total = sum(one.size for one in found)
-    # Those too small to be split have no say in how the others are.
+    # Ranges too small to be split do not influence how the others are split.
     small = {one for one in found if _count(one.size, total, min_partitions) == 1}
     rest = total - sum(one.size for one in found if one in small)
     wanted = max(min_partitions - len(small), 1)

@@ -1,9 +1,10 @@
-"""`format("kcluster")` for Spark: the classes that it asks for, around what this package does.
+"""`format("kcluster")` for Spark: the classes of the Data Source API, as thin wrappers.
 
-Owns: these classes, and how workers find the package.  Never: does anything itself.
+Owns: these classes, and how workers find the package.  Never: reads or writes itself (stream.py,
+loading.py, writer.py).
 Kafka: of Spark's connector KafkaSourceProvider.
 
-The classes are made in a function, so that they travel to a worker by value: it can open them
+The classes are made in a function, so that they are pickled by value: a worker can unpickle them
 before it has found the package, which their methods then import.
 """
 
@@ -25,13 +26,13 @@ FORMAT: Final = "kcluster"
 
 
 def register(spark: SparkSession) -> None:
-    """Let this session read and write `format("kcluster")`."""
+    """Register `format("kcluster")` with a session."""
     archive = "" if is_local(str(spark.sparkContext.master)) else ARCHIVE
     spark.dataSource.register(source_class(archive))
 
 
 def source_class(archive: str = "") -> type[DataSource]:
-    """The data source; `archive`: where workers unpacked the package, "": it is installed."""
+    """The data source.  `archive`: the directory of the unpacked package, "" if installed."""
     from pyspark.sql.datasource import DataSource
 
     find = _finder(archive)
@@ -74,7 +75,7 @@ def source_class(archive: str = "") -> type[DataSource]:
 
         settings = read_settings(options, is_stream)
         if schema != spark_schema(settings.include_headers):
-            raise OptionError("a schema cannot be given: the columns are those of Kafka's records")
+            raise OptionError("a schema is not allowed: the columns are those of Kafka's records")
         return msgspec.json.encode(settings)
 
     def _write_settings(options: Any, schema: Any, overwrite: bool) -> bytes:
@@ -94,7 +95,7 @@ def source_class(archive: str = "") -> type[DataSource]:
 
 
 def _finder(archive: str) -> Callable[[], None]:
-    """What makes the package importable in a worker."""
+    """A function that makes the package importable in a worker."""
 
     def find() -> None:
         import sys
@@ -131,7 +132,7 @@ def _readers(find: Callable[[], None]) -> tuple[Any, Any]:
         from kcluster.pipeline.source.loading import load
         from kcluster.pipeline.source.planning import Range
 
-        # Spark makes a task of None where there is nothing to read.
+        # Spark makes a task with None if there is nothing to read.
         if partition.value is None:
             return iter(())
         return load(decoded(settings), msgspec.json.decode(partition.value, type=Range))
@@ -206,7 +207,7 @@ def _stream_reader(
             return found
 
         def prepareForTriggerAvailableNow(self) -> None:
-            self.stream().stay()
+            self.stream().freeze_target()
 
         def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
             return tasks(self.stream().ranges(start, end))

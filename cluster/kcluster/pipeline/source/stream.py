@@ -1,7 +1,7 @@
-"""What a batch reads, and from where to where each batch of a stream goes.
+"""Plans of a batch read, and of each batch of a stream.
 
-Owns: the plans: positions, how far a trigger may go, the ranges of its tasks, what of it is lost.
-Never: reads records (loading.py), keeps anything for longer than a query: a checkpoint has all.
+Owns: positions, the limits of a trigger, the ranges of its tasks, which losses it reports.  Never:
+reads records (loading.py), keeps state beyond a query (the checkpoint does).
 Kafka: of Spark's connector KafkaBatch and KafkaMicroBatchStream.
 """
 
@@ -22,11 +22,11 @@ from kcluster.pipeline.source.options import ReadSettings
 from kcluster.pipeline.source.planning import Range, limited, split
 
 Position = Mapping[str, Mapping[str, int]]
-"""As in a checkpoint; offsets.py has the shape."""
+"""A position as in a checkpoint; offsets.py describes the format."""
 
 
 def batch_ranges(settings: ReadSettings) -> list[Range]:
-    """What the tasks of a batch read; DataLoss for offsets that are asked for and not there."""
+    """The ranges of a batch read.  DataLoss if requested offsets do not exist."""
     client = BlockingClient(settings.client)
     try:
         lookups = Lookups(client, settings)
@@ -47,7 +47,7 @@ class Stream:
         self._lookups = Lookups(self._client, settings)
         self._planner = _Planner(self._lookups)
         self._ends: dict[Key, int] = {}
-        """How far each partition was known to go when last looked at."""
+        """The last known end of each partition."""
         self._target: dict[Key, Mark] | None = None
         self._batch_at_s = time.monotonic()
 
@@ -55,31 +55,31 @@ class Stream:
         self._client.close()
 
     def initial(self) -> dict[str, dict[str, int]]:
-        """Where a query without a checkpoint begins."""
+        """The initial position of a query without a checkpoint."""
         keys = self._lookups.all_there()
         return to_json(self._lookups.bound(self._settings.starting, keys, "starting"))
 
-    def stay(self) -> None:
-        """Go no further than what is there now (Trigger.AvailableNow)."""
+    def freeze_target(self) -> None:
+        """Read only up to the current ends (Trigger.AvailableNow)."""
         self._target = self._now(())
 
     def known(self) -> dict[str, dict[str, int]] | None:
-        """The ends of all partitions when last looked at, for a query's progress."""
+        """The last known ends of all partitions, for a query's progress."""
         marks = {key: Mark(offset) for key, offset in self._ends.items()}
         return to_json(marks) if marks else None
 
     def latest(self, position: Position, limit: int | None) -> dict[str, dict[str, int]]:
-        """Where the next batch ends; `limit`: so many offsets further at most, None: all there
-        are.  DataLoss as soon as it is seen that something is gone."""
+        """The end of the next batch.  `limit`: the maximum number of offsets; None: no limit.
+        DataLoss as soon as a loss is detected."""
         starts = from_json(position)
         now = self._now({topic for topic, _ in starts})
         lost = [_from(key, mark) for key, mark in starts.items() if key not in now]
         self._check((one, None) for one in lost)
-        odd = [key for key, mark in now.items() if key in starts and _is_odd(starts[key], mark)]
-        back = self._where(odd, starts)
+        reset = [key for key, mark in now.items() if key in starts and _is_reset(starts[key], mark)]
+        resumed = self._resume_offsets(reset, starts)
         self._ends = {key: mark.offset for key, mark in now.items()}
-        ends = {key: self._end(starts.get(key), mark, key in back) for key, mark in now.items()}
-        begins = {key: starts[key].offset for key in ends if key in starts} | back
+        ends = {key: self._end(starts.get(key), mark, key in resumed) for key, mark in now.items()}
+        begins = {key: starts[key].offset for key in ends if key in starts} | resumed
         new = self._lookups.list_offsets(
             {key: EARLIEST for key in ends if key not in starts}, uncommitted=True
         )
@@ -95,13 +95,13 @@ class Stream:
         return to_json(marks)
 
     def ranges(self, start: Position, end: Position) -> list[Range]:
-        """What the tasks of a batch read."""
+        """The ranges of a batch."""
         return self._planner.ranges(from_json(start), from_json(end), self._ends)
 
     # ----------------------------------------------------------------------------- latest
 
     def _now(self, expected: Iterable[str]) -> dict[Key, Mark]:
-        """The ends of all partitions that are read, but not behind the target."""
+        """The ends of all subscribed partitions, but not beyond the target."""
         now = self._lookups.latest(self._lookups.keys(self._lookups.partitions(expected)))
         if self._target is None:
             return now
@@ -113,10 +113,10 @@ class Stream:
             if key in now
         }
 
-    def _where(self, odd: list[Key], starts: Mapping[Key, Mark]) -> dict[Key, int]:
-        """Of partitions whose end is before their position, or which are others by now: where those
-        that were cut off or made anew go on."""
-        wanted = [_from(key, starts[key]) for key in odd]
+    def _resume_offsets(self, reset: list[Key], starts: Mapping[Key, Mark]) -> dict[Key, int]:
+        """Where reading continues in partitions that were truncated or created again: their end is
+        before the position, or their topic has another id."""
+        wanted = [_from(key, starts[key]) for key in reset]
         logs = self._lookups.logs_now(wanted) if wanted else []
         self._check(zip(wanted, logs, strict=True))
         found = {}
@@ -127,7 +127,7 @@ class Stream:
         return found
 
     def _check(self, pairs: Iterable[tuple[Wanted, LogNow | None]]) -> None:
-        """DataLoss where something is lost; where that is no error the batch reports it."""
+        """DataLoss if something is lost.  Without failOnDataLoss the batch reports it later."""
         if self._settings.fail_on_data_loss:
             report(self._settings, [x for one, log in pairs for x in self._lost(one, log)])
 
@@ -136,8 +136,8 @@ class Stream:
         return decide(_until(wanted, known), log).lost
 
     def _end(self, start: Mark | None, now: Mark, may_go_back: bool) -> Mark:
-        """The end of a batch in one partition.  Where there is nothing new the position stays as it
-        is, its epoch too: another leader is no reason for a batch."""
+        """The end of a batch in one partition.  Without new records the position is unchanged, and
+        so is its epoch: a new leader alone must not cause a batch."""
         if start is None or may_go_back or start.topic_id not in ("", now.topic_id):
             return now
         return start if now.offset <= start.offset else now
@@ -152,7 +152,7 @@ class Stream:
 
 
 class _Planner:
-    """Positions to ranges."""
+    """Turns positions into ranges."""
 
     def __init__(self, lookups: Lookups) -> None:
         self._lookups = lookups
@@ -163,8 +163,8 @@ class _Planner:
         ends: Mapping[Key, Mark],
         known: Mapping[Key, int] | None = None,
     ) -> list[Range]:
-        """The parts of what lies between, without what is lost, which is reported.  `known`: ends
-        of partitions that may be gone."""
+        """The ranges between two positions without lost offsets, which are reported.  `known`: the
+        last known ends of partitions that may have been deleted."""
         settings = self._lookups.settings
         gone = [_from(key, mark) for key, mark in starts.items() if key not in ends]
         wanted = [_wanted(key, starts.get(key), end) for key, end in ends.items()]
@@ -192,7 +192,7 @@ class _Planner:
 
 
 def _wanted(key: Key, start: Mark | None, end: Mark) -> Wanted:
-    """A partition that was not there before is wanted from its beginning."""
+    """The wanted offsets of a partition; a new partition is read from its beginning."""
     if start is None:
         start = Mark(0, topic_id=end.topic_id)
     same = start.topic_id in ("", end.topic_id)
@@ -207,9 +207,9 @@ def _until(wanted: Wanted, known: int | None) -> Wanted:
 
 
 def _from(key: Key, mark: Mark) -> Wanted:
-    """All there is from a mark on."""
+    """All offsets from a mark on."""
     return Wanted(*key, mark.offset, None, mark.epoch, mark.topic_id)
 
 
-def _is_odd(start: Mark, now: Mark) -> bool:
+def _is_reset(start: Mark, now: Mark) -> bool:
     return now.offset < start.offset or start.topic_id not in ("", now.topic_id)

@@ -1,7 +1,7 @@
-"""Rows of a DataFrame as records of topics: at least once, acked by all in sync unless told else.
+"""Rows of a DataFrame as records of topics: at least once, by default with acks=all.
 
-Owns: the columns that a DataFrame must have, which partition a row goes to, batches until they are
-acked.  Never: transactions; a task that Spark tries again writes its rows again.
+Owns: the columns of a DataFrame, the partition of a row, batches until they are acked.  Never: uses
+transactions (a task that Spark repeats writes its rows again).
 Kafka: KafkaProducer, BuiltInPartitioner, Sender; KIP-98 (sequences, so that a retry of a request
 writes nothing twice); of Spark's connector KafkaWriter and KafkaWriteTask.
 """
@@ -42,28 +42,28 @@ _RECORD_OVERHEAD_BYTES: Final = 24
 _BATCH_OVERHEAD_BYTES: Final = 61
 _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _BUFFER_BATCHES: Final = 8
-"""So many batches' worth of bytes wait for being sent together."""
+"""Buffered bytes before a flush, in batches."""
 _SEQUENCES: Final = 1 << 31
 _VERSION_OF_NAMES: Final = 12
-"""The last Produce that names topics; a topic that was made anew is no error for a writer."""
+"""The last version of Produce with topic names, so that a topic may be created again."""
 
 
 def check_columns(types: Mapping[str, str], settings: WriteSettings) -> None:
-    """OptionError for columns of which no records can be made; `types` as in DDL."""
+    """OptionError if records cannot be made from these columns; `types` as in DDL."""
     if "value" not in types:
-        told = unknown("column", "value", list(types))
-        raise OptionError(f"column value is needed: {told.replace('no such column', 'it is not')}")
+        text = unknown("column", "value", list(types)).replace("no such column", "it is missing")
+        raise OptionError(f"column value is needed: {text}")
     if not settings.topic and "topic" not in types:
         raise OptionError("option topic or a column topic is needed")
     for name, kinds in _TYPES.items():
         if name == "headers" and not settings.include_headers:
             continue
         if name in types and types[name] not in kinds:
-            raise OptionError(f"column {name} is {' or '.join(kinds)}, not {types[name]}")
+            raise OptionError(f"column {name} must be {' or '.join(kinds)}, not {types[name]}")
 
 
 def write(settings: WriteSettings, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write the rows of one task; how many.  SourceError, Unreachable."""
+    """Write the rows of one task; returns their number.  SourceError, Unreachable."""
     writer = _Writer(client_of(settings.client), settings)
     count = 0
     for batch in batches:
@@ -74,7 +74,7 @@ def write(settings: WriteSettings, batches: Iterable[pa.RecordBatch]) -> int:
 
 
 class _Batch(Struct):
-    """Records on their way to one partition, and their bytes with the sequence they have."""
+    """Records for one partition, and their encoded bytes with a base sequence."""
 
     records: list[Record]
     size_bytes: int = _BATCH_OVERHEAD_BYTES
@@ -83,7 +83,7 @@ class _Batch(Struct):
 
 
 class _Writer:
-    """What one task writes."""
+    """The writer of one task."""
 
     def __init__(self, client: BlockingClient, settings: WriteSettings) -> None:
         self._client = client
@@ -100,7 +100,7 @@ class _Writer:
     # ------------------------------------------------------------------------------ rows
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows; some are sent."""
+        """Buffer rows; sends some when the buffer is full."""
         import pyarrow as pa
 
         def column(name: str) -> list[Any]:
@@ -158,14 +158,14 @@ class _Writer:
             return self._partition_of_key(key, self._count(topic))
         found = self._sticky.get(topic)
         if found is None:
-            # Any will do: which one is of no account, only that all are used.
+            # Any partition will do, as long as all of them are used.
             found = self._sticky[topic] = random.randrange(self._count(topic))
         return found
 
     def _check_partition(self, topic: str, partition: int) -> None:
         count = self._count(topic)
         if not 0 <= partition < count:
-            raise SourceError(f"{topic} has {count} partitions, none is {partition}")
+            raise SourceError(f"{topic} has {count} partitions, and no {partition}")
 
     def _count(self, topic: str) -> int:
         found = self._client.topics.get(topic)
@@ -174,7 +174,7 @@ class _Writer:
         return len(found.partitions)
 
     def _found(self, topic: str) -> Any:
-        """A topic that Metadata was not asked for yet, or one that its brokers make now."""
+        """A topic without Metadata yet, or one that the brokers are about to create."""
         deadline = self._client.deadline()
         names = {*self._client.topics, topic}
         while True:
@@ -188,7 +188,7 @@ class _Writer:
     # ---------------------------------------------------------------------------- sending
 
     def flush(self) -> None:
-        """Send all that waits; returns when it is acked."""
+        """Send all buffered rows; returns when they are acked."""
         for where, batch in self._open.items():
             self._full.setdefault(where, []).append(batch)
         self._open.clear()
@@ -207,13 +207,14 @@ class _Writer:
         self._waiting_bytes = 0
 
     def _round(self) -> str:
-        """One request to each leader, with the first batch of each partition; why some failed."""
+        """Send one request to each leader with the first batch of each partition.  Returns why some
+        failed, or ""."""
         why = ""
         by_leader: dict[int, list[Key]] = {}
         for where in self._full:
             node = self._client.leader(*where).node
             if node < 0:
-                why = f"{where[0]}-{where[1]}: nobody leads it"
+                why = f"{where[0]}-{where[1]}: it has no leader"
             else:
                 by_leader.setdefault(node, []).append(where)
         asked: list[tuple[int, BlockingConnection, list[Key]]] = []
@@ -237,8 +238,8 @@ class _Writer:
                 why = f"broker {node}: {str(error) or type(error).__name__}"
                 continue
             for topic in answer.responses:
-                for told in topic.partition_responses:
-                    why = self._answered((topic.name, told.index), told) or why
+                for row in topic.partition_responses:
+                    why = self._answered((topic.name, row.index), row) or why
         return why
 
     def _send(self, connection: BlockingConnection, keys: list[Key]) -> None:
@@ -260,7 +261,7 @@ class _Writer:
         connection.send(ApiKey.PRODUCE, body, _VERSION_OF_NAMES, answered=settings.acks != 0)
 
     def _encoded(self, where: Key) -> bytes:
-        """The first batch of a partition; the same bytes, with the same sequence, at every try."""
+        """The encoded first batch of a partition: the same bytes and sequence at each attempt."""
         batch = self._full[where][0]
         if not batch.encoded:
             if self._producer[0] >= 0:
@@ -278,9 +279,9 @@ class _Writer:
             )
         return batch.encoded
 
-    def _answered(self, where: Key, told: Any) -> str:
-        """What an answer means for a partition's first batch; why it must be tried again."""
-        error = error_of(told.error_code)
+    def _answered(self, where: Key, row: Any) -> str:
+        """Handle the answer for the first batch.  Returns why it must be retried, or ""."""
+        error = error_of(row.error_code)
         if error in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             self._done(where)
             return ""
@@ -290,12 +291,12 @@ class _Writer:
             self._split(where, batch)
             return ""
         if not error.retriable:
-            why = told.error_message or error.text
+            why = row.error_message or error.text
             raise SourceError(f"{name}: {error.name}: {why}")
         return f"{name}: {error.name}"
 
     def _split(self, where: Key, batch: _Batch) -> None:
-        """Two of one that the broker found too large; it took no sequence."""
+        """Split a batch that the broker refused as too large; its sequence is free again."""
         if batch.base_sequence != NO_SEQUENCE:
             self._sequences[where] = batch.base_sequence
         half = len(batch.records) // 2
@@ -319,7 +320,7 @@ class _Writer:
                 ),
                 -1,
             )
-            why = "no broker gives a producer id"
+            why = "no broker is available for a producer id"
             if node >= 0:
                 body = m.InitProducerIdRequest(None, self._settings.client.request_timeout_ms)
                 answer = self._client.ask(node, ApiKey.INIT_PRODUCER_ID, body)

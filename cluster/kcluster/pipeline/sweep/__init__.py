@@ -1,1 +1,2 @@
-"""Thousands of failure schedules on Spark: a grid of settings, many seeds each, what they cost."""
+"""Thousands of failure schedules on Spark: a grid of settings, many seeds per setting, and what the
+failures cost."""

@@ -1,10 +1,11 @@
-"""A cell and a seed as a scenario: cluster, load, and what fails when.
+"""A cell and a seed as a scenario: the cluster, its load, and the schedule of failures.
 
-Owns: the template, the draw of failures.  Never: runs it (runs.py), has a clock or a global random.
+Owns: the template of the scenario, the random draw of failures.  Never: runs it (runs.py), uses a
+clock or a global random generator.
 Kafka: no counterpart.
 
-What fails when depends on the seed and on nothing else but the columns that say how often: cells
-that differ in durability settings meet the same failures, so they can be compared seed by seed.
+The schedule depends only on the seed and on the columns about failures and duration.  Cells that
+differ in durability settings get the same failures, so they can be compared seed by seed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CONSUMER: Final = "reader"
 
 
 class Failure(Struct, frozen=True, order=True):
-    """These brokers go down together, and are back after a time, or not (None)."""
+    """Brokers that go down together; `repair_ms` None: they stay down."""
 
     at_ms: int
     brokers: tuple[int, ...]
@@ -35,19 +36,19 @@ class Failure(Struct, frozen=True, order=True):
 
 
 def scenario_of(cell: Cell, seed: int, name: str = "sweep") -> Scenario:
-    """The run of a cell with a seed."""
+    """The scenario of a cell with a seed."""
     return read_scenario(from_python(values_of(cell, seed, name)), f"{name}.yaml", {}, [])
 
 
 def text_of(cell: Cell, seed: int, name: str = "sweep", story: str = "") -> str:
-    """The same as a scenario file: `kcluster scenario run` plays it again, event by event."""
+    """The same as a scenario file, with which `kcluster scenario run` repeats the run."""
     values = values_of(cell, seed, name)
-    told = {"name": name, "story": story, "seed": seed} if story else {"name": name, "seed": seed}
-    return str(yaml.safe_dump({**told, **values}, sort_keys=False, width=100))
+    head = {"name": name, "story": story, "seed": seed} if story else {"name": name, "seed": seed}
+    return str(yaml.safe_dump({**head, **values}, sort_keys=False, width=100))
 
 
 def values_of(cell: Cell, seed: int, name: str) -> dict[str, Any]:
-    """The scenario as plain values, by the keys of scenario files."""
+    """The scenario as plain values under the keys of scenario files."""
     producer: dict[str, Any] = {
         "topic": TOPIC,
         "name": PRODUCER,
@@ -59,7 +60,7 @@ def values_of(cell: Cell, seed: int, name: str) -> dict[str, Any]:
         producer["idempotent"] = cell.idempotent
     workload: dict[str, Any] = {"producers": [producer]}
     if cell.consumers:
-        # Not in a group: 50 partitions of __consumer_offsets would be most of a run's work.
+        # Without a group: the 50 partitions of __consumer_offsets would dominate the run's cost.
         partitions = [f"{TOPIC}-{number}" for number in range(cell.partitions)]
         reader = {"partitions": partitions, "name": CONSUMER, "members": cell.consumers}
         workload["consumers"] = [reader]
@@ -73,17 +74,18 @@ def values_of(cell: Cell, seed: int, name: str) -> dict[str, Any]:
 
 
 def _topology(cell: Cell) -> dict[str, Any]:
-    of_brokers = {"replica.lag.time.max.ms": str(cell.replica_lag_ms)}
-    of_topic = {
+    broker_config = {"replica.lag.time.max.ms": str(cell.replica_lag_ms)}
+    topic_config = {
         "min.insync.replicas": str(cell.min_insync_replicas),
         "unclean.leader.election.enable": "true" if cell.unclean_election else "false",
     }
     if cell.flush_messages != NONE:
-        of_topic["flush.messages"] = str(cell.flush_messages)
+        topic_config["flush.messages"] = str(cell.flush_messages)
     if cell.flush_interval_ms != NONE:
-        of_topic["flush.ms"] = str(cell.flush_interval_ms)
-        # Brokers look for what is due so often, by default never (LogManager.flushDirtyLogs).
-        of_brokers["log.flush.scheduler.interval.ms"] = str(cell.flush_interval_ms)
+        topic_config["flush.ms"] = str(cell.flush_interval_ms)
+        # The interval of the broker's check for due flushes (LogManager.flushDirtyLogs); by default
+        # it never runs.
+        broker_config["log.flush.scheduler.interval.ms"] = str(cell.flush_interval_ms)
     brokers: Any = cell.brokers
     if cell.racks and cell.rack_aware:
         numbers = range(1, cell.brokers + 1)
@@ -91,11 +93,11 @@ def _topology(cell: Cell) -> dict[str, Any]:
     topic = {
         "partitions": cell.partitions,
         "replication_factor": cell.replication_factor,
-        "config": of_topic,
+        "config": topic_config,
     }
     return {
         "brokers": brokers,
-        "config": of_brokers,
+        "config": broker_config,
         "topics": {TOPIC: topic},
         "network": {"default_latency_ms": cell.latency_ms},
     }
@@ -118,7 +120,7 @@ def _step(cell: Cell, failure: Failure) -> dict[str, Any]:
     if cell.failure == "pause":
         step: dict[str, Any] = {"at": at, "pause": brokers}
     elif cell.failure == "clean" and repair is not None:
-        # Its time away is from when it is down: handing over what it leads may take long.
+        # The downtime starts when the broker is down: handing over its partitions may take long.
         return {"at": at, "restart": {"brokers": brokers, "how": "clean", "down": repair}}
     else:
         step = {"at": at, "kill": {"brokers": brokers, "how": cell.failure}}
@@ -126,7 +128,7 @@ def _step(cell: Cell, failure: Failure) -> dict[str, Any]:
 
 
 def domains_of(cell: Cell) -> dict[str, tuple[int, ...]]:
-    """What fails together, by name."""
+    """Failure domains by name: brokers that fail together."""
     brokers = range(1, cell.brokers + 1)
     if cell.failure_domain == "all":
         return {"all": tuple(brokers)}
@@ -138,44 +140,44 @@ def domains_of(cell: Cell) -> dict[str, tuple[int, ...]]:
 
 
 def failures_of(cell: Cell, seed: int) -> list[Failure]:
-    """By time; a domain that is away cannot fail."""
+    """The failures in order of time.  A domain that is down does not fail again."""
     domains = domains_of(cell)
     if isinstance(cell.mtbf_ms, int):
         return sorted(
             failure
             for name, brokers in domains.items()
-            for failure in _of_domain(cell, cell.mtbf_ms, brokers, Random(f"{seed}:{name}"))
+            for failure in _domain_failures(cell, cell.mtbf_ms, brokers, Random(f"{seed}:{name}"))
         )
     rng = Random(f"{seed}")
     span_ms = cell.duration_ms - cell.first_failure_ms
     times = sorted(
         cell.first_failure_ms + int(rng.random() * span_ms) for _ in range(cell.failures)
     )
-    away_until: dict[str, float] = {}
-    found = []
+    down_until: dict[str, float] = {}
+    failures = []
     for at_ms in times:
         shuffled = sorted(domains, key=lambda _: rng.random())
-        repair_ms = _repair(cell, rng)
-        up = [name for name in shuffled if away_until.get(name, -1) < at_ms]
+        repair_ms = _draw_repair_ms(cell, rng)
+        up = [name for name in shuffled if down_until.get(name, -1) < at_ms]
         if up:
-            away_until[up[0]] = float("inf") if repair_ms is None else at_ms + repair_ms
-            found.append(Failure(at_ms, domains[up[0]], repair_ms))
-    return found
+            down_until[up[0]] = float("inf") if repair_ms is None else at_ms + repair_ms
+            failures.append(Failure(at_ms, domains[up[0]], repair_ms))
+    return failures
 
 
-def _of_domain(
+def _domain_failures(
     cell: Cell, mtbf_ms: int, brokers: tuple[int, ...], rng: Random
 ) -> Iterator[Failure]:
     at_ms = cell.first_failure_ms + rng.expovariate(1 / mtbf_ms)
     while at_ms < cell.duration_ms:
-        repair_ms = _repair(cell, rng)
+        repair_ms = _draw_repair_ms(cell, rng)
         yield Failure(int(at_ms), brokers, repair_ms)
         if repair_ms is None:
             return
         at_ms += repair_ms + 1 + rng.expovariate(1 / mtbf_ms)
 
 
-def _repair(cell: Cell, rng: Random) -> int | None:
-    """Always draws, so that what comes after is the same for every repair time."""
+def _draw_repair_ms(cell: Cell, rng: Random) -> int | None:
+    """A random repair time.  It always draws, so that later draws do not depend on `repair`."""
     drawn = rng.expovariate(1)
     return None if cell.repair_ms == NONE else max(1, round(drawn * int(cell.repair_ms)))

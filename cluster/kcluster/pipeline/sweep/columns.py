@@ -1,7 +1,7 @@
-"""One cell of a sweep: its columns, their kinds and defaults, what cannot be together.
+"""One cell of a sweep: its columns with kinds and defaults, and which values exclude each other.
 
-Owns: Cell, the words of its values, contradictions.  Never: reads a grid (grid.py), runs anything.
-Kafka: the configs that the columns set are named in cells.py.
+Owns: Cell, its values as text, contradictions.  Never: reads a grid (grid.py), runs anything.
+Kafka: cells.py names the configs that the columns set.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from kcluster.scenario.language.profiles import find_profile
 NONE: Final = "none"
 _PROFILE: Final = fields_of(RandomFaults)[0].kind
 FAILURES: Final = ("failures", "mtbf")
-"""Keys of the columns by which brokers fail; `faults` is the third way."""
-OF_FAILURES: Final = ("failure", "failure_domain", "repair")
-"""Keys of the columns that say how: nothing without one of FAILURES."""
+"""Keys of the columns that make brokers fail; `faults` is the third way."""
+FAILURE_DETAILS: Final = ("failure", "failure_domain", "repair")
+"""Keys of the columns that need one of FAILURES."""
 
 
 class OrNone(Struct, frozen=True):
@@ -55,14 +55,14 @@ class OrNone(Struct, frozen=True):
 
 
 class CellFaults(Struct, frozen=True):
-    """A fault profile: its name, and all of it as JSON, so that a cell needs no other file."""
+    """A fault profile: its name, and its content as JSON, so that a cell needs no other file."""
 
     name: str
     profile: str
 
 
 class FaultsKind(Struct, frozen=True):
-    """A profile of random faults, as in scenarios; kept as it was written."""
+    """A profile of random faults, as in scenarios; it is stored as written."""
 
     def read(self, reading: TreeReader, node: Node, path: str) -> CellFaults | None:
         before = len(reading.problems)
@@ -73,9 +73,9 @@ class FaultsKind(Struct, frozen=True):
             file = find_profile(node.text or "", os.path.dirname(reading.source))
             assert file is not None  # it was just read
             with open(file, encoding="utf-8") as opened:
-                found, _ = from_yaml(opened.read(), file)
-            assert found is not None
-            return CellFaults(node.text or "", json.dumps(_plain(found)))
+                tree, _ = from_yaml(opened.read(), file)
+            assert tree is not None
+            return CellFaults(node.text or "", json.dumps(_plain(tree)))
         profile = json.dumps(_plain(node))
         return CellFaults(f"inline {_digest(profile.encode())[:4]}", profile)
 
@@ -88,33 +88,33 @@ class Cell(Struct, frozen=True):
 
     brokers: Annotated[int, Whole(1, 99)] = 3
     racks: Annotated[int, Whole(0, 99)] = 0
-    """Brokers stand in so many racks, neighbours together; 0: they have none."""
+    """The number of racks; brokers with neighbouring ids share one.  0: no racks."""
     rack_aware: Annotated[bool, Flag()] = True
-    """Whether they were told (broker.rack), so that replicas are placed in different ones."""
+    """Whether brokers know their rack (broker.rack), so that replicas are spread over racks."""
     partitions: Annotated[int, Whole(1, 1_000)] = 1
     replication_factor: Annotated[int, Whole(1, 99)] = 3
     min_insync_replicas: Annotated[int, Whole(1, 99)] = 1
     acks: Annotated[str, OneOf("acks", ("0", "1", "all"))] = "all"
     idempotent: Annotated[str | bool, OrNone(Flag())] = NONE
-    """none: as the Java client does by its other settings."""
+    """none: the Java client's default, which depends on its other settings."""
     unclean_election: Annotated[bool, Flag()] = False
     flush_messages: Annotated[str | int, OrNone(Whole(1))] = NONE
     flush_interval_ms: Annotated[str | int, OrNone(duration(1))] = NONE
     replica_lag_ms: Annotated[int, duration(1)] = 30_000
     """replica.lag.time.max.ms."""
     latency_ms: Annotated[int, duration()] = 1
-    """Between any two nodes, one way: with none, replicas and acks would take no time."""
+    """One way between any two nodes.  With 0, replication and acks take no time."""
     failures: Annotated[int, Whole(0, 1_000)] = 0
-    """So many in a run, each of a domain that is up, at times drawn from it."""
+    """The number per run, each of a domain that is up, at uniformly drawn times."""
     mtbf_ms: Annotated[str | int, OrNone(duration(1))] = NONE
-    """Each domain, by itself, fails after a time of this mean, drawn exponentially."""
+    """Mean time between failures of each domain, drawn from an exponential distribution."""
     repair_ms: Annotated[str | int, OrNone(duration(1))] = 10_000
-    """Mean time until it is back, drawn exponentially; none: it stays away until the run's end."""
+    """Mean time to repair, drawn from an exponential distribution; none: it stays down."""
     failure: Annotated[str, OneOf("failure", WAYS_TO_FAIL)] = "power"
     failure_domain: Annotated[str, OneOf("domain", ("broker", "rack", "all"))] = "broker"
-    """What fails together: a broker, the brokers of a rack, all brokers (not the controller)."""
+    """What fails together: a broker, the brokers of a rack, or all brokers (not the controller)."""
     first_failure_ms: Annotated[int, duration()] = 1_000
-    """Before this time nothing fails."""
+    """No failure occurs before this time."""
     faults: Annotated[str | CellFaults, OrNone(FaultsKind())] = NONE
     rate_per_s: Annotated[float, rate()] = 10.0
     size_bytes: Annotated[int, size(1, 1 << 20)] = 100
@@ -123,30 +123,33 @@ class Cell(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Its identity, by all that it is; the same in every grid and process."""
+        """A hash of all columns: the identity of a cell in every grid and process."""
         return _digest(msgspec.json.encode(self))
 
     def columns(self) -> dict[str, str]:
-        """Every column as words."""
-        return {f.key: words_of(f.name, getattr(self, f.name)) for f in fields_of(Cell)}
+        """Every column as text."""
+        return {f.key: format_value(f.name, getattr(self, f.name)) for f in fields_of(Cell)}
 
 
 def contradictions(cell: Cell) -> Iterator[str]:
-    """Why there can be no such cell."""
-    if cell.replication_factor > cell.brokers:
-        yield f"{cell.replication_factor} replicas need as many brokers, not {cell.brokers}"
-    if cell.min_insync_replicas > cell.replication_factor:
-        yield f"{cell.min_insync_replicas} in sync of {cell.replication_factor} replicas"
+    """The reasons why a cell is impossible."""
+    replicas = cell.replication_factor
+    if replicas > cell.brokers:
+        yield f"{replicas} replicas need {replicas} brokers, not {cell.brokers}"
+    if cell.min_insync_replicas > replicas:
+        least = cell.min_insync_replicas
+        yield f"min_insync_replicas {least} exceeds replication_factor {replicas}"
     if cell.racks > cell.brokers:
-        yield f"{cell.racks} racks with {cell.brokers} brokers"
+        yield f"{cell.racks} racks need {cell.racks} brokers, not {cell.brokers}"
     ways = [cell.failures > 0, cell.mtbf_ms != NONE, cell.faults != NONE]
     if sum(ways) > 1:
-        yield "failures, mtbf and faults are three ways to say what fails; one of them is enough"
+        yield "failures, mtbf and faults exclude each other"
     if cell.failure_domain == "rack" and not cell.racks:
         yield "failure_domain rack needs racks"
     if any(ways) and cell.first_failure_ms >= cell.duration_ms:
-        first, end = words_of("_ms", cell.first_failure_ms), words_of("_ms", cell.duration_ms)
-        yield f"the first failure at {first} is after the run's end at {end}"
+        first = format_value("_ms", cell.first_failure_ms)
+        end = format_value("_ms", cell.duration_ms)
+        yield f"first_failure {first} is not before the end of the run at {end}"
     if cell.idempotent is True and cell.acks != "all":
         yield "an idempotent producer needs acks=all"
 
@@ -156,7 +159,7 @@ def _digest(data: bytes) -> str:
 
 
 def _plain(node: Node) -> Any:
-    """A tree as Python values, numbers and flags as such."""
+    """A tree as Python values; numbers and booleans are converted."""
     if isinstance(node, Map):
         return {key: _plain(entry.value) for key, entry in node.entries.items() if key != "story"}
     if isinstance(node, Items):
@@ -168,8 +171,8 @@ def _plain(node: Node) -> Any:
     return int(node.text) if node.text.isdecimal() else node.text
 
 
-def words_of(field: str, value: Any) -> str:
-    """As in a file: `10s`, `none`, `true`."""
+def format_value(field: str, value: Any) -> str:
+    """A value as a file has it: `10s`, `none`, `true`."""
     if isinstance(value, CellFaults):
         return value.name
     if isinstance(value, bool):

@@ -1,7 +1,8 @@
-"""A sweep's grid: a YAML file of settings with one value or several each, as cells.
+"""A sweep's grid: a YAML file of settings with one or several values each, read as cells.
 
-Owns: reading a grid with every problem at its place, which combinations are left out, choosing
-cells and seeds by words.  Never: what a column is (columns.py), runs anything, knows Spark.
+Owns: the grid's syntax, problems with their line and column, which combinations are left out, cells
+and seeds as arguments of a command.  Never: defines a column (columns.py), runs anything, knows
+Spark.
 Kafka: no counterpart.
 
     seeds: 100
@@ -24,18 +25,18 @@ from kcluster.config.files.problems import Problem, ProblemsError, join, show, u
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node, from_yaml
 from kcluster.pipeline.sweep.columns import (
+    FAILURE_DETAILS,
     FAILURES,
     NONE,
-    OF_FAILURES,
     Cell,
     contradictions,
-    words_of,
+    format_value,
 )
 from kcluster.scenario.language.fields import StoryText, Whole, fields_of, text
 
 MAX_CELLS: Final = 10_000
 MAX_RUNS: Final = 10_000_000
-"""Cells times seeds: the driver keeps a bit for each."""
+"""Cells times seeds; the driver keeps one bit per run."""
 MAX_BYTES: Final = 512 * 1024
 DEFAULT_SEEDS: Final = 100
 _KEYS: Final = ("name", "story", "seeds", "grid")
@@ -44,11 +45,11 @@ _SEED: Final = Whole(0, 2**63 - 1)
 
 
 class GridError(ProblemsError):
-    """A grid cannot be used."""
+    """A grid is not valid."""
 
 
 class Grid(Struct, frozen=True):
-    """Cells, their names by what differs among them, and seeds."""
+    """Cells and seeds; a cell's title has the columns in which cells differ."""
 
     name: str
     story: str
@@ -57,10 +58,10 @@ class Grid(Struct, frozen=True):
     """Keys of the columns that have more than one value, in the file's order."""
     seeds: tuple[int, ...]
     left_out: int = 0
-    """Combinations that cannot be: more replicas than brokers, more in sync than replicas."""
+    """The number of impossible combinations, such as more replicas than brokers."""
     source: str = ""
-    whys: tuple[str, ...] = ()
-    """Why they cannot, each once."""
+    reasons: tuple[str, ...] = ()
+    """Why combinations are impossible, each reason once."""
 
     def title(self, at: int) -> str:
         """`replication_factor=3 min_insync_replicas=1`."""
@@ -68,12 +69,12 @@ class Grid(Struct, frozen=True):
         return " ".join(f"{key}={columns[key]}" for key in self.varied) or self.name
 
     def find(self, words: str) -> int:
-        """The cell by number (from 1), or by enough of its columns: `acks=1,brokers=3`.  ValueError
-        where that is none, or several."""
+        """The index of the cell with this number (from 1), or with these columns:
+        `acks=1,brokers=3`.  ValueError if no cell matches, or several."""
         if words.isdecimal():
             if 1 <= int(words) <= len(self.cells):
                 return int(words) - 1
-            raise ValueError(f"cell {words}: there are cells 1 to {len(self.cells)}")
+            raise ValueError(f"cell {words}: the cells are 1 to {len(self.cells)}")
         wanted = dict(
             part.strip().partition("=")[::2] for part in words.replace(" ", ",").split(",") if part
         )
@@ -88,8 +89,8 @@ class Grid(Struct, frozen=True):
         ]
         if len(found) == 1:
             return found[0]
-        many = f"{len(found)} cells are so" if found else "no cell is so"
-        raise ValueError(f"cell {show(words)}: {many}; {self.title(0)} is cell 1")
+        count = f"{len(found)} cells match" if found else "no cell matches"
+        raise ValueError(f"cell {show(words)}: {count}; {self.title(0)} is cell 1")
 
 
 def load_grid(path: str | os.PathLike[str]) -> Grid:
@@ -111,7 +112,7 @@ def load_grid(path: str | os.PathLike[str]) -> Grid:
 
 
 def parse_grid(yaml_text: str, source: str = "grid.yaml") -> Grid:
-    """The grid of a YAML text; GridError with every problem."""
+    """The grid of a YAML text.  GridError lists every problem."""
     node, problems = from_yaml(yaml_text, source)
     if node is None:
         raise GridError(problems or [Problem(source, 1, 1, "", "empty: not a grid")])
@@ -125,7 +126,7 @@ def parse_grid(yaml_text: str, source: str = "grid.yaml") -> Grid:
     story = StoryText().read(reading, top["story"], "story") if "story" in top else None
     seeds = _seeds(reading, top.get("seeds"))
     columns = _columns(reading, top.get("grid"), node)
-    cells, whys = _combined(reading, columns, top.get("grid"))
+    cells, reasons = _combined(reading, columns, top.get("grid"))
     if cells and not reading.problems:
         _check_size(reading, len(cells), len(seeds), top.get("seeds") or node)
         _check_failures(reading, cells, top["grid"])
@@ -134,12 +135,12 @@ def parse_grid(yaml_text: str, source: str = "grid.yaml") -> Grid:
     keys = {field.name: field.key for field in fields_of(Cell)}
     varied = tuple(keys[name] for name, values in columns.items() if len(values) > 1)
     named = name or os.path.basename(source).rpartition(".")[0] or "grid"
-    each = tuple(dict.fromkeys(whys))
-    return Grid(named, story or "", cells, varied, seeds, len(whys), source, each)
+    each = tuple(dict.fromkeys(reasons))
+    return Grid(named, story or "", cells, varied, seeds, len(reasons), source, each)
 
 
 def with_seeds(grid: Grid, words: str) -> Grid:
-    """With these instead: `100` for 1 to 100, or some: `1..50,77`.  ValueError."""
+    """The grid with other seeds: `100` for 1 to 100, or a list such as `1..50,77`.  ValueError."""
     if words.isdecimal():
         words = f"1..{words}"
     seeds: dict[int, None] = {}
@@ -147,12 +148,12 @@ def with_seeds(grid: Grid, words: str) -> Grid:
     for part in words.split(","):
         first, dots, last = part.strip().partition("..")
         if not first.isdecimal() or not (last.isdecimal() or not dots):
-            raise ValueError(f"{show(part)} is no seed; write 100, or 1..50,77")
+            raise ValueError(f"{show(part)} is not a seed; write 100, or 1..50,77")
         some = range(int(first), int(last or first) + 1)
         if not some:
-            raise ValueError(f"{show(part)}: no seeds, no runs")
+            raise ValueError(f"{show(part)}: no seeds")
         if some[-1] > _SEED.high:
-            raise ValueError(f"{show(part)}: {_SEED.high} is the last seed")
+            raise ValueError(f"{show(part)}: {_SEED.high} is the highest seed")
         if some[-1] - some[0] >= most - len(seeds):
             raise ValueError(f"{show(words)}: {_too_many(len(grid.cells))}")
         for seed in some:
@@ -163,7 +164,7 @@ def with_seeds(grid: Grid, words: str) -> Grid:
 
 
 def _seeds(reading: TreeReader, node: Node | None) -> tuple[int, ...]:
-    """A number of seeds, from 1 on, or a list of them."""
+    """Seeds from a count (1 to that number) or from a list."""
     if node is None:
         return tuple(range(1, DEFAULT_SEEDS + 1))
     if not isinstance(node, Items):
@@ -177,12 +178,12 @@ def _seeds(reading: TreeReader, node: Node | None) -> tuple[int, ...]:
         elif seed is not None:
             seeds[seed] = None
     if not node.items:
-        reading.wrong(node, "seeds", "empty: no seeds, no runs")
+        reading.wrong(node, "seeds", "empty; at least one seed is needed")
     return tuple(seeds)
 
 
 def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, list[Any]]:
-    """Values by field, in the file's order."""
+    """Values by field, in the order of the file."""
     known = {field.key: field for field in fields_of(Cell)}
     if node is None or not isinstance(node, Map) or not node.entries:
         reading.wrong(
@@ -198,7 +199,7 @@ def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, lis
         if key not in known:
             continue
         if is_null(entry.value) or (isinstance(entry.value, Items) and not entry.value.items):
-            reading.wrong(entry, path, "empty: no value, no cell")
+            reading.wrong(entry, path, "empty; at least one value is needed")
             continue
         items = entry.value.items if isinstance(entry.value, Items) else [entry.value]
         values: list[Any] = []
@@ -206,7 +207,7 @@ def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, lis
             where = join(path, number) if isinstance(entry.value, Items) else path
             value = known[key].kind.read(reading, item, where)
             if value is not None and value in values:
-                reading.wrong(item, where, f"{words_of(known[key].name, value)} twice")
+                reading.wrong(item, where, f"{format_value(known[key].name, value)} twice")
             elif value is not None:
                 values.append(value)
         columns[known[key].name] = values
@@ -216,42 +217,43 @@ def _columns(reading: TreeReader, node: Node | None, root: Map) -> dict[str, lis
 def _combined(
     reading: TreeReader, columns: dict[str, list[Any]], at: Node | None
 ) -> tuple[tuple[Cell, ...], list[str]]:
-    """All combinations that can be, and of each that cannot why."""
+    """The possible combinations, and the reason for each impossible one."""
     if reading.problems or at is None:
         return (), []
     count = math.prod(len(values) for values in columns.values())
     if count > MAX_CELLS:
-        reading.wrong(at, "grid", f"{count:,} cells; {MAX_CELLS:,} are the most")
+        reading.wrong(at, "grid", f"{count:,} cells; at most {MAX_CELLS:,} are allowed")
         return (), []
     cells: list[Cell] = []
-    whys: list[str] = []
+    reasons: list[str] = []
     for combination in itertools.product(*columns.values()):
         cell = Cell(**dict(zip(columns, combination, strict=True)))
         why = next(contradictions(cell), None)
         if why is None:
             cells.append(cell)
         else:
-            whys.append(why)
+            reasons.append(why)
     if not cells:
-        reading.wrong(at, "grid", f"no cell is left: {whys[0]}")
-    return tuple(cells), whys
+        reading.wrong(at, "grid", f"no cell is left: {reasons[0]}")
+    return tuple(cells), reasons
 
 
 def _check_size(reading: TreeReader, cells: int, seeds: int, at: Node) -> None:
     if cells * seeds > MAX_RUNS:
-        reading.wrong(at, "seeds", f"{seeds:,} of them: {_too_many(cells)}")
+        reading.wrong(at, "seeds", f"{seeds:,} is too many: {_too_many(cells)}")
 
 
 def _too_many(cells: int) -> str:
-    return f"{MAX_RUNS:,} runs are the most, {MAX_RUNS // cells:,} seeds of {cells:,} cells"
+    most = MAX_RUNS // cells
+    return f"at most {MAX_RUNS:,} runs are allowed, or {most:,} seeds of {cells:,} cells"
 
 
 def _check_failures(reading: TreeReader, cells: tuple[Cell, ...], node: Node) -> None:
-    """Columns that say how brokers fail, where none does."""
+    """Report columns about failures in a grid without failures."""
     assert isinstance(node, Map)  # columns were read from it
     if any(cell.failures or cell.mtbf_ms != NONE for cell in cells):
         return
     for key, entry in node.entries.items():
-        if key in OF_FAILURES:
+        if key in FAILURE_DETAILS:
             ways = " or ".join(FAILURES)
-            reading.wrong(entry, join("grid", key), f"nothing fails so: there is no {ways}")
+            reading.wrong(entry, join("grid", key), f"it has no effect without {ways}")

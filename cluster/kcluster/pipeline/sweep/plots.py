@@ -1,9 +1,9 @@
-"""A sweep drawn: where acked records are lost, and what it costs not to lose them.
+"""The plots of a sweep: where acked records are lost, and the price of durability.
 
-Owns: the two plots, as PNG by matplotlib (extra `plots`).  Never: sums, needs a display.
+Owns: the two plots, as PNG by matplotlib (extra `plots`).  Never: sums over runs, needs a display.
 Kafka: no counterpart.
 
-Colours are cividis, which is made for eyes that see no red and green; nothing is told by colour
+The colour map is cividis, which colour-blind readers can tell apart; no fact is shown by colour
 alone.
 """
 
@@ -16,47 +16,47 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kcluster.pipeline.sweep.grid import Grid
-from kcluster.pipeline.sweep.summary import Summed
+from kcluster.pipeline.sweep.summary import CellSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PLOTS_HELP: Final = "no plots: pip install 'kcluster-sim[plots]'"
 MAX_NAMED: Final = 24
-"""Cells: of more, the trade-off plot has the numbers and no list of names."""
+"""With more cells than this the trade-off plot has their numbers, but no list of names."""
 _DPI: Final = 110
 _COLOURS: Final = "cividis"
 _NEAR_PX: Final = 13
-"""Dots nearer than this share one label."""
+"""Dots closer than this share one label."""
 _CHAR_PT: Final = 5.2
-"""How wide a digit of a label is, about."""
+"""Approximate width of a digit."""
 _LINE_PX: Final = 14
 _RISES_PT: Final = (5.0, -14.0, 19.0, -28.0, 33.0, -42.0, 47.0)
-"""How far above its dot a label may stand, what is tried first first."""
+"""Offsets of a label above its dot, in the order in which they are tried."""
 
 
 def can_draw() -> bool:
-    """Whether matplotlib is here."""
+    """Whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
-def write_plots(grid: Grid, sums: Sequence[Summed], out: str | os.PathLike[str]) -> list[Path]:
+def write_plots(grid: Grid, sums: Sequence[CellSummary], out: str | os.PathLike[str]) -> list[Path]:
     """heat_map.png and trade_off.png; returns the files."""
     places = []
     for name, figure in (("heat_map", heat_map(grid, sums)), ("trade_off", trade_off(grid, sums))):
         place = Path(out) / f"{name}.png"
-        # No version of a library in the file: what has not changed is the same bytes.
+        # Without the library's version in the file, an unchanged plot has the same bytes.
         figure.savefig(place, dpi=_DPI, metadata={"Software": None})
         places.append(place)
     return places
 
 
-def heat_map(grid: Grid, sums: Sequence[Summed]) -> Figure:
-    """P(loss) with its interval: the last column that varies across, all others down.  Hatched:
-    no such cell, or no run of it."""
+def heat_map(grid: Grid, sums: Sequence[CellSummary]) -> Figure:
+    """P(loss) with its interval.  The last varied column is the x axis, the others are the y axis;
+    combinations without a cell or a run are hatched."""
     from matplotlib.figure import Figure
 
-    tops, sides, places = _places(grid)
+    tops, sides, places = _layout(grid)
     shares = [[float("nan")] * len(tops) for _ in sides]
     for (y, x), cell in zip(places, sums, strict=True):
         shares[y][x] = cell.loss if cell.runs else float("nan")
@@ -80,7 +80,7 @@ def heat_map(grid: Grid, sums: Sequence[Summed]) -> Figure:
             axes.text(
                 x,
                 y,
-                loss_words(cell),
+                loss_label(cell),
                 ha="center",
                 va="center",
                 color=colour,
@@ -95,17 +95,17 @@ def heat_map(grid: Grid, sums: Sequence[Summed]) -> Figure:
     return figure
 
 
-def loss_words(cell: Summed) -> str:
-    """Two lines: `12 %` and `10 to 14 %`; of a cell without a loss `none` and `below 0.4 %`."""
+def loss_label(cell: CellSummary) -> str:
+    """Two lines: `12 %` and `10 to 14 %`, or `none` and `below 0.4 %` for a cell without a loss."""
     low, high = cell.loss_exact
     if not cell.losses:
         return f"none\nbelow {high * 100:.2g} %"
     return f"{cell.loss * 100:.3g} %\n{low * 100:.2g} to {high * 100:.2g} %"
 
 
-def trade_off(grid: Grid, sums: Sequence[Summed]) -> Figure:
-    """Durability against availability against latency: a dot is a cell, with its number.  A cell
-    without a loss is an arrow that hangs from the end of its interval."""
+def trade_off(grid: Grid, sums: Sequence[CellSummary]) -> Figure:
+    """Durability against availability against latency.  A dot is a cell, labelled with its number.
+    A cell without a loss is a downward arrow at the upper end of its interval."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.ticker import LogLocator
@@ -117,15 +117,15 @@ def trade_off(grid: Grid, sums: Sequence[Summed]) -> Figure:
     height = max(4.6, 0.2 * len(names) * is_named + 1)
     figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
     axes = figure.add_subplot()
-    lost = [(at, cell) for at, cell in shown if cell.losses]
-    kept = [(at, cell) for at, cell in shown if not cell.losses]
-    xs = [cell.a_failure_s("writes") for _, cell in lost]
-    ys = [cell.loss for _, cell in lost]
-    low = [cell.loss - cell.loss_exact[0] for _, cell in lost]
-    high = [cell.loss_exact[1] - cell.loss for _, cell in lost]
+    lossy = [(at, cell) for at, cell in shown if cell.losses]
+    lossless = [(at, cell) for at, cell in shown if not cell.losses]
+    xs = [cell.per_failure_s("writes") for _, cell in lossy]
+    ys = [cell.loss for _, cell in lossy]
+    low = [cell.loss - cell.loss_exact[0] for _, cell in lossy]
+    high = [cell.loss_exact[1] - cell.loss for _, cell in lossy]
     axes.errorbar(xs, ys, yerr=[low, high], fmt="none", ecolor="#999", capsize=2, zorder=1)
-    ends = [cell.loss_exact[1] for _, cell in kept]
-    kept_xs = [cell.a_failure_s("writes") for _, cell in kept]
+    ends = [cell.loss_exact[1] for _, cell in lossless]
+    lossless_xs = [cell.per_failure_s("writes") for _, cell in lossless]
     latencies = [cell.ack_p50_ms or 0 for _, cell in shown]
     look: dict[str, Any] = {
         "cmap": _COLOURS,
@@ -136,20 +136,22 @@ def trade_off(grid: Grid, sums: Sequence[Summed]) -> Figure:
         "s": 55,
         "zorder": 2,
     }
-    dots = axes.scatter(xs, ys, c=[cell.ack_p50_ms or 0 for _, cell in lost], **look)
-    axes.scatter(kept_xs, ends, c=[cell.ack_p50_ms or 0 for _, cell in kept], marker="v", **look)
-    if xs or kept_xs:  # a scale of logarithms needs something on it
+    dots = axes.scatter(xs, ys, c=[cell.ack_p50_ms or 0 for _, cell in lossy], **look)
+    axes.scatter(
+        lossless_xs, ends, c=[cell.ack_p50_ms or 0 for _, cell in lossless], marker="v", **look
+    )
+    if xs or lossless_xs:  # a logarithmic scale needs a point
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.set_xlim(0, max(*xs, *kept_xs, 0.1) * 1.12)
+        axes.set_xlim(0, max(*xs, *lossless_xs, 0.1) * 1.12)
         axes.set_ylim(min([*ys, *ends]) / 2.5, 1.6 * max([*ys, *ends]))
-    axes.set_xlabel("availability: seconds without writes, a failure of a broker")
-    axes.set_ylabel("durability: P(a run loses an acked record)\n▼ none: it is below this (95 %)")
+    axes.set_xlabel("availability: seconds without writes per failure of a broker")
+    axes.set_ylabel("durability: P(a run loses an acked record)\n▼ no loss: upper bound (95 %)")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share * 100:g} %")
     axes.yaxis.set_minor_formatter("")
     axes.grid(color="#eee", zorder=0)
     axes.set_axisbelow(True)
-    figure.colorbar(dots, ax=axes, label="latency: ack, p50, ms", pad=0.01)
+    figure.colorbar(dots, ax=axes, label="latency: p50 of acks, ms", pad=0.01)
     if is_named:
         handles = [Line2D([], [], linestyle="none") for _ in names]
         figure.legend(
@@ -161,15 +163,15 @@ def trade_off(grid: Grid, sums: Sequence[Summed]) -> Figure:
             fontsize=8.5,
             frameon=False,
         )
-    points = [*zip((at for at, _ in lost), xs, ys, strict=True)]
-    points += [*zip((at for at, _ in kept), kept_xs, ends, strict=True)]
+    points = [*zip((at for at, _ in lossy), xs, ys, strict=True)]
+    points += [*zip((at for at, _ in lossless), lossless_xs, ends, strict=True)]
     _label(figure, axes, points)
     return figure
 
 
 def _label(figure: Figure, axes: Any, points: list[tuple[int, float, float]]) -> None:
-    """The numbers of the dots, those of dots that lie on each other as one, where there is room."""
-    figure.draw_without_rendering()  # from here on the axes are where they will be
+    """Label the dots with their numbers where there is room; overlapping dots share a label."""
+    figure.draw_without_rendering()  # the layout of the axes is final from here on
     groups: list[tuple[float, float, list[int]]] = []
     for at, x, y in sorted(points):
         px, py = axes.transData.transform((x, y))
@@ -182,15 +184,15 @@ def _label(figure: Figure, axes: Any, points: list[tuple[int, float, float]]) ->
     point_px = figure.dpi / 72
     taken = [_box(px, py, 0, 0, 0) for px, py, _ in groups]
     for px, py, numbers in groups:
-        words = in_words(numbers)
-        width = _CHAR_PT * len(words)
+        text = format_numbers(numbers)
+        width = _CHAR_PT * len(text)
         offsets = [(dx, dy) for dy in _RISES_PT for dx in (8.0, -8.0 - width)]
         boxes = [_box(px, py, dx * point_px, dy * point_px, width * point_px) for dx, dy in offsets]
-        free = [at for at, box in enumerate(boxes) if not any(_meet(box, x) for x in taken)]
+        free = [at for at, box in enumerate(boxes) if not any(_overlap(box, x) for x in taken)]
         at = free[0] if free else 0
         taken.append(boxes[at])
         axes.annotate(
-            words,
+            text,
             axes.transData.inverted().transform((px, py)),
             xytext=offsets[at],
             textcoords="offset points",
@@ -200,7 +202,7 @@ def _label(figure: Figure, axes: Any, points: list[tuple[int, float, float]]) ->
         )
 
 
-def in_words(numbers: Sequence[int]) -> str:
+def format_numbers(numbers: Sequence[int]) -> str:
     """`1-4, 7` of 1, 2, 3, 4, 7."""
     runs: list[list[int]] = []
     for number in numbers:
@@ -208,23 +210,23 @@ def in_words(numbers: Sequence[int]) -> str:
             runs[-1].append(number)
         else:
             runs.append([number])
-    told = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
-    return ", ".join(told)
+    parts = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+    return ", ".join(parts)
 
 
 def _box(px: float, py: float, dx: float, dy: float, width: float) -> tuple[float, ...]:
-    """Left, bottom, right, top in pixels: of a label, or of a dot where it has no width."""
+    """(left, bottom, right, top) in pixels of a label, or of a dot if `width` is 0."""
     if not width:
         return px - _NEAR_PX / 2, py - _NEAR_PX / 2, px + _NEAR_PX / 2, py + _NEAR_PX / 2
     return px + dx, py + dy - 2, px + dx + width, py + dy + _LINE_PX
 
 
-def _meet(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def _places(grid: Grid) -> tuple[list[str], list[str], list[tuple[int, int]]]:
-    """Words across, words down, and of each cell (row, column)."""
+def _layout(grid: Grid) -> tuple[list[str], list[str], list[tuple[int, int]]]:
+    """(labels of the x axis, labels of the y axis, (row, column) of each cell)."""
     columns = [cell.columns() for cell in grid.cells]
     across, down = grid.varied[-1:], grid.varied[:-1]
     tops, sides = (

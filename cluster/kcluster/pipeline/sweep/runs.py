@@ -1,6 +1,7 @@
 """One run of a sweep as a row.
 
-Owns: the row's columns, what is taken from a run.  Never: knows Spark; judges (checks/ do).
+Owns: the row's columns, and how each is computed from a run.  Never: knows Spark; judges (checks/
+does).
 Kafka: no counterpart.
 """
 
@@ -8,9 +9,9 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from typing import Final
+from typing import Annotated, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from kcluster.checks.verdict import Verdict
 from kcluster.clients.ledger import Outcome, Partition, SentRecord
@@ -24,20 +25,13 @@ from kcluster.scenario.play.running import RunResult, run_scenario
 ERROR: Final = "error"
 """The outcome of a run that ended with an error of the program itself."""
 FORMAT: Final = 1
-SCHEMA: Final = (
-    "format int, cell string, seed long, outcome string, error string, sent long, acked long,"
-    " lost long, failed long, unknown long, duplicated long, failures long, ran_ms long,"
-    " writes_unavailable_ms double, reads_unavailable_ms double, noticed_ms array<long>,"
-    " elected_ms array<long>, acked_ms array<long>, ack_p50_ms double, ack_p99_ms double,"
-    " trace_hash string, wall_ms double"
-)
-"""Of the table, as Spark's DDL; the fields of RunRow in order."""
 
 
 class RunRow(Struct):
-    """One (cell, seed).  `lost`: acked records that are not in the log at the end."""
+    """One (cell, seed); the fields are the columns of the table of runs (job.py)."""
 
-    format: int
+    format: Annotated[int, Meta(le=(1 << 31) - 1)]
+    """An `int` in the table; other whole numbers are `bigint`."""
     cell: str
     seed: int
     outcome: str
@@ -45,22 +39,23 @@ class RunRow(Struct):
     sent: int = 0
     acked: int = 0
     lost: int = 0
+    """Acked records that the log does not hold at the end."""
     failed: int = 0
     unknown: int = 0
     duplicated: int = 0
     failures: int = 0
     """Brokers that went down, or were paused."""
     ran_ms: int = 0
-    """In virtual time, from the first client's beginning to the end of the calm."""
+    """Virtual time from the start of the first client to the end of the quiet period."""
     writes_unavailable_ms: float = 0
-    """Mean of the partitions."""
+    """Mean over the partitions."""
     reads_unavailable_ms: float = 0
     noticed_ms: list[int] = []
-    """Of each leader that went down or was paused: until the controller fenced its broker."""
+    """For each leader that went down or was paused: time until the controller fenced its broker."""
     elected_ms: list[int] = []
-    """The same, until the partition had a leader again."""
+    """The same until the partition had a leader again."""
     acked_ms: list[int] = []
-    """The same, until the first ack by that one."""
+    """The same until the new leader acked its first record."""
     ack_p50_ms: float | None = None
     ack_p99_ms: float | None = None
     trace_hash: str = ""
@@ -68,7 +63,7 @@ class RunRow(Struct):
 
 
 def play(cell: Cell, seed: int) -> RunRow:
-    """Run it."""
+    """Run one (cell, seed) in virtual time."""
     began_s = time.perf_counter()
     row = row_of(cell, seed, run_scenario(scenario_of(cell, seed), "virtual", seed))
     row.wall_ms = (time.perf_counter() - began_s) * 1_000
@@ -76,44 +71,46 @@ def play(cell: Cell, seed: int) -> RunRow:
 
 
 def row_of(cell: Cell, seed: int, result: RunResult) -> RunRow:
-    """What a sweep keeps of a run."""
+    """The row of a finished run."""
     verdict, sends = result.verdict, result.ledger.sends
     notes = result.notes[result.first_note :]
     latencies = sorted(
         send.ended_ms - send.sent_ms for send in sends if send.outcome is Outcome.ACKED
     )
     noticed, elected, acked = failovers(notes, sends)
-    told = "; ".join(result.failures) if result.has_problems else ""
+    error = "; ".join(result.failures) if result.has_problems else ""
     lost = [x for x in verdict.anomalies if x.name == "lost-write" and x.client == PRODUCER]
     return RunRow(
-        FORMAT,
-        cell.key,
-        seed,
-        ERROR if told else verdict.outcome,
-        told,
-        verdict.sent,
-        verdict.acked,
-        sum(anomaly.count for anomaly in lost),
-        verdict.failed,
-        verdict.unknown,
-        verdict.counts().get("duplicate", 0),
-        sum(isinstance(note.event, BrokerDown | BrokerPaused) for note in notes),
-        verdict.ended_ms - verdict.began_ms,
-        _unavailable(verdict, "writes", cell),
-        _unavailable(verdict, "reads", cell),
-        noticed,
-        elected,
-        acked,
-        _quantile(latencies, 0.5),
-        _quantile(latencies, 0.99),
-        result.trace_hash,
+        format=FORMAT,
+        cell=cell.key,
+        seed=seed,
+        outcome=ERROR if error else verdict.outcome,
+        error=error,
+        sent=verdict.sent,
+        acked=verdict.acked,
+        lost=sum(anomaly.count for anomaly in lost),
+        failed=verdict.failed,
+        unknown=verdict.unknown,
+        duplicated=verdict.counts().get("duplicate", 0),
+        failures=sum(isinstance(note.event, BrokerDown | BrokerPaused) for note in notes),
+        ran_ms=verdict.ended_ms - verdict.began_ms,
+        writes_unavailable_ms=_unavailable(verdict, "writes", cell),
+        reads_unavailable_ms=_unavailable(verdict, "reads", cell),
+        noticed_ms=noticed,
+        elected_ms=elected,
+        acked_ms=acked,
+        ack_p50_ms=_quantile(latencies, 0.5),
+        ack_p99_ms=_quantile(latencies, 0.99),
+        trace_hash=result.trace_hash,
     )
 
 
 def failovers(notes: list[Note], sends: list[SentRecord]) -> tuple[list[int], list[int], list[int]]:
-    """In ms after a leader's broker went down: the controller fences it (not where the broker was
-    back before); the election that ends it, of another or, where nobody else could be, of the same;
-    the first ack of a record after that."""
+    """(noticed, elected, acked) of each failover, in ms since the leader's broker went down.
+
+    Noticed: the controller fenced the broker; missing where the broker was back before.  Elected:
+    the partition had a leader again, another broker or the same one.  Acked: the first ack of a
+    record after the election."""
     down: dict[int, int] = {}
     fenced: dict[int, int] = {}
     offline: dict[Partition, int] = {}
@@ -149,7 +146,7 @@ def failovers(notes: list[Note], sends: list[SentRecord]) -> tuple[list[int], li
 
 
 def _acks_of(sends: list[SentRecord]) -> dict[Partition, list[int]]:
-    """When records were acked, by partition, in order."""
+    """Sorted times of acks by partition."""
     acks: dict[Partition, list[int]] = {}
     for send in sends:
         if send.outcome is Outcome.ACKED and send.partition is not None:
@@ -160,8 +157,8 @@ def _acks_of(sends: list[SentRecord]) -> dict[Partition, list[int]]:
 
 
 def _unavailable(verdict: Verdict, kind: str, cell: Cell) -> float:
-    """Mean of the partitions; records that no partition was known for have windows of their own,
-    of partition -1, which others' cover."""
+    """Mean over the partitions.  Windows of partition -1 (records without a known partition) are
+    left out: the windows of the other partitions cover the same time."""
     windows = (x for x in verdict.windows if x.kind == kind and x.partition[1] >= 0)
     return sum(window.duration_ms for window in windows) / cell.partitions
 

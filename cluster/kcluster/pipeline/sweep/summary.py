@@ -1,6 +1,6 @@
-"""A sweep's table as one row for each cell, and as two cells beside each other.
+"""Sums over the runs of each cell, and two cells compared seed by seed.
 
-Owns: the sums over runs, done by Spark.  Never: the formulas (estimates.py), words (report.py).
+Owns: the sums, which Spark computes.  Never: has formulas (estimates.py), words (report.py).
 Kafka: no counterpart.
 """
 
@@ -15,10 +15,10 @@ from msgspec import Struct
 from kcluster.pipeline.sweep.estimates import (
     BILLION,
     Interval,
-    a_year,
     clopper_pearson,
     exact_sign_test,
     per_billion,
+    per_year,
     ratio_error,
     wilson,
 )
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 PERCENTS: Final = (50, 95, 99)
 _ACCURACY: Final = 10_000
-"""Of approximate percentiles: one in so many; their memory does not grow with the runs."""
+"""Of percentile_approx: the relative error is 1 / _ACCURACY, and memory does not grow with runs."""
 
 
-class Summed(Struct):
-    """One cell.  Times in ms; percentiles are of PERCENTS, empty where nothing was measured."""
+class CellSummary(Struct):
+    """One cell.  Tuples are percentiles (PERCENTS) in ms, empty if nothing was measured."""
 
     cell: str
     runs: int = 0
@@ -47,7 +47,7 @@ class Summed(Struct):
     acked: int = 0
     lost: int = 0
     unconfirmed: int = 0
-    """Sends that failed, or whose fate the producer was not told."""
+    """Sends that failed, or whose outcome the producer does not know."""
     failures: int = 0
     ran_ms: int = 0
     writes_ms: float = 0
@@ -61,15 +61,15 @@ class Summed(Struct):
     ack_p99_ms: float | None = None
     """Median of the runs' 99th percentiles."""
     noticed: tuple[float, ...] = ()
-    """From a leader's going down to its broker's fencing, where it was not back before."""
+    """From the failure of a leader to the fencing of its broker, if it was not back before."""
     elected: tuple[float, ...] = ()
-    """The same, to its successor's election."""
+    """From the failure of a leader to the election of its successor."""
     first_ack: tuple[float, ...] = ()
-    """The same, to the first ack by the successor."""
+    """From the failure of a leader to the first ack of its successor."""
 
     @property
     def loss(self) -> float:
-        """The share of runs that lost something."""
+        """The share of runs with a loss."""
         return self.losses / self.runs if self.runs else 0.0
 
     @property
@@ -86,31 +86,31 @@ class Summed(Struct):
 
     @property
     def lost_per_billion_error(self) -> float:
-        """Its standard error."""
+        """The standard error of `lost_per_billion`."""
         error = ratio_error(
             self.runs, self.lost, self.acked, self.lost_lost, self.lost_acked, self.acked_acked
         )
         return error * BILLION
 
     def unavailable_s(self, kind: str) -> float:
-        """Of all runs, of `writes` or `reads`."""
+        """Unavailable seconds of all runs; `kind`: `writes` or `reads`."""
         return (self.writes_ms if kind == "writes" else self.reads_ms) / 1_000
 
-    def a_failure_s(self, kind: str) -> float:
-        """Unavailable seconds for each failure of a broker."""
+    def per_failure_s(self, kind: str) -> float:
+        """Unavailable seconds per failure of a broker."""
         return self.unavailable_s(kind) / self.failures if self.failures else 0.0
 
-    def a_year_s(self, kind: str, brokers: int, mtbf_ms: float) -> float:
-        """Unavailable seconds of a year with so many brokers, each failing once in `mtbf_ms`."""
-        return a_year(self.unavailable_s(kind), self.failures, brokers, mtbf_ms)
+    def per_year_s(self, kind: str, brokers: int, mtbf_ms: float) -> float:
+        """Unavailable seconds per year with `brokers` brokers that each fail once in `mtbf_ms`."""
+        return per_year(self.unavailable_s(kind), self.failures, brokers, mtbf_ms)
 
-    def losses_a_year(self, brokers: int, mtbf_ms: float) -> float:
-        """How often a year something is lost; a run with a loss counts as one."""
-        return a_year(self.losses, self.failures, brokers, mtbf_ms)
+    def losses_per_year(self, brokers: int, mtbf_ms: float) -> float:
+        """Losses per year; a run with a loss counts as one."""
+        return per_year(self.losses, self.failures, brokers, mtbf_ms)
 
 
 class Pair(Struct, frozen=True):
-    """Two cells at the same seeds: how many runs lost in both, only in one, in none."""
+    """Two cells at the same seeds: how many seeds lost records in both, or only in one."""
 
     seeds: int
     both: int
@@ -118,19 +118,19 @@ class Pair(Struct, frozen=True):
     only_b: int
 
     @property
-    def chance(self) -> float:
-        """Of a split so uneven, if both lose alike."""
+    def p_value(self) -> float:
+        """Of the exact sign test; the null hypothesis is that both lose equally often."""
         return exact_sign_test(self.only_a, self.only_b)
 
 
-def summarize(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> list[Summed]:
-    """Each cell of the grid, in its order; those without a run too."""
-    runs = good_runs(spark, grid, out)
+def summarize(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> list[CellSummary]:
+    """One summary per cell, in the grid's order, also for cells without a run."""
+    runs = successful_runs(spark, grid, out)
     found = {row["cell"]: row.asDict() for row in _sums(runs).toLocalIterator()}
     steps = ("noticed_ms", "elected_ms", "acked_ms")
     noticed, elected, first_ack = (_percentiles_of(runs, step) for step in steps)
     return [
-        Summed(
+        CellSummary(
             **found.get(cell.key, {"cell": cell.key}),
             noticed=noticed.get(cell.key, ()),
             elected=elected.get(cell.key, ()),
@@ -140,8 +140,8 @@ def summarize(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> l
     ]
 
 
-def good_runs(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> DataFrame:
-    """The grid's runs, those that ended with an error left out."""
+def successful_runs(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> DataFrame:
+    """The grid's runs without those that ended with an error."""
     from pyspark.sql import functions as F
 
     keys = [cell.key for cell in grid.cells]
@@ -157,13 +157,13 @@ def _sums(runs: DataFrame) -> DataFrame:
     def product(a: str, b: str) -> Column:
         return F.sum(F.col(a).cast("double") * F.col(b))
 
-    whole = ("sent", "acked", "lost", "failures", "ran_ms", "wall_ms")
+    summed = ("sent", "acked", "lost", "failures", "ran_ms", "wall_ms")
     return runs.groupBy("cell").agg(
         F.count("*").alias("runs"),
         F.count_if(F.col("lost") > 0).alias("losses"),
         F.count_if(F.col("outcome") == "invalid").alias("invalid"),
         F.sum(F.col("failed") + F.col("unknown")).alias("unconfirmed"),
-        *(F.sum(name).alias(name) for name in whole),
+        *(F.sum(name).alias(name) for name in summed),
         F.sum("writes_unavailable_ms").alias("writes_ms"),
         F.sum("reads_unavailable_ms").alias("reads_ms"),
         product("lost", "lost").alias("lost_lost"),
@@ -185,9 +185,9 @@ def _percentiles_of(runs: DataFrame, column: str) -> dict[str, tuple[float, ...]
 def losses_of(
     spark: SparkSession, grid: Grid, out: str | os.PathLike[str]
 ) -> Iterator[tuple[int, int, int]]:
-    """(cell's index, seed, records lost) of every run that lost any; by cell, then seed."""
+    """(cell's index, seed, records lost) of every run with a loss."""
     at = {cell.key: number for number, cell in enumerate(grid.cells)}
-    lost = good_runs(spark, grid, out).where("lost > 0").select("cell", "seed", "lost")
+    lost = successful_runs(spark, grid, out).where("lost > 0").select("cell", "seed", "lost")
     for row in lost.orderBy("cell", "seed").toLocalIterator():
         yield at[row["cell"]], row["seed"], row["lost"]
 
@@ -195,10 +195,10 @@ def losses_of(
 def pair_of(
     spark: SparkSession, grid: Grid, out: str | os.PathLike[str], cell_a: int, cell_b: int
 ) -> Pair:
-    """Two cells, seed by seed; seeds that only one has a run of are left out."""
+    """Two cells compared over the seeds that both have runs of."""
     from pyspark.sql import functions as F
 
-    runs = good_runs(spark, grid, out)
+    runs = successful_runs(spark, grid, out)
 
     def lost_in(at: int, name: str) -> DataFrame:
         own = runs.where(F.col("cell") == grid.cells[at].key)

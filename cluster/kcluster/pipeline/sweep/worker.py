@@ -1,10 +1,10 @@
-"""A task of a sweep at its worker: some run numbers to rows.
+"""A task of a sweep on its worker: run numbers in, rows out.
 
-Owns: what a run's number means, a run that raises as a row.  Never: knows Spark.
+Owns: what a run's number means, the row of a run that raises.  Never: knows Spark.
 Kafka: no counterpart.
 
-Run number `seed's index * cells + cell's index`: neighbours are of different cells, so tasks that
-are cut from the numbers are mixed.
+A run's number is `seed's index * cells + cell's index`.  Neighbouring numbers are of different
+cells, so a task that takes a range of numbers has a mix of cells.
 """
 
 from __future__ import annotations
@@ -25,31 +25,36 @@ Play = Callable[[Cell, int], RunRow]
 
 
 def rows_of(
-    first: int, end: int, done: bytes, cells: bytes, seeds: Sequence[int], given: Play | None
+    first: int,
+    end: int,
+    done: bytes,
+    encoded_cells: bytes,
+    seeds: Sequence[int],
+    play_function: Play | None,
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of the runs from number `first` up to `end` that are not `done` (a bit each)."""
-    known = msgspec.json.decode(cells, type=list[Cell])
-    run = given or play
+    """Rows of the runs [first, end) that are not `done` (one bit per run).  `encoded_cells`: JSON;
+    `play_function`: None for runs.play."""
+    cells = msgspec.json.decode(encoded_cells, type=list[Cell])
     for number in range(first, end):
         if not is_set(done, number):
-            cell, seed = known[number % len(known)], seeds[number // len(known)]
-            yield msgspec.structs.astuple(row_of(run, cell, seed))
+            cell, seed = cells[number % len(cells)], seeds[number // len(cells)]
+            yield msgspec.structs.astuple(row_of(play_function or play, cell, seed))
 
 
-def row_of(run: Play, cell: Cell, seed: int) -> RunRow:
-    """Its row, or one that tells what it raised."""
-    with _Told() as told:
-        return run(cell, seed)
-    return RunRow(FORMAT, cell.key, seed, ERROR, told.text)
+def row_of(play_function: Play, cell: Cell, seed: int) -> RunRow:
+    """The row of a run; a run that raises has outcome ERROR and the error's text."""
+    with _CaughtError() as caught:
+        return play_function(cell, seed)
+    return RunRow(format=FORMAT, cell=cell.key, seed=seed, outcome=ERROR, error=caught.text)
 
 
-class _Told(AbstractContextManager["_Told"]):
-    """An error in here is told in one line and goes no further: a run that raises, whatever it
-    raises, must not take the task's other runs along."""
+class _CaughtError(AbstractContextManager["_CaughtError"]):
+    """Suppresses any Exception raised inside and keeps it as one line of `text`: a run that raises
+    must not end the other runs of its task."""
 
     text = ""
 
-    def __enter__(self) -> _Told:
+    def __enter__(self) -> _CaughtError:
         return self
 
     def __exit__(
@@ -61,17 +66,17 @@ class _Told(AbstractContextManager["_Told"]):
         if not isinstance(error, Exception):
             return False
         frame = traceback.extract_tb(trace)[-1]
-        words = " ".join(str(error).split())
+        message = " ".join(str(error).split())
         place = f"{Path(frame.filename).name}:{frame.lineno}"
-        self.text = f"{type(error).__name__}: {words} ({place})"
+        self.text = f"{type(error).__name__}: {message} ({place})"
         return True
 
 
 def is_set(bits: bytes | bytearray, number: int) -> bool:
-    """Whether this bit is 1."""
+    """Whether bit `number` is 1."""
     return bool(bits[number >> 3] & (1 << (number & 7)))
 
 
 def set_bit(bits: bytearray, number: int) -> None:
-    """Make this bit 1."""
+    """Set bit `number` to 1."""
     bits[number >> 3] |= 1 << (number & 7)

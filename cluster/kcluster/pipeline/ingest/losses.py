@@ -1,12 +1,13 @@
-"""Which offsets a batch spans, and which of them its source passed over: exact ranges, and why.
+"""Offsets that an ingest wanted and its source did not read: exact ranges, each with its reason.
 
-Owns: the decision, from the batch's offsets, what was known of the log at the batch before, and
-what it was before and after this one was read.  Never: asks a broker (view.py), reads records.
-Kafka: what KafkaOffsetReader's reportDataLoss and KafkaDataConsumer's "Skip missing records" say in
-a log, without a range or with one; KIP-320 (epochs) and KIP-516 (ids) for what neither notices.
+Owns: the decision.  Its inputs are the batch's offsets, the state of the log at the previous batch,
+and views of the log before and after this batch was read.  Never: asks a broker (view.py), reads
+records.
+Kafka: KafkaOffsetReader's reportDataLoss and KafkaDataConsumer's "Skip missing records" log some of
+these losses; KIP-320 (epochs) and KIP-516 (ids) reveal the others.
 
-Below a log's start nobody can look any more: where that moved while a batch was read, a gap that
-compaction or a transaction had left counts as lost too.  Else such gaps never count.
+Gaps that compaction or transactions leave do not count as lost, with one exception: if the log
+start moves past a gap while the batch is read, nobody can tell what the gap held, and it counts.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from kcluster.pipeline.source.losses import NO_EPOCH, NO_OFFSET, Lost
 Offsets = dict[str, dict[int, int]]
 """topic -> partition -> the next offset to read."""
 Gaps = Callable[[str, int, int, int], list[tuple[int, int]]]
-"""(topic, partition, first, last) -> the ranges in it that were not read, both ends included."""
-_DELETED: Final = "it was deleted"
+"""(topic, partition, first, last) -> the unread ranges within; both ends are included."""
+_DELETED: Final = "the partition was deleted"
 _REMOVED: Final = "removed by retention or DeleteRecords"
 
 
 class PartitionNow(Struct, frozen=True):
-    """Log start, high watermark, the newest leader epoch; `epoch_end`: where the epoch ends that
-    was asked for, NO_OFFSET if none was."""
+    """Log start, high watermark, current leader epoch.  `epoch_end`: where the requested
+    epoch ends, NO_OFFSET if none was requested."""
 
     start: int
     end: int
@@ -37,25 +38,25 @@ class PartitionNow(Struct, frozen=True):
 
 
 class TopicNow(Struct, frozen=True):
-    """A topic as its cluster has it.  A partition may be missing while it has no leader."""
+    """A topic as the cluster describes it.  A partition without a leader may be missing."""
 
     topic_id: str
     partitions: dict[int, PartitionNow]
 
 
 View = dict[str, TopicNow]
-"""Topics by name; one that is not there is missing."""
+"""Topics by name; one that does not exist is missing."""
 
 
 class KnownPartition(Struct):
-    """The newest leader epoch, and the greatest end of the log seen."""
+    """The last known leader epoch, and the highest log end seen."""
 
     epoch: int = NO_EPOCH
     end: int = 0
 
 
 class KnownTopic(Struct):
-    """What was known of a topic.  `gone`: that it was deleted has been told."""
+    """What is known of a topic.  `gone`: its deletion has been reported."""
 
     topic_id: str
     partitions: dict[int, KnownPartition]
@@ -66,7 +67,7 @@ Known = dict[str, KnownTopic]
 
 
 class IngestBatch(Struct, frozen=True):
-    """Offsets `starts` up to before `ends`; the cluster before and after they were read."""
+    """Offsets [starts, ends), and views of the cluster before and after they were read."""
 
     starts: Offsets
     ends: Offsets
@@ -75,7 +76,7 @@ class IngestBatch(Struct, frozen=True):
 
 
 def find_losses(batch: IngestBatch, known: Known, gaps: Gaps) -> list[Lost]:
-    """What was not read of a batch, and never will be, in order of partitions."""
+    """Ranges of a batch that were not read and never will be, in order of partitions."""
     lost: list[Lost] = []
     for topic in sorted({*batch.starts, *batch.ends}):
         was, now = known.get(topic), batch.after.get(topic)
@@ -85,15 +86,15 @@ def find_losses(batch: IngestBatch, known: Known, gaps: Gaps) -> list[Lost]:
             end = batch.ends.get(topic, {}).get(partition, start)
             if now is None:
                 if was is None or not was.gone:
-                    lost += _deleted(topic, partition, start, end, was, gaps)
+                    lost += _losses_of_deleted(topic, partition, start, end, was, gaps)
                 continue
-            lost += _of_partition(topic, partition, (start, end), was, now, batch, gaps)
+            lost += _losses_of_partition(topic, partition, (start, end), was, now, batch, gaps)
     return lost
 
 
 def losses_at_rest(positions: Offsets, known: Known, now: View) -> list[Lost]:
-    """What is lost although no batch will come that tells it: a topic is gone, or became another,
-    or was cut off, and ends just where the source stands.  `known` is told of these."""
+    """Losses that no batch will reveal: a topic was deleted, replaced or truncated, and ends
+    exactly at the source's position.  Updates `known`."""
     lost: list[Lost] = []
     for topic, partitions in sorted(positions.items()):
         was, there = known.get(topic), now.get(topic)
@@ -102,15 +103,15 @@ def losses_at_rest(positions: Offsets, known: Known, now: View) -> list[Lost]:
         if there is None:
             if not was.gone:
                 for partition, at in sorted(partitions.items()):
-                    lost += _deleted(topic, partition, at, at, was, lambda *_: [])
+                    lost += _losses_of_deleted(topic, partition, at, at, was, lambda *_: [])
             was.gone = True
             continue
         logs = there.partitions
         still = {p: at for p, at in sorted(partitions.items()) if p in logs and logs[p].end == at}
         if was.topic_id != there.topic_id and len(still) < len(partitions):
-            continue  # a batch will come, and tell it of all
+            continue  # the next batch reports all of it
         for partition, at in still.items():
-            lost += _replaced(topic, partition, (at, at), was, there)
+            lost += _losses_of_replaced(topic, partition, (at, at), was, there)
             was.partitions[partition] = KnownPartition(logs[partition].epoch, at)
         if was.topic_id != there.topic_id:
             was.topic_id, was.gone = there.topic_id, False
@@ -118,7 +119,7 @@ def losses_at_rest(positions: Offsets, known: Known, now: View) -> list[Lost]:
 
 
 def learn(known: Known, now: View, topics: tuple[str, ...]) -> None:
-    """Keep what a view says after a batch, for the next one."""
+    """Update `known` from the view after a batch."""
     for topic in topics:
         was, there = known.get(topic), now.get(topic)
         if there is None:
@@ -133,7 +134,7 @@ def learn(known: Known, now: View, topics: tuple[str, ...]) -> None:
 
 
 def learn_ends(known: Known, now: View) -> None:
-    """Keep how far logs went, of the topics that are still the same."""
+    """Update the log ends in `known`, for topics whose id is unchanged."""
     for topic, was in known.items():
         there = now.get(topic)
         if there is None or there.topic_id != was.topic_id:
@@ -144,7 +145,7 @@ def learn_ends(known: Known, now: View) -> None:
                 kept.end = max(kept.end, log.end)
 
 
-def _of_partition(
+def _losses_of_partition(
     topic: str,
     partition: int,
     span: tuple[int, int],
@@ -153,7 +154,7 @@ def _of_partition(
     batch: IngestBatch,
     gaps: Gaps,
 ) -> Iterator[Lost]:
-    yield from _replaced(topic, partition, span, was, now)
+    yield from _losses_of_replaced(topic, partition, span, was, now)
     log = now.partitions.get(partition)
     start, end = span
     if log is None or log.start <= start or end <= start:
@@ -166,14 +167,15 @@ def _of_partition(
     found = [(start, below - 1)] if below > start else []
     if min(log.start, end) > max(start, below):
         found += gaps(topic, partition, max(start, below), min(log.start, end) - 1)
-    for at, last in _joined(found):
+    for at, last in _merged(found):
         yield Lost(topic, partition, at, last, why)
 
 
-def _replaced(
+def _losses_of_replaced(
     topic: str, partition: int, span: tuple[int, int], was: KnownTopic | None, now: TopicNow
 ) -> Iterator[Lost]:
-    """What became another log under the source, which went on by its offsets."""
+    """Losses because the topic was replaced or the log truncated, while the source continued from
+    its old offsets."""
     if was is None:
         return
     start, end = span
@@ -184,16 +186,17 @@ def _replaced(
             yield Lost(topic, partition, start, _last(start, kept), why)
         first = 0 if log is None else log.start
         if first < min(start, end):
-            text = f"{why}; the source went on from {min(start, end)}, past these of the new one"
-            yield Lost(topic, partition, first, min(start, end) - 1, text)
+            at = min(start, end)
+            text = f"{why}; the source continued at {at} and skipped these offsets of the new topic"
+            yield Lost(topic, partition, first, at - 1, text)
     elif log is not None and kept is not None and NO_OFFSET < log.epoch_end < start:
-        why = f"the log was cut off at {log.epoch_end}, where epoch {kept.epoch} ends now"
+        why = f"the log was truncated to {log.epoch_end}, where epoch {kept.epoch} ends now"
         yield Lost(topic, partition, log.epoch_end, start - 1, why)
     elif end < start:
-        yield Lost(topic, partition, end, start - 1, f"the log was cut off, it ended at {end}")
+        yield Lost(topic, partition, end, start - 1, f"the log was truncated to {end}")
 
 
-def _deleted(
+def _losses_of_deleted(
     topic: str, partition: int, start: int, end: int, was: KnownTopic | None, gaps: Gaps
 ) -> Iterator[Lost]:
     kept = None if was is None else was.partitions.get(partition)
@@ -209,12 +212,12 @@ def _deleted(
 
 
 def _last(start: int, kept: KnownPartition | None) -> int | None:
-    """The last offset known to have been there, if that is not before `start`."""
+    """The last offset known to have existed; None if it is before `start`."""
     return None if kept is None or kept.end <= start else kept.end - 1
 
 
-def _joined(found: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Ranges that touch, as one."""
+def _merged(found: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Adjacent ranges merged."""
     at: tuple[int, int] | None = None
     for first, last in found:
         if at is not None and at[1] + 1 == first:

@@ -1,7 +1,7 @@
-"""What a Spark worker runs first: finds the package that was sent along, then plays its runs.
+"""The function that a Spark worker calls first: it finds the shipped package, then plays runs.
 
-Owns: that bootstrap.  Never: imports the package before it is found: this module's functions travel
-by value, all others by name.
+Owns: that function, which is pickled by value; all others are pickled by name.  Never: imports the
+package before `sys.path` has it.
 Kafka: no counterpart.
 """
 
@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 
-def player(
+def partition_function(
     archive: str, done: Any, cells: Any, seeds: Any, play: Callable[..., Any] | None
 ) -> Callable[[Iterable[tuple[int, int]]], Iterable[tuple[Any, ...]]]:
-    """A function for RDD.mapPartitions: ranges of run numbers to rows.  `done`, `cells`, `seeds`:
-    broadcasts; `archive`: where the package was unpacked,
-    "" where it is installed; `play`: what runs one, None: kcluster.pipeline.sweep.runs.play."""
+    """The function for RDD.mapPartitions: ranges of run numbers in, rows out.
+
+    `archive`: the directory of the unpacked package, "" where it is installed.  `done`, `cells`,
+    `seeds`: broadcasts.  `play`: runs one (cell, seed); None: kcluster.pipeline.sweep.runs.play.
+    """
 
     def of_partition(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Any, ...]]:
         if archive:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcluster.pipeline.ingest.ranges import (
+from kcluster.pipeline.ingest.losses import (
     IngestBatch,
     Known,
     KnownPartition,
@@ -80,32 +80,32 @@ def test_ranges__what_lay_below_the_start_of_the_log_is_lost_where_it_was_not_re
 
 def test_ranges__a_topic_created_again_has_lost_its_rest_and_what_the_source_passed_over() -> None:
     shorter = lost((50, 30), view(0, 30, "B"), view(0, 30, "B"), known(80))
-    text = "; the source went on from 30, past these of the new one"
+    text = "; the source continued at 30 and skipped these offsets of the new topic"
     assert shorter == [(50, 79, AGAIN), (0, 29, AGAIN + text)]
     longer = lost((50, 90), view(0, 90, "B"), view(0, 90, "B"), known(50))
-    text = "; the source went on from 50, past these of the new one"
+    text = "; the source continued at 50 and skipped these offsets of the new topic"
     assert longer == [(50, None, AGAIN), (0, 49, AGAIN + text)]
-    # That it was deleted was told before; then a source begins anew with it.
+    # The deletion was reported before; a source starts again with the new topic.
     assert lost((0, 20), view(0, 20, "B"), view(0, 20, "B"), known(50, gone=True)) == []
 
 
 def test_ranges__a_log_that_was_cut_off_lost_what_was_read_of_its_old_end() -> None:
     cut = view(0, 60, epoch=5, epoch_end=40)
-    why = "the log was cut off at 40, where epoch 4 ends now"
+    why = "the log was truncated to 40, where epoch 4 ends now"
     assert lost((50, 60), cut, cut, known(50)) == [(40, 49, why)]
     short = view(0, 40, epoch=5)
-    assert lost((50, 40), short, short, known(50)) == [
-        (40, 49, "the log was cut off, it ended at 40")
-    ]
+    assert lost((50, 40), short, short, known(50)) == [(40, 49, "the log was truncated to 40")]
     later = view(0, 60, epoch=5, epoch_end=50)
     assert lost((50, 60), later, later, known(50)) == []
 
 
 def test_ranges__a_deleted_topic_has_lost_what_was_not_read_of_it() -> None:
     gone: View = {}
-    assert lost((50, 80), view(0, 80), gone, known(80), ((60, 79),)) == [(60, 79, "it was deleted")]
-    assert lost((50, 80), view(0, 80), gone, known(90)) == [(80, 89, "it was deleted")]
-    assert lost((50, 80), view(0, 80), gone, known(80)) == [(80, None, "it was deleted")]
+    assert lost((50, 80), view(0, 80), gone, known(80), ((60, 79),)) == [
+        (60, 79, "the partition was deleted")
+    ]
+    assert lost((50, 80), view(0, 80), gone, known(90)) == [(80, 89, "the partition was deleted")]
+    assert lost((50, 80), view(0, 80), gone, known(80)) == [(80, None, "the partition was deleted")]
     assert lost((50, 80), view(0, 80), gone, known(80, gone=True)) == []
 
 

@@ -1,11 +1,11 @@
-"""Where each send is in the end: joins of sends with what contents.jsonl has of them, by number.
+"""Joins of sends with the rows of contents.jsonl, which say where each send is in the final logs.
 
-Owns: how a send finds the row of its number without a shuffle of sends, what its log has before it.
-Never: says what a place means (audit.py).
+Owns: the join by a send's number without a shuffle of sends, what precedes a send in its log.
+Never: interprets a position (audit.py).
 Kafka: no counterpart.
 
-A row of contents.jsonl is of neighbours (`number`, `count`).  It is sent to every core, once for
-each BUCKET of numbers that it has a part of; a send meets only those of its own bucket.
+A row of contents.jsonl covers `count` sends from `number` on.  It is broadcast once per bucket of
+numbers that it overlaps; a send is compared only with the rows of its own bucket.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ PARTITION: Final = ("run", "topic", "partition")
 KEYS: Final = (*PARTITION, "producer")
 _BUCKET_BITS: Final = 10
 SMALL_ROWS: Final = 500_000
-"""So many rows of contents.jsonl are sent to every core; more are sorted and merged with sends."""
+"""Up to this many rows of contents.jsonl are broadcast; more are sort-merged with sends."""
 
 
 def first_held(contents: DataFrame) -> DataFrame:
-    """What the log holds, of each send its lowest offset: rows with `ahead`: (offset, number) of
-    the record farthest in the log of those that its producer sent before these."""
+    """Held rows, each send at its lowest offset.  `ahead`: (offset, number) of the record with the
+    highest offset among those that the producer sent before."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -50,7 +50,7 @@ def first_of(contents: DataFrame, state: str) -> DataFrame:
 
 
 def copies_of(contents: DataFrame) -> DataFrame:
-    """(KEYS, number, count, copies): how often the log holds these sends once more."""
+    """(KEYS, number, count, copies): the number of additional copies of these sends in the log."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -72,9 +72,9 @@ def copies_of(contents: DataFrame) -> DataFrame:
 def with_rows(
     sends: DataFrame, rows: DataFrame | None, prefix: str, is_small: bool, columns: str = ""
 ) -> DataFrame:
-    """Sends with the row that has their number; its columns are called `prefix_name`, null where
-    there is none.  At most one row may have a number.  `rows` None: there are none with these
-    `columns`, as in `number bigint`."""
+    """Sends with the row that covers their number; its columns are named `prefix_name`, null if
+    there is no row.  At most one row may cover a number.  `rows` None: all of `columns` (such as
+    `number bigint`) are null."""
     from pyspark.sql import functions as F
 
     if rows is None:
@@ -97,15 +97,15 @@ def with_rows(
 
 
 def bucket_of(number: Column) -> Column:
-    """Numbers, or offsets, that are near each other have one."""
+    """The bucket of a number or an offset; neighbours share one."""
     from pyspark.sql import functions as F
 
     return F.shiftright(number, _BUCKET_BITS)
 
 
 def _named(table: DataFrame, sends: DataFrame) -> DataFrame:
-    """With the names that outside clients' sends have whose values are equal: the second `a` is
-    called `a (2)` if one was sent (evidence/outside.py), and is a duplicate of `a` if not."""
+    """The table with the names that outside clients' sends get if their values are equal: the
+    second `a` is named `a (2)` if it was sent (evidence/outside.py), else it is a duplicate."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -122,8 +122,8 @@ def _named(table: DataFrame, sends: DataFrame) -> DataFrame:
 
 
 def held_by_table(sends: DataFrame, table: DataFrame) -> DataFrame:
-    """Sends with `at`, `copies` and `ahead` (offset, error) by a table of what topics hold, (run,
-    topic, partition, offset, value).  Sorts both."""
+    """Sends with `at`, `copies` and `ahead` (offset, error) from a table of the topics' records,
+    (run, topic, partition, offset, value).  Sorts both."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
