@@ -15,12 +15,11 @@ import msgspec
 from msgspec import Struct
 
 from kcluster.broker.node import BrokerNode
-from kcluster.checks.anomalies import find_anomalies
+from kcluster.checks.anomalies import Anomaly, explained, find_anomalies
 from kcluster.checks.availability import Window, find_windows
-from kcluster.checks.causes import chains_of
 from kcluster.clients.ledger import Outcome, Partition
 from kcluster.evidence.finals import read_finals
-from kcluster.evidence.history import Anomaly, Ledger, Link, shown
+from kcluster.evidence.history import Ledger, Link, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder, keeps_a_ledger
@@ -182,7 +181,7 @@ def judge(
     facts = Facts(recorder, whole, clients)
     standing = _of_present_topics(recorder, whole)
     found = find_anomalies(standing, finals.logs, drained)
-    anomalies = chains_of(facts, [x for x in found if x.at_ms < 0 or x.at_ms >= since_ms])
+    anomalies = explained(facts, [x for x in found if x.at_ms < 0 or x.at_ms >= since_ms])
     violations = (*recorder.invariants.found, *finals.violations)
     violations = tuple(x for x in violations if x.at_ms >= since_ms)
     if patience_ms is None:

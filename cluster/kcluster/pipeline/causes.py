@@ -1,7 +1,7 @@
 """Why records are gone, set-based: the election of a leader that had less, a disk, a power loss.
 
 Owns: what notes and replicas' moves tell of losses, and the setting that lets one happen, by the
-verdict's names (checks/causes_of_losses.py).  Never: finds a loss (audit.py).
+verdict's names (checks/settings.py).  Never: finds a loss (audit.py).
 Kafka: no counterpart; what a person reads out of controller.log and the brokers' logs.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kcluster.checks.causes_of_losses import DISK_LOST, UNCLEAN, UNFLUSHED
+from kcluster.checks.settings import DISK_LOST, UNCLEAN, UNFLUSHED
 from kcluster.events.brokers import BrokerDown, DeathKind, RecordsLost
 from kcluster.events.partitions import BecameLeader, LeaderElected, PartitionOffline
 from kcluster.events.reasons import ElectionKind

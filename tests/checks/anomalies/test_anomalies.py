@@ -1,4 +1,4 @@
-"""Each anomaly by its smallest example, as it is printed and as its checker shows it."""
+"""Each anomaly by its smallest example, as it is printed and as its docstring shows it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import inspect
 
 import pytest
 
-from kcluster.checks import anomalies
-from kcluster.checks.anomalies import find_anomalies
-from kcluster.evidence.history import ANOMALIES, FinalLog, Ledger, Outcome, Read, Send
+from kcluster.checks.anomalies import ANOMALIES, find_anomalies
+from kcluster.evidence.history import FinalLog, Ledger, Outcome, Read, Send
 
 P = ("orders", 0)
 ACKED, FAILED, UNKNOWN = Outcome.ACKED, Outcome.FAILED, Outcome.UNKNOWN
@@ -88,39 +87,57 @@ def check(sends, reads, log, drained=False):
 
 
 @pytest.mark.parametrize(("sends", "reads", "log", "printed"), CASES)
-def test_history__an_anomaly_is_named(sends, reads, log, printed):
+def test_anomalies__an_anomaly_is_named(sends, reads, log, printed):
     found = [str(anomaly) for anomaly in check(sends, reads, FinalLog(0, log))]
     if "inconsistent-offsets: orders-0: offset 0: c0 read a, c1" in printed:
         found = [line for line in found if not line.startswith("lost-write")]
     assert found == [printed]
 
 
-def test_history__a_committed_offset_that_goes_back_is_named():
+def test_anomalies__a_committed_offset_that_goes_back_is_named():
     ledger = Ledger()
     ledger.commits = [("g", P, 5, True), ("g", P, 5, False), ("g", P, 3, False)]
     (back,) = find_anomalies(ledger, {})
     assert str(back) == COMMITTED_BACK
 
 
-def test_history__every_anomaly_has_an_example_and_its_checker_shows_one():
+def test_anomalies__every_anomaly_has_an_example_and_its_class_shows_one():
     examples = [*(printed for *_, printed in CASES), COMMITTED_BACK]
     assert {printed.split(":")[0] for printed in examples} == set(ANOMALIES)
-    for name in ANOMALIES:
-        documented = inspect.getdoc(getattr(anomalies, name.replace("-", "_")))
+    for name, kind in ANOMALIES.items():
+        documented = inspect.getdoc(type(kind))
         assert any(printed in documented for printed in examples if printed.startswith(name)), name
 
 
-def test_history__unknown_sends_may_be_there_or_not():
+def test_anomalies__are_listed_in_this_order_and_each_is_one_file():
+    assert list(ANOMALIES) == [
+        "lost-write",
+        "duplicate",
+        "nonmonotonic-send",
+        "inconsistent-offsets",
+        "aborted-read",
+        "phantom",
+        "poll-skip",
+        "nonmonotonic-poll",
+        "unseen",
+        "committed-offset-back",
+    ]
+    for name, kind in ANOMALIES.items():
+        assert (kind.NAME, kind.MEANING) != ("", "")
+        assert type(kind).__module__ == f"kcluster.checks.anomalies.{name.replace('-', '_')}"
+
+
+def test_anomalies__unknown_sends_may_be_there_or_not():
     for log in (AB, AB[:1]):
         assert check([A, send(b"b", UNKNOWN)], [], FinalLog(0, log)) == []
 
 
-def test_history__what_was_deleted_or_compacted_is_not_missed():
+def test_anomalies__what_was_deleted_or_compacted_is_not_missed():
     for log in (FinalLog(2, []), FinalLog(0, [], clean_offset=2)):
         assert check([A, B], [read(0, b"a")], log) == []
 
 
-def test_history__what_settings_let_happen_says_so():
+def test_anomalies__what_settings_let_happen_says_so():
     loose = send(b"b", ACKED, 1, acks=1)
     (lost,) = check([A, loose], [], FinalLog(0, AB[:1]))
     assert lost.allowed == "acks=1"
@@ -130,7 +147,7 @@ def test_history__what_settings_let_happen_says_so():
     assert lost.allowed == ""
 
 
-def test_history__a_thousand_neighbours_are_one_anomaly():
+def test_anomalies__a_thousand_neighbours_are_one_anomaly():
     sends = [send(b"%d" % i, ACKED, i) for i in range(1_000)]
     (lost,) = check(sends, [], FinalLog(0, [(i, b"%d" % i) for i in range(400)]))
     assert (lost.count, lost.first, lost.last) == (600, 400, 999)
@@ -141,13 +158,13 @@ def test_history__a_thousand_neighbours_are_one_anomaly():
     assert again.text == "offsets 0 to 1 (2 records, 0 to 1) are there again at 7 to 8"
 
 
-def test_history__the_end_is_unseen_only_where_consumers_had_the_time_to_read_it():
+def test_anomalies__the_end_is_unseen_only_where_consumers_had_the_time_to_read_it():
     log = FinalLog(0, AB)
     assert check([A, B], [read(0, b"a")], log) == []
     (unseen,) = check([A, B], [read(0, b"a")], log, drained=True)
     assert unseen.name == "unseen"
 
 
-def test_history__a_consumer_that_chose_its_position_did_not_go_back():
+def test_anomalies__a_consumer_that_chose_its_position_did_not_go_back():
     reads = [read(0, b"a"), read(1, b"b"), read(0, b"a", restarted=True)]
     assert check([A, B], reads, FinalLog(0, AB)) == []
