@@ -301,7 +301,7 @@ class Storm:
                 self._problem("cannot-write", f"{producer.name} since {final} ms")
         if not self._is_whole():
             self._problem("does-not-settle", self._state())
-        self.watch.look()
+        self.watch.check_last_step()
 
     def _look_for_dead_leaders(self) -> None:
         """Sessions have ended by now: nobody who is down may still be called a leader."""

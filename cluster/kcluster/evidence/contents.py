@@ -1,6 +1,6 @@
-"""The values in batches, opened once for all replicas that share a batch.
+"""The values of records, decoded once per batch for all replicas that share it.
 
-Owns: what was opened.  Never: opens a batch while the cluster runs.
+Owns: the decoded values.  Never: decodes a batch while the cluster runs.
 Kafka: no counterpart; DefaultRecordBatch.iterator, for values alone.
 """
 
@@ -15,15 +15,14 @@ Value = tuple[int, bytes | None]
 
 
 class Contents:
-    """Values by batch; a batch that is compared with another is found by itself, not by equality:
-    replicas share them."""
+    """Values by batch object: replicas share batches, so a batch is looked up by identity."""
 
     def __init__(self) -> None:
-        self._opened: dict[Batch, list[Value]] = {}
+        self._decoded: dict[Batch, list[Value]] = {}
 
     def of(self, batch: Batch) -> list[Value]:
         """(offset, value) of each record; none of control batches."""
-        found = self._opened.get(batch)
+        found = self._decoded.get(batch)
         if found is None:
             if batch.is_control:
                 found = []
@@ -31,12 +30,12 @@ class Contents:
                 found = _values(batch)
             else:
                 found = [(record.offset, record.value) for record in read_records(batch)]
-            self._opened[batch] = found
+            self._decoded[batch] = found
         return found
 
 
 def _values(batch: Batch) -> list[Value]:
-    """Without making records: a log has checked the frames.  Most numbers are of one byte."""
+    """Decodes values alone: the log has validated the records.  Most varints have one byte."""
     data = bytes(memoryview(batch.buffer)[HEADER_BYTES:])
     base, position = batch.base_offset, 0
     found: list[Value] = []

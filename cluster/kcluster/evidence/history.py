@@ -1,4 +1,4 @@
-"""What a run left behind as values: the final logs, and the links of the stories told of them.
+"""The final logs of a run, and the links of the chains that explain it, as values.
 
 Owns: FinalLog, Link, how a record's value is shown.  Never: looks into a node (finals.py does),
 finds an anomaly or its causes (checks/anomalies/ does).  Kafka: no counterpart.
@@ -13,17 +13,27 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.clients.ledger import Ledger, Outcome, Partition, Read, Send, Told
+from kcluster.clients.ledger import ClientError, Ledger, Outcome, Partition, Read, Send
 from kcluster.contract import NoteId
 
-__all__ = ["FinalLog", "Ledger", "Link", "Outcome", "Partition", "Read", "Send", "Told", "shown"]
+__all__ = [
+    "ClientError",
+    "FinalLog",
+    "Ledger",
+    "Link",
+    "Outcome",
+    "Partition",
+    "Read",
+    "Send",
+    "shown",
+]
 
 PADDING: Final = "...."
-"""Values that are filled up to a size end so; it is not shown."""
+"""Values that are padded to a size end with this; it is not shown."""
 
 
 class Link(Struct, frozen=True):
-    """One event of the chain that led to an anomaly.  `note_id`: of the note that tells it."""
+    """One event of the chain that led to an anomaly.  `note_id`: of the note it was made from."""
 
     at_ms: int
     text: str
@@ -31,11 +41,11 @@ class Link(Struct, frozen=True):
 
 
 class FinalLog(Struct, frozen=True):
-    """A partition as read from beginning to end when all is over: (offset, value) in order.
+    """A partition read from beginning to end after the run: (offset, value) in order.
 
-    `start_offset`: what lies below was deleted on purpose; `clean_offset`: what lies below may
-    have been compacted away.  `names`: by offset, what the send of a record is known by, where
-    that is not its value.  `epochs`: (leader epoch, first offset), oldest first.
+    `start_offset`: records below were deleted on purpose; `clean_offset`: records below may have
+    been compacted away.  `names`: by offset, what identifies a record if its value does not.
+    `epochs`: (leader epoch, first offset), oldest first.
     """
 
     start_offset: int
@@ -47,7 +57,7 @@ class FinalLog(Struct, frozen=True):
 
 
 def shown(value: bytes | None) -> str:
-    """A record's value for people, shortened."""
+    """A record's value as text for people, shortened."""
     if value is None:
         return "null"
     text = value.decode("utf-8", "backslashreplace")

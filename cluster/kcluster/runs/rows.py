@@ -72,14 +72,14 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
     ]
     record.told = [
         ToldRow(
-            told.client,
-            told.api,
-            told.error,
-            told.partition and told.partition[0],
-            told.partition and told.partition[1],
-            told.at_ms,
+            error.client,
+            error.api,
+            error.error,
+            error.partition and error.partition[0],
+            error.partition and error.partition[1],
+            error.at_ms,
         )
-        for told in ledger.told
+        for error in ledger.errors
     ]
     _add_grounds(record, recorder)
     record.logs = log_rows(judged)

@@ -66,18 +66,18 @@ CASES = [
     ([], [], [(0, b"x")], "phantom: orders-0: x at offset 0 was sent by nobody"),
     (
         [A, B, C], [read(0, b"a"), read(1, b"b", "c1"), read(2, b"c")], ABC,
-        "poll-skip: orders-0: c0 was given 2 after 0, not 1",
+        "poll-skip: orders-0: c0 received 2 after 0, not 1",
     ),
     (
         [A, B], [read(0, b"a", "c1"), read(1, b"b"), read(0, b"a")], AB,
-        "nonmonotonic-poll: orders-0: c0 was given 0 after 1",
+        "nonmonotonic-poll: orders-0: c0 received 0 after 1",
     ),
     (
         [A, B, C], [read(0, b"a"), read(2, b"c", restarted=True)], ABC,
         "unseen: orders-0: b, acked at offset 1, was read by no consumer",
     ),
 ]  # fmt: skip
-COMMITTED_BACK = "committed-offset-back: orders-0: group g committed 5 and was told 3 later"
+COMMITTED_BACK = "committed-offset-back: orders-0: group g committed 5 and fetched 3 later"
 
 
 def check(sends, reads, log, drained=False):

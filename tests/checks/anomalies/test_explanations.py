@@ -1,4 +1,4 @@
-"""Every way to lose, double or reorder a record: what the verdict calls it, and how it tells it."""
+"""Every way to lose, duplicate or reorder a record: its anomaly, and the chain that explains it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kcluster.protocol.apis import ApiKey
 from tests.checks.stage import Hand, P, Stage
 
 
-def told(verdict: Verdict, *words: str) -> None:
-    """Each of these words is in a link of the first anomaly's chain, in this order."""
+def assert_chain(verdict: Verdict, *words: str) -> None:
+    """Assert that links of the first anomaly's chain contain these words, in this order."""
     links = [link.text for link in verdict.anomalies[0].chain]
     at = 0
     for word in words:
@@ -27,7 +27,7 @@ def with_lone_leader(stage: Stage) -> None:
     stage.run_for(4_000)
 
 
-def mended(stage: Stage) -> Verdict:
+def repaired(stage: Stage) -> Verdict:
     driver = stage.driver
     driver.heal()
     for broker in (1, 2, 3):
@@ -49,11 +49,11 @@ def test_verdict__a_run_in_which_nothing_went_wrong_is_valid():
     assert [*verdict.anomalies, *verdict.violations, *verdict.windows, *verdict.errors] == []
 
 
-def test_verdict__a_run_in_which_nothing_was_sent_tells_nothing():
+def test_verdict__a_run_in_which_nothing_was_sent_is_unknown():
     assert Stage().verdict().outcome == UNKNOWN
 
 
-def test_verdict__a_cluster_that_was_not_mended_tells_nothing():
+def test_verdict__a_cluster_that_was_not_repaired_is_unknown():
     stage = Stage()
     stage.hand().produce(1, [b"a"])
     stage.run_for(100)
@@ -66,7 +66,7 @@ def test_verdict__a_cluster_that_was_not_mended_tells_nothing():
     assert (verdict.outcome, verdict.offline) == (UNKNOWN, ("orders-0",))
 
 
-def test_verdict__of_the_time_since_then_knows_nothing_of_what_was_before():
+def test_verdict__since_a_time_ignores_what_was_before():
     stage = Stage()
     hand = stage.hand()
     with_lone_leader(stage)
@@ -74,7 +74,7 @@ def test_verdict__of_the_time_since_then_knows_nothing_of_what_was_before():
     hand.produce(2, [b"refused"])
     stage.run_for(100)
     stage.driver.kill(1, "wipe")
-    assert mended(stage).counts() == {"lost-write": 1}
+    assert repaired(stage).counts() == {"lost-write": 1}
     since_ms = stage.driver.now_ms
     leader = stage.driver.verbs.leader("orders", 0)
     assert stage.verdict(since_ms=since_ms).outcome == UNKNOWN
@@ -94,11 +94,11 @@ def test_lost__acked_by_a_leader_alone_that_died():
     stage.run_for(100)
     stage.driver.kill(1)
     stage.run_for(5_000)
-    verdict = mended(stage)
+    verdict = repaired(stage)
     (lost,) = verdict.anomalies
     assert (lost.name, lost.count, lost.allowed) == ("lost-write", 3, "acks=1")
     assert lost.text == ("offsets 0 to 2 (3 records, a to c), acked (acks=1), are not in the log")
-    told(
+    assert_chain(
         verdict,
         "offsets 0 to 2 were appended by broker 1, leader in epoch 0, ISR [1, 2, 3]",
         "acked by broker 1 alone (acks=1); broker 2 ended at 0, broker 3 ended at 0",
@@ -117,8 +117,8 @@ def test_lost__acked_by_a_leader_alone_whose_place_another_took_as_planned():
     stage.run_for(100)
     stage.driver.move("orders", 0, 2)
     stage.run_for(100)
-    verdict = mended(stage)
-    told(
+    verdict = repaired(stage)
+    assert_chain(
         verdict,
         "appended by broker 1",
         "broker 2 ended at 0",
@@ -128,7 +128,7 @@ def test_lost__acked_by_a_leader_alone_whose_place_another_took_as_planned():
     assert verdict.anomalies[0].allowed == "acks=1"
 
 
-def test_lost__of_many_batches_the_first_and_the_last_are_told():
+def test_lost__of_many_batches_the_first_and_the_last_are_shown():
     stage = Stage()
     hand = stage.hand()
     stage.driver.cut(1, 2)
@@ -138,9 +138,9 @@ def test_lost__of_many_batches_the_first_and_the_last_are_told():
         stage.run_for(20)
     stage.driver.kill(1)
     stage.run_for(5_000)
-    verdict = mended(stage)
+    verdict = repaired(stage)
     assert [(x.count, x.first, x.last) for x in verdict.anomalies] == [(3, 0, 2)]
-    told(verdict, "offset 0 was appended", "offset 2 was appended", "offset 2 was acked")
+    assert_chain(verdict, "offset 0 was appended", "offset 2 was appended", "offset 2 was acked")
     assert not any("offset 1 " in link.text for link in verdict.anomalies[0].chain)
 
 
@@ -152,8 +152,8 @@ def test_lost__on_a_leader_that_did_not_know_it_was_none_any_more():
     stage.run_for(4_000)
     hand.produce(1, [b"a"], acks=1)
     stage.run_for(100)
-    verdict = mended(stage)
-    told(
+    verdict = repaired(stage)
+    assert_chain(
         verdict,
         "broker 1 fenced",
         "broker 2, log end 0, elected in epoch 1",
@@ -173,8 +173,8 @@ def test_lost__acked_once_the_isr_was_small_enough():
     stage.driver.kill(1, "wipe")
     stage.run_for(5_000)
     stage.driver.elect("orders", 0, unclean=True)
-    verdict = mended(stage)
-    told(
+    verdict = repaired(stage)
+    assert_chain(
         verdict,
         "offset 0 was appended by broker 1, leader in epoch 0, ISR [1, 2, 3]",
         "ISR [1, 2, 3] -> [1]: leader 1 reports broker 2, 3 out of sync",
@@ -194,10 +194,10 @@ def test_lost__an_unclean_election_takes_what_only_the_old_leader_had():
     stage.driver.start(2)
     stage.run_for(5_000)
     stage.driver.elect("orders", 0, unclean=True)
-    verdict = mended(stage)
+    verdict = repaired(stage)
     (lost,) = verdict.anomalies
     assert lost.allowed == "unclean.leader.election.enable=true"
-    told(
+    assert_chain(
         verdict,
         "broker 2: process killed",
         "orders-0: ISR [1, 2, 3] -> [1, 3]",
@@ -219,8 +219,8 @@ def test_lost__the_disk_of_the_only_member_of_the_isr():
     stage.run_for(100)
     stage.driver.kill(1, "wipe")
     stage.run_for(4_000)
-    verdict = mended(stage)
-    told(verdict, "acked by broker 1 alone", "broker 1 lost its disk", "log end 0, elected")
+    verdict = repaired(stage)
+    assert_chain(verdict, "acked by broker 1 alone", "broker 1 lost its disk", "log end 0, elected")
     assert verdict.anomalies[0].allowed
 
 
@@ -232,10 +232,10 @@ def test_lost__the_last_known_leader_needs_no_setting_to_be_elected_without_its_
     stage.run_for(100)
     stage.driver.kill(1, "power")
     stage.run_for(15_000)
-    verdict = mended(stage)
+    verdict = repaired(stage)
     (lost,) = verdict.anomalies
     assert lost.allowed == "power lost before a flush"
-    told(
+    assert_chain(
         verdict,
         "offset 0 was acked by broker 1 alone (acks=all, ISR [1])",
         "elected unclean in epoch",
@@ -250,8 +250,8 @@ def test_lost__the_tail_that_was_not_flushed_when_the_power_went():
     stage.run_for(100)
     stage.driver.kill(1, "power")
     stage.run_for(4_000)
-    verdict = mended(stage)
-    told(verdict, "acked by broker 1 alone", "records were not flushed and are gone")
+    verdict = repaired(stage)
+    assert_chain(verdict, "acked by broker 1 alone", "records were not flushed and are gone")
 
 
 def test_lost__a_power_loss_is_no_cause_for_what_had_been_flushed():
@@ -269,7 +269,7 @@ def test_lost__a_power_loss_is_no_cause_for_what_had_been_flushed():
     stage.driver.elect("orders", 0, unclean=True)
     (lost,) = [note.event for note in stage.driver.notes if isinstance(note.event, RecordsLost)]
     assert (lost.records, lost.ranges) == (1, (LostRange("orders", 0, 1, 2),))
-    found = [each for each in mended(stage).anomalies if each.values[0] == b"a"]
+    found = [each for each in repaired(stage).anomalies if each.values[0] == b"a"]
     assert found[0].allowed == "unclean.leader.election.enable=true"
     assert not any("not flushed" in link.text for link in found[0].chain), found[0].chain
 
@@ -281,7 +281,7 @@ def test_lost__sent_without_acks_to_a_broker_that_does_not_lead():
     stage.run_for(100)
     verdict = stage.verdict()
     assert verdict.counts() == {"lost-write": 1}
-    told(verdict, "a was sent (acks=0); no broker has appended it")
+    assert_chain(verdict, "a was sent (acks=0); no broker has appended it")
 
 
 def test_duplicate__the_answer_was_lost_and_the_record_sent_again():
@@ -298,7 +298,7 @@ def test_duplicate__the_answer_was_lost_and_the_record_sent_again():
     (twice,) = verdict.anomalies
     assert twice.text == "offsets 0 to 1 (2 records, a to b) are there again at 2 to 3"
     assert twice.allowed == "enable.idempotence=false"
-    told(
+    assert_chain(
         verdict,
         "a was appended at offset 0 by broker 1, leader in epoch 0 (request 1 of",
         "broker 1 acked request 1; its producer did not get the answer",
@@ -319,7 +319,7 @@ def test_reordered__the_first_was_refused_the_second_was_not():
     stage.run_for(100)
     verdict = stage.verdict()
     assert verdict.counts() == {"nonmonotonic-send": 1}
-    told(
+    assert_chain(
         verdict,
         "a was sent",
         "broker 2 refused request 1: NOT_LEADER_OR_FOLLOWER",
@@ -342,7 +342,7 @@ def test_read__of_a_record_that_an_unclean_election_took_is_lost_and_explained()
     stage.driver.elect("orders", 0, unclean=True)
     hand.produce(2, [b"z"])
     stage.run_for(5_000)
-    verdict = mended(stage)
+    verdict = repaired(stage)
     assert verdict.counts() == {"lost-write": 1, "inconsistent-offsets": 1}
     inconsistent = verdict.anomalies[1]
     assert inconsistent.allowed == "unclean.leader.election.enable=true"
@@ -368,10 +368,10 @@ def test_commit__that_an_unclean_election_forgot():
     hand.fetch_offset(2, "g")
     stage.run_for(500)
     stage.ledger.commits = [("g", P, 3, True), ("g", P, 5, True), ("g", P, 3, False)]
-    back = next(x for x in mended(stage).anomalies if x.name == "committed-offset-back")
+    back = next(x for x in repaired(stage).anomalies if x.name == "committed-offset-back")
     links = [link.text for link in back.chain]
     assert "broker 1 acked the commit of 5 by group g" in links
-    assert "broker 2 told group g offset 3" in links
+    assert "broker 2 answered offset 3 to group g" in links
     assert any("UNCLEAN" in text and text.startswith(f"{home[0]}-{home[1]}") for text in links)
 
 

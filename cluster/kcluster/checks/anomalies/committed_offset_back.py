@@ -33,7 +33,7 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC
 class CommittedOffsetBack(CommitAnomaly):
     """A group's commit was acked, and a later member fetched an older offset.
 
-    committed-offset-back: orders-0: group g committed 5 and was told 3 later
+    committed-offset-back: orders-0: group g committed 5 and fetched 3 later
     """
 
     def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
@@ -47,7 +47,7 @@ class CommittedOffsetBack(CommitAnomaly):
 
     def text(self, group: Group) -> str:
         first = group[0]
-        return f"group {first.client} committed {first.other} and was told {first.offset} later"
+        return f"group {first.client} committed {first.other} and fetched {first.offset} later"
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return Explanation(_forgotten(facts, anomaly))
@@ -70,7 +70,7 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
             and fetched_offset(reply.body, group, anomaly.partition) == anomaly.first
         ):
             fetched_ms = at_ms
-            yield Link(at_ms, f"broker {broker} told group {group} offset {anomaly.first}")
+            yield Link(at_ms, f"broker {broker} answered offset {anomaly.first} to group {group}")
             break
     count = sum(ground.topic == GROUP_METADATA_TOPIC for ground in facts.recorder.grounds.values())
     if count:

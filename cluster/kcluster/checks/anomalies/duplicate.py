@@ -99,7 +99,7 @@ def _fate_of_answer(facts: Facts, append: Append, partition: Partition) -> Itera
     if hit is not None:
         yield link(hit)
     if answer is None:
-        operation = facts.deed_before(append.broker, facts.recorder.dispatcher.now_ms)
+        operation = facts.fault_of(append.broker, facts.recorder.dispatcher.now_ms)
         yield Link(append.at_ms, f"{which} was never answered")
         if hit is None and operation is not None and operation.at_ms >= append.at_ms:
             yield link(operation)

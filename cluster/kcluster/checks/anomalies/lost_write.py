@@ -199,7 +199,7 @@ def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
         changes = facts.of_partition(anomaly.partition, LeaderChange)
         yield from (link(note) for note, _ in changes if note.at_ms <= send.sent_ms)
         return
-    operation = facts.deed_before(registration.leader, send.sent_ms)
+    operation = facts.fault_of(registration.leader, send.sent_ms)
     if operation is not None:
         yield link(operation)
     yield from errors_of(facts, send.producer, send.sent_ms - 1_000, send.sent_ms + 1_000)

@@ -22,11 +22,11 @@ from kcluster.checks.stories.reads import reads_story
 from kcluster.evidence.lookups import Facts
 
 
-@anomaly("nonmonotonic-poll", "a consumer was given an offset that is not behind those it had")
+@anomaly("nonmonotonic-poll", "a consumer received an offset again, or an earlier one")
 class NonmonotonicPoll(PartitionAnomaly):
-    """A consumer that did not choose a new position was given an offset again, or an earlier one.
+    """A consumer that did not choose a new position received an offset again, or an earlier one.
 
-    nonmonotonic-poll: orders-0: c0 was given 0 after 1
+    nonmonotonic-poll: orders-0: c0 received 0 after 1
     """
 
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
@@ -46,7 +46,7 @@ class NonmonotonicPoll(PartitionAnomaly):
 
     def text(self, group: Group) -> str:
         first = group[0]
-        return f"{first.client} was given {offsets_of(group)} after {first.other}"
+        return f"{first.client} received {offsets_of(group)} after {first.other}"
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return reads_story(facts, anomaly)

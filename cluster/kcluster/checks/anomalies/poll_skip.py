@@ -1,4 +1,4 @@
-"""poll-skip: a consumer went past an offset that holds a record.
+"""poll-skip: a consumer skipped an offset that holds a record.
 
 Owns: the check and the text; the story is that of the reads (stories/reads.py).  Never: looks into
 a node.  Kafka: no counterpart; jepsen.tests.kafka.
@@ -22,12 +22,12 @@ from kcluster.checks.stories.reads import reads_story
 from kcluster.evidence.lookups import Facts
 
 
-@anomaly("poll-skip", "a consumer was led past an offset that holds a record")
+@anomaly("poll-skip", "a consumer skipped an offset that holds a record")
 class PollSkip(PartitionAnomaly):
-    """A consumer that did not choose a new position was given an offset beyond one that holds a
-    record, which it was never given.
+    """A consumer that did not choose a new position received an offset beyond one that holds a
+    record, without having received that record.
 
-        poll-skip: orders-0: c0 was given 2 after 0, not 1
+        poll-skip: orders-0: c0 received 2 after 0, not 1
     """
 
     def find(self, history: PartitionHistory) -> Iterator[Finding]:
@@ -48,13 +48,13 @@ class PollSkip(PartitionAnomaly):
                         offset=between,
                         value=value,
                         other=before,
-                        detail=f"given {offset}",
+                        detail=f"received {offset}",
                         at_ms=read.at_ms,
                     )
 
     def text(self, group: Group) -> str:
         first = group[0]
-        return f"{first.client} was {first.detail} after {first.other}, not {offsets_of(group)}"
+        return f"{first.client} {first.detail} after {first.other}, not {offsets_of(group)}"
 
     def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
         return reads_story(facts, anomaly)

@@ -1,4 +1,4 @@
-"""What a consumer read and met, and what became of its partition meanwhile.
+"""What a consumer read, its errors, and what became of its partition meanwhile.
 
 Owns: the links about reads, and the story of a consumer that skipped or went back.  Never: guesses:
 each link is a note, an answer, or an entry of a client's ledger.  Kafka: no counterpart.
@@ -55,19 +55,19 @@ def read_link(facts: Facts, read: Read, how: str = "") -> Iterator[Link]:
         ApiKey.FETCH, lambda entry: read.at_ms - FETCHED_WITHIN_MS <= entry[0] <= read.at_ms
     ):
         if answer.partition == read.partition and answer.first <= read.offset <= answer.last:
-            broker = f" by broker {answer.broker}"
-    yield Link(read.at_ms, f"{read.consumer} was given offset {read.offset}{broker}{how}")
+            broker = f" from broker {answer.broker}"
+    yield Link(read.at_ms, f"{read.consumer} received offset {read.offset}{broker}{how}")
 
 
 def errors_between(facts: Facts, client: str, from_ms: int, to_ms: int) -> Iterator[Link]:
     """The first errors of a client in that time, by its own ledger."""
     errors = [
         error
-        for error in facts.ledger.told
+        for error in facts.ledger.errors
         if error.client == client and from_ms <= error.at_ms <= to_ms
     ]
     for error in errors[:MAX_ERRORS]:
-        yield Link(error.at_ms, f"{client} was told {error.error} for its {error.api}")
+        yield Link(error.at_ms, f"{client} got {error.error} for its {error.api}")
 
 
 def changes_between(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:

@@ -12,9 +12,9 @@ from typing import Final
 from kcluster.clients.ledger import Partition
 from kcluster.events.partitions import LeaderChange
 from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import Facts, between, told_once
+from kcluster.evidence.lookups import Facts, between, condensed
 from kcluster.invariants.ground import Append
-from kcluster.protocol.errors import ErrorCode, error_of
+from kcluster.protocol.errors import error_of
 
 MAX_ERRORS: Final = 4
 """A chain shows this many errors of a client; more would add nothing."""
@@ -45,7 +45,7 @@ def error_answered(facts: Facts, append: Append, partition: Partition) -> Iterat
     if answer is not None:
         code = code_of(answer[2].body, partition)
         if code:
-            yield Link(answer[0], f"its producer was told {error_of(code).name}")
+            yield Link(answer[0], f"its producer got {error_of(code).name}")
 
 
 def errors_of(
@@ -53,7 +53,7 @@ def errors_of(
 ) -> Iterator[Link]:
     """A client's errors in that time, by its own ledger; equal errors once, with a count."""
     errors: dict[tuple[str, str], list[int]] = {}
-    for error in facts.ledger.told:
+    for error in facts.ledger.errors:
         if (
             error.client == client
             and from_ms <= error.at_ms <= to_ms
@@ -62,9 +62,7 @@ def errors_of(
             errors.setdefault((error.api, error.error), []).append(error.at_ms)
     for (api, name), times in list(errors.items())[:MAX_ERRORS]:
         again = f" ({len(times)} times until {times[-1]} ms)" if len(times) > 1 else ""
-        is_own = name not in ErrorCode.__members__ or name == "REQUEST_TIMED_OUT"
-        verb = "met" if is_own else "was told"
-        yield Link(times[0], f"{client} {verb} {name} for its {api}{again}")
+        yield Link(times[0], f"{client} got {name} for its {api}{again}")
 
 
 def meanwhile(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:
@@ -72,4 +70,4 @@ def meanwhile(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> I
     changes = [note for note, _ in facts.of_partition(partition, LeaderChange)]
     for note in between(changes, from_ms, to_ms):
         yield from facts.with_causes(note)
-    yield from told_once(between(facts.notes, from_ms, to_ms, facts.is_deed))
+    yield from condensed(between(facts.notes, from_ms, to_ms, facts.is_operation))
