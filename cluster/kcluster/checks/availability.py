@@ -78,13 +78,13 @@ def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
     """All windows, by partition, writes first.  `patience_ms`: a slower ack, if also slower than
     usual for its producer, counts as an outage until it came."""
     windows = []
-    found: dict[tuple[Partition, str], list[_Outage]] = {}
+    outages_of: dict[tuple[Partition, str], list[_Outage]] = {}
     for partition, outages in _of_writes(facts, patience_ms):
-        found.setdefault((partition, WRITES), []).extend(outages)
+        outages_of.setdefault((partition, WRITES), []).extend(outages)
     for partition, outages in _of_reads(facts):
-        found.setdefault((partition, READS), []).extend(outages)
-    for partition, kind in sorted(found, key=lambda key: (key[0], key[1] == READS)):
-        for outage, names in _merged(found[partition, kind]):
+        outages_of.setdefault((partition, READS), []).extend(outages)
+    for partition, kind in sorted(outages_of, key=lambda key: (key[0], key[1] == READS)):
+        for outage, names in _merged(outages_of[partition, kind]):
             reasons = reasons_of(
                 facts,
                 partition,
@@ -95,14 +95,14 @@ def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
             )
             windows.append(
                 Window(
-                    kind,
-                    partition,
-                    outage.from_ms,
-                    outage.to_ms,
-                    outage.is_over,
-                    tuple(names),
-                    tuple(outage.errors),
-                    tuple(reasons),
+                    kind=kind,
+                    partition=partition,
+                    from_ms=outage.from_ms,
+                    to_ms=outage.to_ms,
+                    is_over=outage.is_over,
+                    clients=tuple(names),
+                    errors=tuple(outage.errors),
+                    reasons=tuple(reasons),
                 )
             )
     return windows

@@ -48,25 +48,25 @@ def reasons_of(
         return []
     ground = grounds[0]
     wanted = (LeaderChange, IsrShrunk) if is_write else (LeaderChange,)
-    found: dict[object, Link] = {}
+    reasons: dict[object, Link] = {}
     """By note, so that each appears once; its effect on this partition takes precedence."""
     for at_ms in _moments(facts, ground, from_ms, to_ms):
         for reason in _reasons_at(facts, ground, is_write, at_ms, clients):
-            found.setdefault(reason.note_id or reason.text, reason)
+            reasons.setdefault(reason.note_id or reason.text, reason)
     for note, change in facts.of_partition(partition, PartitionEvent):
         if from_ms <= note.at_ms <= to_ms and isinstance(change, wanted):
-            found.setdefault(note.note_id, link(note))
+            reasons.setdefault(note.note_id, link(note))
     operations = between(
         facts.notes, from_ms, to_ms, lambda x: _concerns(facts, ground, x, clients)
     )
     for entry in condensed(operations):
-        found.setdefault(entry.note_id, entry)
+        reasons.setdefault(entry.note_id, entry)
     shaped = facts.shaped(from_ms)
     if shaped is not None:
-        found.setdefault(shaped.note_id, link(shaped))
-    if not found:
-        found[""] = _stale_metadata(facts, ground, from_ms)
-    return _counted(sorted(found.values(), key=lambda entry: entry.at_ms))
+        reasons.setdefault(shaped.note_id, link(shaped))
+    if not reasons:
+        reasons[""] = _stale_metadata(facts, ground, from_ms)
+    return _counted(sorted(reasons.values(), key=lambda entry: entry.at_ms))
 
 
 def _counted(links: list[Link]) -> list[Link]:

@@ -79,10 +79,10 @@ class Verdict(Struct, frozen=True):
 
     def counts(self) -> dict[str, int]:
         """By name of the anomalies that occurred, how many records they concern."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for anomaly in self.anomalies:
-            found[anomaly.name] = found.get(anomaly.name, 0) + anomaly.count
-        return found
+            counts[anomaly.name] = counts.get(anomaly.name, 0) + anomaly.count
+        return counts
 
     def unavailable_ms(self, kind: str) -> int:
         """The total time of windows of this kind, `writes` or `reads`, of the worst partition."""
@@ -112,8 +112,8 @@ class Verdict(Struct, frozen=True):
             lines += [self._line(link) for link in anomaly.chain]
         lines += _more(len(self.anomalies), "anomalies")
         lines += [
-            f"{found.name} at {found.at_ms - self.began_ms:+} ms: {found.subject}: {found.text}"
-            for found in self.violations[:MAX_SHOWN]
+            f"{broken.name} at {broken.at_ms - self.began_ms:+} ms: {broken.subject}: {broken.text}"
+            for broken in self.violations[:MAX_SHOWN]
         ]
         lines += _more(len(self.violations), "violations")
         for window in self.windows[:MAX_SHOWN]:
@@ -178,8 +178,8 @@ def judge(
     finals = read_finals(recorder, names)
     facts = Facts(recorder, whole, clients)
     present = _of_present_topics(recorder, whole)
-    found = find_anomalies(present, finals.logs, drained)
-    anomalies = explained(facts, [x for x in found if x.at_ms < 0 or x.at_ms >= since_ms])
+    anomalies = find_anomalies(present, finals.logs, drained)
+    anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])
     violations = (*recorder.invariants.violations, *finals.violations)
     violations = tuple(x for x in violations if x.at_ms >= since_ms)
     if patience_ms is None:
@@ -190,22 +190,23 @@ def judge(
     recorder.judged = Judged(whole, finals.logs, names)
     outcome, reason = _outcome(whole, anomalies, violations, finals.offline, healed)
     outcomes = [send.outcome for send in whole.sends]
+    deleted = (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder, since_ms))
     return Verdict(
-        outcome,
-        reason,
-        len(outcomes),
-        outcomes.count(Outcome.ACKED),
-        outcomes.count(Outcome.FAILED),
-        outcomes.count(Outcome.UNKNOWN),
-        len(whole.reads),
-        recorder.began_ms if began_ms is None else began_ms,
-        recorder.dispatcher.now_ms,
-        tuple(anomalies),
-        violations,
-        tuple(windows),
-        tuple(_errors(whole)),
-        (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder, since_ms)),
-        tuple(finals.offline),
+        outcome=outcome,
+        reason=reason,
+        sent=len(outcomes),
+        acked=outcomes.count(Outcome.ACKED),
+        failed=outcomes.count(Outcome.FAILED),
+        unknown=outcomes.count(Outcome.UNKNOWN),
+        read=len(whole.reads),
+        began_ms=recorder.began_ms if began_ms is None else began_ms,
+        ended_ms=recorder.dispatcher.now_ms,
+        anomalies=tuple(anomalies),
+        violations=violations,
+        windows=tuple(windows),
+        errors=tuple(_errors(whole)),
+        deleted=deleted,
+        offline=tuple(finals.offline),
     )
 
 
@@ -305,7 +306,7 @@ def _outcome(
 
 
 def _errors(ledger: Ledger) -> list[ErrorCount]:
-    found: dict[tuple[str, str, str], list[int]] = {}
+    times_of: dict[tuple[str, str, str], list[int]] = {}
     for error in ledger.errors:
-        found.setdefault((error.client, error.api, error.error), []).append(error.at_ms)
-    return [ErrorCount(*key, len(times), times[0]) for key, times in found.items()]
+        times_of.setdefault((error.client, error.api, error.error), []).append(error.at_ms)
+    return [ErrorCount(*key, len(times), times[0]) for key, times in times_of.items()]

@@ -22,23 +22,23 @@ class Contents:
 
     def of(self, batch: Batch) -> list[Value]:
         """(offset, value) of each record; none of control batches."""
-        found = self._decoded.get(batch)
-        if found is None:
+        values = self._decoded.get(batch)
+        if values is None:
             if batch.is_control:
-                found = []
+                values = []
             elif batch.codec == codecs.NONE:
-                found = _values(batch)
+                values = _values(batch)
             else:
-                found = [(record.offset, record.value) for record in read_records(batch)]
-            self._decoded[batch] = found
-        return found
+                values = [(record.offset, record.value) for record in read_records(batch)]
+            self._decoded[batch] = values
+        return values
 
 
 def _values(batch: Batch) -> list[Value]:
     """Decodes values alone: the log has validated the records.  Most varints have one byte."""
     data = bytes(memoryview(batch.buffer)[HEADER_BYTES:])
     base, position = batch.base_offset, 0
-    found: list[Value] = []
+    values: list[Value] = []
     for _ in range(batch.record_count):
         size = data[position]
         if size < 0x80:
@@ -62,6 +62,6 @@ def _values(batch: Batch) -> list[Value]:
         if size > 0:
             position += size
         size, position = read_varint(data, position)
-        found.append((base + delta, None if size < 0 else data[position : position + size]))
+        values.append((base + delta, None if size < 0 else data[position : position + size]))
         position = end
-    return found
+    return values

@@ -129,7 +129,7 @@ class Facts:
     def causes_of(self, note: Note) -> list[Note]:
         """What led to `note` by the causes in notes, the nearest first; at the end, if it is that a
         broker was fenced, the fault of that broker."""
-        found: list[Note] = []
+        causes: list[Note] = []
         seen = {note.note_id}
         current = note
         while current.cause is not None and current.cause in self.by_id:
@@ -137,13 +137,13 @@ class Facts:
             if current.note_id in seen:
                 break
             seen.add(current.note_id)
-            found.append(current)
+            causes.append(current)
         fenced = current.event
         if isinstance(fenced, BrokerFenced):
             fault = self.fault_of(fenced.broker, current.at_ms)
             if fault is not None:
-                found.append(fault)
-        return found
+                causes.append(fault)
+        return causes
 
     def with_causes(self, note: Note) -> list[Link]:
         """A note and what led to it, the cause before the effect."""

@@ -222,17 +222,17 @@ def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:
 
 def _written(replicas: Replicas, topics: Any) -> list[Replica]:
     """The replicas that a Produce names, by topic id or name."""
-    found = []
+    written = []
     for topic in topics:
         for data in topic.partition_data:
             replica = replicas.get(topic.topic_id, data.index)
             if replica is None:
                 replica = _by_name(replicas, topic.name, data.index)
             if replica is not None:
-                found.append(replica)
-    return found
+                written.append(replica)
+    return written
 
 
 def _by_name(replicas: Replicas, topic: str, partition: int) -> Replica | None:
-    found = replicas.find(topic, partition)
-    return found if isinstance(found, Replica) else None
+    replica = replicas.find(topic, partition)
+    return replica if isinstance(replica, Replica) else None
