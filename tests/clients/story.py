@@ -102,7 +102,7 @@ class Story:
 
     def errors(self, name: str) -> list[tuple[str, str]]:
         """(API, error) of a client, each once, in order."""
-        errors = [(error.api, error.error) for error in self.ledger.told if error.client == name]
+        errors = [(error.api, error.error) for error in self.ledger.errors if error.client == name]
         return list(dict.fromkeys(errors))
 
     def committed(self, is_commit: bool = True) -> list[int]:

@@ -92,7 +92,7 @@ def test_live_clients__a_cut_link_drops_messages_and_latency_is_kept() -> None:
         leader = cluster.status().partitions[0].leader
         driver.call(lambda: cluster.verbs.links.cut(wire.client_id, leader)).result(5)
         cluster._wait(
-            lambda: any(error.error == "REQUEST_TIMED_OUT" for error in ledger.told),
+            lambda: any(error.error == "REQUEST_TIMED_OUT" for error in ledger.errors),
             10,
             "no timeout",
         )

@@ -185,6 +185,6 @@ def test_consumer__the_same_seed_gives_the_same_ledger() -> None:
         story.run(3_000)
         story.driver.kill(story.leader)
         story.run(9_000)
-        return story.driver.trace_hash(), story.ledger.reads, story.ledger.told
+        return story.driver.trace_hash(), story.ledger.reads, story.ledger.errors
 
     assert run() == run()

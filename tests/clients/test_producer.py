@@ -27,7 +27,7 @@ def test_producer__every_record_is_acked_and_in_the_log_in_order() -> None:
     assert [send.offset for send in ledger.sends] == list(range(200))
     assert all(0 <= send.sent_ms < send.ended_ms for send in ledger.sends)
     assert producer.is_done
-    assert ledger.told == []
+    assert ledger.errors == []
 
 
 def test_producer__when_the_leader_dies_it_finds_the_next_and_loses_nothing() -> None:
@@ -40,7 +40,7 @@ def test_producer__when_the_leader_dies_it_finds_the_next_and_loses_nothing() ->
     assert leader(driver) != first
     assert outcomes(ledger) == {Outcome.ACKED: 500}
     assert in_the_log(driver) == values(ledger.sends)
-    assert any(error.error == "DISCONNECTED" for error in ledger.told)
+    assert any(error.error == "DISCONNECTED" for error in ledger.errors)
 
 
 def _lose_responses(settings: ProducerSettings) -> tuple[list[bytes], Ledger]:
@@ -206,7 +206,7 @@ def test_producer__recovers_after_all_brokers_were_down() -> None:
     driver.run_for(25_000)
     assert outcomes(ledger) == {Outcome.ACKED: 200}
     assert in_the_log(driver) == values(ledger.sends)
-    refused = [error.at_ms for error in ledger.told if error.api == "ApiVersions"]
+    refused = [error.at_ms for error in ledger.errors if error.api == "ApiVersions"]
     gaps = [after - before for before, after in pairwise(refused)]
     assert max(gaps) > 100, "it backs off"
 
@@ -229,7 +229,7 @@ def test_producer__the_same_seed_is_the_same_ledger() -> None:
 
     first, second = run(), run()
     assert first.sends == second.sends
-    assert first.told == second.told
+    assert first.errors == second.errors
 
 
 def test_settings__report_what_kafka_refuses() -> None:

@@ -147,7 +147,7 @@ def test_sender__not_leader_with_a_hint_goes_to_the_new_leader_without_backoff()
     assert [request.broker_id for request in brokers.produced] == [3]
     assert brokers.now_ms == 10
     brokers.ack(brokers.produced[0], 5)
-    assert [(error.api, error.error) for error in ledger.told] == [
+    assert [(error.api, error.error) for error in ledger.errors] == [
         ("Produce", "NOT_LEADER_OR_FOLLOWER")
     ]
     assert [(send.offset, send.attempts) for send in ledger.sends] == [(5, 2)]
@@ -181,7 +181,7 @@ def test_sender__a_non_retriable_error_fails_at_once_and_is_recorded() -> None:
     brokers, ledger, producer = producing(1, settings)
     brokers.refuse(brokers.produced[0], ErrorCode.INVALID_RECORD)
     assert [(send.outcome, send.attempts) for send in ledger.sends] == [(Outcome.FAILED, 1)]
-    assert [error.error for error in ledger.told] == ["INVALID_RECORD"]
+    assert [error.error for error in ledger.errors] == ["INVALID_RECORD"]
     assert producer.failed == 1
     assert producer.is_done
 

@@ -12,7 +12,7 @@ def test_fate__of_a_record_goes_from_its_send_over_every_replica_to_every_read()
     stage.run_for(100)
     hand.read(1, 0)
     stage.run_for(600)
-    stage.recorder.look()
+    stage.recorder.check_last_step()
     fate = fate_of(Facts(stage.recorder, stage.ledger), P, b"a")
     (place,) = fate.places
     assert (fate.outcome, place.offset, place.leader) == ("acked", 0, 1)
@@ -44,7 +44,7 @@ def test_fate__of_a_lost_record_names_the_broker_that_dropped_it():
     stage.heal()
     stage.start(1)
     stage.run_for(5_000)
-    stage.recorder.look()
+    stage.recorder.check_last_step()
     fate = fate_of(Facts(stage.recorder, stage.ledger), P, b"b")
     (place,) = fate.places
     assert list(place.reached) == [1]

@@ -11,7 +11,7 @@ from tests.rig.stage import Stage
 
 def seen(stage: Stage):
     """As if our own clients were strangers: their ledger, and the anomalies that it shows."""
-    stage.recorder.look()
+    stage.recorder.check_last_step()
     ledger, names = outside_ledger(stage.recorder, Ledger(), lambda _: False)
     finals = read_finals(stage.recorder, names)
     return ledger, find_anomalies(ledger, finals.logs)
@@ -42,7 +42,7 @@ def test_outside__sends_and_reads_are_those_that_brokers_answered():
         (2, b"c"),
         (3, b"d"),
     ]
-    assert [x.error for x in ledger.told] == ["NOT_LEADER_OR_FOLLOWER"]
+    assert [x.error for x in ledger.errors] == ["NOT_LEADER_OR_FOLLOWER"]
 
 
 def test_outside__equal_values_are_distinct_and_equal_batches_are_retries():

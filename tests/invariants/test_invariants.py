@@ -60,23 +60,23 @@ def append(replica: Replica) -> None:
 
 
 def names(invariants: Invariants) -> list[str]:
-    assert {found.name for found in invariants.found} <= set(VIOLATIONS)
-    return [found.name for found in invariants.found]
+    assert {found.name for found in invariants.violations} <= set(VIOLATIONS)
+    return [found.name for found in invariants.violations]
 
 
 def test_two_leaders__of_one_epoch_are_a_violation():
     invariants = Invariants()
-    invariants.look(0, 1, 0, [leader(1)])
-    invariants.look(0, 2, 0, [leader(2)])
+    invariants.observe(0, 1, 0, [leader(1)])
+    invariants.observe(0, 2, 0, [leader(2)])
     assert names(invariants) == ["two-leaders"]
 
 
 def test_leader__that_drops_records_within_its_epoch_is_a_violation():
     invariants, replica = Invariants(), leader(1)
     append(replica)
-    invariants.look(0, 1, 0, [replica])
+    invariants.observe(0, 1, 0, [replica])
     replica.truncate_to(0)
-    invariants.look(1, 1, 0, [replica])
+    invariants.observe(1, 1, 0, [replica])
     assert names(invariants) == ["watermark-back", "leader-truncated"]
 
 
@@ -84,9 +84,9 @@ def test_leader__whose_log_start_decreases_is_a_violation():
     invariants, replica = Invariants(), leader(1)
     append(replica)
     replica.advance_log_start(1)
-    invariants.look(0, 1, 0, [replica])
+    invariants.observe(0, 1, 0, [replica])
     replica.log.log_start_offset = 0
-    invariants.look(1, 1, 0, [replica])
+    invariants.observe(1, 1, 0, [replica])
     assert names(invariants) == ["start-back"]
 
 
@@ -95,16 +95,16 @@ def test_watermark__below_the_log_start_is_a_violation():
     append(replica)
     replica.advance_log_start(1)
     replica.high_watermark = 0
-    invariants.look(0, 1, 0, [replica])
+    invariants.observe(0, 1, 0, [replica])
     assert names(invariants) == ["watermark-below-start"]
 
 
 def test_metadata__that_goes_back_is_a_violation():
     invariants = Invariants()
-    invariants.look_at_offset(0, 1, 0, 9)
-    invariants.look_at_offset(1, 1, 1, 3)
+    invariants.observe_offset(0, 1, 0, 9)
+    invariants.observe_offset(1, 1, 1, 3)
     assert names(invariants) == [], "a restart begins again"
-    invariants.look_at_offset(2, 1, 1, 2)
+    invariants.observe_offset(2, 1, 1, 2)
     assert names(invariants) == ["metadata-back"]
 
 
@@ -112,7 +112,7 @@ def test_replies__each_request_gets_exactly_one():
     invariants = Invariants()
     request = Request(7, 18, 0, 1, None, None)
     invariants.on_request(1, request, 0)
-    invariants.look_for_unanswered(10_000, Patience(5_000, 0))
+    invariants.check_unanswered(10_000, Patience(5_000, 0))
     assert names(invariants) == ["no-reply"]
     invariants.on_reply(1, request, 10_001)
     invariants.on_reply(1, request, 10_002)
@@ -123,5 +123,5 @@ def test_no_reply__a_disconnected_client_is_owed_none() -> None:
     invariants = Invariants()
     invariants.on_request(1, Request(7, 18, 0, 1, None, None), 0)
     invariants.on_connection_closed(7, 1_000)
-    invariants.look_for_unanswered(10_000, Patience(5_000, 0))
+    invariants.check_unanswered(10_000, Patience(5_000, 0))
     assert names(invariants) == []

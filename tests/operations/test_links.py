@@ -65,7 +65,7 @@ def test_heal__a_client_whose_request_was_lost_hears_that_its_connection_broke()
     driver.run_for(2_000)
     driver.verbs.links.heal_links(links)
     driver.run_for(4_000)
-    assert {one.error for one in ledger.told if one.api == "Produce"} == {"DISCONNECTED"}
+    assert {one.error for one in ledger.errors if one.api == "Produce"} == {"DISCONNECTED"}
     assert producer.acked == 50
 
 

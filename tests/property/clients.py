@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from kcluster.drivers.wires.virtual import ClientWire
-from kcluster.evidence.history import Ledger, Outcome, ReadRecord, SentRecord, Told
+from kcluster.evidence.history import ClientError, Ledger, Outcome, ReadRecord, SentRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
@@ -236,7 +236,7 @@ class Producer:
 
     def _told(self, now_ms: int, error: str, out: Outgoing) -> None:
         partition = (self.topic, self.partition)
-        self.ledger.told.append(Told(now_ms, self.name, "Produce", error, partition))
+        self.ledger.errors.append(ClientError(now_ms, self.name, "Produce", error, partition))
         for send in out.sends:
             send.error = error
 
@@ -352,7 +352,7 @@ class Consumer:
 
     def _told(self, now_ms: int, error: str) -> None:
         partition = (self.topic, self.partition)
-        self.ledger.told.append(Told(now_ms, self.name, "Fetch", error, partition))
+        self.ledger.errors.append(ClientError(now_ms, self.name, "Fetch", error, partition))
 
     def _try_another(self) -> None:
         self.broker = self.wire.broker_ids[self.wire.rng.randrange(len(self.wire.broker_ids))]

@@ -13,12 +13,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from kcluster.checks.anomalies import Anomaly
 from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.events.partitions import LeaderChange
-from kcluster.evidence.history import Anomaly, Ledger
+from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.operations.errors import ClusterError
 from kcluster.partition.log.log import Log
@@ -300,7 +301,7 @@ class Storm:
                 self._problem("cannot-write", f"{producer.name} since {final} ms")
         if not self._is_whole():
             self._problem("does-not-settle", self._state())
-        self.watch.look()
+        self.watch.check_last_step()
 
     def _look_for_dead_leaders(self) -> None:
         """Sessions have ended by now: nobody who is down may still be called a leader."""

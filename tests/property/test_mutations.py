@@ -261,7 +261,7 @@ def test_mutation__a_broken_core_is_detected(
         try:
             problems = storm.run()
         except AssertionError:
-            problems = [str(found) for found in storm.watch.invariants.found]
+            problems = [str(found) for found in storm.watch.invariants.violations]
         if any(problem.startswith(name) for problem in problems):
             return
     pytest.fail(f"no seed of {SEEDS} shows it")
@@ -291,7 +291,7 @@ def test_mutation__a_coordinator_that_acks_too_early_loses_commits(
     for broker in (2, 3):
         hand.fetch_offset(broker, "g")
     stage.run_for(500)
-    stage.recorder.look()
+    stage.recorder.check_last_step()
     ledger, _ = outside_ledger(stage.recorder, Ledger(), lambda _: False)
     found = find_anomalies(ledger, {})
     assert [anomaly.name for anomaly in found] == ["committed-offset-back"] * is_broken

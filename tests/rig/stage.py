@@ -11,7 +11,7 @@ from kcluster.checks.verdict import Verdict, judge
 from kcluster.clients.ledger import ReadRecord
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
-from kcluster.evidence.history import Ledger, Outcome, SentRecord, Told
+from kcluster.evidence.history import ClientError, Ledger, Outcome, SentRecord
 from kcluster.evidence.recorder import Recorder
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -103,11 +103,11 @@ class Hand:
             else:
                 send.error = error.name
         if error is not ErrorCode.NONE:
-            self.ledger.told.append(Told(now_ms, self.name, "Produce", error.name, P))
+            self.ledger.errors.append(ClientError(now_ms, self.name, "Produce", error.name, P))
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
         self.now_ms = now_ms
-        self.ledger.told.append(Told(now_ms, self.name, "Produce", "DISCONNECTED", P))
+        self.ledger.errors.append(ClientError(now_ms, self.name, "Produce", "DISCONNECTED", P))
 
     def on_tick(self, now_ms: int) -> None:
         raise AssertionError("it has no deadline")

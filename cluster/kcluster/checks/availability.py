@@ -1,7 +1,7 @@
 """When a partition could not be written or read, for whom, and why.
 
-Owns: the windows of a run: from the first attempt that failed or stayed unanswered to the first
-that went well, as clients and brokers saw it.  Never: guesses why: reasons are notes.
+Owns: the windows of a run: from the first attempt that failed or was not answered to the first that
+succeeded, as clients and brokers saw it.  Never: guesses the cause: reasons are notes.
 Kafka: no counterpart; Jepsen's availability of each key.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.checks.unavailable import reasons_of
-from kcluster.clients.ledger import Outcome, Partition, SentRecord, Told
+from kcluster.clients.ledger import ClientError, Outcome, Partition, SentRecord
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts
 from kcluster.protocol.apis import ApiKey
@@ -22,7 +22,7 @@ from kcluster.protocol.apis import ApiKey
 WRITES: Final = "writes"
 READS: Final = "reads"
 USUAL: Final = 5
-"""An ack that takes so many times the median is late."""
+"""An ack that takes this many times the median is late."""
 
 _OF_THE_CLIENT: Final = frozenset(
     (
@@ -32,12 +32,12 @@ _OF_THE_CLIENT: Final = frozenset(
         "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "LOG_TRUNCATION",
     )
 )  # fmt: skip
-"""Errors that say nothing of whether the partition is there."""
+"""Errors that do not depend on whether the partition is available."""
 
 
 class Window(Struct, frozen=True):
-    """A time in which `writes` or `reads` of a partition failed; `is_over`: it was there again
-    before the end of the run.  `clients`: those who met it; `errors`: by Kafka's names."""
+    """A time in which `writes` or `reads` of a partition failed; `is_over`: it was available again
+    before the end of the run.  `clients`: those affected; `errors`: by Kafka's names."""
 
     kind: str
     partition: Partition
@@ -64,8 +64,8 @@ class Window(Struct, frozen=True):
         )
 
 
-class _Trouble(Struct):
-    """One client's window, as it grows."""
+class _Outage(Struct):
+    """One client's window."""
 
     from_ms: int
     to_ms: int
@@ -75,53 +75,53 @@ class _Trouble(Struct):
 
 
 def find_windows(facts: Facts, patience_ms: int) -> list[Window]:
-    """All windows, by partition, writes first.  `patience_ms`: an ack that takes longer, and
-    longer than is usual for that producer, counts as none for so long."""
+    """All windows, by partition, writes first.  `patience_ms`: a slower ack, if also slower than
+    usual for its producer, counts as an outage until it came."""
     windows = []
-    found: dict[tuple[Partition, str], list[_Trouble]] = {}
-    for partition, troubles in _of_writes(facts, patience_ms):
-        found.setdefault((partition, WRITES), []).extend(troubles)
-    for partition, troubles in _of_reads(facts):
-        found.setdefault((partition, READS), []).extend(troubles)
-    for partition, kind in sorted(found, key=lambda key: (key[0], key[1] == READS)):
-        for trouble, names in _merged(found[partition, kind]):
+    outages_of: dict[tuple[Partition, str], list[_Outage]] = {}
+    for partition, outages in _of_writes(facts, patience_ms):
+        outages_of.setdefault((partition, WRITES), []).extend(outages)
+    for partition, outages in _of_reads(facts):
+        outages_of.setdefault((partition, READS), []).extend(outages)
+    for partition, kind in sorted(outages_of, key=lambda key: (key[0], key[1] == READS)):
+        for outage, names in _merged(outages_of[partition, kind]):
             reasons = reasons_of(
                 facts,
                 partition,
                 kind == WRITES,
-                trouble.from_ms,
-                trouble.to_ms,
+                outage.from_ms,
+                outage.to_ms,
                 [facts.clients[name] for name in names if name in facts.clients],
             )
             windows.append(
                 Window(
-                    kind,
-                    partition,
-                    trouble.from_ms,
-                    trouble.to_ms,
-                    trouble.is_over,
-                    tuple(names),
-                    tuple(trouble.errors),
-                    tuple(reasons),
+                    kind=kind,
+                    partition=partition,
+                    from_ms=outage.from_ms,
+                    to_ms=outage.to_ms,
+                    is_over=outage.is_over,
+                    clients=tuple(names),
+                    errors=tuple(outage.errors),
+                    reasons=tuple(reasons),
                 )
             )
     return windows
 
 
-def _merged(troubles: list[_Trouble]) -> Iterator[tuple[_Trouble, list[str]]]:
-    """Those that overlap, as one, with the names of all who met it."""
-    whole: _Trouble | None = None
+def _merged(outages: list[_Outage]) -> Iterator[tuple[_Outage, list[str]]]:
+    """Overlapping ones merged, with the names of all clients affected."""
+    whole: _Outage | None = None
     names: dict[str, None] = {}
-    for trouble in sorted(troubles, key=lambda trouble: trouble.from_ms):
-        if whole is not None and trouble.from_ms <= whole.to_ms:
-            whole.to_ms = max(whole.to_ms, trouble.to_ms)
-            whole.is_over &= trouble.is_over
-            whole.errors.update(trouble.errors)
+    for outage in sorted(outages, key=lambda outage: outage.from_ms):
+        if whole is not None and outage.from_ms <= whole.to_ms:
+            whole.to_ms = max(whole.to_ms, outage.to_ms)
+            whole.is_over &= outage.is_over
+            whole.errors.update(outage.errors)
         else:
             if whole is not None:
                 yield whole, list(names)
-            whole, names = trouble, {}
-        names[trouble.client] = None
+            whole, names = outage, {}
+        names[outage.client] = None
     if whole is not None:
         yield whole, list(names)
 
@@ -129,16 +129,16 @@ def _merged(troubles: list[_Trouble]) -> Iterator[tuple[_Trouble, list[str]]]:
 # -------------------------------------------------------------------------------------- writes
 
 
-def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list[_Trouble]]]:
+def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list[_Outage]]]:
     sends: dict[tuple[Partition, str], list[SentRecord]] = {}
     for send in facts.ledger.sends:
         if send.sent_ms >= 0:
             sends.setdefault((send.partition, send.producer), []).append(send)
     end_ms = facts.recorder.dispatcher.now_ms
-    told = _told_by(facts.ledger.told, "Produce")
+    errors = _errors_by_client(facts.ledger.errors, "Produce")
     for (partition, producer), own in sends.items():
         usual_ms = max(patience_ms, USUAL * _median_ms(own))
-        bad = [send for send in own if _is_troubled(send, usual_ms)]
+        bad = [send for send in own if _has_failed(send, usual_ms)]
         if not bad:
             continue
         good = sorted(
@@ -146,27 +146,27 @@ def _of_writes(facts: Facts, patience_ms: int) -> Iterator[tuple[Partition, list
             for send in own
             if send.outcome is Outcome.ACKED and send.acks != 0 and send.ended_ms >= 0
         )
-        troubles = [
-            _trouble(send.sent_ms, good, end_ms, producer, send.error)
+        outages = [
+            _outage(send.sent_ms, good, end_ms, producer, send.error)
             for send in sorted(bad, key=lambda send: send.sent_ms)
         ]
-        for entry in told.get(producer, ()):
-            for trouble in troubles:
-                if trouble.from_ms <= entry.at_ms <= trouble.to_ms and entry.partition in (
+        for entry in errors.get(producer, ()):
+            for outage in outages:
+                if outage.from_ms <= entry.at_ms <= outage.to_ms and entry.partition in (
                     None,
                     partition,
                 ):
-                    trouble.errors[entry.error] = None
-        yield partition, [trouble for trouble in troubles if trouble.to_ms > trouble.from_ms]
+                    outage.errors[entry.error] = None
+        yield partition, [outage for outage in outages if outage.to_ms > outage.from_ms]
 
 
 def _median_ms(sends: Sequence[SentRecord]) -> int:
-    """How long acks take as a rule."""
+    """The median time of acks."""
     taken = sorted(send.ended_ms - send.sent_ms for send in sends if send.outcome is Outcome.ACKED)
     return taken[len(taken) // 2] if taken else 0
 
 
-def _is_troubled(send: SentRecord, patience_ms: int) -> bool:
+def _has_failed(send: SentRecord, patience_ms: int) -> bool:
     if send.error in _OF_THE_CLIENT:
         return False
     if send.outcome is not Outcome.ACKED:
@@ -174,17 +174,17 @@ def _is_troubled(send: SentRecord, patience_ms: int) -> bool:
     return send.attempts > 1 or bool(send.error) or send.ended_ms - send.sent_ms > patience_ms
 
 
-def _trouble(from_ms: int, good: Sequence[int], end_ms: int, client: str, error: str) -> _Trouble:
-    """From a failed attempt to the first that went well."""
+def _outage(from_ms: int, good: Sequence[int], end_ms: int, client: str, error: str) -> _Outage:
+    """From a failed attempt to the first that succeeded."""
     at = bisect_right(good, from_ms)
     is_over = at < len(good)
     errors = {error: None} if error else {}
-    return _Trouble(from_ms, good[at] if is_over else end_ms, is_over, client, errors)
+    return _Outage(from_ms, good[at] if is_over else end_ms, is_over, client, errors)
 
 
-def _told_by(told: Sequence[Told], api: str) -> dict[str, list[Told]]:
-    by_client: dict[str, list[Told]] = {}
-    for entry in told:
+def _errors_by_client(errors: Sequence[ClientError], api: str) -> dict[str, list[ClientError]]:
+    by_client: dict[str, list[ClientError]] = {}
+    for entry in errors:
         if entry.api == api and entry.error not in _OF_THE_CLIENT:
             by_client.setdefault(entry.client, []).append(entry)
     return by_client
@@ -193,30 +193,30 @@ def _told_by(told: Sequence[Told], api: str) -> dict[str, list[Told]]:
 # --------------------------------------------------------------------------------------- reads
 
 
-def _of_reads(facts: Facts) -> Iterator[tuple[Partition, list[_Trouble]]]:
-    told = _told_by(facts.ledger.told, "Fetch")
-    if not told:
+def _of_reads(facts: Facts) -> Iterator[tuple[Partition, list[_Outage]]]:
+    errors = _errors_by_client(facts.ledger.errors, "Fetch")
+    if not errors:
         return
     good = _served(facts)
     end_ms = facts.recorder.dispatcher.now_ms
-    for consumer, entries in told.items():
+    for consumer, entries in errors.items():
         for partition, times in good.get(consumer, {}).items():
-            troubles = []
+            outages = []
             for entry in entries:
                 if entry.partition is None and not _concerns(facts, partition, entry.at_ms):
                     continue
                 if entry.partition not in (None, partition):
                     continue
                 at = bisect_right(times, entry.at_ms)
-                # No answer: nobody was there since the attempt began, after the last answer.
+                # A timeout: the outage began with the attempt, just after the last answer.
                 waited = entry.error == "REQUEST_TIMED_OUT" and at > 0
                 from_ms = times[at - 1] if waited else entry.at_ms
-                trouble = _trouble(entry.at_ms, times, end_ms, consumer, entry.error)
-                trouble.from_ms = from_ms
-                if trouble.to_ms > trouble.from_ms:
-                    troubles.append(trouble)
-            if troubles:
-                yield partition, troubles
+                outage = _outage(entry.at_ms, times, end_ms, consumer, entry.error)
+                outage.from_ms = from_ms
+                if outage.to_ms > outage.from_ms:
+                    outages.append(outage)
+            if outages:
+                yield partition, outages
 
 
 def _served(facts: Facts) -> dict[str, dict[Partition, list[int]]]:
@@ -238,9 +238,9 @@ def _served(facts: Facts) -> dict[str, dict[Partition, list[int]]]:
 
 
 def _concerns(facts: Facts, partition: Partition, at_ms: int) -> bool:
-    """Whether an error that names no partition is about this one: its leader is not well."""
+    """Whether an error that names no partition is about this one: its leader is at fault."""
     grounds = facts.recorder.of_partition(partition)
     registration = facts.registration(grounds[-1], at_ms) if grounds else None
     if registration is None or registration.leader < 0:
         return True
-    return facts.deed_before(registration.leader, at_ms) is not None
+    return facts.fault_of(registration.leader, at_ms) is not None

@@ -1,7 +1,6 @@
-"""Why a partition was not there for its clients during a time: what was the matter, one after the
-other.
+"""Why a partition was not available to its clients for a time: one reason after the other.
 
-Owns: the reasons of a window.  Never: guesses: each is a state that notes and registrations prove.
+Owns: the reasons of a window.  Never: guesses: notes and registrations prove each reason.
 Kafka: no counterpart.
 """
 
@@ -17,12 +16,17 @@ from kcluster.events.network import LinkCut, LinkHealed, RuleHit
 from kcluster.events.partitions import IsrShrunk, LeaderChange, LeaderElected, PartitionEvent
 from kcluster.events.words import text_of
 from kcluster.evidence.history import Link
-from kcluster.evidence.lookups import CHANGES_OF_STATE, Facts, between, link, told_once
+from kcluster.evidence.lookups import CHANGES_OF_STATE, Facts, between, condensed, link
 from kcluster.invariants.ground import Ground
 from kcluster.metadata.records import PartitionRegistration
 
-_TURNS: Final[tuple[type[Event], ...]] = (*CHANGES_OF_STATE, BrokerFenced, LinkCut, LinkHealed)
-"""After these something else may be the matter."""
+_TURNING_POINTS: Final[tuple[type[Event], ...]] = (
+    *CHANGES_OF_STATE,
+    BrokerFenced,
+    LinkCut,
+    LinkHealed,
+)
+"""After each of these the reason may be another."""
 
 
 def reasons_of(
@@ -33,8 +37,8 @@ def reasons_of(
     to_ms: int,
     clients: Sequence[int],
 ) -> list[Link]:
-    """What was the matter with a partition between these times, oldest first; `clients`: those
-    concerned, as nodes of the fabric."""
+    """Why a partition was unavailable between these times, oldest first; `clients`: those affected,
+    as nodes of the fabric."""
     grounds = [
         ground
         for ground in facts.recorder.of_partition(partition)
@@ -44,27 +48,29 @@ def reasons_of(
         return []
     ground = grounds[0]
     wanted = (LeaderChange, IsrShrunk) if is_write else (LeaderChange,)
-    found: dict[object, Link] = {}
-    """By note, so that one is told once: as what it did to this partition, where that is known."""
+    reasons: dict[object, Link] = {}
+    """By note, so that each appears once; its effect on this partition takes precedence."""
     for at_ms in _moments(facts, ground, from_ms, to_ms):
-        for reason in _matters(facts, ground, is_write, at_ms, clients):
-            found.setdefault(reason.note_id or reason.text, reason)
+        for reason in _reasons_at(facts, ground, is_write, at_ms, clients):
+            reasons.setdefault(reason.note_id or reason.text, reason)
     for note, change in facts.of_partition(partition, PartitionEvent):
         if from_ms <= note.at_ms <= to_ms and isinstance(change, wanted):
-            found.setdefault(note.note_id, link(note))
-    deeds = between(facts.notes, from_ms, to_ms, lambda x: _concerns(facts, ground, x, clients))
-    for entry in told_once(deeds):
-        found.setdefault(entry.note_id, entry)
+            reasons.setdefault(note.note_id, link(note))
+    operations = between(
+        facts.notes, from_ms, to_ms, lambda x: _concerns(facts, ground, x, clients)
+    )
+    for entry in condensed(operations):
+        reasons.setdefault(entry.note_id, entry)
     shaped = facts.shaped(from_ms)
     if shaped is not None:
-        found.setdefault(shaped.note_id, link(shaped))
-    if not found:
-        found[""] = _nothing_but_news(facts, ground, from_ms)
-    return _counted(sorted(found.values(), key=lambda entry: entry.at_ms))
+        reasons.setdefault(shaped.note_id, link(shaped))
+    if not reasons:
+        reasons[""] = _stale_metadata(facts, ground, from_ms)
+    return _counted(sorted(reasons.values(), key=lambda entry: entry.at_ms))
 
 
 def _counted(links: list[Link]) -> list[Link]:
-    """What happened again and again is told once, with how often."""
+    """Repeated texts once, with their count."""
     times: dict[str, int] = {}
     for entry in links:
         times[entry.text] = times.get(entry.text, 0) + 1
@@ -78,9 +84,9 @@ def _counted(links: list[Link]) -> list[Link]:
 
 
 def _concerns(facts: Facts, ground: Ground, note: Note, clients: Sequence[int]) -> bool:
-    """Whether something that was done to the cluster was done to this partition's brokers, or
-    between one of them and these clients."""
-    if not facts.is_deed(note):
+    """Whether an operation concerned this partition's brokers, or the links between one of them and
+    these clients."""
+    if not facts.is_operation(note):
         return False
     registration = facts.registration(ground, note.at_ms)
     replicas = () if registration is None else registration.replicas
@@ -94,18 +100,18 @@ def _concerns(facts: Facts, ground: Ground, note: Note, clients: Sequence[int]) 
 
 
 def _moments(facts: Facts, ground: Ground, from_ms: int, to_ms: int) -> list[int]:
-    """When something may have become the matter: at the beginning, and after each change."""
+    """When the reason may have changed: at the beginning, and after each turning point."""
     moments = {from_ms: None}
     for at_ms, _ in ground.registrations:
         if from_ms < at_ms < to_ms:
             moments[at_ms] = None
     for note in facts.notes:
-        if from_ms < note.at_ms < to_ms and isinstance(note.event, _TURNS):
+        if from_ms < note.at_ms < to_ms and isinstance(note.event, _TURNING_POINTS):
             moments[note.at_ms] = None
     return sorted(moments)
 
 
-def _matters(
+def _reasons_at(
     facts: Facts, ground: Ground, is_write: bool, at_ms: int, clients: Sequence[int]
 ) -> Iterator[Link]:
     registration = facts.registration(ground, at_ms)
@@ -117,7 +123,7 @@ def _matters(
         return
     state, note = facts.state(leader, at_ms)
     if note is not None and state != "up":
-        yield Link(note.at_ms, f"leader {leader} {_gone(note)}", note.note_id)
+        yield Link(note.at_ms, f"leader {leader} {_went_away(note)}", note.note_id)
         yield from _not_noticed(facts, leader, at_ms)
         return
     yield from _cut_off(facts, leader, at_ms, clients)
@@ -129,7 +135,7 @@ def _matters(
         yield from _holds_back(facts, broker, leader, at_ms)
 
 
-def _gone(note: Note) -> str:
+def _went_away(note: Note) -> str:
     event = note.event
     return "was paused" if isinstance(event, BrokerPaused) else f"went down: {text_of(event)}"
 
@@ -143,7 +149,7 @@ def _leaderless(facts: Facts, ground: Ground, at_ms: int) -> Link:
 
 
 def _not_noticed(facts: Facts, leader: int, at_ms: int) -> Iterator[Link]:
-    """A dead leader is one until it is fenced; nobody is elected while the controller is away."""
+    """A dead broker leads until it is fenced; there is no election while the controller is down."""
     fenced = [note for note, _ in facts.of_broker(leader, BrokerFenced) if note.at_ms >= at_ms]
     if fenced:
         yield link(fenced[0], f"not noticed until: {text_of(fenced[0].event)}")
@@ -179,12 +185,12 @@ def _too_few(facts: Facts, ground: Ground, registration: PartitionRegistration, 
 
 
 def _holds_back(facts: Facts, broker: int, leader: int, at_ms: int) -> Iterator[Link]:
-    """A member of the ISR that does not fetch: acks=all waits until it has left."""
+    """A member of the ISR that does not fetch: acks=all waits until it has left the ISR."""
     if broker == leader:
         return
     state, note = facts.state(broker, at_ms)
     if note is not None and state != "up":
-        text = f"broker {broker}, in the ISR, {_gone(note)}; acks=all waits until it has left"
+        text = f"broker {broker}, in the ISR, {_went_away(note)}; acks=all waits until it has left"
         yield Link(note.at_ms, text, note.note_id)
         yield from _not_noticed(facts, broker, at_ms)
         return
@@ -196,8 +202,8 @@ def _holds_back(facts: Facts, broker: int, leader: int, at_ms: int) -> Iterator[
             return
 
 
-def _nothing_but_news(facts: Facts, ground: Ground, at_ms: int) -> Link:
-    """The brokers were well: the client did not know yet who leads."""
+def _stale_metadata(facts: Facts, ground: Ground, at_ms: int) -> Link:
+    """No broker was at fault: the client had not learnt yet which one leads."""
     elections = facts.of_partition((ground.topic, ground.partition), LeaderElected)
     before = [election for election in elections if election[0].at_ms <= at_ms]
     if not before:

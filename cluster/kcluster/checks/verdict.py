@@ -1,5 +1,5 @@
 """The verdict of a run: valid, invalid or unknown, with every anomaly, its causes, and the times in
-which a partition was not there for its clients.
+which a partition was not available to its clients.
 
 Owns: what makes a run valid, and how a verdict reads as text and as JSON.  Never: decides whether a
 run went as its scenario expected (scenario/ does).
@@ -15,12 +15,11 @@ import msgspec
 from msgspec import Struct
 
 from kcluster.broker.node import BrokerNode
-from kcluster.checks.anomalies import find_anomalies
+from kcluster.checks.anomalies import Anomaly, explained, find_anomalies
 from kcluster.checks.availability import Window, find_windows
-from kcluster.checks.causes import chains_of
 from kcluster.clients.ledger import Outcome, Partition
 from kcluster.evidence.finals import read_finals
-from kcluster.evidence.history import Anomaly, Ledger, Link, shown
+from kcluster.evidence.history import Ledger, Link, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder, keeps_a_ledger
@@ -34,13 +33,13 @@ LATE_MS: Final = 20_000
 """On a real clock the machine may be busy."""
 LATE_VIRTUAL_MS: Final = 10
 PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50}
-"""By profile: an answer that takes longer is missed."""
+"""By profile: an answer that takes longer counts as an outage."""
 MAX_SHOWN: Final = 20
-"""So many lines of a kind are shown in a terminal; JSON has all."""
+"""A terminal shows this many lines of each kind; JSON has all."""
 
 
 class ErrorCount(Struct, frozen=True):
-    """How often a client was told, or met, an error; `first_ms`: when first."""
+    """How often a client got an error; `first_ms`: the first time."""
 
     client: str
     api: str
@@ -79,14 +78,14 @@ class Verdict(Struct, frozen=True):
     offline: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
-        """How many records each anomaly concerns, by its name; only those that there are."""
-        found: dict[str, int] = {}
+        """By name of the anomalies that occurred, how many records they concern."""
+        counts: dict[str, int] = {}
         for anomaly in self.anomalies:
-            found[anomaly.name] = found.get(anomaly.name, 0) + anomaly.count
-        return found
+            counts[anomaly.name] = counts.get(anomaly.name, 0) + anomaly.count
+        return counts
 
     def unavailable_ms(self, kind: str) -> int:
-        """How long the partition was without `writes` or `reads` that was so longest."""
+        """The total time of windows of this kind, `writes` or `reads`, of the worst partition."""
         total: dict[Partition, int] = {}
         for window in self.windows:
             if window.kind == kind:
@@ -94,7 +93,7 @@ class Verdict(Struct, frozen=True):
         return max(total.values(), default=0)
 
     def to_json(self) -> str:
-        """All of it; values of records as text."""
+        """The whole verdict; values of records as text."""
         built = msgspec.to_builtins(self, builtin_types=(bytes,))
         for anomaly in built["anomalies"]:
             anomaly["values"] = [shown(value) for value in anomaly["values"]]
@@ -113,8 +112,8 @@ class Verdict(Struct, frozen=True):
             lines += [self._line(link) for link in anomaly.chain]
         lines += _more(len(self.anomalies), "anomalies")
         lines += [
-            f"{found.name} at {found.at_ms - self.began_ms:+} ms: {found.subject}: {found.text}"
-            for found in self.violations[:MAX_SHOWN]
+            f"{broken.name} at {broken.at_ms - self.began_ms:+} ms: {broken.subject}: {broken.text}"
+            for broken in self.violations[:MAX_SHOWN]
         ]
         lines += _more(len(self.violations), "violations")
         for window in self.windows[:MAX_SHOWN]:
@@ -127,7 +126,7 @@ class Verdict(Struct, frozen=True):
             for topic, number in (gone.partition,)
         ]
         lines += [
-            f"{error.client} was told {error.error} for its {error.api}"
+            f"{error.client} got {error.error} for its {error.api}"
             f" {error.count:,} time{'s' if error.count > 1 else ''}"
             for error in self.errors[:MAX_SHOWN]
         ]
@@ -155,19 +154,17 @@ def judge(
 ) -> Verdict:
     """The verdict of a run that is over.
 
-    `healed`: everything was mended, and the cluster had the time to settle; `drained`: consumers
+    `healed`: everything was repaired, and the cluster had the time to settle; `drained`: consumers
     had the time to read to the end.  `began_ms`: when the run began, for its lines; None: when the
     recorder was attached.  `clients`: their ids in the fabric by name.  `patience_ms`: an attempt
     that is unanswered for longer counts as failed for availability; None: PATIENCE_MS by profile.
-    `late_ms`: how much later than it must a broker may answer; on a virtual clock nothing makes it
-    late.  `since_ms`: of a cluster that was used before, only what was sent, read and broken since
-    then.
+    `late_ms`: how much later than required a broker may answer; nothing delays it on a virtual
+    clock.  `since_ms`: only what was sent, read and violated since then counts, for a cluster that
+    was used before.
     """
-    recorder.look()
-    recorder.invariants.look_for_unanswered(
-        recorder.dispatcher.now_ms, _patience(recorder, late_ms)
-    )
-    own = dict.fromkeys(_named(ledger))
+    recorder.check_last_step()
+    recorder.invariants.check_unanswered(recorder.dispatcher.now_ms, _patience(recorder, late_ms))
+    own = dict.fromkeys(_client_names(ledger))
     known: dict[str | None, bool] = {}
 
     def is_inside(client_id: str | None) -> bool:
@@ -180,10 +177,10 @@ def judge(
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)
     facts = Facts(recorder, whole, clients)
-    standing = _of_present_topics(recorder, whole)
-    found = find_anomalies(standing, finals.logs, drained)
-    anomalies = chains_of(facts, [x for x in found if x.at_ms < 0 or x.at_ms >= since_ms])
-    violations = (*recorder.invariants.found, *finals.violations)
+    present = _of_present_topics(recorder, whole)
+    anomalies = find_anomalies(present, finals.logs, drained)
+    anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])
+    violations = (*recorder.invariants.violations, *finals.violations)
     violations = tuple(x for x in violations if x.at_ms >= since_ms)
     if patience_ms is None:
         profile = recorder.plan.topology.profile
@@ -193,27 +190,28 @@ def judge(
     recorder.judged = Judged(whole, finals.logs, names)
     outcome, reason = _outcome(whole, anomalies, violations, finals.offline, healed)
     outcomes = [send.outcome for send in whole.sends]
+    deleted = (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder, since_ms))
     return Verdict(
-        outcome,
-        reason,
-        len(outcomes),
-        outcomes.count(Outcome.ACKED),
-        outcomes.count(Outcome.FAILED),
-        outcomes.count(Outcome.UNKNOWN),
-        len(whole.reads),
-        recorder.began_ms if began_ms is None else began_ms,
-        recorder.dispatcher.now_ms,
-        tuple(anomalies),
-        violations,
-        tuple(windows),
-        tuple(_errors(whole)),
-        (*(Deleted(*gone) for gone in finals.deleted), *_deleted_topics(recorder, since_ms)),
-        tuple(finals.offline),
+        outcome=outcome,
+        reason=reason,
+        sent=len(outcomes),
+        acked=outcomes.count(Outcome.ACKED),
+        failed=outcomes.count(Outcome.FAILED),
+        unknown=outcomes.count(Outcome.UNKNOWN),
+        read=len(whole.reads),
+        began_ms=recorder.began_ms if began_ms is None else began_ms,
+        ended_ms=recorder.dispatcher.now_ms,
+        anomalies=tuple(anomalies),
+        violations=violations,
+        windows=tuple(windows),
+        errors=tuple(_errors(whole)),
+        deleted=deleted,
+        offline=tuple(finals.offline),
     )
 
 
 def _patience(recorder: Recorder, late_ms: int) -> Patience:
-    """That of the most patient broker that runs."""
+    """The patience of the broker that waits longest."""
     nodes = (process.node for process in recorder.dispatcher.processes.values())
     waits_ms = [
         max(node.config.request_timeout_ms, node.config.offsets_commit_timeout_ms)
@@ -223,22 +221,22 @@ def _patience(recorder: Recorder, late_ms: int) -> Patience:
     return Patience(late_ms, max(waits_ms, default=0))
 
 
-def _named(ledger: Ledger) -> list[str]:
+def _client_names(ledger: Ledger) -> list[str]:
     return [
         *(send.producer for send in ledger.sends),
         *(read.consumer for read in ledger.reads),
-        *(told.client for told in ledger.told),
+        *(error.client for error in ledger.errors),
     ]
 
 
 def _joined(inside: Ledger, outside: Ledger) -> Ledger:
-    if not (outside.sends or outside.reads or outside.commits or outside.told):
+    if not (outside.sends or outside.reads or outside.commits or outside.errors):
         return inside
     whole = Ledger()
     whole.sends = [*inside.sends, *outside.sends]
     whole.reads = [*inside.reads, *outside.reads]
     whole.commits = [*inside.commits, *outside.commits]
-    whole.told = [*inside.told, *outside.told]
+    whole.errors = [*inside.errors, *outside.errors]
     return whole
 
 
@@ -248,13 +246,13 @@ def _since(ledger: Ledger, since_ms: int) -> Ledger:
     later = Ledger()
     later.sends = [send for send in ledger.sends if send.sent_ms >= since_ms]
     later.reads = [read for read in ledger.reads if read.at_ms >= since_ms]
-    later.told = [told for told in ledger.told if told.at_ms >= since_ms]
+    later.errors = [error for error in ledger.errors if error.at_ms >= since_ms]
     return later
 
 
 def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
-    """Without what was written to topics that have been deleted: one of the same name may be
-    there, and does not owe anybody these records."""
+    """Without the records of deleted topics: a topic of the same name may exist, and need not hold
+    them."""
     gone: dict[Partition, set[bytes | None]] = {}
     for ground in recorder.grounds.values():
         if ground.deleted_ms >= 0:
@@ -263,12 +261,12 @@ def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
                 values.update(value for _, value in recorder.contents.of(append.batch))
     if not gone:
         return ledger
-    standing = Ledger()
-    standing.sends = [x for x in ledger.sends if x.value not in gone.get(x.partition, ())]
-    standing.reads = [x for x in ledger.reads if x.value not in gone.get(x.partition, ())]
-    standing.commits = [x for x in ledger.commits if x[1] not in gone]
-    standing.told = ledger.told
-    return standing
+    present = Ledger()
+    present.sends = [x for x in ledger.sends if x.value not in gone.get(x.partition, ())]
+    present.reads = [x for x in ledger.reads if x.value not in gone.get(x.partition, ())]
+    present.commits = [x for x in ledger.commits if x[1] not in gone]
+    present.errors = ledger.errors
+    return present
 
 
 def _deleted_topics(recorder: Recorder, since_ms: int) -> list[Deleted]:
@@ -291,13 +289,13 @@ def _outcome(
     counts: dict[str, int] = {}
     for anomaly in anomalies:
         counts[anomaly.name] = counts.get(anomaly.name, 0) + anomaly.count
-    told = [f"{count:,} {name}" for name, count in counts.items()]
+    reasons = [f"{count:,} {name}" for name, count in counts.items()]
     for violation in violations:
         if violation.name not in counts:
             counts[violation.name] = 1
-            told.append(f"invariant {violation.name} broken")
-    if told:
-        return INVALID, ", ".join(told)
+            reasons.append(f"invariant {violation.name} broken")
+    if reasons:
+        return INVALID, ", ".join(reasons)
     if not ledger.sends:
         return UNKNOWN, "nothing was sent"
     if not healed:
@@ -308,7 +306,7 @@ def _outcome(
 
 
 def _errors(ledger: Ledger) -> list[ErrorCount]:
-    found: dict[tuple[str, str, str], list[int]] = {}
-    for told in ledger.told:
-        found.setdefault((told.client, told.api, told.error), []).append(told.at_ms)
-    return [ErrorCount(*key, len(times), times[0]) for key, times in found.items()]
+    times_of: dict[tuple[str, str, str], list[int]] = {}
+    for error in ledger.errors:
+        times_of.setdefault((error.client, error.api, error.error), []).append(error.at_ms)
+    return [ErrorCount(*key, len(times), times[0]) for key, times in times_of.items()]

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.clients.ledger import Ledger, Partition, Told
+from kcluster.clients.ledger import ClientError, Ledger, Partition
 from kcluster.clients.metadata import NO_BROKER, Metadata, backoff_ms
 from kcluster.clients.wire import Wire
 from kcluster.protocol import messages as m
@@ -458,4 +458,6 @@ class NetworkClient:
         self, now_ms: int, api_key: int, error: str, partition: Partition | None = None
     ) -> None:
         """Add an error to the ledger."""
-        self.ledger.told.append(Told(now_ms, self.name, APIS[api_key].name, error, partition))
+        self.ledger.errors.append(
+            ClientError(now_ms, self.name, APIS[api_key].name, error, partition)
+        )

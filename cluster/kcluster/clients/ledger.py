@@ -58,7 +58,7 @@ class ReadRecord(Struct, frozen=True):
     at_ms: int = -1
 
 
-class Told(Struct, frozen=True):
+class ClientError(Struct, frozen=True):
     """An error that a client received: `api` and `error` are Kafka's names.  If no response came,
     the client's own `DISCONNECTED` or `REQUEST_TIMED_OUT`."""
 
@@ -77,5 +77,5 @@ class Ledger:
         self.reads: list[ReadRecord] = []
         self.commits: list[tuple[str, Partition, int, bool]] = []
         """(group, partition, offset, True for an acked commit or False for a fetched one)."""
-        self.told: list[Told] = []
+        self.errors: list[ClientError] = []
         """Errors that clients received."""

@@ -1,6 +1,6 @@
-"""The values in batches, opened once for all replicas that share a batch.
+"""The values of records, decoded once per batch for all replicas that share it.
 
-Owns: what was opened.  Never: opens a batch while the cluster runs.
+Owns: the decoded values.  Never: decodes a batch while the cluster runs.
 Kafka: no counterpart; DefaultRecordBatch.iterator, for values alone.
 """
 
@@ -15,31 +15,30 @@ Value = tuple[int, bytes | None]
 
 
 class Contents:
-    """Values by batch; a batch that is compared with another is found by itself, not by equality:
-    replicas share them."""
+    """Values by batch object: replicas share batches, so a batch is looked up by identity."""
 
     def __init__(self) -> None:
-        self._opened: dict[Batch, list[Value]] = {}
+        self._decoded: dict[Batch, list[Value]] = {}
 
     def of(self, batch: Batch) -> list[Value]:
         """(offset, value) of each record; none of control batches."""
-        found = self._opened.get(batch)
-        if found is None:
+        values = self._decoded.get(batch)
+        if values is None:
             if batch.is_control:
-                found = []
+                values = []
             elif batch.codec == codecs.NONE:
-                found = _values(batch)
+                values = _values(batch)
             else:
-                found = [(record.offset, record.value) for record in read_records(batch)]
-            self._opened[batch] = found
-        return found
+                values = [(record.offset, record.value) for record in read_records(batch)]
+            self._decoded[batch] = values
+        return values
 
 
 def _values(batch: Batch) -> list[Value]:
-    """Without making records: a log has checked the frames.  Most numbers are of one byte."""
+    """Decodes values alone: the log has validated the records.  Most varints have one byte."""
     data = bytes(memoryview(batch.buffer)[HEADER_BYTES:])
     base, position = batch.base_offset, 0
-    found: list[Value] = []
+    values: list[Value] = []
     for _ in range(batch.record_count):
         size = data[position]
         if size < 0x80:
@@ -63,6 +62,6 @@ def _values(batch: Batch) -> list[Value]:
         if size > 0:
             position += size
         size, position = read_varint(data, position)
-        found.append((base + delta, None if size < 0 else data[position : position + size]))
+        values.append((base + delta, None if size < 0 else data[position : position + size]))
         position = end
-    return found
+    return values

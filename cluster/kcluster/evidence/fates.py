@@ -1,6 +1,6 @@
-"""A record's fate: from its send to every replica that ever had it, to every read.
+"""A record's fate: from its send, over every replica that ever had it, to every read.
 
-Owns: putting together what is known of one record.  Never: judges it (anomalies.py does).
+Owns: all that is known of one record.  Never: decides whether it is an anomaly (checks/ does).
 Kafka: no counterpart.
 """
 
@@ -22,7 +22,7 @@ from kcluster.invariants.ground import Append, Ground
 
 class RecordPlace(Struct, frozen=True):
     """One append of a record.  `reached`: by broker, when its log had it; `dropped`: by broker,
-    when it lost it again, and by which kind of note; `committed_ms`: -1 for never."""
+    when it lost it, and the kind of the event; `committed_ms`: -1 for never."""
 
     offset: int
     epoch: int
@@ -34,7 +34,7 @@ class RecordPlace(Struct, frozen=True):
 
 
 class Fate(Struct, frozen=True):
-    """All that became of a record.  Times in ms of the cluster's clock, -1 for never."""
+    """What became of a record.  Times in ms of the cluster's clock, -1 for never."""
 
     partition: Partition
     value: bytes | None
@@ -47,7 +47,7 @@ class Fate(Struct, frozen=True):
     """(consumer, offset, at_ms)."""
 
     def links(self) -> Iterator[Link]:
-        """As a story, each event with its time."""
+        """All events of it as links of a chain, in no particular order of time."""
         if self.sent_ms >= 0:
             yield Link(self.sent_ms, f"{shown(self.value)} was sent")
         for place in self.places:

@@ -1,7 +1,8 @@
 """The logs at the end of a run, read from the disks.
 
-Owns: which replica's log counts, whether the others agree, what was deleted on purpose.  Never:
-looks at what clients know.  Kafka: kafka-dump-log and kafka-replica-verification, over all disks.
+Owns: which replica's log is the partition's, whether the others agree with it, what was deleted on
+purpose.  Never: uses what clients know.
+Kafka: kafka-dump-log and kafka-replica-verification, over all disks.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kcluster.protocol.names import has_internal_prefix
 
 
 class Finals(Struct):
-    """`logs` of the topics that there are; `offline`: partitions without a leader; `deleted`:
+    """`logs` of the topics that exist; `offline`: partitions without a leader; `deleted`:
     (partition, first and last offset) below the log's start; `violations`: replicas that differ."""
 
     logs: dict[Partition, FinalLog]
@@ -34,8 +35,8 @@ class Finals(Struct):
 
 
 def read_finals(recorder: Recorder, names: Names) -> Finals:
-    """The final logs; `names` of records that are not known by their values."""
-    recorder.look()
+    """Read the final logs.  `names`: of records that their values do not identify."""
+    recorder.check_last_step()
     finals = Finals({}, [], [], [])
     image = controller_image(recorder.dispatcher)
     for topic in sorted(image.topics):
@@ -62,7 +63,7 @@ def _read(
     if registration.leader < 0:
         finals.offline.append(name)
     ground = recorder.invariants.ground(partition[0], key)
-    log = _log_that_counts(registration, logs)
+    log = _authoritative_log(registration, logs)
     if log is None:
         finals.logs[partition] = FinalLog(0, ())
         return
@@ -92,17 +93,17 @@ def _read(
     )
 
 
-def _log_that_counts(registration: PartitionRegistration, logs: Mapping[int, Log]) -> Log | None:
-    """The leader's; while there is none, the longest of those who may be elected without loss."""
+def _authoritative_log(registration: PartitionRegistration, logs: Mapping[int, Log]) -> Log | None:
+    """The leader's; without a leader, the longest of the brokers that may be elected cleanly."""
     if registration.leader in logs:
         return logs[registration.leader]
     eligible = (*registration.isr, *registration.elr, *registration.last_known_elr)
-    able = [logs[broker] for broker in eligible if broker in logs] or list(logs.values())
-    return max(able, key=lambda log: log.log_end_offset, default=None)
+    candidates = [logs[broker] for broker in eligible if broker in logs] or list(logs.values())
+    return max(candidates, key=lambda log: log.log_end_offset, default=None)
 
 
 def _differing(ground: Ground, log: Log, other: Log, leader: int) -> Iterator[tuple[str, str]]:
-    """Members of the ISR hold the same below the high watermark."""
+    """Members of the ISR must hold the same records below the high watermark."""
     start = max(
         log.log_start_offset,
         other.log_start_offset,

@@ -1,7 +1,7 @@
-"""Looking things up in what was recorded: who lived, led, held or was told what, and when.
+"""Look-ups in what was recorded: which broker was up, led a partition, held a record, and when.
 
-Owns: indexes over a recorder's notes, appends, moves and answers.  Never: tells a story (causes.py,
-availability.py do), judges.  Kafka: no counterpart.
+Owns: indexes over a recorder's notes, appends, moves and answers.  Never: explains an anomaly or a
+window (checks/ does).  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ E = TypeVar("E", bound=Event)
 CHANGES_OF_STATE: Final[dict[type[Event], str]] = {
     BrokerStarted: "up", BrokerResumed: "up", BrokerDown: "down", BrokerPaused: "paused",
 }  # fmt: skip
-MANY: Final = 2
+MAX_LINKS_SHOWN: Final = 2
 
 
 class Facts:
-    """One run's, when it is over."""
+    """The look-ups of one run, after its end."""
 
     def __init__(
         self, recorder: Recorder, ledger: Ledger, clients: Mapping[str, int] | None = None
@@ -62,7 +62,7 @@ class Facts:
         self._of_broker: dict[int, list[Note]] = {}
         self.of_links: list[Note] = []
         self._sets_changed: dict[tuple[type[Event], int], Note] = {}
-        """When links were cut or healed by sets, which is told once for all of them."""
+        """By event and time, the note of an operation on sets of links, which covers them all."""
         for note in self.notes:
             self._index(note)
         self._answers: dict[tuple[int, int], Answer] | None = None
@@ -84,13 +84,13 @@ class Facts:
             self._sets_changed[LinkHealed, note.at_ms] = note
 
     def client_name(self, client_id: int) -> str:
-        """What a client is called, by its id in the fabric."""
+        """A client's name by its id in the fabric."""
         return self._client_names.get(client_id, f"client {client_id}")
 
     # ---------------------------------------------------------------------------- of notes
 
-    def is_deed(self, note: Note) -> bool:
-        """Whether it tells what was done to the cluster, and no other note tells more of it."""
+    def is_operation(self, note: Note) -> bool:
+        """Whether it reports an operation on the cluster, and no other note covers that one."""
         if note.note_id[0] != RUNTIME_ID:
             return False
         return (type(note.event), note.at_ms) not in self._sets_changed
@@ -100,7 +100,7 @@ class Facts:
         return of_type(self._of_partition.get(partition, []), wanted)
 
     def of_broker(self, broker: int, wanted: type[E]) -> list[tuple[Note, E]]:
-        """The same of a broker as a process."""
+        """The notes about a broker as a process, with their events."""
         return of_type(self._of_broker.get(broker, []), wanted)
 
     def state(self, broker: int, at_ms: int) -> tuple[str, Note | None]:
@@ -127,9 +127,9 @@ class Facts:
         return last if last is not None and isinstance(last.event, LinkCut) else None
 
     def causes_of(self, note: Note) -> list[Note]:
-        """What led to `note`, as notes say, the nearest first; where they say no more, the last
-        thing that was done to the broker that they name."""
-        found: list[Note] = []
+        """What led to `note` by the causes in notes, the nearest first; at the end, if it is that a
+        broker was fenced, the fault of that broker."""
+        causes: list[Note] = []
         seen = {note.note_id}
         current = note
         while current.cause is not None and current.cause in self.by_id:
@@ -137,21 +137,21 @@ class Facts:
             if current.note_id in seen:
                 break
             seen.add(current.note_id)
-            found.append(current)
+            causes.append(current)
         fenced = current.event
         if isinstance(fenced, BrokerFenced):
-            deed = self.deed_before(fenced.broker, current.at_ms)
-            if deed is not None:
-                found.append(deed)
-        return found
+            fault = self.fault_of(fenced.broker, current.at_ms)
+            if fault is not None:
+                causes.append(fault)
+        return causes
 
     def with_causes(self, note: Note) -> list[Link]:
         """A note and what led to it, the cause before the effect."""
         return [*(link(cause) for cause in reversed(self.causes_of(note))), link(note)]
 
-    def deed_before(self, broker: int, at_ms: int) -> Note | None:
-        """What was done to a broker last, as a process or on its links, if it has not been undone:
-        why nobody heard of it."""
+    def fault_of(self, broker: int, at_ms: int) -> Note | None:
+        """The last operation on a broker's process or links that was not undone at that time: why
+        others do not hear from it."""
         state, note = self.state(broker, at_ms)
         if state != "up":
             return note
@@ -169,7 +169,7 @@ class Facts:
     # ------------------------------------------------------------------------- of partitions
 
     def registration(self, ground: Ground, at_ms: int) -> PartitionRegistration | None:
-        """A partition as the controller had it at that time."""
+        """A partition's registration at the controller at that time."""
         at = bisect_right(ground.registrations, at_ms, key=lambda entry: entry[0])
         return ground.registrations[at - 1][1] if at else None
 
@@ -210,7 +210,7 @@ class Facts:
         ]
 
     def places(self, partition: Partition, value: bytes | None) -> list[tuple[Ground, Append, int]]:
-        """Wherever a value was ever appended: (ground, append, offset), oldest first."""
+        """Every place where a value was ever appended: (ground, append, offset), oldest first."""
         known = self._places.get(partition)
         if known is None:
             known = self._places[partition] = {}
@@ -227,7 +227,7 @@ class Facts:
         return self._sends.get((partition, value))
 
     def rule_hit(self, request: Request) -> Note | None:
-        """The note of the rule that a request met, if it met one."""
+        """The note of the fault rule that applied to a request, if one did."""
         for note, hit in of_type(self.notes, RuleHit):
             if (
                 hit.connection_id == request.connection_id
@@ -237,12 +237,12 @@ class Facts:
         return None
 
     def shaped(self, at_ms: int) -> Note | None:
-        """The note of how links were shaped last, if they still were at that time."""
+        """The note of the last shaping of links, if it was in force at that time."""
         shaped = [each for each in of_type(self.notes, NetworkShaped) if each[0].at_ms <= at_ms]
         return shaped[-1][0] if shaped and not shaped[-1][1].restored else None
 
     def answer(self, request: Request | None) -> Answer | None:
-        """What the broker answered to a request, if it did."""
+        """The broker's answer to a request, if there was one."""
         if request is None:
             return None
         if self._answers is None:
@@ -263,8 +263,9 @@ def link(note: Note, text: str | None = None) -> Link:
     return Link(note.at_ms, sentence_of(note.event) if text is None else text, note.note_id)
 
 
-def told_once(notes: Iterable[Note]) -> list[Link]:
-    """Each as a link; many links of the network that were cut or healed at once as one."""
+def condensed(notes: Iterable[Note]) -> list[Link]:
+    """Each note as a link of a chain.  If more than two network links were cut or healed at once,
+    one link of the chain covers them."""
     links: list[Link] = []
     of_links: dict[tuple[type[Event], int], list[Note]] = {}
     for note in notes:
@@ -274,7 +275,7 @@ def told_once(notes: Iterable[Note]) -> list[Link]:
             links.append(link(note))
     for same in of_links.values():
         first = same[0]
-        if len(same) <= MANY:
+        if len(same) <= MAX_LINKS_SHOWN:
             links += [link(note) for note in same]
         else:
             event = first.event
@@ -286,7 +287,7 @@ def told_once(notes: Iterable[Note]) -> list[Link]:
 def between(
     notes: list[Note], from_ms: int, to_ms: int, holds: Callable[[Note], bool] | None = None
 ) -> list[Note]:
-    """Those of that time, both ends included."""
+    """The notes of that time, both ends included."""
     return [
         note for note in notes if from_ms <= note.at_ms <= to_ms and (holds is None or holds(note))
     ]

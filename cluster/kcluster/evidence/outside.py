@@ -1,12 +1,12 @@
-"""Clients that keep no ledger, as the brokers saw them: theirs, made from requests and answers.
+"""The ledger of clients that keep none, made from the requests and answers at the brokers.
 
-Owns: the ledger of outside clients, and by what their records are known.  Never: counts a client
-that keeps its own.  Kafka: no counterpart.
+Owns: the ledger of outside clients, and the names of their records.  Never: adds a client that
+keeps its own ledger.  Kafka: no counterpart.
 
-What an outside client was told is taken from the answers that brokers gave; whether they reached
-it nobody knows.  Its values may be equal, so a record that has an equal one before it is known by
-its value and a number; a batch that comes again byte for byte, over another connection or after one
-that was not acked, is the same records sent again.
+An outside client is assumed to have received every answer of a broker; whether it did is not known.
+Its values may be equal: a record whose value was sent before is named by its value and a number.  A
+batch that arrives again byte for byte, over another connection or after an attempt that was not
+acked, is a retry of the same records.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kcluster.clients.ledger import Outcome, Partition, ReadRecord, SentRecord, Told
+from kcluster.clients.ledger import ClientError, Outcome, Partition, ReadRecord, SentRecord
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import PartitionAnswer, Recorder
 from kcluster.invariants.ground import Append, Ground
@@ -25,7 +25,7 @@ from kcluster.protocol.records.batches import CRC_AT, CRC_START, Batch
 FROM_THE_START: Final = -(1 << 62)
 
 Names = dict[Batch, list[bytes]]
-"""By batch, what each of its records is known by."""
+"""By batch, the name of each of its records."""
 
 IsInside = Callable[[str | None], bool]
 """Whether a client id is of a client that keeps its own ledger."""
@@ -35,7 +35,7 @@ def outside_ledger(
     recorder: Recorder, inside: Ledger, is_inside: IsInside, commits_since_ms: int = FROM_THE_START
 ) -> tuple[Ledger, Names]:
     """The ledger of all clients that keep none, and the names of their records.  Commits have no
-    time of their own there: those before `commits_since_ms` are left out."""
+    time in a ledger: those before `commits_since_ms` are left out."""
     ledger = Ledger()
     names: Names = {}
     if not _has_any(recorder, is_inside):
@@ -52,14 +52,14 @@ def outside_ledger(
         _add_sends(recorder, ground, own, ledger, names, taken, is_inside)
     for answer in of_produce:
         if answer.error_code:
-            _add_told(ledger, answer, "Produce")
+            _add_error(ledger, answer, "Produce")
     _add_reads(recorder, ledger, is_inside)
     _add_commits(recorder, ledger, is_inside, commits_since_ms)
     return ledger, names
 
 
 def _has_any(recorder: Recorder, is_inside: IsInside) -> bool:
-    """Whether anybody from outside was answered, or wrote something."""
+    """Whether an outside client was answered, or wrote something."""
     asked = {answer[2].request.client_id: None for answer in recorder.answers}
     for ground in recorder.grounds.values():
         asked.update(
@@ -162,14 +162,14 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
         ApiKey.FETCH, lambda entry: not is_inside(entry[2].request.client_id)
     ):
         if answer.error_code:
-            _add_told(ledger, answer, "Fetch")
+            _add_error(ledger, answer, "Fetch")
             continue
         for batch in answer.batches:
             for offset, value in recorder.contents.of(batch):
                 key = (answer.client, answer.partition)
                 position = positions.get(key, -1)
                 if batch.base_offset < position and offset < position <= batch.last_offset:
-                    continue  # the first batch of a fetch begins before what was asked for
+                    continue  # the first batch of a fetch may start before the requested offset
                 is_next = offset == position
                 positions[key] = offset + 1
                 ledger.reads.append(
@@ -179,9 +179,9 @@ def _add_reads(recorder: Recorder, ledger: Ledger, is_inside: IsInside) -> None:
                 )
 
 
-def _add_told(ledger: Ledger, answer: PartitionAnswer, api: str) -> None:
+def _add_error(ledger: Ledger, answer: PartitionAnswer, api: str) -> None:
     error = error_of(answer.error_code).name
-    ledger.told.append(Told(answer.at_ms, answer.client, api, error, answer.partition))
+    ledger.errors.append(ClientError(answer.at_ms, answer.client, api, error, answer.partition))
 
 
 def _add_commits(recorder: Recorder, ledger: Ledger, is_inside: IsInside, since_ms: int) -> None:

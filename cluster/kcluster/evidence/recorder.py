@@ -1,8 +1,8 @@
-"""What happened at the brokers in a run, on either clock: the inside half of the truth.
+"""Records what happens at the brokers during a run, on either clock.
 
-Owns: what is kept of a run: appends, replicas' moves, registrations (ground.py), every answer that
-a client was given, every note.  Never: judges (verdict.py does), changes anything in the cluster,
-opens a batch while the cluster runs: all it does then is keep references.
+Owns: the record of a run: appends, replicas' moves, registrations (ground.py), every answer to a
+client, every note.  Never: judges (verdict.py does), changes anything in the cluster, decodes a
+batch while the cluster runs: it only keeps references.
 Kafka: no counterpart.
 """
 
@@ -31,8 +31,8 @@ Answer = tuple[int, int, Reply]
 
 
 class PartitionAnswer(Struct, frozen=True, gc=False):
-    """What one Produce or Fetch was answered about one partition.  `base_offset` of an append;
-    `first` and `last` offset given to a reader, -1 for none."""
+    """The part of a Produce or Fetch response that concerns one partition.  `base_offset`: of an
+    append; `first` and `last`: the offsets that were read, -1 for none."""
 
     at_ms: int
     broker: int
@@ -50,13 +50,13 @@ class PartitionAnswer(Struct, frozen=True, gc=False):
 
     @property
     def asked_ms(self) -> int:
-        """When the broker was given the request."""
+        """When the request arrived at the broker."""
         return self.reply.request.arrived_ms
 
 
 class Judged(Struct):
-    """What a verdict was made of: everybody's ledger, also that of clients from outside, the logs
-    at the end, and what the records of outside clients are known by, by batch."""
+    """What a verdict was made from: the ledger of all clients (outside ones included), the final
+    logs, and by batch the names of outside clients' records."""
 
     ledger: Ledger
     logs: Mapping[Partition, FinalLog]
@@ -64,9 +64,9 @@ class Judged(Struct):
 
 
 class Recorder(Watch):
-    """Attach it before the cluster starts; at the end give it to `judge`.
+    """Attach it before the cluster starts; pass it to `judge` after the run.
 
-    `answers`: every reply that a broker gave, also those that no client got; `notes`: all;
+    `answers`: every reply of a broker, even if no client received it; `notes`: all;
     `grounds`: partitions by (topic id, number).
     """
 
@@ -76,19 +76,19 @@ class Recorder(Watch):
         self.notes: list[Note] = []
         self.contents = Contents()
         self.judged: Judged | None = None
-        """What the last verdict was made of."""
+        """What the last verdict was made from."""
         self.began_ms = dispatcher.now_ms
         super().__init__(dispatcher, Invariants())
         dispatcher.note_sinks = (*dispatcher.note_sinks, self.notes.append)
 
     @property
     def dispatcher(self) -> Dispatcher:
-        """Of the cluster that is recorded."""
+        """The dispatcher of the recorded cluster."""
         return self._dispatcher
 
     @property
     def grounds(self) -> dict[PartitionKey, Ground]:
-        """What is known of each partition of each topic that ever was."""
+        """What is known of each partition of each topic that ever existed."""
         return self.invariants.grounds
 
     def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
@@ -106,7 +106,7 @@ class Recorder(Watch):
         }
 
     def of_partition(self, partition: Partition) -> list[Ground]:
-        """A partition under each topic id that its name had, oldest first."""
+        """The partition under each topic id that its topic's name has had, oldest first."""
         topic, number = partition
         return [
             ground
@@ -117,7 +117,7 @@ class Recorder(Watch):
     def partition_answers(
         self, api: ApiKey, wanted: Callable[[Answer], bool]
     ) -> Iterator[PartitionAnswer]:
-        """What was answered about each partition, by Produce or by Fetch, in order of time."""
+        """The answers of Produce or Fetch, per partition, in order of time."""
         names = {key[0]: ground.topic for key, ground in self.grounds.items()}
         is_fetch = api == ApiKey.FETCH
         for answer in self.answers:
@@ -160,7 +160,7 @@ def _fetched(
 
 
 def keeps_a_ledger(client_id: str | None) -> bool:
-    """Whether a Kafka client id is one that a wire of ours gives: its client writes its own
+    """Whether a Kafka client id was assigned by one of our wires: such a client writes its own
     ledger."""
     if client_id is None or not client_id.startswith("client-"):
         return False

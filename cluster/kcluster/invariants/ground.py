@@ -1,8 +1,8 @@
-"""What is true of each partition, as seen at the brokers: what was appended, and what is committed.
+"""The ground truth of each partition, observed at the brokers: appends, and what is committed.
 
-Owns: the memory of one partition over a run, and of each of its replicas as last looked at.
-Never: judges (rules.py, invariants.py do), changes a node.  Kafka: no counterpart; the partition as
-an omniscient observer has it.
+Owns: the observed state of one partition over a run, and the last observed state of each replica.
+Never: decides what is a violation (rules.py, invariants.py do), changes a node.
+Kafka: no counterpart; the partition as an omniscient observer knows it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ NO_EPOCH: Final = -1
 
 
 class Append(Struct, gc=False):
-    """One batch appended by a leader.  `request`: the Produce that brought it, None for what the
-    broker wrote itself.  `isr` as the leader had it then."""
+    """One batch appended by a leader.  `request`: the Produce request that carried it, None if the
+    broker wrote it itself.  `isr` as the leader had it then."""
 
     at_ms: int
     broker: int
@@ -56,13 +56,13 @@ class Committed:
         self.end = 0
 
     def cut(self, end: int) -> None:
-        """What lies behind `end` is lost."""
+        """Forget what is at `end` and after it: it was lost."""
         self.end = end
         self.batches = {base: batch for base, batch in self.batches.items() if base < end}
 
 
 class Seen:
-    """A replica as it was when last looked at.  `log` is the log itself, as it is now."""
+    """The last observed state of a replica.  `log` is the log itself, in its present state."""
 
     __slots__ = (
         "broker", "ground", "high_watermark", "leader_epoch", "life", "log", "log_end_offset",
@@ -106,18 +106,18 @@ class Ground:
         self.registration: PartitionRegistration | None = None
         self.registrations: list[tuple[int, PartitionRegistration]] = []
         self.seen: dict[int, Seen] = {}
-        """By broker, its replica as last looked at."""
+        """By broker, the last observed state of its replica."""
         self.leaders: dict[int, tuple[int, int]] = {}
         """By leader epoch: (broker, its life)."""
         self.newest_epoch = NO_EPOCH
         self.unclean = NO_EPOCH
         """Newest leader epoch that an unclean election began."""
         self.forgiven = NO_EPOCH
-        """Newest leader epoch whose losses have been reckoned with."""
+        """Newest unclean leader epoch whose losses are no longer counted as committed."""
         self.lost: dict[int, None] = {}
         """Members of the ISR whose disks lost records since they joined it."""
         self.min_isr = 1
-        """The effective min.insync.replicas, as a replica had it that was looked at last."""
+        """The effective min.insync.replicas of the replica observed last."""
         self.deleted_ms = -1
         """When its topic was deleted."""
 

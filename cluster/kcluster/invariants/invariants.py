@@ -1,16 +1,15 @@
-"""What must hold at every moment of a cluster's life, whatever is done to it.
+"""The invariants of replication: what must hold after every step, whatever faults there are.
 
-Owns: the invariants of replication, and what must be remembered to judge them.  Never: changes a
-node, decides whether a loss was allowed by anything but the notes of an unclean election.
+Owns: the names of violations, and the state that is needed to detect them.  Never: changes a node;
+accepts a loss of committed records for any reason but an unclean election that a note reports.
 Kafka: the specs of KIP-101, KIP-279, KIP-497, KIP-966; RaftEventSimulationTest's invariants.
 
-`Invariants.look` after each step of a broker compares the replicas that it concerned with what
-was seen of them before; only those that changed are judged, and an append or a watermark that moves
-on, which most changes are, by a few comparisons.  The names of what it finds are in `VIOLATIONS`,
-with what each means.
+After each step of a broker, `Invariants.observe` compares the replicas concerned with their last
+observed state.  Unchanged replicas are skipped.  Most changes are an append or an advance of the
+high watermark: these take a few comparisons; all others are compared in full.
 
-What is committed is learnt from leaders: all below a leader's high watermark.  From then on it
-must be in the log of every later leader, at its offset, until an unclean election says otherwise.
+A record is committed once a leader's high watermark has passed it.  From then on it must be in the
+log of every later leader, at its offset, until an unclean election removes it.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ VIOLATIONS: Final = {
     "no-reply": "a request was not answered in its time, though its broker ran and its connection"
     " was open",
     "ack-before-commit": "acks=all was answered, but the records are not committed",
-    "read-uncommitted": "a consumer was given records that are not committed",
+    "read-uncommitted": "a consumer received records that are not committed",
 }
 """Every invariant by the name of its violation."""
 
@@ -73,7 +72,7 @@ _LEADER: Final = Role.LEADER
 
 
 class Violation(Struct, frozen=True):
-    """A promise broken.  `name` of VIOLATIONS; `subject`: `orders-0`, `broker 2`, ..."""
+    """A broken invariant.  `name` of VIOLATIONS; `subject`: `orders-0`, `broker 2`, ..."""
 
     name: str
     at_ms: int
@@ -85,27 +84,27 @@ class Violation(Struct, frozen=True):
 
 
 class Invariants:
-    """The memory of one run.  `found`: all violations so far, oldest first; `grounds`: what is
+    """The observed state of one run.  `violations`: all so far, oldest first; `grounds`: what is
     known of each partition.
 
-    Give it every note (`on_note`), each broker after a step (`look`), the controller's partitions
-    (`look_at_metadata`), and what clients asked and were answered.
+    It must be given every note (`on_note`), each broker after a step (`observe`), the controller's
+    partitions (`observe_metadata`), and all requests and replies of clients.
     """
 
     def __init__(self) -> None:
-        self.found: list[Violation] = []
+        self.violations: list[Violation] = []
         self.grounds: dict[PartitionKey, Ground] = {}
         self._seen: dict[Replica, Seen] = {}
         self._metadata_offsets: dict[int, tuple[int, int]] = {}
         """By node: (its life, the newest offset)."""
         self._unclean: dict[tuple[str, int], int] = {}
-        """Of partitions that no broker has been seen with yet."""
+        """The epochs of unclean elections in partitions that have not been observed yet."""
         self.replies = Replies()
 
-    def _report(self, now_ms: int, subject: str, found: Iterable[tuple[str, str]]) -> None:
-        for name, text in found:
+    def _report(self, now_ms: int, subject: str, problems: Iterable[tuple[str, str]]) -> None:
+        for name, text in problems:
             assert name in VIOLATIONS, name
-            self.found.append(Violation(name, now_ms, subject, text))
+            self.violations.append(Violation(name, now_ms, subject, text))
 
     def ground(self, topic: str, key: PartitionKey) -> Ground:
         """What is known of a partition."""
@@ -115,13 +114,13 @@ class Invariants:
             ground.unclean = self._unclean.pop((topic, key[1]), -1)
         return ground
 
-    # ------------------------------------------------------------------------- what is told
+    # ------------------------------------------------------------------------- inputs
 
     def on_note(self, note: Note) -> None:
-        """Notes tell of the elections that may lose records."""
+        """Take from a note what the rules need: unclean elections, pauses, deleted topics."""
         event = note.event
         if isinstance(event, LeaderChange):
-            # A reassignment may be given up uncleanly when nobody can lead yet.
+            # A cancelled reassignment, too, can end in an unclean election.
             if not event.clean:
                 self._on_unclean(event.topic, event.partition, event.leader_epoch)
         elif isinstance(event, BrokerPaused):
@@ -141,41 +140,41 @@ class Invariants:
         self._unclean[topic, partition] = epoch
 
     def on_request(self, broker: int, request: Request, now_ms: int) -> None:
-        """A request was given to a broker."""
+        """A request arrived at a broker."""
         self.replies.on_request(broker, request, now_ms)
 
     def on_reply(self, broker: int, request: Request, now_ms: int) -> None:
-        """And was answered."""
+        """A broker has answered it."""
         if not self.replies.on_reply(request):
             text = f"request {request.correlation_id} of connection {request.connection_id}"
             self._report(now_ms, f"broker {broker}", [("two-replies", text)])
 
     def on_death(self, broker: int, loses_records: bool, now_ms: int) -> None:
-        """Its process is gone: nobody is owed an answer any more."""
+        """A broker's process has ended: it owes no more replies."""
         self.replies.on_end(now_ms, broker=broker)
         if loses_records:
             for ground in self.grounds.values():
                 ground.lost[broker] = None
 
     def on_connection_closed(self, connection_id: int, now_ms: int) -> None:
-        """A connection has ended: its client may still be answered, but need not be."""
+        """A connection has closed: a reply to its client is possible but no longer required."""
         self.replies.on_end(now_ms, connection=connection_id)
 
-    def look_for_unanswered(self, now_ms: int, patience: Patience) -> None:
-        """The run is over: report each request that has waited too long, once."""
+    def check_unanswered(self, now_ms: int, patience: Patience) -> None:
+        """At the end of the run: report each request that has waited too long, once."""
         for overdue in self.replies.overdue(now_ms, patience):
             self._report(now_ms, f"broker {overdue.broker}", [("no-reply", str(overdue))])
 
-    # ----------------------------------------------------------------------- what is looked at
+    # ----------------------------------------------------------------------- observations
 
-    def look_at_metadata(
+    def observe_metadata(
         self,
         now_ms: int,
         topic: str,
         registration: PartitionRegistration,
         brokers: Mapping[int, BrokerRegistration],
     ) -> None:
-        """A partition as the controller has it, and the brokers."""
+        """Check a partition's registration at the controller against the registered brokers."""
         ground = self.ground(topic, (registration.topic_id, registration.partition))
         old = ground.registration
         if old is not registration:
@@ -187,15 +186,15 @@ class Invariants:
                     del ground.lost[broker]
         self._report(now_ms, ground.name, membership_violations(registration, brokers))
 
-    def look_at_offset(self, now_ms: int, node: int, life: int, offset: int) -> None:
-        """Up to where a node has applied the metadata log."""
+    def observe_offset(self, now_ms: int, node: int, life: int, offset: int) -> None:
+        """Check the offset up to which a node has applied the metadata log."""
         known = self._metadata_offsets.get(node)
         if known is not None and known[0] == life and offset < known[1]:
             text = f"metadata offset {known[1]} -> {offset}"
             self._report(now_ms, f"broker {node}", [("metadata-back", text)])
         self._metadata_offsets[node] = (life, offset)
 
-    def look(
+    def observe(
         self,
         now_ms: int,
         broker: int,
@@ -203,12 +202,12 @@ class Invariants:
         replicas: Iterable[Replica],
         request: Request | None = None,
     ) -> None:
-        """Replicas of a broker, after a step of its; `request`: the Produce that it was given."""
+        """Check a broker's replicas after a step; `request`: the Produce request it handled."""
         all_seen = self._seen
         for replica in replicas:
             seen = all_seen.get(replica)
             if seen is None or seen.life != life:
-                self._meet(now_ms, broker, life, replica, request)
+                self._observe_first(now_ms, broker, life, replica, request)
                 continue
             log, watermark = replica.log, replica.high_watermark
             end = log.log_end_offset
@@ -221,11 +220,11 @@ class Invariants:
                 or end < seen.log_end_offset
                 or not seen.high_watermark <= watermark <= end
             ):
-                self._judge(now_ms, seen, replica, request)
+                self._compare(now_ms, seen, replica, request)
             elif moved:
-                self._go_on(now_ms, seen, replica, end, watermark, request)
+                self._observe_progress(now_ms, seen, replica, end, watermark, request)
 
-    def _go_on(
+    def _observe_progress(
         self,
         now_ms: int,
         seen: Seen,
@@ -234,10 +233,10 @@ class Invariants:
         watermark: int,
         request: Request | None,
     ) -> None:
-        """What nearly all changes are: an append, or a watermark that moves on."""
+        """The common case: an append, or a high watermark that advanced."""
         ground = seen.ground
         if ground.unclean >= 0 and is_behind_unclean(ground, replica):
-            self._judge(now_ms, seen, replica, request)
+            self._compare(now_ms, seen, replica, request)
             return
         before = seen.high_watermark
         if replica.is_leader:
@@ -256,16 +255,16 @@ class Invariants:
                 (batch := batches[last]).base_offset <= before
                 and ground.committed.batches.get(batch.base_offset) is batch
             ):
-                found = differing(replica, ground.committed, before)
-                self._report(now_ms, seen_as(seen), found)
+                problems = differing(replica, ground.committed, before)
+                self._report(now_ms, seen_as(seen), problems)
         seen.log_end_offset = end
         seen.high_watermark = watermark
         ground.moves.append(Move(now_ms, seen.broker, end, watermark))
 
-    def _meet(
+    def _observe_first(
         self, now_ms: int, broker: int, life: int, replica: Replica, request: Request | None
     ) -> None:
-        """A replica that was not seen before in this life of its broker."""
+        """The first observation of a replica in this life of its broker."""
         ground = self.ground(replica.topic, replica.key)
         seen = self._seen[replica] = ground.seen[broker] = Seen(ground, broker, life)
         seen.role = Role.NONE
@@ -275,11 +274,12 @@ class Invariants:
         seen.log = log = replica.log
         seen.log_end_offset = log.log_end_offset
         seen.log_start_offset = log.log_start_offset
-        # What was on disk when the process began has yet to be compared.
+        # What was on disk when the process started has not been compared yet.
         seen.high_watermark = min(log.log_start_offset, replica.high_watermark)
-        self._judge(now_ms, seen, replica, request)
+        self._compare(now_ms, seen, replica, request)
 
-    def _judge(self, now_ms: int, seen: Seen, replica: Replica, request: Request | None) -> None:
+    def _compare(self, now_ms: int, seen: Seen, replica: Replica, request: Request | None) -> None:
+        """Compare a replica with its last observed state, and remember the new one."""
         log, ground, broker = replica.log, seen.ground, seen.broker
         subject = seen_as(seen)
         self._report(now_ms, subject, replica_violations(replica))
@@ -314,19 +314,19 @@ class Invariants:
 
     # ------------------------------------------------------------------------------- answers
 
-    def judge_ack(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
-        """A producer was answered about a partition, without an error; it asked for acks=all."""
+    def check_ack(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
+        """Check a successful Produce response with acks=all for a partition."""
         seen = self._seen.get(replica)
         if seen is not None and answer.base_offset >= seen.ground.committed.end:
-            found = acked_too_soon(seen.ground, replica, answer)
-            self._report(now_ms, f"broker {broker}", found)
+            problems = acked_too_soon(seen.ground, replica, answer)
+            self._report(now_ms, f"broker {broker}", problems)
 
-    def judge_read(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
-        """A consumer was given records of a partition."""
+    def check_read(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
+        """Check a Fetch response with records of a partition."""
         seen = self._seen.get(replica)
         if seen is not None and answer.records[-1].last_offset >= seen.ground.committed.end:
-            found = read_too_soon(seen.ground, replica, answer)
-            self._report(now_ms, f"broker {broker}", found)
+            problems = read_too_soon(seen.ground, replica, answer)
+            self._report(now_ms, f"broker {broker}", problems)
 
 
 def seen_as(seen: Seen) -> str:
@@ -337,7 +337,7 @@ def seen_as(seen: Seen) -> str:
 def _record_appends(
     now_ms: int, ground: Ground, replica: Replica, from_offset: int, request: Request | None
 ) -> None:
-    """What a leader has appended from `from_offset` on."""
+    """Record the batches that a leader has appended since `from_offset`."""
     log = replica.log
     if log.log_end_offset <= from_offset:
         return
@@ -364,12 +364,12 @@ def _began_to_lead(ground: Ground, seen: Seen, replica: Replica) -> Iterator[tup
     if other != (seen.broker, seen.life):
         yield "two-leaders", f"epoch {epoch} was led by broker {other[0]}, life {other[1]}"
     if epoch < ground.newest_epoch:
-        return  # news of its election came late: others lead by now
+        return  # it learnt of its election late: others have led since
     ground.newest_epoch = epoch
     committed = ground.committed
     lacking = first_lacking(replica.log, committed)
     if ground.forgiven < ground.unclean <= epoch:
-        # An unclean election: only what the new leader has too can still be called committed.
+        # After an unclean election only what the new leader has remains committed.
         ground.forgiven = ground.unclean
     elif lacking is not None:
         yield "committed-lost", f"epoch {epoch} begins without what is committed from {lacking} on"

@@ -1,12 +1,12 @@
-"""Each request gets one reply: what brokers still owe, and for how long they may.
+"""Each request gets one reply: which replies brokers still owe, and when they are overdue.
 
-Owns: the requests that brokers were given and have not answered, and when a reply is overdue.
-Never: judges a reply's contents; decides when a run is over (verdict.py does).
+Owns: the unanswered requests of all brokers, and when a reply is overdue.  Never: checks a reply's
+contents; decides when a run is over (verdict.py does).
 Kafka: KafkaApis and its purgatories, which answer every request once.
 
 A broker may wait as long as the request allows (`max_wait_ms`, `timeout_ms`, a group's rebalance),
-and as long as it waits itself for others.  It owes nothing after its connection or its process has
-ended, nor while it is paused.  A reply that a fault rule held back counts as given.
+plus the time for which it waits for other nodes.  It owes no reply after the connection or its
+process has ended, nor while it is paused.  A reply that a fault rule withheld counts as sent.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _AT_ONCE: Final = frozenset(
         ),
     )
 )
-"""A broker answers these by itself, without a question to the controller or a commit."""
+"""A broker answers these alone, without the controller and without a commit."""
 
 
 class Patience(Struct, frozen=True):
     """How long a reply may take beyond what its request allows."""
 
     always_ms: int
-    """For whatever the clock adds: a busy machine, a timer's last millisecond."""
+    """For delays of the clock: a busy machine, a timer's last millisecond."""
     for_others_ms: int
-    """As long as a broker waits for the controller, or for a commit of its own."""
+    """For how long a broker waits for the controller, or for a commit of its own."""
 
 
 class Overdue(Struct, frozen=True):
@@ -63,11 +63,11 @@ class Overdue(Struct, frozen=True):
 
 
 _Owed = tuple[int, int, int]
-"""(broker, when it was asked, until when it owed the reply: _OPEN for still)."""
+"""(broker, when the request arrived, until when the reply was owed: _OPEN if it still is)."""
 
 
 class Replies:
-    """What all brokers of a cluster owe."""
+    """The replies that all brokers of a cluster owe."""
 
     def __init__(self) -> None:
         self._owed: dict[Request, _Owed] = {}
@@ -77,7 +77,7 @@ class Replies:
         """The longest that any group waits for its members."""
 
     def on_request(self, broker: int, request: Request, now_ms: int) -> None:
-        """A broker was given a request."""
+        """A request arrived at a broker."""
         self._owed[request] = (broker, now_ms, _OPEN)
         if request.api_key == _JOIN_GROUP:
             body = request.body
@@ -85,11 +85,11 @@ class Replies:
             self._group_wait_ms = max(self._group_wait_ms, wait_ms)
 
     def on_reply(self, request: Request) -> bool:
-        """A broker has answered; False: for the second time."""
+        """A broker has answered a request; False if it had answered it before."""
         return self._owed.pop(request, None) is not None
 
     def on_withheld(self, request: Request) -> None:
-        """A broker has answered, and a rule keeps the reply from the client, or for later."""
+        """A broker has answered, and a rule drops or delays the reply."""
         owed = self._owed.get(request)
         if owed is not None:
             self._owed[request] = (owed[0], owed[1], owed[1])
@@ -100,17 +100,17 @@ class Replies:
             if until_ms == _OPEN and (
                 asked == broker if connection is None else request.connection_id == connection
             ):
-                # While it is paused it owes nothing more than before.
+                # A paused broker owes only what was due when it was paused.
                 self._owed[request] = (asked, asked_ms, self._paused.get(asked, now_ms))
         if connection is None:
             self._paused.pop(broker, None)
 
     def on_pause(self, broker: int, now_ms: int) -> None:
-        """Nothing runs at a broker."""
+        """A broker was paused."""
         self._paused[broker] = now_ms
 
     def on_resume(self, broker: int, now_ms: int) -> None:
-        """It runs again: its time to answer begins again."""
+        """A broker was resumed: the time for its replies starts again."""
         self._paused.pop(broker, None)
         for request, (asked, _, until_ms) in self._owed.items():
             if asked == broker and until_ms == _OPEN:
@@ -131,7 +131,7 @@ class Replies:
         if request.api_key not in _AT_ONCE:
             limit_ms += patience.for_others_ms
         if request.api_key in _GROUP_APIS:
-            # A round waits for its members, and then for what its leader assigns.
+            # A rebalance waits for the members, and then for the leader's assignment.
             return limit_ms + 2 * self._group_wait_ms
         if getattr(body, "acks", _ACKS_ALL) != _ACKS_ALL:
             return limit_ms

@@ -1,7 +1,7 @@
-"""The rules, as pure functions: a replica, a registration or a log in, what is wrong out.
+"""The rules as pure functions: from a replica, a registration or a log to its violations.
 
-Owns: what each invariant of state means.  Never: remembers anything (ground.py does), knows a
-cluster.  Kafka: the specs of KIP-101, KIP-497, KIP-966.
+Owns: what each invariant of state means.  Never: keeps state (ground.py does), knows a cluster.
+Kafka: the specs of KIP-101, KIP-497, KIP-966.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from kcluster.partition.replica import Replica, Role
 from kcluster.protocol.records.batches import Batch
 
 Identity = tuple[int, int, int, int, int, bytes]
-"""What makes a batch that batch: offsets, epoch, producer, sequence, checksum of its records."""
+"""What identifies a batch: offsets, epoch, producer, sequence, checksum of its records."""
 
-Found = Iterator[tuple[str, str]]
-"""(name of the violation, text)."""
+Broken = Iterator[tuple[str, str]]
+"""(name of the violation, text) of each broken invariant."""
 
 _CRC: Final = slice(17, 21)
 
 
 def identity(batch: Batch) -> Identity:
-    """What two replicas' copies of a batch have in common, and no other batch has."""
+    """What all copies of a batch have in common, and no other batch has."""
     return (
         batch.base_offset,
         batch.last_offset,
@@ -38,14 +38,14 @@ def identity(batch: Batch) -> Identity:
 
 
 def is_same(own: Batch | None, wanted: Batch) -> bool:
-    """Whether two logs have the same batch; as a rule they share it."""
+    """Whether two logs have the same batch; usually both refer to one object."""
     return own is wanted or (own is not None and identity(own) == identity(wanted))
 
 
 def first_lacking(log: Log, committed: Committed, start: int = 0) -> int | None:
-    """The first committed offset from `start` on at which `log` has nothing, or something else;
-    None if there is none.  What lies below the log's start was deleted on purpose, and what
-    compaction has cleaned may have gone."""
+    """The first committed offset, at or after `start`, at which `log` has no batch or another one;
+    None if there is none.  Offsets below the log start were deleted on purpose, and compaction may
+    have removed others."""
     own = {batch.base_offset: batch for batch in log.batches_from(start)}
     start = max(start, log.first_dirty_offset)
     for base, wanted in committed.batches.items():
@@ -56,11 +56,13 @@ def first_lacking(log: Log, committed: Committed, start: int = 0) -> int | None:
     return committed.end if log.log_end_offset < committed.end else None
 
 
-def registration_violations(new: PartitionRegistration, old: PartitionRegistration | None) -> Found:
-    """What is wrong with a partition as the controller has it now."""
+def registration_violations(
+    new: PartitionRegistration, old: PartitionRegistration | None
+) -> Broken:
+    """Violations of a partition's registration at the controller."""
     outside = [broker for broker in new.isr if broker not in new.replicas]
     if old is None or new.replicas == old.replicas:
-        # Replicas that a reassignment took away stay in the ELR as long as that is not changed.
+        # Replicas that a reassignment removed stay in the ELR until the ELR changes.
         before = () if old is None else old.elr
         may_be = (*new.replicas, *before)
         outside += [broker for broker in new.elr if broker not in may_be]
@@ -78,19 +80,19 @@ def registration_violations(new: PartitionRegistration, old: PartitionRegistrati
     elif new.leader != old.leader and new.leader_epoch == old.leader_epoch:
         yield "two-leaders", f"leader {old.leader} -> {new.leader} within epoch {new.leader_epoch}"
     in_sync = (*old.isr, *old.elr)
-    # Who joins the ISR may lead at once where that ends a reassignment; and one may be given up
-    # uncleanly, which Kafka does not call recovering.
-    asked_for = new.recovering or (is_reassigning(old) and not is_reassigning(new))
+    # If a broker's joining the ISR ends a reassignment, it may lead at once; and a reassignment may
+    # be cancelled uncleanly, which Kafka does not call recovering.
+    is_expected = new.recovering or (is_reassigning(old) and not is_reassigning(new))
     may_lead = (NO_LEADER, old.leader, *in_sync)
-    if new.leader not in may_lead and not asked_for:
+    if new.leader not in may_lead and not is_expected:
         yield "unclean-unasked", f"leader {new.leader}, ISR and ELR were {list(in_sync)}"
 
 
 def membership_violations(
     registration: PartitionRegistration, brokers: Mapping[int, BrokerRegistration]
-) -> Found:
-    """A fenced broker is in no ISR (KIP-841).  Without ELR the last member stays in it while there
-    is no leader, for it alone may lead again."""
+) -> Broken:
+    """A fenced broker is in no ISR (KIP-841).  Without ELR the last member stays in the ISR while
+    there is no leader: only it may lead again."""
     fenced = [
         broker
         for broker in registration.isr
@@ -100,8 +102,8 @@ def membership_violations(
         yield "fenced-in-isr", f"{fenced} are fenced, the ISR is {list(registration.isr)}"
 
 
-def replica_violations(replica: Replica) -> Found:
-    """What is wrong with one replica alone, at any time."""
+def replica_violations(replica: Replica) -> Broken:
+    """Violations of one replica by itself, at any time."""
     log, watermark = replica.log, replica.high_watermark
     if watermark > log.log_end_offset:
         yield "watermark-above-end", f"watermark {watermark}, log end {log.log_end_offset}"
@@ -109,8 +111,8 @@ def replica_violations(replica: Replica) -> Found:
         yield "watermark-below-start", f"watermark {watermark}, log start {log.log_start_offset}"
 
 
-def step_violations(old: Seen, new: Replica) -> Found:
-    """What a replica must not do between two looks at it in one life."""
+def step_violations(old: Seen, new: Replica) -> Broken:
+    """Violations between two observations of a replica in one life of its broker."""
     if new.leader_epoch < old.leader_epoch:
         yield "epoch-back", f"leader epoch {old.leader_epoch} -> {new.leader_epoch}"
     if new.registration.partition_epoch < old.partition_epoch:
@@ -127,8 +129,8 @@ def step_violations(old: Seen, new: Replica) -> Found:
             yield "leader-truncated", f"log end {old.log_end_offset} -> {new.log.log_end_offset}"
 
 
-def differing(replica: Replica, committed: Committed, start: int) -> Found:
-    """From `start` to its own watermark a replica has what is committed, where it is known."""
+def differing(replica: Replica, committed: Committed, start: int) -> Broken:
+    """From `start` to its own high watermark a replica has what is known to be committed."""
     log = replica.log
     end = min(replica.high_watermark, committed.end)
     start = max(start, log.log_start_offset, log.first_dirty_offset)
@@ -149,9 +151,9 @@ def differing(replica: Replica, committed: Committed, start: int) -> Found:
             return
 
 
-def members_behind(ground: Ground, replica: Replica) -> Found:
-    """A leader's watermark is above no log end in its ISR: what is committed is on all members.
-    Who lost its disk meanwhile is excused, until it has left the ISR."""
+def members_behind(ground: Ground, replica: Replica) -> Broken:
+    """A leader's high watermark is above no log end in its ISR: all members have what is committed.
+    A member that lost its disk is exempt until it has left the ISR."""
     watermark = replica.high_watermark
     seen = ground.seen
     for broker in replica.isr:
@@ -167,8 +169,8 @@ def members_behind(ground: Ground, replica: Replica) -> Found:
 
 
 def is_behind_unclean(ground: Ground, replica: Replica) -> bool:
-    """It has not heard yet of the unclean election that changed what is committed, or has not
-    truncated its log yet."""
+    """Whether it has not yet learnt of the unclean election that changed what is committed, or has
+    not yet truncated its log."""
     unclean = ground.unclean
     if unclean < 0:
         return False
@@ -178,8 +180,8 @@ def is_behind_unclean(ground: Ground, replica: Replica) -> bool:
     return not replica.is_leader and replica.broker_id not in ground.registration.isr
 
 
-def truncated_committed(ground: Ground, broker: int, replica: Replica) -> Found:
-    """A member of the ISR keeps what its leader has committed."""
+def truncated_committed(ground: Ground, broker: int, replica: Replica) -> Broken:
+    """A member of the ISR must keep what its leader has committed."""
     registration, end = ground.registration, ground.committed.end
     if registration is None or broker not in registration.isr:
         return
@@ -190,8 +192,8 @@ def truncated_committed(ground: Ground, broker: int, replica: Replica) -> Found:
         )
 
 
-def acked_too_soon(ground: Ground, replica: Replica, answer: Any) -> Found:
-    """acks=all is answered when the records are committed."""
+def acked_too_soon(ground: Ground, replica: Replica, answer: Any) -> Broken:
+    """acks=all may be answered only when the records are committed."""
     end = ground.committed.end
     if answer.base_offset >= end and not is_behind_unclean(ground, replica):
         yield (
@@ -200,8 +202,8 @@ def acked_too_soon(ground: Ground, replica: Replica, answer: Any) -> Found:
         )
 
 
-def read_too_soon(ground: Ground, replica: Replica, answer: Any) -> Found:
-    """Consumers are given what is committed."""
+def read_too_soon(ground: Ground, replica: Replica, answer: Any) -> Broken:
+    """Consumers may read only what is committed."""
     if not answer.records or is_behind_unclean(ground, replica):
         return
     end = ground.committed.end
@@ -212,7 +214,7 @@ def read_too_soon(ground: Ground, replica: Replica, answer: Any) -> Found:
 
 
 def extend(committed: Committed, leader: Replica) -> None:
-    """All below a leader's watermark is committed from now on."""
+    """Everything below a leader's high watermark is committed from now on."""
     watermark, end = leader.high_watermark, committed.end
     if watermark <= end:
         return

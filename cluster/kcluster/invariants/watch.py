@@ -1,7 +1,8 @@
-"""Invariants at work on a running cluster.
+"""Checks the invariants of a running cluster after each step.
 
-Owns: when a node is looked at: after each of its steps; and which of its replicas: those that the
-event may have moved.  Never: judges (invariants.py does), changes anything in the cluster.
+Owns: when a node is checked (after each of its steps), and which of its replicas (those that the
+event may have moved).  Never: decides what is a violation (invariants.py does), changes anything in
+the cluster.
 Kafka: no counterpart.
 """
 
@@ -33,7 +34,7 @@ from kcluster.runtime.dispatch import Dispatcher
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
-_QUESTIONS: Final = frozenset(
+_READ_ONLY: Final = frozenset(
     map(int, (ApiKey.FETCH, ApiKey.METADATA, ApiKey.API_VERSIONS, ApiKey.HEARTBEAT))
 )
 """Clients' requests that move no replica."""
@@ -49,19 +50,19 @@ _NONE: Final[tuple[Replica, ...]] = ()
 
 
 class Watch:
-    """Invariants at work on a cluster: every step of every node is looked at, just before the next
-    one runs.  Call `look` once more at the end."""
+    """Checks every step of every node, just before the next step runs.  At the end call
+    `check_last_step` once more."""
 
     def __init__(self, dispatcher: Dispatcher, invariants: Invariants | None = None) -> None:
         self.invariants = invariants or Invariants()
         self._dispatcher = dispatcher
         self._processes = dispatcher.processes
         self._node: Node | None = None
-        """Whose step was the last; it may have died since."""
+        """The node that ran last; it may have died since."""
         self._life = 0
         self._stepped_ms = 0
         self._event: Input | None = None
-        """Which it was given."""
+        """The input of that step."""
         self._offsets: dict[int, int] = {}
         """By node: up to where it has applied the metadata log."""
         self._answered: list[Reply] = []
@@ -72,16 +73,16 @@ class Watch:
         dispatcher.withheld_sinks = (*dispatcher.withheld_sinks, self._on_withheld)
         dispatcher.close_sinks = (*dispatcher.close_sinks, self._on_closed)
 
-    def look(self) -> None:
-        """Judge the node whose step was the last."""
+    def check_last_step(self) -> None:
+        """Check the node that ran last."""
         node, event = self._node, self._event
         self._node = None
         if isinstance(node, BrokerNode):
-            self._look_at_broker(node, event)
+            self._check_broker(node, event)
         elif isinstance(node, ControllerNode):
-            self._look_at_controller(node)
+            self._check_controller(node)
 
-    def _look_at_broker(self, node: BrokerNode, event: Input | None) -> None:
+    def _check_broker(self, node: BrokerNode, event: Input | None) -> None:
         invariants, node_id = self.invariants, node.node_id
         request = None
         kind = type(event)
@@ -94,27 +95,27 @@ class Watch:
                 request = event
                 concerned = _written(node.replicas, event.body.topic_data)
             else:
-                concerned = _NONE if event.api_key in _QUESTIONS else node.replicas.all()
+                concerned = _NONE if event.api_key in _READ_ONLY else node.replicas.all()
         else:
             concerned = node.replicas.all()
         offset = node.image.offset
         if self._offsets.get(node_id) != offset:
             self._offsets[node_id] = offset
-            invariants.look_at_offset(self._stepped_ms, node_id, self._life, offset)
+            invariants.observe_offset(self._stepped_ms, node_id, self._life, offset)
         if concerned:
-            invariants.look(self._stepped_ms, node_id, self._life, concerned, request)
+            invariants.observe(self._stepped_ms, node_id, self._life, concerned, request)
         if self._answered:
-            self._judge_answers(node)
+            self._check_answers(node)
 
-    def _judge_answers(self, node: BrokerNode) -> None:
+    def _check_answers(self, node: BrokerNode) -> None:
         answered, self._answered = self._answered, []
         for reply in answered:
             if reply.request.api_key == _FETCH:
-                self._judge_reads(node, reply.body)
+                self._check_reads(node, reply.body)
             elif reply.request.body.acks == _ACKS_ALL:
-                self._judge_acks(node, reply.body)
+                self._check_acks(node, reply.body)
 
-    def _judge_reads(self, node: BrokerNode, body: Any) -> None:
+    def _check_reads(self, node: BrokerNode, body: Any) -> None:
         now_ms, invariants = self._stepped_ms, self.invariants
         for topic in body.responses:
             for data in topic.partitions:
@@ -125,9 +126,9 @@ class Watch:
                 if replica is None:
                     replica = _by_name(node.replicas, topic.topic, data.partition_index)
                 if replica is not None:
-                    invariants.judge_read(now_ms, node.node_id, replica, data)
+                    invariants.check_read(now_ms, node.node_id, replica, data)
 
-    def _judge_acks(self, node: BrokerNode, body: Any) -> None:
+    def _check_acks(self, node: BrokerNode, body: Any) -> None:
         now_ms, invariants = self._stepped_ms, self.invariants
         for topic in body.responses:
             for data in topic.partition_responses:
@@ -137,25 +138,25 @@ class Watch:
                 if replica is None:
                     replica = _by_name(node.replicas, topic.name, data.index)
                 if replica is not None:
-                    invariants.judge_ack(now_ms, node.node_id, replica, data)
+                    invariants.check_ack(now_ms, node.node_id, replica, data)
 
-    def _look_at_controller(self, node: ControllerNode) -> None:
+    def _check_controller(self, node: ControllerNode) -> None:
         image = node.image
         if image.offset == self._offsets.get(node.node_id):
             return
         self._offsets[node.node_id] = image.offset
         now_ms, invariants = self._stepped_ms, self.invariants
-        invariants.look_at_offset(now_ms, node.node_id, self._life, image.offset)
+        invariants.observe_offset(now_ms, node.node_id, self._life, image.offset)
         for topic in image.topics.values():
             for partition in topic.partitions:
-                invariants.look_at_metadata(now_ms, topic.name, partition, image.brokers)
+                invariants.observe_metadata(now_ms, topic.name, partition, image.brokers)
 
     def _before_step(self, now_us: int, node_id: int, event: Input) -> None:
         node = self._node
         if type(node) is BrokerNode:
-            self._look_at_broker(node, self._event)
+            self._check_broker(node, self._event)
         elif node is not None:
-            self.look()
+            self.check_last_step()
         if self._tap is not None:
             self._tap(now_us, node_id, event)
         process = self._processes[node_id]
@@ -172,7 +173,7 @@ class Watch:
         self.invariants.on_note(note)
         event = note.event
         if isinstance(event, BrokerDown):
-            self.look()  # while its logs are still as it left them
+            self.check_last_step()  # before its disk changes
             self.invariants.on_death(event.broker, event.loses_records, note.at_ms)
 
     def _on_withheld(self, reply: Reply) -> None:
@@ -221,17 +222,17 @@ def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:
 
 def _written(replicas: Replicas, topics: Any) -> list[Replica]:
     """The replicas that a Produce names, by topic id or name."""
-    found = []
+    written = []
     for topic in topics:
         for data in topic.partition_data:
             replica = replicas.get(topic.topic_id, data.index)
             if replica is None:
                 replica = _by_name(replicas, topic.name, data.index)
             if replica is not None:
-                found.append(replica)
-    return found
+                written.append(replica)
+    return written
 
 
 def _by_name(replicas: Replicas, topic: str, partition: int) -> Replica | None:
-    found = replicas.find(topic, partition)
-    return found if isinstance(found, Replica) else None
+    replica = replicas.find(topic, partition)
+    return replica if isinstance(replica, Replica) else None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kcluster.checks.anomalies import NOT_IDEMPOTENT
+from kcluster.checks.settings import ACKS_ALL, ACKS_PREFIX, NO_SETTING, NOT_IDEMPOTENT
 from kcluster.pipeline.causes import (
     disk_losses_of,
     election_within,
@@ -287,13 +287,13 @@ def _causes() -> dict[str, Column]:
     by, allowed_by = loss_columns(F.col("cut_epoch"), F.col("cut_at"), F.col("cut_disk"))
     missing = F.lit("the log holds it, the table does not")
     acks = F.when(
-        (F.col("outcome") == "acked") & (F.col("acks") != -1),
-        F.concat(F.lit("acks="), F.col("acks").cast("string")),
+        (F.col("outcome") == "acked") & (F.col("acks") != ACKS_ALL),
+        F.concat(F.lit(ACKS_PREFIX), F.col("acks").cast("string")),
     )
     error = F.when(F.col("error") != "", F.col("error"))
     refused = F.when(F.col("ahead.error") != "", F.col("ahead.error"))
     none = F.lit(_NO_ERROR)
-    retried = F.when(F.col("idempotent"), "").otherwise(NOT_IDEMPOTENT)
+    retried = F.when(F.col("idempotent"), NO_SETTING).otherwise(NOT_IDEMPOTENT)
     is_doubled = F.col("duplicated") > 0
     return {
         "lost_by": F.when(F.col("lost"), F.when(F.col("in_log"), missing).otherwise(by)),

@@ -1,7 +1,7 @@
 """Causes of losses and late acks: elections, lost disks, power failures.
 
 Owns: causes from notes and from the movements of replicas, and the setting that allows a loss, with
-the verdict's names (checks/causes_of_losses.py).  Never: finds a loss (audit.py).
+the verdict's names (checks/settings.py).  Never: finds a loss (audit.py).
 Kafka: no counterpart; operators read causes from controller.log and the brokers' logs.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kcluster.checks.causes_of_losses import DISK_LOST, UNCLEAN, UNFLUSHED
+from kcluster.checks.settings import DISK_LOST, UNCLEAN, UNFLUSHED
 from kcluster.deaths import DeathKind
 from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.events.partitions import BecameLeader, LeaderElected, PartitionOffline

@@ -81,7 +81,7 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
             error.partition and error.partition[1],
             error.at_ms,
         )
-        for error in ledger.told
+        for error in ledger.errors
     ]
     _add_grounds(record, recorder)
     record.logs = log_rows(judged)

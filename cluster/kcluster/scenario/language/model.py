@@ -11,10 +11,10 @@ from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
+from kcluster.checks.anomalies import ANOMALIES
 from kcluster.clients.consumer.settings import ConsumerSettings
 from kcluster.clients.producer.settings import ProducerSettings
 from kcluster.config.files.problems import Place, unknown
-from kcluster.evidence.history import ANOMALIES
 from kcluster.protocol.errors import ErrorCode
 from kcluster.scenario.actions.base import Action
 from kcluster.scenario.language.client_configs import ClientConfigs

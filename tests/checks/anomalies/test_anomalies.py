@@ -1,4 +1,4 @@
-"""Each anomaly by its smallest example, as it is printed and as its checker shows it."""
+"""Each anomaly by its smallest example, as it is printed and as its docstring shows it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import inspect
 
 import pytest
 
-from kcluster.checks import anomalies
-from kcluster.checks.anomalies import find_anomalies
-from kcluster.evidence.history import ANOMALIES, FinalLog, Ledger, Outcome, ReadRecord, SentRecord
+from kcluster.checks.anomalies import ANOMALIES, find_anomalies
+from kcluster.evidence.history import FinalLog, Ledger, Outcome, ReadRecord, SentRecord
 
 P = ("orders", 0)
 ACKED, FAILED, UNKNOWN = Outcome.ACKED, Outcome.FAILED, Outcome.UNKNOWN
@@ -67,18 +66,18 @@ CASES = [
     ([], [], [(0, b"x")], "phantom: orders-0: x at offset 0 was sent by nobody"),
     (
         [A, B, C], [read(0, b"a"), read(1, b"b", "c1"), read(2, b"c")], ABC,
-        "poll-skip: orders-0: c0 was given 2 after 0, not 1",
+        "poll-skip: orders-0: c0 received 2 after 0, not 1",
     ),
     (
         [A, B], [read(0, b"a", "c1"), read(1, b"b"), read(0, b"a")], AB,
-        "nonmonotonic-poll: orders-0: c0 was given 0 after 1",
+        "nonmonotonic-poll: orders-0: c0 received 0 after 1",
     ),
     (
         [A, B, C], [read(0, b"a"), read(2, b"c", restarted=True)], ABC,
         "unseen: orders-0: b, acked at offset 1, was read by no consumer",
     ),
 ]  # fmt: skip
-COMMITTED_BACK = "committed-offset-back: orders-0: group g committed 5 and was told 3 later"
+COMMITTED_BACK = "committed-offset-back: orders-0: group g committed 5 and fetched 3 later"
 
 
 def check(sends, reads, log, drained=False):
@@ -88,26 +87,44 @@ def check(sends, reads, log, drained=False):
 
 
 @pytest.mark.parametrize(("sends", "reads", "log", "printed"), CASES)
-def test_history__an_anomaly_is_named(sends, reads, log, printed):
+def test_anomalies__an_anomaly_is_named(sends, reads, log, printed):
     found = [str(anomaly) for anomaly in check(sends, reads, FinalLog(0, log))]
     if "inconsistent-offsets: orders-0: offset 0: c0 read a, c1" in printed:
         found = [line for line in found if not line.startswith("lost-write")]
     assert found == [printed]
 
 
-def test_history__a_committed_offset_that_goes_back_is_named():
+def test_anomalies__a_committed_offset_that_goes_back_is_named():
     ledger = Ledger()
     ledger.commits = [("g", P, 5, True), ("g", P, 5, False), ("g", P, 3, False)]
     (back,) = find_anomalies(ledger, {})
     assert str(back) == COMMITTED_BACK
 
 
-def test_history__every_anomaly_has_an_example_and_its_checker_shows_one():
+def test_anomalies__every_anomaly_has_an_example_and_its_class_shows_one():
     examples = [*(printed for *_, printed in CASES), COMMITTED_BACK]
     assert {printed.split(":")[0] for printed in examples} == set(ANOMALIES)
-    for name in ANOMALIES:
-        documented = inspect.getdoc(getattr(anomalies, name.replace("-", "_")))
+    for name, kind in ANOMALIES.items():
+        documented = inspect.getdoc(type(kind))
         assert any(printed in documented for printed in examples if printed.startswith(name)), name
+
+
+def test_anomalies__are_listed_in_this_order_and_each_is_one_file():
+    assert list(ANOMALIES) == [
+        "lost-write",
+        "duplicate",
+        "nonmonotonic-send",
+        "inconsistent-offsets",
+        "aborted-read",
+        "phantom",
+        "poll-skip",
+        "nonmonotonic-poll",
+        "unseen",
+        "committed-offset-back",
+    ]
+    for name, kind in ANOMALIES.items():
+        assert (kind.NAME, kind.MEANING) != ("", "")
+        assert type(kind).__module__ == f"kcluster.checks.anomalies.{name.replace('-', '_')}"
 
 
 def test_history__unknown_sends_may_be_in_the_log_or_not():
@@ -148,6 +165,6 @@ def test_history__the_log_end_is_unseen_only_after_consumers_drained():
     assert unseen.name == "unseen"
 
 
-def test_history__a_consumer_that_chose_its_position_did_not_go_back():
+def test_anomalies__a_consumer_that_chose_its_position_did_not_go_back():
     reads = [read(0, b"a"), read(1, b"b"), read(0, b"a", restarted=True)]
     assert check([A, B], reads, FinalLog(0, AB)) == []

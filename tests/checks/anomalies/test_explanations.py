@@ -1,4 +1,4 @@
-"""Every way to lose, double or reorder a record: what the verdict calls it, and how it tells it."""
+"""Every way to lose, duplicate or reorder a record: its anomaly, and the chain that explains it."""
 
 from __future__ import annotations
 
@@ -374,7 +374,7 @@ def test_commit__lost_by_an_unclean_election():
     back = next(x for x in repaired_verdict(stage).anomalies if x.name == "committed-offset-back")
     links = [link.text for link in back.chain]
     assert "broker 1 acked the commit of 5 by group g" in links
-    assert "broker 2 told group g offset 3" in links
+    assert "broker 2 answered offset 3 to group g" in links
     assert any("UNCLEAN" in text and text.startswith(f"{home[0]}-{home[1]}") for text in links)
 
 

@@ -1,0 +1,20 @@
+"""The anomalies of a run.  Importing this package registers all of them; the order of these imports
+is the order in which a verdict lists them."""
+
+# isort: off
+from kcluster.checks.anomalies import lost_write as lost_write
+from kcluster.checks.anomalies import duplicate as duplicate
+from kcluster.checks.anomalies import nonmonotonic_send as nonmonotonic_send
+from kcluster.checks.anomalies import inconsistent_offsets as inconsistent_offsets
+from kcluster.checks.anomalies import aborted_read as aborted_read
+from kcluster.checks.anomalies import phantom as phantom
+from kcluster.checks.anomalies import poll_skip as poll_skip
+from kcluster.checks.anomalies import nonmonotonic_poll as nonmonotonic_poll
+from kcluster.checks.anomalies import unseen as unseen
+from kcluster.checks.anomalies import committed_offset_back as committed_offset_back
+# isort: on
+
+from kcluster.checks.anomalies.base import ANOMALIES, Anomaly
+from kcluster.checks.anomalies.search import explained, find_anomalies
+
+__all__ = ["ANOMALIES", "Anomaly", "explained", "find_anomalies"]

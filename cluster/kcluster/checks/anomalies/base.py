@@ -1,0 +1,195 @@
+"""What an anomaly is: a class that finds it in a run, describes it and explains it.
+
+Owns: AnomalyKind and its two forms, findings, their grouping into anomalies, the table of kinds by
+name.  Never: knows a kind.  Kafka: no counterpart; jepsen.tests.kafka.
+
+To add an anomaly: a class with `@anomaly("name", "its meaning")` in a file of this directory, and
+that file's line in `__init__.py`, at its place in the order of verdicts.  The docstring of the
+class says when it occurs and shows how it is printed.  The checks of scenarios accept the name.
+
+A record is identified by its value, which its producer sends once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Final, TypeVar
+
+from msgspec import Struct
+
+from kcluster.checks.settings import NO_SETTING, Setting
+from kcluster.clients.ledger import Ledger, Partition, ReadRecord, SentRecord
+from kcluster.evidence.history import FinalLog, Link
+from kcluster.evidence.lookups import Facts
+
+Places = Mapping[bytes | None, Sequence[int]]
+"""By value, the offsets that hold it."""
+
+
+class Finding(Struct, frozen=True):
+    """One record that something is wrong with.
+
+    `offset`: where it is or should be, -1 if unknown.  `other`: the second offset that matters: the
+    duplicate's, that of the record sent or read before; for a lost record without an offset its
+    number among its producer's sends to the partition.  `detail`: what the kind's text needs in
+    addition.  `allowed`: the setting that allows it.
+    """
+
+    name: str
+    client: str
+    offset: int
+    value: bytes | None
+    other: int = -1
+    detail: str = ""
+    allowed: Setting = NO_SETTING
+    value_before: bytes | None = None
+    at_ms: int = -1
+
+
+Group = Sequence[Finding]
+"""Neighbouring findings of one kind, with one client, detail and setting; at least one."""
+
+
+class Anomaly(Struct, frozen=True):
+    """A broken promise as clients see it: `count` neighbouring records with one story.
+
+    `name` of ANOMALIES; `first` and `last` offset concerned, -1 if unknown; `values` of the first
+    and the last record; `allowed`: the setting that allows it, "" for none; `at_ms`: of the first
+    send or read concerned; `chain`: what led to it, oldest first.
+    """
+
+    name: str
+    partition: Partition
+    text: str
+    count: int = 1
+    first: int = -1
+    last: int = -1
+    values: tuple[bytes | None, bytes | None] = (None, None)
+    client: str = ""
+    allowed: Setting = NO_SETTING
+    at_ms: int = -1
+    other: int = -1
+    chain: tuple[Link, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.partition[0]}-{self.partition[1]}: {self.text}"
+
+
+class PartitionHistory(Struct, frozen=True):
+    """What clients did with one partition, and what its log holds in the end.
+
+    `drained`: consumers had the time to read to the end.
+    """
+
+    sends: Sequence[SentRecord]
+    reads: Sequence[ReadRecord]
+    log: FinalLog
+    places: Places
+    drained: bool = False
+
+
+class Explanation(Struct, frozen=True):
+    """What led to an anomaly, in any order; `allowed`: the setting, if only the story shows it."""
+
+    links: Iterable[Link]
+    allowed: Setting = NO_SETTING
+
+
+class AnomalyKind(ABC):
+    """How one kind of anomaly is grouped, described and explained."""
+
+    NAME: ClassVar[str] = ""
+    MEANING: ClassVar[str] = ""
+
+    def follows(self, finding: Finding, before: Finding) -> bool:
+        """Whether `finding` belongs to the same anomaly as `before`: here, the next offset."""
+        return is_next_offset(finding, before)
+
+    @abstractmethod
+    def text(self, group: Group) -> str:
+        """The sentence that describes these findings."""
+
+    @abstractmethod
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        """What led to it, from what was recorded."""
+
+
+class PartitionAnomaly(AnomalyKind):
+    """An anomaly of the records of one partition."""
+
+    @abstractmethod
+    def find(self, history: PartitionHistory) -> Iterator[Finding]:
+        """Each record concerned, in the order in which neighbours are grouped."""
+
+
+class CommitAnomaly(AnomalyKind):
+    """An anomaly of the committed offsets of a group."""
+
+    @abstractmethod
+    def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
+        """Each commit concerned, in the order of the ledger; each is an anomaly of its own."""
+
+    def follows(self, finding: Finding, before: Finding) -> bool:
+        return False
+
+
+def is_next_offset(finding: Finding, before: Finding) -> bool:
+    """Neighbours in the log."""
+    return finding.offset - before.offset == 1
+
+
+def is_next_pair(finding: Finding, before: Finding) -> bool:
+    """Neighbours in the log whose second offsets are the same or neighbours, too."""
+    return is_next_offset(finding, before) and finding.other - before.other in (0, 1)
+
+
+ANOMALIES: Final[dict[str, AnomalyKind]] = {}
+"""Every kind by name, in the order in which a verdict lists them.  The names are Jepsen's, except
+phantom and committed-offset-back, which its workload does not have."""
+
+K = TypeVar("K", bound=type[AnomalyKind])
+
+
+def anomaly(name: str, meaning: str) -> Callable[[K], K]:
+    """Register a kind of anomaly under its name."""
+
+    def register(cls: K) -> K:
+        assert name not in ANOMALIES, name
+        cls.NAME, cls.MEANING = name, meaning
+        ANOMALIES[name] = cls()
+        return cls
+
+    return register
+
+
+def grouped(partition: Partition, findings: Iterable[Finding]) -> list[Anomaly]:
+    """Neighbouring findings of one kind and client as one anomaly each, in the order given."""
+    groups: list[list[Finding]] = []
+    open_groups: dict[tuple[str, str, str, str], list[Finding]] = {}
+    for finding in findings:
+        key = (finding.name, finding.client, finding.detail, finding.allowed)
+        group = open_groups.get(key)
+        if group is not None and ANOMALIES[finding.name].follows(finding, group[-1]):
+            group.append(finding)
+        else:
+            open_groups[key] = group = [finding]
+            groups.append(group)
+    return [_anomaly(partition, group) for group in groups]
+
+
+def _anomaly(partition: Partition, group: Group) -> Anomaly:
+    first, last = group[0], group[-1]
+    return Anomaly(
+        name=first.name,
+        partition=partition,
+        text=ANOMALIES[first.name].text(group),
+        count=len(group),
+        first=first.offset,
+        last=last.offset,
+        values=(first.value, last.value),
+        client=first.client,
+        allowed=first.allowed,
+        at_ms=first.at_ms,
+        other=first.other,
+    )

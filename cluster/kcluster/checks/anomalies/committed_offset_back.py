@@ -1,0 +1,81 @@
+"""committed-offset-back: a group's commit was acked and an older offset was fetched later.
+
+Owns: the check, the text and the story: what became of the group's partition of __consumer_offsets.
+Never: guesses: each link is a note or an answer.  Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kcluster.broker.coordinator.placement import coordinator_partition
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    CommitAnomaly,
+    Explanation,
+    Finding,
+    Group,
+    anomaly,
+)
+from kcluster.checks.stories.commits import commit_ms, fetched_offset
+from kcluster.checks.stories.reads import changes_between
+from kcluster.clients.ledger import Ledger, Partition
+from kcluster.events.brokers import BrokerDown, RecordsLost
+from kcluster.evidence.history import Link
+from kcluster.evidence.lookups import Facts, between, link
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.names import GROUP_METADATA_TOPIC
+
+
+@anomaly(
+    "committed-offset-back", "a group's committed offset was acked, and an older one read later"
+)
+class CommittedOffsetBack(CommitAnomaly):
+    """A group's commit was acked, and a later member fetched an older offset.
+
+    committed-offset-back: orders-0: group g committed 5 and fetched 3 later
+    """
+
+    def find(self, ledger: Ledger) -> Iterator[tuple[Partition, Finding]]:
+        acked: dict[tuple[str, Partition], int] = {}
+        for group, partition, offset, is_commit in ledger.commits:
+            key = (group, partition)
+            if is_commit:
+                acked[key] = offset
+            elif offset < acked.get(key, -1):
+                yield partition, Finding(self.NAME, group, offset, None, acked[key])
+
+    def text(self, group: Group) -> str:
+        first = group[0]
+        return f"group {first.client} committed {first.other} and fetched {first.offset} later"
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        return Explanation(_forgotten(facts, anomaly))
+
+
+def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
+    """The ack of the commit, what became of the group's partition, and the older answer."""
+    group = anomaly.client
+    committed_ms = commit_ms(facts, group, anomaly.partition, anomaly.other)
+    fetched_ms = facts.recorder.dispatcher.now_ms
+    for at_ms, broker, reply in facts.recorder.answers:
+        body = reply.request.body
+        if reply.request.api_key == ApiKey.OFFSET_COMMIT and body.group_id == group:
+            if at_ms == committed_ms:
+                text = f"broker {broker} acked the commit of {anomaly.other} by group {group}"
+                yield Link(at_ms, text)
+        elif (
+            reply.request.api_key == ApiKey.OFFSET_FETCH
+            and at_ms > committed_ms
+            and fetched_offset(reply.body, group, anomaly.partition) == anomaly.first
+        ):
+            fetched_ms = at_ms
+            yield Link(at_ms, f"broker {broker} answered offset {anomaly.first} to group {group}")
+            break
+    count = sum(ground.topic == GROUP_METADATA_TOPIC for ground in facts.recorder.grounds.values())
+    if count:
+        home = (GROUP_METADATA_TOPIC, coordinator_partition(group, count))
+        yield from changes_between(facts, home, committed_ms, fetched_ms)
+        for note in between(facts.notes, committed_ms, fetched_ms):
+            if isinstance(note.event, RecordsLost | BrokerDown):
+                yield link(note)

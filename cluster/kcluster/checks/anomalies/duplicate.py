@@ -1,0 +1,112 @@
+"""duplicate: the first append, what became of its answer, and the second append.
+
+Owns: the check, the text and the story of records that are in the log twice.  Never: guesses: each
+link is a note, an append, an answer or an entry of a client's ledger.  Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    PartitionAnomaly,
+    PartitionHistory,
+    anomaly,
+    is_next_pair,
+)
+from kcluster.checks.anomalies.wording import records_of
+from kcluster.checks.settings import retry_setting
+from kcluster.checks.stories.sends import code_of, errors_of, meanwhile, request_of
+from kcluster.clients.ledger import Partition
+from kcluster.evidence.history import Link, shown
+from kcluster.evidence.lookups import Facts, link
+from kcluster.invariants.ground import Append
+from kcluster.protocol.errors import error_of
+
+
+@anomaly("duplicate", "a record is in the log twice")
+class Duplicate(PartitionAnomaly):
+    """A record that was sent once is in the log twice: a retry was appended too.
+
+    A producer that is not idempotent must expect it, and `allowed` says so: the answer to the first
+    attempt was lost, the producer retried, and the leader cannot recognise the batch.
+
+        duplicate: orders-0: a is at offsets 0 and 3
+    """
+
+    def find(self, history: PartitionHistory) -> Iterator[Finding]:
+        for send in history.sends:
+            at = history.places.get(send.value)
+            if at is not None and len(at) > 1:
+                for again in at[1:]:
+                    yield Finding(
+                        name=self.NAME,
+                        client=send.producer,
+                        offset=at[0],
+                        value=send.value,
+                        other=again,
+                        allowed=retry_setting(send.idempotent),
+                        at_ms=send.sent_ms,
+                    )
+
+    def follows(self, finding: Finding, before: Finding) -> bool:
+        return is_next_pair(finding, before)
+
+    def text(self, group: Group) -> str:
+        first, last = group[0], group[-1]
+        if len(group) == 1:
+            return f"{shown(first.value)} is at offsets {first.offset} and {first.other}"
+        return f"{records_of(group)} are there again at {first.other} to {last.other}"
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        return Explanation(_both_appends(facts, anomaly))
+
+
+def _both_appends(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
+    partition, value = anomaly.partition, anomaly.values[0]
+    places = [
+        entry
+        for entry in facts.places(partition, value)
+        if entry[2] in (anomaly.first, anomaly.other)
+    ]
+    for number, (_, append, offset) in enumerate(places):
+        again = "again " if number else ""
+        yield Link(
+            append.at_ms,
+            f"{shown(value)} was {again}appended at offset {offset} by broker {append.broker},"
+            f" leader in epoch {append.epoch}{request_of(append)}",
+        )
+        if not number:
+            yield from _fate_of_answer(facts, append, partition)
+    if len(places) > 1:
+        from_ms, to_ms = places[0][1].at_ms, places[-1][1].at_ms
+        yield from errors_of(facts, anomaly.client, from_ms, to_ms, partition)
+        yield from meanwhile(facts, partition, from_ms, to_ms)
+
+
+def _fate_of_answer(facts: Facts, append: Append, partition: Partition) -> Iterator[Link]:
+    """Why the producer did not learn that its first attempt was appended."""
+    request = append.request
+    if request is None:
+        return
+    answer = facts.answer(request)
+    which = f"request {request.correlation_id}"
+    hit = facts.rule_hit(request)
+    if hit is not None:
+        yield link(hit)
+    if answer is None:
+        operation = facts.fault_of(append.broker, facts.recorder.dispatcher.now_ms)
+        yield Link(append.at_ms, f"{which} was never answered")
+        if hit is None and operation is not None and operation.at_ms >= append.at_ms:
+            yield link(operation)
+        return
+    at_ms, broker, reply = answer
+    code = code_of(reply.body, partition)
+    if code:
+        yield Link(at_ms, f"broker {broker} answered {which} with {error_of(code).name}")
+    else:
+        yield Link(at_ms, f"broker {broker} acked {which}; its producer did not get the answer")

@@ -1,0 +1,205 @@
+"""lost-write: from the append and its ack to the last replica that dropped the record.
+
+Owns: the check, the text and the story of lost records (stories/losses.py has what removed them).
+Never: guesses: each link is a note, an append, an answer or an entry of a client's ledger.
+Kafka: no counterpart; what a person reads in the logs of all brokers and clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    PartitionAnomaly,
+    PartitionHistory,
+    anomaly,
+    is_next_offset,
+)
+from kcluster.checks.anomalies.wording import are, place_of, records_of
+from kcluster.checks.settings import acks_setting
+from kcluster.checks.stories.losses import losses
+from kcluster.checks.stories.sends import code_of, error_answered, errors_of
+from kcluster.clients.ledger import Outcome, SentRecord
+from kcluster.events.partitions import IsrShrunk, LeaderChange
+from kcluster.evidence.history import Link, shown
+from kcluster.evidence.lookups import Facts, link
+from kcluster.invariants.ground import Append, Ground
+
+ACKS_SHOWN: Final = {-1: "acked (acks=all)", 1: "acked (acks=1)", 0: "sent with acks=0"}
+
+
+@anomaly("lost-write", "a record was acked, or read by a consumer, and is not in the log")
+class LostWrite(PartitionAnomaly):
+    """A record was acked, or read by a consumer, and is not in the log at the end.
+
+    The acks do not matter.  With acks=1 only the leader has acked the record; with acks=0 no broker
+    has, but its producer assumes that it was sent; `allowed` names these settings.  A record that
+    was deleted on purpose (below the log start, or compacted) is not lost.
+
+        lost-write: orders-0: b, acked (acks=all) at offset 1, is not in the log
+    """
+
+    def find(self, history: PartitionHistory) -> Iterator[Finding]:
+        log, places = history.log, history.places
+        gone: dict[bytes, None] = {}
+        kept_from = max(log.start_offset, log.clean_offset)
+        counts: dict[str, int] = {}
+        for send in history.sends:
+            counts[send.producer] = number = counts.get(send.producer, 0) + 1
+            if send.outcome is not Outcome.ACKED or send.value in places:
+                continue
+            if 0 <= send.offset < kept_from:
+                continue
+            gone[send.value] = None
+            yield Finding(
+                name=self.NAME,
+                client=send.producer,
+                offset=send.offset,
+                value=send.value,
+                other=number,
+                detail=ACKS_SHOWN[send.acks],
+                allowed=acks_setting(send.acks),
+                at_ms=send.sent_ms,
+            )
+        if not history.reads:
+            return
+        values = {value for _, value in log.records}
+        for read in history.reads:
+            if read.offset < kept_from or read.value in gone or read.value in values:
+                continue
+            assert read.value is not None or None not in values
+            gone[read.value or b""] = None
+            yield Finding(
+                name=self.NAME,
+                client=read.consumer,
+                offset=read.offset,
+                value=read.value,
+                detail=f"read by {read.consumer}",
+                at_ms=read.at_ms,
+            )
+
+    def follows(self, finding: Finding, before: Finding) -> bool:
+        """Without offsets: whether it was sent next."""
+        if finding.offset == before.offset == -1:
+            return finding.other - before.other == 1
+        return is_next_offset(finding, before)
+
+    def text(self, group: Group) -> str:
+        records = f"{records_of(group)}, {group[0].detail}{place_of(group)}"
+        return f"{records}, {are(group)} not in the log"
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        partition, value = anomaly.partition, anomaly.values[0]
+        places = facts.places(partition, value)
+        if not places:
+            return Explanation(_never_appended(facts, anomaly))
+        ground, append, offset = places[0]
+        links = [*_append_and_ack(facts, ground, append, offset, offset, value)]
+        if anomaly.count > 1:
+            links = [*_first_and_last(facts, anomaly, ground, append)] or links
+        removed, allowed_by = losses(facts, ground, append, offset)
+        return Explanation([*links, *removed], allowed_by)
+
+
+def _first_and_last(
+    facts: Facts, anomaly: Anomaly, ground: Ground, append: Append
+) -> Iterator[Link]:
+    """The appends of the first and the last of neighbours; of all at once if one batch had them."""
+    partition, (first, last) = anomaly.partition, anomaly.values
+    places = facts.places(partition, last)
+    if not places or anomaly.first < 0:
+        return
+    if places[0][1] is append:
+        yield from _append_and_ack(facts, ground, append, anomaly.first, anomaly.last, first)
+        return
+    yield from _append_and_ack(facts, ground, append, anomaly.first, anomaly.first, first)
+    _, end, offset = places[0]
+    yield from _append_and_ack(facts, ground, end, offset, offset, last)
+
+
+def _append_and_ack(
+    facts: Facts, ground: Ground, append: Append, first: int, last: int, value: bytes | None
+) -> Iterator[Link]:
+    """The append, who was in the ISR and why, the ack, and where the other logs ended then.
+    `value`: that of the first record."""
+    partition = (ground.topic, ground.partition)
+    isr = list(append.isr)
+    what = f"offset {first} was" if first == last else f"offsets {first} to {last} were"
+    yield Link(
+        append.at_ms,
+        f"{what} appended by broker {append.broker}, leader in epoch {append.epoch}, ISR {isr}",
+    )
+    yield from error_answered(facts, append, partition)
+    send = facts.send(partition, value)
+    is_acked = send is not None and send.outcome is Outcome.ACKED
+    at_ms = append.at_ms
+    if send is not None and is_acked and send.acks != 0:
+        at_ms = _acked_ms(facts, append, send)
+    registration = facts.registration(ground, at_ms)
+    isr = isr if registration is None else list(registration.isr)
+    replicas = () if registration is None else registration.replicas
+    for broker in replicas:
+        if broker not in isr:
+            yield from _left_isr(facts, ground, broker, at_ms)
+    if send is None or not is_acked:
+        return
+    ends = [
+        f"broker {broker} ended at {end}"
+        for broker in replicas
+        if broker != append.broker and (end := facts.log_end(ground, broker, at_ms)) is not None
+    ]
+    how = _ack(send.acks, append.broker, isr)
+    yield Link(at_ms, "; ".join((f"{what} {how}", ", ".join(ends))) if ends else f"{what} {how}")
+
+
+def _acked_ms(facts: Facts, append: Append, send: SentRecord) -> int:
+    """When the broker acked it; if another attempt was acked, when its producer knew."""
+    answer = facts.answer(append.request)
+    body = None if answer is None else answer[2].body
+    if answer is not None and body is not None and not code_of(body, send.partition):
+        return answer[0]
+    return max(append.at_ms, send.ended_ms)
+
+
+def _ack(acks: int, leader: int, isr: list[int]) -> str:
+    if acks == 0:
+        return "sent without asking for an ack (acks=0)"
+    if acks == 1:
+        return f"acked by broker {leader} alone (acks=1)"
+    alone = f" by broker {leader} alone" if isr == [leader] else ""
+    return f"acked{alone} (acks=all, ISR {isr})"
+
+
+def _left_isr(facts: Facts, ground: Ground, broker: int, at_ms: int) -> Iterator[Link]:
+    """When a broker last left the ISR, and why."""
+    shrinks = facts.of_partition((ground.topic, ground.partition), IsrShrunk)
+    before = [note for note, shrunk in shrinks if note.at_ms <= at_ms and broker in shrunk.removed]
+    if before:
+        yield from facts.with_causes(before[-1])
+
+
+def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
+    """No broker ever had it: sent over a dead connection, or refused without an answer (acks=0)."""
+    send = facts.send(anomaly.partition, anomaly.values[0])
+    if send is None:
+        return
+    yield Link(
+        send.sent_ms, f"{shown(send.value)} was sent (acks={send.acks}); no broker has appended it"
+    )
+    grounds = facts.recorder.of_partition(anomaly.partition)
+    registration = facts.registration(grounds[-1], send.sent_ms) if grounds else None
+    if registration is None:
+        return
+    if registration.leader < 0:
+        changes = facts.of_partition(anomaly.partition, LeaderChange)
+        yield from (link(note) for note, _ in changes if note.at_ms <= send.sent_ms)
+        return
+    operation = facts.fault_of(registration.leader, send.sent_ms)
+    if operation is not None:
+        yield link(operation)
+    yield from errors_of(facts, send.producer, send.sent_ms - 1_000, send.sent_ms + 1_000)

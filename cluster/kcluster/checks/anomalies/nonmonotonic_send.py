@@ -1,0 +1,126 @@
+"""nonmonotonic-send: how the record that was sent first was appended last.
+
+Owns: the check, the text and the story of records out of order.  Never: guesses: each link is a
+note, an append, an answer or an entry of a client's ledger.  Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    PartitionAnomaly,
+    PartitionHistory,
+    anomaly,
+)
+from kcluster.checks.anomalies.wording import and_more
+from kcluster.checks.settings import retry_setting
+from kcluster.checks.stories.sends import errors_of, meanwhile, request_of
+from kcluster.clients.ledger import Partition, SentRecord
+from kcluster.evidence.history import Link, shown
+from kcluster.evidence.lookups import Facts
+from kcluster.invariants.ground import Append
+from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import error_of
+
+MAX_REFUSALS: Final = 4
+
+
+@anomaly("nonmonotonic-send", "records of a producer are not in the order of their sending")
+class NonmonotonicSend(PartitionAnomaly):
+    """Records of one producer are not in the order in which it sent them.
+
+    With several requests in flight and no idempotence, the second batch may be appended although
+    the first was refused; the retry of the first comes after it.
+
+        nonmonotonic-send: orders-0: b, sent after a, is at offset 0, before 1
+    """
+
+    def find(self, history: PartitionHistory) -> Iterator[Finding]:
+        last: dict[str, tuple[int, SentRecord]] = {}
+        for send in history.sends:
+            at = history.places.get(send.value)
+            if at is None:
+                continue
+            before = last.get(send.producer)
+            if before is not None and at[0] < before[0]:
+                yield Finding(
+                    name=self.NAME,
+                    client=send.producer,
+                    offset=at[0],
+                    value=send.value,
+                    other=before[0],
+                    allowed=retry_setting(send.idempotent),
+                    value_before=before[1].value,
+                    at_ms=send.sent_ms,
+                )
+            else:
+                last[send.producer] = (at[0], send)
+
+    def follows(self, finding: Finding, before: Finding) -> bool:
+        """Records of others may stand between them."""
+        return finding.offset >= before.offset
+
+    def text(self, group: Group) -> str:
+        first = group[0]
+        return (
+            f"{shown(first.value)}, sent after {shown(first.value_before)}, is at offset"
+            f" {first.offset}, before {first.other}{and_more(group)}"
+        )
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        return Explanation(_overtaken(facts, anomaly))
+
+
+def _overtaken(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
+    """The failed attempts of the record that was sent first, and both appends."""
+    partition, value = anomaly.partition, anomaly.values[0]
+    late = facts.appends_at(partition, anomaly.other)
+    early = facts.places(partition, value)
+    if not late or not early:
+        return
+    append = late[-1][1]
+    names = [
+        own for offset, own in facts.recorder.contents.of(append.batch) if offset == anomaly.other
+    ]
+    first = shown(names[0]) if names else f"offset {anomaly.other}"
+    send = facts.send(partition, names[0]) if names else None
+    from_ms = send.sent_ms if send is not None and send.sent_ms >= 0 else early[0][1].at_ms
+    yield Link(from_ms, f"{first} was sent")
+    yield from errors_of(facts, anomaly.client, from_ms, append.at_ms, partition)
+    yield from _refusals(facts, append, from_ms, partition)
+    _, before, offset = early[0]
+    yield Link(
+        before.at_ms,
+        f"{shown(value)}, sent after it, was appended at offset {offset} by broker {before.broker}"
+        f"{request_of(before)}",
+    )
+    yield Link(
+        append.at_ms,
+        f"{first} was appended at offset {anomaly.other} by broker {append.broker}"
+        f"{request_of(append)}",
+    )
+    yield from meanwhile(facts, partition, from_ms, append.at_ms)
+
+
+def _refusals(facts: Facts, append: Append, from_ms: int, partition: Partition) -> Iterator[Link]:
+    """Produce responses with an error to the client that made `append`, before it."""
+    if append.request is None:
+        return
+    client = append.request.client_id
+    count = 0
+    for answer in facts.recorder.partition_answers(
+        ApiKey.PRODUCE, lambda a: from_ms <= a[0] <= append.at_ms
+    ):
+        if answer.partition == partition and answer.error_code and answer.client == client:
+            name = error_of(answer.error_code).name
+            number = answer.reply.request.correlation_id
+            yield Link(answer.at_ms, f"broker {answer.broker} refused request {number}: {name}")
+            count += 1
+            if count == MAX_REFUSALS:
+                return

@@ -1,0 +1,42 @@
+"""phantom: the log holds a record that nobody sent.
+
+Owns: the check and the text; the story is that of the offset (stories/offsets.py).  Never: looks
+into a node.  Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    PartitionAnomaly,
+    PartitionHistory,
+    anomaly,
+)
+from kcluster.checks.anomalies.wording import place_of, records_of, were
+from kcluster.checks.stories.offsets import offset_story
+from kcluster.evidence.lookups import Facts
+
+
+@anomaly("phantom", "the log holds a record that nobody sent")
+class Phantom(PartitionAnomaly):
+    """The log holds a record that nobody sent.
+
+    phantom: orders-0: x at offset 0 was sent by nobody
+    """
+
+    def find(self, history: PartitionHistory) -> Iterator[Finding]:
+        sent = {send.value for send in history.sends}
+        for value, at in history.places.items():
+            if value not in sent:
+                yield Finding(self.NAME, "", at[0], value)
+
+    def text(self, group: Group) -> str:
+        return f"{records_of(group)}{place_of(group)} {were(group)} sent by nobody"
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        return offset_story(facts, anomaly)

@@ -1,0 +1,60 @@
+"""poll-skip: a consumer skipped an offset that holds a record.
+
+Owns: the check and the text; the story is that of the reads (stories/reads.py).  Never: looks into
+a node.  Kafka: no counterpart; jepsen.tests.kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    PartitionAnomaly,
+    PartitionHistory,
+    anomaly,
+)
+from kcluster.checks.anomalies.wording import offsets_of
+from kcluster.checks.stories.reads import reads_story
+from kcluster.evidence.lookups import Facts
+
+
+@anomaly("poll-skip", "a consumer skipped an offset that holds a record")
+class PollSkip(PartitionAnomaly):
+    """A consumer that did not choose a new position received an offset beyond one that holds a
+    record, without having received that record.
+
+        poll-skip: orders-0: c0 received 2 after 0, not 1
+    """
+
+    def find(self, history: PartitionHistory) -> Iterator[Finding]:
+        last: dict[str, int] = {}
+        for read in history.reads:
+            offset = read.offset
+            before = last.get(read.consumer)
+            last[read.consumer] = offset
+            if before is None or read.restarted or offset <= before + 1:
+                continue
+            for between, value in history.log.records:
+                if between >= offset:
+                    break
+                if between > before:
+                    yield Finding(
+                        name=self.NAME,
+                        client=read.consumer,
+                        offset=between,
+                        value=value,
+                        other=before,
+                        detail=f"received {offset}",
+                        at_ms=read.at_ms,
+                    )
+
+    def text(self, group: Group) -> str:
+        first = group[0]
+        return f"{first.client} {first.detail} after {first.other}, not {offsets_of(group)}"
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        return reads_story(facts, anomaly)

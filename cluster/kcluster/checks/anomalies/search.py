@@ -1,0 +1,84 @@
+"""All anomalies of a run, found and explained.
+
+Owns: what each kind is given to search, and the order of a chain's links.  Never: knows a kind;
+looks into a node: what clients know and the final logs are all there is to search.
+Kafka: no counterpart; the checker of jepsen.tests.kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from kcluster.checks.anomalies.base import (
+    ANOMALIES,
+    Anomaly,
+    CommitAnomaly,
+    PartitionAnomaly,
+    PartitionHistory,
+    Places,
+    grouped,
+)
+from kcluster.clients.ledger import Ledger, Partition, ReadRecord, SentRecord
+from kcluster.evidence.history import FinalLog, Link
+from kcluster.evidence.lookups import Facts
+
+
+def find_anomalies(
+    ledger: Ledger, final: Mapping[Partition, FinalLog], drained: bool = False
+) -> list[Anomaly]:
+    """Every anomaly, by partition and then in the order of ANOMALIES; those of commits come last.
+    `drained`: consumers had the time to read to the end."""
+    sends: dict[Partition, list[SentRecord]] = {partition: [] for partition in final}
+    reads: dict[Partition, list[ReadRecord]] = {partition: [] for partition in final}
+    for send in ledger.sends:
+        if send.partition in final:
+            sends[send.partition].append(send)
+    for read in ledger.reads:
+        if read.partition in final:
+            reads[read.partition].append(read)
+    anomalies: list[Anomaly] = []
+    for partition, log in final.items():
+        history = PartitionHistory(sends[partition], reads[partition], log, _places(log), drained)
+        for kind in ANOMALIES.values():
+            if isinstance(kind, PartitionAnomaly):
+                anomalies.extend(grouped(partition, kind.find(history)))
+    for kind in ANOMALIES.values():
+        if isinstance(kind, CommitAnomaly):
+            for partition, finding in kind.find(ledger):
+                anomalies.extend(grouped(partition, [finding]))
+    return anomalies
+
+
+def _places(log: FinalLog) -> Places:
+    places: dict[bytes | None, list[int]] = {}
+    names = log.names
+    for offset, value in log.records:
+        name = names.get(offset, value) if names else value
+        at = places.get(name)
+        if at is None:
+            places[name] = [offset]
+        else:
+            at.append(offset)
+    return places
+
+
+def explained(facts: Facts, anomalies: Iterable[Anomaly]) -> list[Anomaly]:
+    """Each with its chain, and with the setting that allowed it if only the chain shows that."""
+    return [_explained(facts, anomaly) for anomaly in anomalies]
+
+
+def _explained(facts: Facts, anomaly: Anomaly) -> Anomaly:
+    explanation = ANOMALIES[anomaly.name].explain(facts, anomaly)
+    chain = tuple(_in_order(explanation.links))
+    return replace(anomaly, chain=chain, allowed=anomaly.allowed or explanation.allowed)
+
+
+def _in_order(links: Iterable[Link]) -> Sequence[Link]:
+    """By time, equal times as given.  Links of the same note, or equal ones, count once: the first
+    of them."""
+    once: dict[object, Link] = {}
+    for entry in links:
+        once.setdefault(entry.note_id or (entry.at_ms, entry.text), entry)
+    return sorted(once.values(), key=lambda entry: entry.at_ms)

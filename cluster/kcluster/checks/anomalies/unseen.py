@@ -1,0 +1,83 @@
+"""unseen: an acked record that no consumer has read.
+
+Owns: the check, the text and the story: who read before and after it.  Never: guesses: each link is
+a note, an answer or an entry of a client's ledger.  Kafka: no counterpart; jepsen.tests.kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kcluster.checks.anomalies.base import (
+    Anomaly,
+    Explanation,
+    Finding,
+    Group,
+    PartitionAnomaly,
+    PartitionHistory,
+    anomaly,
+)
+from kcluster.checks.anomalies.wording import place_of, records_of, were
+from kcluster.checks.stories.commits import commit_ms
+from kcluster.checks.stories.reads import changes_between, errors_between, read_link, reads_of
+from kcluster.clients.ledger import Outcome
+from kcluster.evidence.history import Link, shown
+from kcluster.evidence.lookups import Facts
+
+
+@anomaly("unseen", "an acked record is in the log, and no consumer has read it")
+class Unseen(PartitionAnomaly):
+    """An acked record is in the log and no consumer of its partition has ever read it, though one
+    has read beyond it: it began after the record, or a commit was ahead of what was read.  If
+    consumers had the time to read to the end (`drained`), what they have not read there counts too.
+
+        unseen: orders-0: b, acked at offset 1, was read by no consumer
+    """
+
+    def find(self, history: PartitionHistory) -> Iterator[Finding]:
+        if not history.reads:
+            return
+        seen = {read.offset for read in history.reads}
+        begin, end = min(seen), max(seen)
+        for send in history.sends:
+            at = history.places.get(send.value)
+            if send.outcome is not Outcome.ACKED or at is None:
+                continue
+            if any(offset in seen for offset in at):
+                continue
+            if at[0] > begin and (history.drained or at[0] < end):
+                yield Finding(self.NAME, "", at[0], send.value, at_ms=send.sent_ms)
+
+    def text(self, group: Group) -> str:
+        return f"{records_of(group)}, acked{place_of(group)}, {were(group)} read by no consumer"
+
+    def explain(self, facts: Facts, anomaly: Anomaly) -> Explanation:
+        return Explanation(_around(facts, anomaly))
+
+
+def _around(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
+    """Who read just before and just after what nobody has read."""
+    send = facts.send(anomaly.partition, anomaly.values[0])
+    if send is not None:
+        yield Link(max(send.ended_ms, send.sent_ms), f"{shown(send.value)} was acked")
+    reads = reads_of(facts, anomaly)
+    below = [read for read in reads if read.offset < anomaly.first]
+    above = [read for read in reads if read.offset > anomaly.last]
+    if below:
+        last = max(below, key=lambda read: read.offset)
+        yield from read_link(facts, last)
+        if not above:
+            now_ms = facts.recorder.dispatcher.now_ms
+            yield from errors_between(facts, last.consumer, last.at_ms, now_ms)
+    if above:
+        first = min(above, key=lambda read: read.offset)
+        restarted = ", a position it chose itself" if first.restarted else ""
+        yield from read_link(facts, first, restarted)
+        if below:
+            yield from errors_between(facts, first.consumer, last.at_ms, first.at_ms)
+            yield from changes_between(facts, anomaly.partition, last.at_ms, first.at_ms)
+    for group, partition, offset, is_commit in facts.ledger.commits:
+        if partition == anomaly.partition and is_commit and offset > anomaly.first:
+            at_ms = commit_ms(facts, group, partition, offset)
+            yield Link(at_ms, f"group {group} committed {offset}")
+            return

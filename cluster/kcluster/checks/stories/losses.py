@@ -1,0 +1,99 @@
+"""How a record was lost: the replicas that lost it, the elections without it, the truncations.
+
+Owns: the links of a loss, and the setting that allowed it.  Never: guesses: each link is a note.
+Kafka: no counterpart; what a person reads in the logs of all brokers.
+"""
+
+from __future__ import annotations
+
+from kcluster.checks.settings import DISK_LOST, NO_SETTING, UNCLEAN, UNFLUSHED, Setting
+from kcluster.clients.ledger import Partition
+from kcluster.contract import Note
+from kcluster.deaths import DeathKind
+from kcluster.events.brokers import BrokerDown, BrokerEvent, RecordsLost
+from kcluster.events.partitions import BecameLeader, LeaderChange, LeaderElected, LogTruncated
+from kcluster.events.words import election_text
+from kcluster.evidence.history import Link
+from kcluster.evidence.lookups import Facts, link
+from kcluster.invariants.ground import Append, Ground
+
+
+def losses(facts: Facts, ground: Ground, append: Append, offset: int) -> tuple[list[Link], Setting]:
+    """Everything that removed a record from a replica, and the elections that made it final; and
+    the setting that allowed it."""
+    partition = (ground.topic, ground.partition)
+    links: list[Link] = []
+    allowed_by = NO_SETTING
+    after = append.at_ms
+    if ground.deleted_ms >= 0:
+        links.append(Link(ground.deleted_ms, f"topic {ground.topic} was deleted"))
+    registration = facts.registration(ground, after)
+    for broker in registration.replicas if registration is not None else (append.broker,):
+        for note, event in facts.of_broker(broker, BrokerEvent):
+            if note.at_ms < after or not _removes(event, partition, offset):
+                continue
+            reached_ms = facts.reached(ground, append, broker)
+            if reached_ms is None or reached_ms > note.at_ms:
+                continue
+            is_wipe = isinstance(event, BrokerDown)
+            links.append(link(note, f"broker {broker} lost its disk" if is_wipe else None))
+            allowed_by = allowed_by or (DISK_LOST if is_wipe else UNFLUSHED)
+    elections, is_unclean = _elections(facts, ground, append, offset)
+    truncations = [
+        link(note)
+        for note, truncated in facts.of_partition(partition, LogTruncated)
+        if note.at_ms >= after and truncated.to_offset <= offset < truncated.from_offset
+    ]
+    return [*links, *elections, *truncations], UNCLEAN if is_unclean else allowed_by
+
+
+def _is_of(ground: Ground, note: Note) -> bool:
+    """Whether a note about a partition is about it under this topic id."""
+    since_ms = ground.registrations[0][0] if ground.registrations else 0
+    return since_ms <= note.at_ms and not 0 <= ground.deleted_ms < note.at_ms
+
+
+def _removes(event: BrokerEvent, partition: Partition, offset: int) -> bool:
+    """Whether a broker lost what it had at that offset."""
+    match event:
+        case BrokerDown(how=DeathKind.WIPE):
+            return True
+        case RecordsLost(ranges=ranges):
+            return any(
+                (lost.topic, lost.partition) == partition
+                and lost.from_offset <= offset < lost.to_offset
+                for lost in ranges
+            )
+    return False
+
+
+def _elections(
+    facts: Facts, ground: Ground, append: Append, offset: int
+) -> tuple[list[Link], bool]:
+    """The elections after the append's epoch, up to the leader that began without the record, with
+    their causes; and whether unclean.leader.election.enable allowed one of them."""
+    partition = (ground.topic, ground.partition)
+    starts = {
+        (began.leader_epoch, began.broker): began.start_offset
+        for note, began in facts.of_partition(partition, BecameLeader)
+        if began.leader_epoch > append.epoch and _is_of(ground, note)
+    }
+    links: list[Link] = []
+    is_unclean = False
+    for note, change in facts.of_partition(partition, LeaderChange):
+        # The election may precede the append: a deposed leader may hear of it too late.
+        if change.leader_epoch <= append.epoch or not _is_of(ground, note):
+            continue
+        links += facts.with_causes(note)[:-1]
+        is_unclean |= change.is_allowed_by_setting
+        end = starts.get((change.leader_epoch, change.new_leader))
+        if end is None or not isinstance(change, LeaderElected):
+            links.append(link(note))
+            continue
+        how = "elected" if change.clean else "elected unclean"
+        began_with = f"broker {change.new_leader}, log end {end}, {how}"
+        text = f"{began_with} in epoch {change.leader_epoch}: {election_text(change)}"
+        links.append(link(note, text))
+        if end <= offset:
+            break
+    return links, is_unclean

@@ -1,0 +1,41 @@
+"""What stood at an offset over time.
+
+Owns: the story of an offset that holds a record it should not.  Never: guesses: each link is an
+append, an answer or a note.  Kafka: no counterpart.
+"""
+
+from __future__ import annotations
+
+from kcluster.checks.anomalies.base import Anomaly, Explanation
+from kcluster.checks.settings import NO_SETTING
+from kcluster.checks.stories.losses import losses
+from kcluster.checks.stories.sends import error_answered
+from kcluster.evidence.history import Link, shown
+from kcluster.evidence.lookups import Facts
+
+
+def offset_story(facts: Facts, anomaly: Anomaly) -> Explanation:
+    """Every record that ever stood at the offsets of an anomaly, and what removed it."""
+    links: list[Link] = []
+    allowed_by = NO_SETTING
+    offsets = [offset for offset in (anomaly.first, anomaly.other) if offset >= 0]
+    for offset in dict.fromkeys(offsets):
+        entries = facts.appends_at(anomaly.partition, offset)
+        for number, (ground, append) in enumerate(entries):
+            values = [
+                value for at, value in facts.recorder.contents.of(append.batch) if at == offset
+            ]
+            name = shown(values[0]) if values else "a record"
+            links.append(
+                Link(
+                    append.at_ms,
+                    f"{name} was appended at offset {offset} by broker {append.broker}, leader in"
+                    f" epoch {append.epoch}, ISR {list(append.isr)}",
+                )
+            )
+            links += error_answered(facts, append, anomaly.partition)
+            if number + 1 < len(entries):
+                removed, setting = losses(facts, ground, append, offset)
+                links += removed
+                allowed_by = allowed_by or setting
+    return Explanation(links, allowed_by)
