@@ -299,7 +299,7 @@ def test_ingest__what_cannot_be_is_said_in_a_line(
         ({"topics": ("a b",)}, "topic 'a b': a name has letters"),
         ({"source": "kcluster2"}, "source 'kcluster2': no such source; did you mean kcluster?"),
         ({"starting": "first"}, "starting 'first': no such starting; there are earliest, latest"),
-        ({"bootstrap": "localhost"}, "bootstrap 'localhost': it is host:port"),
+        ({"bootstrap": "localhost"}, "bootstrap 'localhost': it must be host:port"),
         ({"max_offsets": 0}, "max-offsets-per-trigger 0: at least 1"),
         ({"kafka": {"kafka.isolation": "x"}}, "option kafka.isolation: "),
         ({"format": "delta"}, "a parquet table, not delta"),
