@@ -300,7 +300,7 @@ def test_ingest__what_cannot_be_is_said_in_a_line(
         ({"source": "kcluster2"}, "source 'kcluster2': no such source; did you mean kcluster?"),
         ({"starting": "first"}, "starting 'first': no such starting; there are earliest, latest"),
         ({"bootstrap": "localhost"}, "bootstrap 'localhost': it must be host:port"),
-        ({"max_offsets": 0}, "max-offsets-per-trigger 0: at least 1"),
+        ({"max_offsets": 0}, "max-offsets-per-trigger 0: it must be at least 1"),
         ({"kafka": {"kafka.isolation": "x"}}, "option kafka.isolation: "),
         ({"format": "delta"}, "a parquet table, not delta"),
         ({"checkpoint": str(tmp_path / "c")}, "run ingest used another checkpoint"),
