@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kcluster.broker.auto_topics import auto_created_topic
 from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.group import Group
 from kcluster.broker.coordinator.interface import CoordinatorBroker, Settled
@@ -105,19 +106,7 @@ class GroupCoordinator:
             return
         self._creating_topic = True
         config = self.broker.config
-        topic = m.CreateTopicsRequest.CreatableTopic(
-            name=GROUP_METADATA_TOPIC,
-            num_partitions=config.offsets_topic_num_partitions,
-            replication_factor=config.offsets_topic_replication_factor,
-            configs=[
-                m.CreateTopicsRequest.CreatableTopicConfig(name=name, value=value)
-                for name, value in (
-                    ("cleanup.policy", "compact"),
-                    ("compression.type", "producer"),
-                    ("segment.bytes", str(config.offsets_topic_segment_bytes)),
-                )
-            ],
-        )
+        topic = auto_created_topic(GROUP_METADATA_TOPIC, config)
         timeout_ms = config.request_timeout_ms
         request = m.CreateTopicsRequest(topics=[topic], timeout_ms=timeout_ms)
         self.broker.ask_controller(request, self._on_topic_answer, timeout_ms, now_ms)

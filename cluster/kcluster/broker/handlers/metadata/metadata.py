@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from kcluster.broker.auto_topics import auto_created_topic
 from kcluster.broker.registry import handles
 from kcluster.broker.versions import zookeeper_controller
 from kcluster.config.kafka.definitions import BrokerConfig
@@ -21,7 +22,7 @@ from kcluster.metadata.records import PartitionRegistration
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, is_internal
+from kcluster.protocol.names import is_internal
 
 if TYPE_CHECKING:
     from kcluster.broker.node import BrokerNode
@@ -268,45 +269,10 @@ def create_topics(broker: BrokerNode, names: Iterable[str], now_ms: int) -> None
     """
     config = broker.config
     body = m.CreateTopicsRequest(
-        topics=[creatable_topic(name, config) for name in names],
+        topics=[auto_created_topic(name, config) for name in names],
         timeout_ms=config.request_timeout_ms,
     )
     broker.ask_controller(body, _ignore, config.request_timeout_ms, now_ms)
-
-
-def creatable_topic(name: str, config: BrokerConfig) -> m.CreateTopicsRequest.CreatableTopic:
-    """A topic as it is created automatically: internal topics have their own configs."""
-    if name == GROUP_METADATA_TOPIC:
-        partitions = config.offsets_topic_num_partitions
-        replication_factor = config.offsets_topic_replication_factor
-        configs = {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(config.offsets_topic_segment_bytes),
-        }
-    elif name == TRANSACTION_STATE_TOPIC:
-        partitions = config.transaction_state_log_num_partitions
-        replication_factor = config.transaction_state_log_replication_factor
-        configs = {
-            "cleanup.policy": "compact",
-            "compression.type": "uncompressed",
-            "min.insync.replicas": str(config.transaction_state_log_min_isr),
-            "segment.bytes": str(config.transaction_state_log_segment_bytes),
-            "unclean.leader.election.enable": "false",
-        }
-    else:
-        partitions = config.num_partitions
-        replication_factor = config.default_replication_factor
-        configs = {}
-    return m.CreateTopicsRequest.CreatableTopic(
-        name=name,
-        num_partitions=partitions,
-        replication_factor=replication_factor,
-        configs=[
-            m.CreateTopicsRequest.CreatableTopicConfig(name=config_name, value=value)
-            for config_name, value in configs.items()
-        ],
-    )
 
 
 def _ignore(answer: Any, now_ms: int) -> None:

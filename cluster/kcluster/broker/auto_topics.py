@@ -1,0 +1,49 @@
+"""The topics that a broker has created by itself: internal ones, and those that clients name.
+
+Owns: their partitions, replication factor and configs.  Never: asks the controller (handlers and
+the coordinator do).  Kafka: DefaultAutoTopicCreationManager.creatableTopic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcluster.config.creatable_topic import creatable_topic
+from kcluster.config.kafka.definitions import BrokerConfig
+from kcluster.config.topology.specs import TopicSpec
+from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+
+
+def auto_created_topic(name: str, config: BrokerConfig) -> Any:
+    """The CreatableTopic that a broker asks for.  Internal topics have configs of their own."""
+    if name == GROUP_METADATA_TOPIC:
+        spec = TopicSpec(
+            name=name,
+            partitions=config.offsets_topic_num_partitions,
+            replication_factor=config.offsets_topic_replication_factor,
+            config={
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.offsets_topic_segment_bytes),
+            },
+        )
+    elif name == TRANSACTION_STATE_TOPIC:
+        spec = TopicSpec(
+            name=name,
+            partitions=config.transaction_state_log_num_partitions,
+            replication_factor=config.transaction_state_log_replication_factor,
+            config={
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(config.transaction_state_log_min_isr),
+                "segment.bytes": str(config.transaction_state_log_segment_bytes),
+                "unclean.leader.election.enable": "false",
+            },
+        )
+    else:
+        spec = TopicSpec(
+            name=name,
+            partitions=config.num_partitions,
+            replication_factor=config.default_replication_factor,
+        )
+    return creatable_topic(spec)
