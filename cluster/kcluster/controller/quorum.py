@@ -11,7 +11,6 @@ answer names no endpoints.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Final
 
 from msgspec import Struct
@@ -140,6 +139,8 @@ class Quorum:
 
     def _directory(self, node_id: int) -> bytes:
         """The id of a node's metadata log directory: 16 bytes, always the same for a node."""
+        import hashlib  # OpenSSL takes a fiftieth of the start, and few clusters need it
+
         return hashlib.md5(
             f"{self._metadata.cluster_id}/{node_id}".encode(), usedforsecurity=False
         ).digest()

@@ -17,7 +17,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, final
 
-from kcluster.protocol.codec.schema import SCHEMA_DIR, Versions
+from kcluster.packaged import packaged_text
+from kcluster.protocol.codec.schema import Versions
 
 FIRST_KRAFT: Final = (3, 3)
 
@@ -62,7 +63,7 @@ def releases() -> dict[str, Release]:
     """Name -> release, oldest first."""
     rows = [
         [cell.split() for cell in line.split("  ")]
-        for line in (SCHEMA_DIR.parents[1] / "releases.txt").read_text().splitlines()
+        for line in packaged_text("protocol/releases.txt").splitlines()
         if not line.startswith("#")
     ]
     names = rows[0][0][1:]

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kcluster.packaged import PACKAGE
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import APIS, LATEST, VERSIONS, ApiKey, advertised_versions, codec
 from kcluster.protocol.codec import schema
@@ -24,9 +25,10 @@ from kcluster.protocol.messages import Message, message_class
 
 
 def test_schema__every_file_begins_with_its_line_of_the_index():
+    in_package = Path(PACKAGE) / SCHEMA_DIR
     for folder, names in (
-        (SCHEMA_DIR, api_lines()),
-        (SCHEMA_DIR / "records", schema.record_lines()),
+        (in_package, api_lines()),
+        (in_package / "records", schema.record_lines()),
     ):
         index = (folder / "index.txt").read_text().splitlines()
         files = {path.stem: path for path in folder.glob("*.txt") if path.stem != "index"}

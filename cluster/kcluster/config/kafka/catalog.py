@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from kcluster.config.kafka.broker import BROKER_CONFIGS
@@ -26,8 +25,8 @@ from kcluster.config.kafka.values import (
     Value,
     parse_value,
 )
+from kcluster.packaged import packaged_text
 
-_FOLDER: Final = Path(__file__).parent
 _INTERNAL: Final = "/internal"
 _RANGE: Final = re.compile(r"\[(-?[0-9.]+?),\.\.\.,?(-?[0-9.]+)?\]")
 
@@ -65,7 +64,7 @@ def internal_configs() -> frozenset[str]:
 
 @cache
 def _table() -> tuple[tuple[ConfigDef, bool], ...]:
-    lines = (_FOLDER / "catalog.txt").read_text(encoding="utf-8").splitlines()
+    lines = packaged_text("config/kafka/catalog.txt").splitlines()
     return tuple(_row(*line.split(" ")) for line in lines)
 
 
@@ -95,7 +94,7 @@ Scope = Literal["broker", "topic", "group", "client-metrics"]
 @cache
 def sentences() -> dict[str, str]:
     """The sentences of documentation.txt by name; a topic's, a group's with its scope before it."""
-    lines = (_FOLDER / "documentation.txt").read_text(encoding="utf-8").splitlines()
+    lines = packaged_text("config/kafka/documentation.txt").splitlines()
     return {name: words for name, _, words in (line.partition(": ") for line in lines)}
 
 

@@ -10,8 +10,6 @@ A request may alter a user only once, whatever the mechanism.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from typing import Any, Final
 
 from kcluster.controller.outcome import ApiError
@@ -94,6 +92,9 @@ class ScramCredentials:
         self._metadata.commit([RemoveUserScramCredentialRecord(name, mechanism, cause)])
 
     def _set(self, change: Any) -> None:
+        import hashlib  # OpenSSL takes a fiftieth of the start, and few clusters need it
+        import hmac
+
         mechanism, hash_name = MECHANISMS[change.mechanism]
         salted = bytes(change.salted_password)
         client_key = hmac.digest(salted, b"Client Key", hash_name)

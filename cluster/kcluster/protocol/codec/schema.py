@@ -26,12 +26,14 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
 
-SCHEMA_DIR: Final = Path(__file__).parent / "schema"
+from kcluster.packaged import packaged_text
+
+SCHEMA_DIR: Final = "protocol/codec/schema"
+"""In the package."""
 LAST_VERSION: Final = 32767
 NEVER: Final = (0, -1)
 ZERO_UUID: Final = bytes(16)
@@ -152,7 +154,7 @@ def parse_versions(text: str) -> Versions:
 def api_lines() -> dict[str, ApiLine]:
     """API name (`Produce`) -> its line, ordered by API key."""
     found = {}
-    for line in (SCHEMA_DIR / "index.txt").read_text().splitlines():
+    for line in packaged_text(f"{SCHEMA_DIR}/index.txt").splitlines():
         name, key, _, now, _, before, _, flexible, _, *rest = (
             line.replace(":", "").replace(",", "").split()
         )
@@ -174,7 +176,7 @@ def api_lines() -> dict[str, ApiLine]:
 def record_lines() -> dict[str, RecordLine]:
     """Record name (`OffsetCommitKey`) -> its line."""
     found = {}
-    for line in (SCHEMA_DIR / "records" / "index.txt").read_text().splitlines():
+    for line in packaged_text(f"{SCHEMA_DIR}/records/index.txt").splitlines():
         head, _, rest = line.partition(":")
         name, _, number = head.partition(" ")
         kind, _, versions, _, flexible = rest.replace(",", "").split()
@@ -189,14 +191,14 @@ def message_schema(name: str) -> MessageSchema:
     """The schema of `ProduceRequest`, `OffsetCommitKey`, …; KeyError if there is none."""
     if name in record_lines():
         record = record_lines()[name]
-        text = (SCHEMA_DIR / "records" / f"{name}.txt").read_text()
+        text = packaged_text(f"{SCHEMA_DIR}/records/{name}.txt")
         top = _parse(name, text, "record")
         return MessageSchema(name, record.versions, record.flexible, top, False)
     api, kind = (name[:-7], "request") if name.endswith("Request") else (name[:-8], "response")
     line = api_lines()[api]
     if name != api + kind.capitalize():
         raise KeyError(name)
-    text = (SCHEMA_DIR / f"{api}.txt").read_text()
+    text = packaged_text(f"{SCHEMA_DIR}/{api}.txt")
     top = _parse(name, text, kind)
     return MessageSchema(name, line.all_versions, line.flexible, top, kind == "request")
 
