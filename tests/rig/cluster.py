@@ -15,8 +15,8 @@ Owns: the words.  Never: asserts what a test is about.
 `rig/stage.py` adds a recorder and a ledger, `clients/story.py` the project's own clients.
 
 These replace a part that this rig runs for real, and stand apart:
-- rig/one_broker.py: one broker; the test is the controller;
-- broker/coordinator/stand_in.py: a coordinator whose log can refuse or hold an append;
+- rig/one_broker.py: one broker; the test is the controller, and every other broker
+  (broker/coordinator/group_broker.py adds a follower, which holds appends back);
 - controller/harness.py: one controller; the test is the brokers;
 - clients/scripted.py: brokers whose answers the test writes;
 - runtime/test_dispatch.py: nodes that only keep their input;

@@ -11,7 +11,7 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
-from tests.broker.coordinator.stand_in import commit_request, subscription
+from tests.broker.coordinator.members import commit_request, subscription
 
 TOPOLOGY = """
 profile: fast
