@@ -20,25 +20,20 @@ from typing import Any
 from msgspec.structs import replace
 
 from kcluster.broker.coordinator import GroupCoordinator
-from kcluster.broker.registry import SERVED_APIS
 from kcluster.contract import PeerRequest, Request
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import MetadataRecord, PartitionRecord, RemoveTopicRecord
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
-from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
 from kcluster.timers import Timers
 from tests.rig.one_broker import OneBroker, broker_records, fetch_body, topic_config, topic_records
-from tests.rig.requests import fetch_partition
+from tests.rig.requests import api_of, fetch_partition
 
 PARTITIONS = 4
 FOLLOWER = 2
 FOLLOWER_STATE = m.FetchRequest.ReplicaState(FOLLOWER, FOLLOWER)
 """Broker 2 in the life that the image has."""
-
-API_OF = {api_key.name.replace("_", ""): api_key for api_key in ApiKey}
-"""By the name of its request: JOINGROUP -> JOIN_GROUP."""
 
 
 class GroupBroker(OneBroker):
@@ -70,11 +65,7 @@ class GroupBroker(OneBroker):
 
     def post(self, body: Any, version: int | None = None, client_id: str = "c") -> Request:
         """Send a request, in the latest version that is served unless another is named."""
-        api_key = API_OF[type(body).__name__.removesuffix("Request").upper()]
-        served = SERVED_APIS[api_key].max_version
-        version = served if version is None else version
-        assert APIS[api_key].all_versions[0] <= version <= served
-        return self.send(api_key, version, body, client_id, connection=self._sent + 1)
+        return self.send(*api_of(body, version), body, client_id, connection=self._sent + 1)
 
     def call(self, body: Any, version: int | None = None) -> Any:
         """Send a request and return the answer, which must come at once."""

@@ -1,4 +1,4 @@
-"""Members of a group, as a client library would be one, on a broker of group_broker.py.
+"""Members of a group, as a client library would be one.
 
     a, b = Consumer(broker, name="a").join(), Consumer(broker, name="b").join()
     broker.at(6_000)
@@ -8,24 +8,25 @@
 
 Owns: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit and OffsetFetch as one member sends
 them.  Never: plays the broker; sends anything by itself: no retry, no heartbeat in the background.
+
+`broker` is a GroupBroker, or anything with its `post`, `answer` and `call`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode, error_of
-from tests.broker.coordinator.group_broker import GroupBroker
+from tests.rig.requests import commit_request, offset_fetch_request
 
 
 class Consumer:
-    """One member.  Its words return at once; `joined` and `synced` are the answers so far."""
+    """One member.  `join` and `sync` return at once; `joined` and `synced`: the answers so far."""
 
     def __init__(
         self,
-        broker: GroupBroker,
+        broker: Any,
         group: str = "g",
         instance_id: str | None = None,
         protocols: dict[str, bytes] | None = None,
@@ -44,8 +45,8 @@ class Consumer:
         self.name = name
         self.member_id = ""
         self.generation = -1
-        self.joining: Request | None = None
-        self.syncing: Request | None = None
+        self.joining: Any = None
+        self.syncing: Any = None
 
     def join(self, version: int = 9) -> Consumer:
         """Send JoinGroup; with MEMBER_ID_REQUIRED, once more with the id."""
@@ -56,7 +57,7 @@ class Consumer:
             self.joining = self._send_join(version)
         return self
 
-    def _send_join(self, version: int) -> Request:
+    def _send_join(self, version: int) -> Any:
         protocol = m.JoinGroupRequest.JoinGroupRequestProtocol
         return self.broker.post(
             m.JoinGroupRequest(
@@ -146,45 +147,9 @@ class Consumer:
         )
 
 
-def commit_request(
-    group: str,
-    offset: int,
-    partition: int = 0,
-    topic: str = "orders",
-    generation: int = -1,
-    member_id: str = "",
-    instance_id: str | None = None,
-    metadata: str = "",
-) -> m.OffsetCommitRequest:
-    return m.OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=generation,
-        member_id=member_id,
-        group_instance_id=instance_id,
-        topics=[
-            m.OffsetCommitRequest.OffsetCommitRequestTopic(
-                name=topic,
-                partitions=[
-                    m.OffsetCommitRequest.OffsetCommitRequestPartition(
-                        partition_index=partition,
-                        committed_offset=offset,
-                        committed_metadata=metadata,
-                    )
-                ],
-            )
-        ],
-    )
-
-
-def committed(broker: GroupBroker, group: str, partition: int = 0, topic: str = "orders") -> int:
+def committed(broker: Any, group: str, partition: int = 0, topic: str = "orders") -> int:
     """The group's offset, by OffsetFetch; -1 for none."""
-    asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(
-        group_id=group,
-        topics=[
-            m.OffsetFetchRequest.OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])
-        ],
-    )
-    answer = broker.call(m.OffsetFetchRequest(groups=[asked]), 9)
+    answer = broker.call(offset_fetch_request(group, partition, topic), 9)
     return int(answer.groups[0].topics[0].partitions[0].committed_offset)
 
 

@@ -15,7 +15,8 @@ from kcluster.broker.coordinator.group_log import ClassicGroupRecord, LogRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.group_broker import fresh_broker, restarted
-from tests.broker.coordinator.members import Consumer, commit_request, committed, settle
+from tests.broker.coordinator.members import Consumer, committed, settle
+from tests.rig.requests import commit_request
 
 
 class OtherGroup(Group):

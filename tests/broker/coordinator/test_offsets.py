@@ -7,7 +7,8 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.java import java_hash_code
 from tests.broker.coordinator.group_broker import GroupBroker, fresh_broker, restarted
-from tests.broker.coordinator.members import Consumer, commit_request, committed, settle
+from tests.broker.coordinator.members import Consumer, committed, settle
+from tests.rig.requests import commit_request
 
 MINUTE_MS = 60_000
 

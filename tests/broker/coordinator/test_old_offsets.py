@@ -8,7 +8,8 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import releases
 from tests.broker.coordinator.group_broker import GroupBroker, fresh_broker
-from tests.broker.coordinator.members import Consumer, commit_request, committed, settle
+from tests.broker.coordinator.members import Consumer, committed, settle
+from tests.rig.requests import commit_request
 
 
 def broker_of(version: str) -> GroupBroker:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.group_broker import fresh_broker
-from tests.broker.coordinator.members import Consumer, commit_request, settle, subscription
+from tests.broker.coordinator.members import Consumer, settle, subscription
+from tests.rig.requests import commit_request
 
 
 def stable(instance_id: str | None) -> list[Consumer]:
