@@ -19,12 +19,11 @@ These replace a part that this rig runs for real, and stand apart:
   (broker/coordinator/group_broker.py adds a follower, which holds appends back);
 - controller/harness.py: one controller; the test is the brokers;
 - clients/scripted.py: brokers whose answers the test writes;
-- runtime/test_dispatch.py: nodes that only keep their input;
+- runtime/net.py: nodes that only keep their input;
 - runs/stage.py: a record of a run, written by hand; no cluster.
 And these have a subject for which its words are of no use:
 - clients/worlds.py: only the project's own clients send requests;
-- property/storm.py: a seed draws the cluster, the clients and the faults;
-- drivers/test_transit.py: the wire of a client, step by step.
+- property/storm.py: a seed draws the cluster, the clients and the faults.
 """
 
 from __future__ import annotations
