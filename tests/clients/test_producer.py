@@ -8,7 +8,7 @@ from kcluster.clients.ledger import Outcome
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ACKS_ALL, ProducerPlan, ProducerSettings
 from kcluster.evidence.history import Ledger
-from tests.clients.worlds import in_the_log, leader, outcomes, started, values
+from tests.clients.worlds import outcomes, started, values
 
 FAST = ProducerSettings(linger_ms=0, request_timeout_ms=2_000, delivery_timeout_ms=20_000)
 REPEATING = ProducerSettings(
@@ -22,7 +22,7 @@ def test_producer__every_record_is_acked_and_in_the_log_in_order() -> None:
     driver.add_client(producer)
     driver.run_for(10_000)
     assert outcomes(ledger) == {Outcome.ACKED: 200}
-    assert in_the_log(driver) == values(ledger.sends)
+    assert driver.values(driver.leader_id) == values(ledger.sends)
     assert ledger.sends[7].value == b"p:7".ljust(40, b".")
     assert [send.offset for send in ledger.sends] == list(range(200))
     assert all(0 <= send.sent_ms < send.ended_ms for send in ledger.sends)
@@ -33,13 +33,13 @@ def test_producer__every_record_is_acked_and_in_the_log_in_order() -> None:
 def test_producer__when_the_leader_dies_it_finds_the_next_and_loses_nothing() -> None:
     driver, ledger = started(), Ledger()
     driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=500)))
-    first = leader(driver)
+    first = driver.leader_id
     driver.run_for(1_000)
     driver.kill(first)
     driver.run_for(20_000)
-    assert leader(driver) != first
+    assert driver.leader_id != first
     assert outcomes(ledger) == {Outcome.ACKED: 500}
-    assert in_the_log(driver) == values(ledger.sends)
+    assert driver.values(driver.leader_id) == values(ledger.sends)
     assert any(error.error == "DISCONNECTED" for error in ledger.errors)
 
 
@@ -49,11 +49,11 @@ def _lose_responses(settings: ProducerSettings) -> tuple[list[bytes], Ledger]:
     producer = Producer("p", ledger, ProducerPlan(rate_per_s=10, count=20), settings)
     wire = driver.add_client(producer)
     driver.run_for(500)
-    driver.cut(leader(driver), wire.client_id, one_way=True)
+    driver.cut(driver.leader_id, wire.client_id, one_way=True)
     driver.run_for(1_000)
     driver.heal()
     driver.run_for(20_000)
-    return in_the_log(driver), ledger
+    return driver.values(driver.leader_id), ledger
 
 
 def test_producer__a_lost_ack_makes_a_duplicate_without_idempotence() -> None:
@@ -78,9 +78,9 @@ def _kill_leader_with_five_in_flight(settings: ProducerSettings) -> tuple[list[b
     for broker in wire.broker_ids:
         driver.dispatcher.fabric.set_latency(wire.client_id, broker, 20)
     driver.run_for(1_000)
-    driver.kill(leader(driver))
+    driver.kill(driver.leader_id)
     driver.run_for(20_000)
-    return in_the_log(driver), ledger
+    return driver.values(driver.leader_id), ledger
 
 
 def test_producer__requests_in_flight_are_reordered_by_a_retry_without_idempotence() -> None:
@@ -116,7 +116,7 @@ def test_producer__at_the_delivery_timeout_sent_records_are_unknown_and_the_rest
     ends = [send.ended_ms - send.sent_ms for send in ledger.sends]
     assert max(ends) <= 3_000
     acked = [send.value for send in ledger.sends if send.outcome is Outcome.ACKED]
-    log = in_the_log(driver)
+    log = driver.values(driver.leader_id)
     assert [value for value in log if value in acked] == acked
     failed = {send.value for send in ledger.sends if send.outcome is Outcome.FAILED}
     assert not failed & set(log)
@@ -129,11 +129,11 @@ def test_producer__acks_0_always_reports_success() -> None:
     settings = ProducerSettings(linger_ms=0, acks=0)
     driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=200), settings))
     driver.run_for(1_000)
-    driver.kill(leader(driver))
+    driver.kill(driver.leader_id)
     driver.run_for(10_000)
     assert outcomes(ledger) == {Outcome.ACKED: 200}
     assert {send.offset for send in ledger.sends} == {-1}
-    assert 100 < len(in_the_log(driver)) < 200
+    assert 100 < len(driver.values(driver.leader_id)) < 200
 
 
 def test_producer__send_blocks_without_metadata_and_gives_up_after_max_block() -> None:
@@ -155,7 +155,7 @@ def test_producer__full_buffer_memory_blocks_send_until_there_is_room() -> None:
     )
     wire = driver.add_client(producer)
     driver.run_for(200)
-    driver.cut(wire.client_id, leader(driver))
+    driver.cut(wire.client_id, driver.leader_id)
     driver.run_for(100)
     assert producer.application.is_out_of_memory
     driver.heal()
@@ -169,7 +169,7 @@ def test_producer__lingering_records_share_a_batch() -> None:
     settings = ProducerSettings(linger_ms=100, compression_type="gzip")
     driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=50), settings))
     driver.run_for(5_000)
-    assert in_the_log(driver) == values(ledger.sends)
+    assert driver.values(driver.leader_id) == values(ledger.sends)
     assert len({send.ended_ms for send in ledger.sends}) == 5
 
 
@@ -205,7 +205,7 @@ def test_producer__recovers_after_all_brokers_were_down() -> None:
         driver.start(broker)
     driver.run_for(25_000)
     assert outcomes(ledger) == {Outcome.ACKED: 200}
-    assert in_the_log(driver) == values(ledger.sends)
+    assert driver.values(driver.leader_id) == values(ledger.sends)
     refused = [error.at_ms for error in ledger.errors if error.api == "ApiVersions"]
     gaps = [after - before for before, after in pairwise(refused)]
     assert max(gaps) > 100, "it backs off"
@@ -223,7 +223,7 @@ def test_producer__the_same_seed_is_the_same_ledger() -> None:
         driver, ledger = started(partitions=3, seed=5), Ledger()
         driver.add_client(Producer("p", ledger, ProducerPlan(rate_per_s=100, count=400)))
         driver.run_for(1_000)
-        driver.kill(leader(driver))
+        driver.kill(driver.leader_id)
         driver.run_for(15_000)
         return ledger
 

@@ -1,4 +1,7 @@
-"""Clusters in virtual time for the project's own clients."""
+"""The rig in virtual time for the project's own clients, and what their ledger and the logs hold.
+
+Owns: the topology of these tests, and sums over a ledger.  Never: asserts what a test is about.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ from typing import Any
 
 from kcluster.clients.ledger import Outcome, Partition, SentRecord
 from kcluster.config.topology.model import Topology
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
 from kcluster.operations.status import controller_image
 from kcluster.protocol.records.records import read_records
 from kcluster.runtime.build import Plan
 from kcluster.runtime.dispatch import Dispatcher
+from tests.rig.cluster import VirtualRig
 
 
 def topology(partitions: int = 1, **changed: Any) -> Topology:
@@ -27,16 +30,12 @@ def topology(partitions: int = 1, **changed: Any) -> Topology:
     return Topology.of(**(values | changed))
 
 
-def started(*, seed: int = 1, **changed: Any) -> VirtualDriver:
+def started(*, seed: int = 1, **changed: Any) -> VirtualRig:
     """A cluster that is ready for clients."""
-    driver = VirtualDriver(topology(**changed), seed)
+    driver = VirtualRig(topology(**changed), seed)
     driver.open()
     driver.run_for(3_000)
     return driver
-
-
-def leader(driver: VirtualDriver, partition: int = 0) -> int:
-    return driver.verbs.leader("orders", partition)
 
 
 def final_values(plan: Plan, dispatcher: Dispatcher) -> dict[Partition, list[bytes]]:
@@ -48,10 +47,6 @@ def final_values(plan: Plan, dispatcher: Dispatcher) -> dict[Partition, list[byt
         for batch in log.batches_from(log.log_start_offset):
             in_partition += [record.value or b"" for record in read_records(batch)]
     return values
-
-
-def in_the_log(driver: VirtualDriver, partition: int = 0) -> list[bytes]:
-    return final_values(driver.plan, driver.dispatcher)["orders", partition]
 
 
 def outcomes(ledger: Ledger) -> Mapping[Outcome, int]:

@@ -10,18 +10,18 @@ import pytest
 from kcluster import rule
 from kcluster.config.topology.model import Topology
 from kcluster.contract import ConnectionClosed, Event
-from kcluster.drivers.virtual import VirtualDriver
 from kcluster.drivers.wires.tcp import LiveClients
-from kcluster.handle.cluster import Cluster
 from kcluster.network.shapes import RESET_US, LinkShape
 from kcluster.operations.verbs import death_kind
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.runtime.dispatch import Dispatcher
+from tests.rig.cluster import LiveRig, VirtualRig
 from tests.rig.requests import batch, produce_request
 
 LIMIT_MS = 5_000
 TOPICS = {"orders": {"partitions": 1, "assignment": [[1]]}}
+TOPOLOGY = Topology.of(brokers=2, topics=TOPICS, profile="fast")
 
 
 class Listening:
@@ -55,67 +55,54 @@ class Listening:
         return [number for number, body in self.heard if body is not None]
 
 
-class VirtualSide:
+class VirtualSide(VirtualRig):
     """One client of a cluster in virtual time."""
 
     def __init__(self) -> None:
-        topology = Topology.of(brokers=2, topics=TOPICS, profile="fast")
-        self.driver = VirtualDriver(topology, 1)
-        self.driver.open()
-        self.driver.run_for(2_000)
+        super().__init__(TOPOLOGY)
+        self.open()
+        self.run_for(2_000)
         self.client = Listening()
-        self.driver.add_client(self.client)
-        self.verbs, self.dispatcher = self.driver.verbs, self.driver.dispatcher
+        self.add_client(self.client)
 
     def call(self, function: Callable[[], Any]) -> Any:
         result = function()
-        self.driver.time.settle()
+        self.time.settle()
         return result
 
-    def wait(self, condition: Callable[[], bool]) -> bool:
-        return self.driver.run_until_condition(condition, LIMIT_MS)
 
-    def run_for(self, duration_ms: int) -> None:
-        self.driver.run_for(duration_ms)
-
-    def close(self) -> None:
-        pass
-
-
-class LiveSide:
+class LiveSide(LiveRig):
     """One client of a live cluster."""
 
     def __init__(self) -> None:
-        topology = Topology.of(brokers=2, topics=TOPICS, profile="fast")
-        self.cluster = Cluster(topology, seed=1)
-        self.cluster.open()
-        self.driver = self.cluster.driver
+        super().__init__(TOPOLOGY)
+        self.dispatcher = self.driver.dispatcher
         self.client = Listening()
-        self.clients = self.call(lambda: LiveClients(self.driver, 1))
-        self.call(lambda: self.clients.add_client(self.client))
-        self.verbs, self.dispatcher = self.cluster.verbs, self.driver.dispatcher
+        self.wires = self.call(lambda: LiveClients(self.driver, 1))
+        self.call(lambda: self.wires.add_client(self.client))
 
     def call(self, function: Callable[[], Any]) -> Any:
         return self.driver.call(function).result(5)
 
-    def wait(self, condition: Callable[[], bool]) -> bool:
-        self.cluster._wait(condition, LIMIT_MS / 1000, "nothing came")
-        return True
-
     def run_for(self, duration_ms: int) -> None:
         until_ms = self.call(self.driver.now_ms) + duration_ms
-        self.cluster._wait(lambda: self.driver.now_ms() >= until_ms, 10, "time")
+        self.wait(lambda: self.driver.now_ms() >= until_ms, "time")
 
-    def close(self) -> None:
-        self.call(self.clients.close)
-        self.cluster.close()
+    def finish(self) -> None:
+        self.call(self.wires.close)
+        super().finish()
 
 
 @pytest.fixture(params=[VirtualSide, LiveSide], ids=["virtual", "live"])
 def side(request: pytest.FixtureRequest) -> Iterator[Any]:
     made = request.param()
     yield made
-    made.close()
+    made.finish()
+
+
+def wait(side: Any, condition: Callable[[], bool], what: str = "such state") -> None:
+    """Return when `condition()` holds; fail after 5 s of the cluster's time."""
+    side.wait(condition, what, limit_ms=LIMIT_MS)
 
 
 def ask(side: Any, broker_id: int = 1) -> int:
@@ -141,7 +128,7 @@ def log_end(side: Any) -> int:
 def connect(side: Any) -> None:
     """The client and broker 1 have a connection, over which nothing is under way."""
     ask(side)
-    assert side.wait(lambda: len(side.client.heard) == 1)
+    wait(side, lambda: len(side.client.heard) == 1)
     side.client.heard.clear()
 
 
@@ -172,7 +159,7 @@ def test_close__messages_sent_before_it_still_arrive(side: Any) -> None:
     before = log_end(side)
     produce(side)
     side.call(lambda: side.client.wire.disconnect(1))
-    assert side.wait(lambda: log_end(side) == before + 1)
+    wait(side, lambda: log_end(side) == before + 1)
     assert side.client.heard == [], "its client has closed its end"
 
 
@@ -181,7 +168,7 @@ def test_close__messages_over_a_new_connection_arrive_too(side: Any) -> None:
     before = log_end(side)
     produce(side)
     side.call(lambda: side.client.wire.disconnect(1))
-    assert side.wait(lambda: log_end(side) == before + 1)
+    wait(side, lambda: log_end(side) == before + 1)
 
 
 def test_close__during_a_cut_is_found_by_the_broker_when_the_link_heals(side: Any) -> None:
@@ -193,7 +180,7 @@ def test_close__during_a_cut_is_found_by_the_broker_when_the_link_heals(side: An
     side.run_for(20)
     assert seen == []
     side.call(side.verbs.links.heal)
-    assert side.wait(lambda: len(seen) == 1)
+    wait(side, lambda: len(seen) == 1)
     assert side.client.heard == []
 
 
@@ -208,7 +195,7 @@ def test_close__by_the_broker_during_a_cut_is_found_by_the_client_when_the_link_
     side.run_for(20)
     assert side.client.heard == []
     side.call(side.verbs.links.heal)
-    assert side.wait(lambda: side.client.ends == 1)
+    wait(side, lambda: side.client.ends == 1)
 
 
 def test_close__by_the_broker_reaches_the_client_after_the_links_delay(side: Any) -> None:
@@ -222,7 +209,7 @@ def test_close__by_the_broker_reaches_the_client_after_the_links_delay(side: Any
     side.run_for(250)
     assert side.client.heard == [], "the end is under way"
     produce(side)
-    assert side.wait(lambda: side.client.ends == 1)
+    wait(side, lambda: side.client.ends == 1)
     side.run_for(600)
     assert log_end(side) == before
     assert side.client.heard == [(0, None)], "and once only"
@@ -234,8 +221,8 @@ def test_close__by_the_broker_is_a_separate_event(side: Any) -> None:
     seen = closed_at(side.dispatcher, 1)
     side.call(lambda: side.verbs.add_rule(rule(api="Metadata", close="before")))
     ask(side)
-    assert side.wait(lambda: side.client.ends == 1)
-    assert side.wait(lambda: len(seen) == 1)
+    wait(side, lambda: side.client.ends == 1)
+    wait(side, lambda: len(seen) == 1)
 
 
 def test_connect__a_request_in_flight_to_a_broker_that_died_is_refused(side: Any) -> None:
@@ -244,7 +231,7 @@ def test_connect__a_request_in_flight_to_a_broker_that_died_is_refused(side: Any
     side.call(lambda: side.verbs.kill(1, death_kind("kill")))
     side.run_for(180)
     assert side.client.heard == [], "it arrived just now"
-    assert side.wait(lambda: side.client.ends == 1)
+    wait(side, lambda: side.client.ends == 1)
 
 
 def test_connect__a_broker_restarted_before_arrival_accepts(side: Any) -> None:
@@ -252,7 +239,7 @@ def test_connect__a_broker_restarted_before_arrival_accepts(side: Any) -> None:
     number = ask(side)
     side.call(lambda: side.verbs.kill(1, death_kind("kill")))
     side.call(lambda: side.verbs.start(1))
-    assert side.wait(lambda: bool(side.client.heard))
+    wait(side, lambda: bool(side.client.heard))
     assert side.client.replies == [number]
 
 
@@ -284,7 +271,7 @@ def test_loss__nothing_behind_a_lost_request_arrives(side: Any, soon: int) -> No
     link = (side.client.wire.client_id, 1)
     lose_next(side, link, lambda: ask(side))
     produce(side)
-    assert side.wait(lambda: side.client.ends == 1)
+    wait(side, lambda: side.client.ends == 1)
     side.run_for(50)
     assert log_end(side) == before
     assert side.client.heard == [(0, None)]
@@ -296,8 +283,8 @@ def test_loss__nothing_behind_a_lost_reply_arrives(side: Any, soon: int) -> None
     before = log_end(side)
     lose_next(side, (1, side.client.wire.client_id), lambda: (ask(side), side.run_for(20)))
     produce(side)
-    assert side.wait(lambda: log_end(side) == before + 1), "requests still arrive"
-    assert side.wait(lambda: side.client.ends == 1)
+    wait(side, lambda: log_end(side) == before + 1, "append, though requests still arrive")
+    wait(side, lambda: side.client.ends == 1)
     assert side.client.heard == [(0, None)]
 
 
@@ -306,13 +293,13 @@ def test_loss__resets_the_connection_that_lost_something_and_no_other(side: Any,
     second = 1 + (1 << 30)
     connect(side)
     ask(side, second)
-    assert side.wait(lambda: len(side.client.heard) == 1)
+    wait(side, lambda: len(side.client.heard) == 1)
     side.client.heard.clear()
     link = (side.client.wire.client_id, 1)
     lose_next(side, link, lambda: ask(side))
     side.run_for(soon // 2)
     lose_next(side, link, lambda: ask(side, second))
-    assert side.wait(lambda: side.client.ends == 1)
+    wait(side, lambda: side.client.ends == 1)
     side.run_for(soon // 4)
     assert side.client.ends == 1, "the second is given up later"
-    assert side.wait(lambda: side.client.ends == 2)
+    wait(side, lambda: side.client.ends == 2)

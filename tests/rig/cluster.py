@@ -12,19 +12,18 @@ has happened.  On `VirtualRig` and `Simulated` it returns at once, and the test 
 
 Owns: the words.  Never: asserts what a test is about.
 
-`rig/stage.py` adds a recorder and a ledger, `clients/story.py` the project's own clients.
+`rig/stage.py` adds a recorder and a ledger, `clients/story.py` and `clients/worlds.py` the
+project's own clients, `drivers/test_transit.py` the wire of a client, step by step.
 
 These replace a part that this rig runs for real, and stand apart:
-- rig/one_broker.py: one broker; the test is the controller;
-- broker/coordinator/stand_in.py: a coordinator whose log can refuse or hold an append;
+- rig/one_broker.py: one broker; the test is the controller, and every other broker
+  (broker/coordinator/group_broker.py adds a follower, which holds appends back);
 - controller/harness.py: one controller; the test is the brokers;
 - clients/scripted.py: brokers whose answers the test writes;
-- runtime/test_dispatch.py: nodes that only keep their input;
+- runtime/net.py: nodes that only keep their input;
 - runs/stage.py: a record of a run, written by hand; no cluster.
-And these have a subject for which its words are of no use:
-- clients/worlds.py: only the project's own clients send requests;
-- property/storm.py: a seed draws the cluster, the clients and the faults;
-- drivers/test_transit.py: the wire of a client, step by step.
+And this one has a subject for which its words are of no use:
+- property/storm.py: a seed draws the cluster, the clients and the faults.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One real broker and its image, without a cluster: the test plays the controller.
+"""One real broker and its image, without a cluster: the test plays the controller and all others.
 
 Owns: OneBroker, the metadata records that make its image, and `leader`, which leads `orders` alone.
 Never: runs a controller or a second broker (rig/cluster.py does).
@@ -10,8 +10,19 @@ from random import Random
 from typing import Any
 
 from kcluster.broker.node import BrokerNode
+from kcluster.broker.versions import LATEST
 from kcluster.config.kafka.definitions import BrokerConfig
-from kcluster.contract import CONTROLLER_ID, PeerResponse, Reply, Request, Send, Tick
+from kcluster.contract import (
+    CONTROLLER_ID,
+    Event,
+    Input,
+    Note,
+    PeerResponse,
+    Reply,
+    Request,
+    Send,
+    Tick,
+)
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import (
     BROKER_RESOURCE,
@@ -27,6 +38,7 @@ from kcluster.metadata.records import (
 from kcluster.partition.disk import Disk
 from kcluster.protocol.apis import ApiKey, codec
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.releases import Release
 from tests.rig.requests import fetch_request, produce_request
 
 TOPIC = "orders"
@@ -84,33 +96,66 @@ def image_of(*records: list[MetadataRecord]) -> MetadataImage:
 
 
 class OneBroker:
-    """Broker 1.  `ask` gives its answer, or None while it waits for the controller."""
+    """Broker 1.  `ask` gives its answer, or None while it waits for the controller.
 
-    def __init__(self, *records: list[MetadataRecord], **configs: str | int | bool) -> None:
+    `disk`: what an earlier life left; `now_ms`: when this life begins.
+    """
+
+    def __init__(
+        self,
+        *records: list[MetadataRecord],
+        disk: Disk | None = None,
+        now_ms: int = 1_000,
+        release: Release = LATEST,
+        **configs: str | int | bool,
+    ) -> None:
         overrides = {name.replace("_", "."): value for name, value in configs.items()}
         self.config = BrokerConfig.resolve("kafka", overrides)
+        self.disk = Disk() if disk is None else disk
         self.broker = BrokerNode(
-            1, self.config, Disk(), "127.0.0.1", 9091, "r1", Random(1), CLUSTER_ID
+            1, self.config, self.disk, "127.0.0.1", 9091, "r1", Random(1), CLUSTER_ID, release
         )
-        self.now_ms = 1_000
+        self.now_ms = now_ms
+        self.metadata: list[MetadataRecord] = []
+        """All records published so far."""
         self.asked: list[Send] = []
         """Questions to the controller that the test has not answered yet."""
-        self._replies: list[Reply] = []
+        self.events: list[Event] = []
+        """What the broker has noted."""
+        self._answers: dict[int, Any] = {}
+        self._sent = 0
         if records:
-            self.broker.publisher.apply(
-                [record for some in records for record in some], self.now_ms
-            )
+            self.publish(*records)
 
-    def ask(self, api_key: ApiKey, version: int, body: Any) -> Any:
-        """Also checks that both bodies are ones of this version on the wire."""
+    def publish(self, *records: list[MetadataRecord]) -> None:
+        """As the controller: metadata records, which the broker puts into effect at once."""
+        published = [record for some in records for record in some]
+        self.metadata += published
+        self.broker.publisher.apply(published, self.now_ms)
+        self._step(Tick())
+
+    def send(
+        self, api_key: ApiKey, version: int, body: Any, client_id: str = "test", connection: int = 1
+    ) -> Request:
+        """Send a request; `answer(request)` is its answer, now or later.
+
+        Both bodies are also checked to be ones of this version on the wire.
+        """
+        self._sent += 1
         coded = codec(api_key, version)
         frame = memoryview(bytearray(b"".join(coded.encode_request(body))))
-        request = Request(1, api_key, version, 1, "test", coded.decode_request(frame, 0))
-        answer = self._step(request)
-        if answer is not None:
-            frame = b"".join(coded.encode_response(answer))
-            coded.decode_response(frame, 0)
-        return answer
+        decoded = coded.decode_request(frame, 0)
+        request = Request(connection, api_key, version, self._sent, client_id, decoded)
+        self._step(request)
+        return request
+
+    def answer(self, request: Request) -> Any:
+        """The answer, or None while the request is parked."""
+        return self._answers.get(request.correlation_id)
+
+    def ask(self, api_key: ApiKey, version: int, body: Any) -> Any:
+        """Send a request and return its answer."""
+        return self.answer(self.send(api_key, version, body))
 
     def produce(self, records: Any, version: int = 9, **more: Any) -> Any:
         """The response about the one partition."""
@@ -123,28 +168,49 @@ class OneBroker:
 
     def ask_all(self, api_key: ApiKey, version: int, body: Any) -> list[Any]:
         """The same on another connection: every reply that the request made the broker give."""
-        coded = codec(api_key, version)
-        frame = memoryview(bytearray(b"".join(coded.encode_request(body))))
-        request = Request(2, api_key, version, 1, "test", coded.decode_request(frame, 0))
-        effects = self.broker.step(self.now_ms, request)
-        return [effect.body for effect in effects if isinstance(effect, Reply)]
+        before = len(self._answers)
+        self.send(api_key, version, body, connection=2)
+        return list(self._answers.values())[before:]
 
     def controller_answers(self, body: Any) -> Any:
         """Answer the oldest question; what the broker then replies to its client."""
         question = self.asked.pop(0).message
-        return self._step(PeerResponse(CONTROLLER_ID, question.request_id, body))
+        return _only(self._step(PeerResponse(CONTROLLER_ID, question.request_id, body)))
 
     def pass_time(self, ms: int) -> Any:
         """Let time pass; what the broker then replies to its client."""
         self.now_ms += ms
-        return self._step(Tick())
+        return _only(self._step(Tick()))
 
-    def _step(self, event: Any) -> Any:
-        effects = self.broker.step(self.now_ms, event)
-        self.asked += [e for e in effects if isinstance(e, Send) and e.to == CONTROLLER_ID]
-        replies = [e.body for e in effects if isinstance(e, Reply)]
-        assert len(replies) <= 1, replies
-        return replies[0] if replies else None
+    def at(self, now_ms: int) -> None:
+        """Let time pass until `now_ms`, one deadline after the other."""
+        while (due_ms := self.broker.deadline_ms) is not None and due_ms <= now_ms:
+            self.now_ms = max(self.now_ms, due_ms)
+            self._step(Tick())
+        self.now_ms = now_ms
+
+    def _step(self, event: Input) -> list[Any]:
+        """Take one input; the bodies of the replies."""
+        replies = []
+        for effect in self.broker.step(self.now_ms, event):
+            match effect:
+                case Send(to=to) if to == CONTROLLER_ID:
+                    self.asked.append(effect)
+                case Note(event=noted):
+                    self.events.append(noted)
+                case Reply(request=request, body=body):
+                    assert request.correlation_id not in self._answers, "answered twice"
+                    if body is not None:
+                        coded = codec(request.api_key, request.api_version)
+                        coded.decode_response(b"".join(coded.encode_response(body)), 0)
+                    self._answers[request.correlation_id] = body
+                    replies.append(body)
+        return replies
+
+
+def _only(replies: list[Any]) -> Any:
+    assert len(replies) <= 1, replies
+    return replies[0] if replies else None
 
 
 def leader(partitions: int = 1, **configs: Any) -> OneBroker:

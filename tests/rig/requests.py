@@ -1,8 +1,9 @@
-"""Bodies of Produce and Fetch requests, for every test that sends one.
+"""Bodies of Produce, Fetch, OffsetCommit and OffsetFetch requests, for every test that sends one.
 
-Owns: record batches from plain values, and the nesting of topics and partitions in a request.
-Never: sends anything; takes a body apart.  Kafka: versions up to 12 name a topic, later ones give
-its id; a body holds both, and the codec writes the one that belongs to the version.
+Owns: record batches from plain values, the nesting of topics and partitions in a request, and which
+API a body belongs to.  Never: sends anything; takes a response apart.  Kafka: versions up to 12 of
+Produce and Fetch name a topic, later ones give its id; a body holds both, and the codec writes the
+one that belongs to the version.
 """
 
 from __future__ import annotations
@@ -10,12 +11,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kcluster.broker.registry import SERVED_APIS
 from kcluster.protocol import messages as m
+from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.records.records import Record, build_batch
 
 ACKS_ALL = -1
 NO_ID = bytes(16)
 MAX_BYTES = 1 << 20
+
+_API_OF = {api_key.name.replace("_", ""): api_key for api_key in ApiKey}
+"""By the name of its request: JOINGROUP -> JOIN_GROUP."""
+
+
+def api_of(body: Any, version: int | None = None) -> tuple[ApiKey, int]:
+    """The API of a request, and `version`, or the latest that a broker serves."""
+    api_key = _API_OF[type(body).__name__.removesuffix("Request").upper()]
+    latest = SERVED_APIS[api_key].max_version
+    version = latest if version is None else version
+    assert APIS[api_key].all_versions[0] <= version <= latest
+    return api_key, version
 
 
 def batch(
@@ -61,3 +76,37 @@ def fetch_request(
     """
     topics = [m.FetchRequest.FetchTopic(topic, topic_id, list(partitions))] if partitions else []
     return m.FetchRequest(topics=topics, **({"min_bytes": 1} | more))
+
+
+def commit_request(
+    group: str,
+    offset: int,
+    partition: int = 0,
+    topic: str = "orders",
+    *,
+    generation: int = -1,
+    member_id: str = "",
+    instance_id: str | None = None,
+    metadata: str = "",
+) -> m.OffsetCommitRequest:
+    """Commit one offset; without a generation, as one who is no member."""
+    request = m.OffsetCommitRequest
+    wanted = request.OffsetCommitRequestPartition(
+        partition_index=partition, committed_offset=offset, committed_metadata=metadata
+    )
+    return request(
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        topics=[request.OffsetCommitRequestTopic(name=topic, partitions=[wanted])],
+    )
+
+
+def offset_fetch_request(
+    group: str, partition: int = 0, topic: str = "orders"
+) -> m.OffsetFetchRequest:
+    """Fetch the offset that a group has committed of one partition."""
+    request = m.OffsetFetchRequest
+    wanted = request.OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])
+    return request(groups=[request.OffsetFetchRequestGroup(group_id=group, topics=[wanted])])

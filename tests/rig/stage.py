@@ -13,12 +13,18 @@ from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
 from kcluster.evidence.history import ClientError, Ledger, Outcome, SentRecord
 from kcluster.evidence.recorder import Recorder
-from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.records.records import read_records
 from tests.rig.cluster import VirtualRig
-from tests.rig.requests import batch, fetch_partition, fetch_request, produce_request
+from tests.rig.requests import (
+    batch,
+    commit_request,
+    fetch_partition,
+    fetch_request,
+    offset_fetch_request,
+    produce_request,
+)
 
 P = ("orders", 0)
 
@@ -68,17 +74,10 @@ class Hand:
         self.wire.send(broker, ApiKey.FETCH, 10, body)
 
     def commit(self, broker: int, group: str, offset: int) -> None:
-        request = m.OffsetCommitRequest
-        wanted = request.OffsetCommitRequestPartition(0, offset)
-        topic = request.OffsetCommitRequestTopic(name="orders", partitions=[wanted])
-        body = request(group_id=group, topics=[topic])
-        self.wire.send(broker, ApiKey.OFFSET_COMMIT, 8, body)
+        self.wire.send(broker, ApiKey.OFFSET_COMMIT, 8, commit_request(group, offset))
 
     def fetch_offset(self, broker: int, group: str) -> None:
-        request = m.OffsetFetchRequest
-        topic = request.OffsetFetchRequestTopics(name="orders", partition_indexes=[0])
-        asked = request.OffsetFetchRequestGroup(group_id=group, topics=[topic])
-        self.wire.send(broker, ApiKey.OFFSET_FETCH, 8, request(groups=[asked]))
+        self.wire.send(broker, ApiKey.OFFSET_FETCH, 8, offset_fetch_request(group))
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
         self.now_ms = now_ms

@@ -10,15 +10,8 @@ import pytest
 from kcluster.broker.coordinator.classic_group import TRANSITIONS, ClassicGroup, ClassicGroupState
 from kcluster.broker.coordinator.group import Group
 from kcluster.protocol import messages as m
-from kcluster.protocol.errors import ErrorCode
-from tests.broker.coordinator.stand_in import (
-    PARTITIONS,
-    Consumer,
-    StandInBroker,
-    fresh_broker,
-    restarted,
-    subscription,
-)
+from tests.broker.coordinator.group_broker import GroupBroker, fresh_broker, restarted
+from tests.broker.coordinator.members import Consumer, subscription
 
 PROTOCOLS = (
     {"range": subscription("orders")},
@@ -27,7 +20,7 @@ PROTOCOLS = (
 )
 
 
-def check_group(broker: StandInBroker, group: Group) -> None:
+def check_group(broker: GroupBroker, group: Group) -> None:
     assert isinstance(group, ClassicGroup)
     timers, key = broker.timers, ("group", group.group_id)
     roster = group.roster
@@ -51,10 +44,8 @@ def check_group(broker: StandInBroker, group: Group) -> None:
         assert roster.protocol_name in roster.common_protocols()
 
 
-def one_step(
-    rng: Random, broker: StandInBroker, consumers: list[Consumer], sent: list[Any]
-) -> None:
-    """One client does one thing, or time passes, or an append fails."""
+def one_step(rng: Random, broker: GroupBroker, consumers: list[Consumer], sent: list[Any]) -> None:
+    """One client does one thing, or time passes, or the follower stops or comes back."""
     consumer = rng.choice(consumers)
     match rng.randrange(12):
         case 0 | 1 | 2:
@@ -69,34 +60,27 @@ def one_step(
         case 6:
             consumer.heartbeat()
         case 7:
-            sent.append(broker.send(consumer.commit_request(rng.randrange(100)), 9))
+            sent.append(broker.post(consumer.commit_request(rng.randrange(100)), 9))
         case 8:
             identity = m.LeaveGroupRequest.MemberIdentity(
                 member_id=consumer.member_id if rng.random() < 0.8 else "",
                 group_instance_id=consumer.instance_id,
             )
             sent.append(
-                broker.send(m.LeaveGroupRequest(group_id=consumer.group, members=[identity]))
+                broker.post(m.LeaveGroupRequest(group_id=consumer.group, members=[identity]))
             )
         case 9:
-            sent.append(broker.send(m.DeleteGroupsRequest(groups_names=["g"])))
+            sent.append(broker.post(m.DeleteGroupsRequest(groups_names=["g"])))
             consumer.member_id = ""
         case 10:
             broker.at(broker.now_ms + rng.choice((1, 500, 3000, 7000, 30_000)))
         case _:
-            if broker.held is None:
-                broker.held = []
+            if broker.follower_fetches:
+                rng.choice((broker.pause_follower, broker.drop_follower))()
             else:
-                broker.append_held(
-                    rng.choice(
-                        (
-                            ErrorCode.NONE,
-                            ErrorCode.NONE,
-                            ErrorCode.REQUEST_TIMED_OUT,
-                            ErrorCode.NOT_ENOUGH_REPLICAS,
-                        )
-                    )
-                )
+                if rng.random() < 0.25:
+                    broker.at(broker.now_ms + broker.config.offsets_commit_timeout_ms)
+                broker.resume_follower()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -119,10 +103,9 @@ def test_groups__keep_their_invariants_and_answer_every_request(seed: int) -> No
             for group in shard.groups.values():
                 check_group(broker, group)
     if rng.random() < 0.5:
-        for partition in range(PARTITIONS):
-            broker.coordinator.on_resigned(partition, broker.now_ms)
+        broker.resign()
         assert not len(broker.timers), "what it knew is forgotten"
-    broker.append_held()
+    broker.resume_follower()
     broker.at(broker.now_ms + 600_000)
     unanswered = [request for request in sent if broker.answer(request) is None]
     assert not unanswered

@@ -14,14 +14,9 @@ from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_log import ClassicGroupRecord, LogRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.coordinator.stand_in import (
-    Consumer,
-    commit_request,
-    committed,
-    fresh_broker,
-    restarted,
-    settle,
-)
+from tests.broker.coordinator.group_broker import fresh_broker, restarted
+from tests.broker.coordinator.members import Consumer, committed, settle
+from tests.rig.requests import commit_request
 
 
 class OtherGroup(Group):
@@ -87,10 +82,10 @@ def test_group__another_kind_is_loaded_and_asked_by_its_interface(
     group = broker.coordinator.group("g")
     assert isinstance(group, OtherGroup)
     assert group.resumed_ms == broker.now_ms
-    (listed,) = broker.ask(m.ListGroupsRequest(types_filter=["Other"])).groups
+    (listed,) = broker.call(m.ListGroupsRequest(types_filter=["Other"])).groups
     assert (listed.group_id, listed.group_type) == ("g", "other")
     assert (listed.protocol_type, listed.group_state) == ("others", "Reconciling")
-    (described,) = broker.ask(m.DescribeGroupsRequest(groups=["g"])).groups
+    (described,) = broker.call(m.DescribeGroupsRequest(groups=["g"])).groups
     assert described.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
     stranger = Consumer(broker)
@@ -101,14 +96,14 @@ def test_group__another_kind_is_loaded_and_asked_by_its_interface(
     assert broker.coordinator.group("g") is group
 
     def commit(epoch: int) -> int:
-        answer = broker.ask(commit_request("g", 3, generation=epoch, member_id="m"), 9)
+        answer = broker.call(commit_request("g", 3, generation=epoch, member_id="m"), 9)
         return int(answer.topics[0].partitions[0].error_code)
 
     assert [commit(4), commit(5)] == [ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.NONE]
     assert committed(broker, "g") == 3
 
     def delete() -> int:
-        return int(broker.ask(m.DeleteGroupsRequest(groups_names=["g"])).results[0].error_code)
+        return int(broker.call(m.DeleteGroupsRequest(groups_names=["g"])).results[0].error_code)
 
     assert delete() == ErrorCode.NON_EMPTY_GROUP
     group.is_empty = True
@@ -122,7 +117,8 @@ def test_group__is_unloaded_with_its_shard() -> None:
     partition = broker.coordinator.partition_for("g")
     home = broker.coordinator.shards[partition]
     group = home.groups["g"] = OtherGroup("g", home)
-    broker.coordinator.on_resigned(partition, 77)
+    broker.at(77)
+    broker.resign()
     assert group.unloaded_ms == 77
     assert broker.coordinator.group("g") is ErrorCode.NOT_COORDINATOR
 
@@ -142,10 +138,10 @@ def test_classic_group__failed_deletion_leaves_no_pending_member_for_ever() -> N
     pending = Consumer(fresh_broker())
     broker = pending.broker
     pending.member_id = broker.answer(pending._send_join(9)).member_id
-    broker.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
-    (deleted,) = broker.ask(m.DeleteGroupsRequest(groups_names=["g"])).results
+    broker.drop_follower()
+    (deleted,) = broker.call(m.DeleteGroupsRequest(groups_names=["g"])).results
     assert deleted.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    broker.append_error = ErrorCode.NONE
+    broker.resume_follower()
     broker.at(broker.now_ms + pending.session_timeout_ms)
     group = broker.coordinator.group("g")
     assert isinstance(group, ClassicGroup)

@@ -15,7 +15,8 @@ from kcluster.broker.coordinator.group_log import (
     encode_records,
 )
 from kcluster.protocol.records.records import Record, build_batch, parse_batches, read_records
-from tests.broker.coordinator.stand_in import fresh_broker, subscription
+from tests.broker.coordinator.group_broker import fresh_broker
+from tests.broker.coordinator.members import subscription
 
 SEEN = {
     "a group of nobody": ("0002000467673273", "0003000000000000ffffffff000001a1fbd751ed00000000"),

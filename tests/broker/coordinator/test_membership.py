@@ -8,7 +8,8 @@ import pytest
 
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.coordinator.stand_in import Consumer, fresh_broker, settle, subscription
+from tests.broker.coordinator.group_broker import fresh_broker
+from tests.broker.coordinator.members import Consumer, settle, subscription
 
 
 def stable(*instance_ids: str | None) -> list[Consumer]:
@@ -120,8 +121,8 @@ def test_sync__other_protocol_is_refused() -> None:
     a.protocols = {"sticky": b""}
     assert a.sync().synced.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     unnamed = m.SyncGroupRequest(group_id="g", generation_id=1, member_id=a.member_id)
-    assert a.broker.ask(unnamed, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert a.broker.ask(unnamed, 4).error_code == ErrorCode.NONE
+    assert a.broker.call(unnamed, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert a.broker.call(unnamed, 4).error_code == ErrorCode.NONE
 
 
 def test_sync__again_while_stable_gives_the_same_part() -> None:
@@ -177,9 +178,9 @@ def test_static__restart_with_other_protocols_starts_a_rebalance() -> None:
 def test_static__restart_is_undone_when_it_cannot_be_stored() -> None:
     (a,) = stable("i1")
     old_id, a.member_id = a.member_id, ""
-    a.broker.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    a.broker.drop_follower()
     assert a.join().joined.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    a.broker.append_error = ErrorCode.NONE
+    a.broker.resume_follower()
     a.member_id = old_id
     assert a.heartbeat() is ErrorCode.NONE
 
@@ -209,7 +210,7 @@ def test_static__all_absent_keep_their_places_until_one_comes() -> None:
 def test_leave__admin_removes_a_static_member_by_its_instance_id() -> None:
     a, b = stable("i1", "i2")
     identity = m.LeaveGroupRequest.MemberIdentity
-    answer = a.broker.ask(
+    answer = a.broker.call(
         m.LeaveGroupRequest(
             group_id="g",
             members=[

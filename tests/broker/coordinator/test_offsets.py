@@ -6,15 +6,9 @@ from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.java import java_hash_code
-from tests.broker.coordinator.stand_in import (
-    Consumer,
-    StandInBroker,
-    commit_request,
-    committed,
-    fresh_broker,
-    restarted,
-    settle,
-)
+from tests.broker.coordinator.group_broker import GroupBroker, fresh_broker, restarted
+from tests.broker.coordinator.members import Consumer, committed, settle
+from tests.rig.requests import commit_request
 
 MINUTE_MS = 60_000
 
@@ -27,7 +21,7 @@ def one_member(**config: object) -> Consumer:
     return member
 
 
-def error_of(broker: StandInBroker, request: Request) -> int | None:
+def error_of(broker: GroupBroker, request: Request) -> int | None:
     answer = broker.answer(request)
     return None if answer is None else answer.topics[0].partitions[0].error_code
 
@@ -54,21 +48,21 @@ def test_commit__counts_as_a_heartbeat() -> None:
 def test_commit__without_a_group_creates_a_simple_group() -> None:
     broker = fresh_broker()
     for version in (2, 7, 9):
-        broker.ask(commit_request("tool", version), version)
+        broker.call(commit_request("tool", version), version)
         assert committed(broker, "tool") == version
     with_generation = commit_request("none", 1, generation=3, member_id="m")
-    assert error_of(broker, broker.send(with_generation, 8)) == ErrorCode.ILLEGAL_GENERATION
+    assert error_of(broker, broker.post(with_generation, 8)) == ErrorCode.ILLEGAL_GENERATION
     # KIP-848
-    assert error_of(broker, broker.send(with_generation, 9)) == ErrorCode.GROUP_ID_NOT_FOUND
+    assert error_of(broker, broker.post(with_generation, 9)) == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_commit__into_a_group_with_members_requires_membership() -> None:
     a = one_member()
     broker = a.broker
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
-    assert error_of(broker, broker.send(commit_request("g", 1), 9)) == unknown
+    assert error_of(broker, broker.post(commit_request("g", 1), 9)) == unknown
     assert (
-        error_of(broker, broker.send(commit_request("g", 1, generation=1, member_id="x"), 9))
+        error_of(broker, broker.post(commit_request("g", 1, generation=1, member_id="x"), 9))
         == unknown
     )
     a.join()
@@ -90,7 +84,7 @@ def test_commit__each_partition_has_its_own_error() -> None:
     request.topics[0].partitions += [part(partition_index=6), part(partition_index=1)]
     topic = m.OffsetCommitRequest.OffsetCommitRequestTopic
     request.topics.append(topic(name="nowhere", partitions=[part(partition_index=0)]))
-    answer = broker.ask(request, 9)
+    answer = broker.call(request, 9)
     found = {(t.name, p.partition_index): p.error_code for t in answer.topics for p in t.partitions}
     assert found == {
         ("orders", 0): ErrorCode.OFFSET_METADATA_TOO_LARGE,
@@ -105,76 +99,75 @@ def test_commit__by_topic_id() -> None:
     topic_id = broker.image.topics["orders"].topic_id
     request = commit_request("g", 11, topic="")
     request.topics[0].topic_id = topic_id
-    answer = broker.ask(request, 10)
+    answer = broker.call(request, 10)
     assert answer.topics[0].topic_id == topic_id
     assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
     request.topics[0].topic_id = bytes(15) + b"\xee"
-    assert broker.ask(request, 10).topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert broker.call(request, 10).topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
     asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
-    (group,) = broker.ask(m.OffsetFetchRequest(groups=[asked]), 10).groups
+    (group,) = broker.call(m.OffsetFetchRequest(groups=[asked]), 10).groups
     assert [t.topic_id for t in group.topics] == [topic_id]
     one = m.OffsetFetchRequest.OffsetFetchRequestTopics
     asked.topics = [one(topic_id=bytes(15) + b"\xee", partition_indexes=[0])]
-    (group,) = broker.ask(m.OffsetFetchRequest(groups=[asked]), 10).groups
+    (group,) = broker.call(m.OffsetFetchRequest(groups=[asked]), 10).groups
     assert group.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def test_commit__is_answered_and_visible_once_replicated() -> None:
     broker = fresh_broker()
-    broker.held = []
-    request = broker.send(commit_request("g", 9), 9)
+    broker.pause_follower()
+    request = broker.post(commit_request("g", 9), 9)
     assert broker.answer(request) is None
     assert committed(broker, "g") == -1
-    stable = broker.send(m.OffsetFetchRequest(group_id="g", topics=None, require_stable=True), 7)
+    stable = broker.post(m.OffsetFetchRequest(group_id="g", topics=None, require_stable=True), 7)
     assert broker.answer(stable) is None
-    broker.append_held()
+    broker.resume_follower()
     assert error_of(broker, request) == ErrorCode.NONE
     assert broker.answer(stable).topics[0].partitions[0].committed_offset == 9
 
 
 def test_commit__that_timed_out_counts_once_the_log_has_it() -> None:
     broker = fresh_broker()
-    broker.held = []
-    request = broker.send(commit_request("g", 9), 9)
-    broker.append_held(ErrorCode.REQUEST_TIMED_OUT)
+    broker.pause_follower()
+    request = broker.post(commit_request("g", 9), 9)
+    broker.at(broker.now_ms + broker.config.offsets_commit_timeout_ms)
     assert error_of(broker, request) == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert committed(broker, "g") == -1
     fetch = m.OffsetFetchRequest(group_id="g", topics=None, require_stable=True)
-    assert broker.ask(fetch, 7).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    for replica in broker.replicas.values():
-        replica.high_watermark = replica.log.log_end_offset
+    assert broker.call(fetch, 7).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    broker.resume_follower()
     assert committed(broker, "g") == 9
 
 
 def test_commit__that_was_refused_never_counts() -> None:
     broker = fresh_broker()
-    broker.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
-    request = broker.send(commit_request("g", 9), 9)
+    broker.drop_follower()
+    request = broker.post(commit_request("g", 9), 9)
     assert error_of(broker, request) == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    broker.append_error = ErrorCode.NONE
-    broker.ask(commit_request("g", 1, partition=1), 9)
+    broker.resume_follower()
+    broker.call(commit_request("g", 1, partition=1), 9)
     assert committed(broker, "g") == -1
 
 
 def test_fetch__old_versions_and_many_groups() -> None:
     broker = fresh_broker()
-    broker.ask(commit_request("g", 3, metadata="note"), 6)
-    broker.ask(commit_request("h", 4, partition=5), 6)
+    broker.call(commit_request("g", 3, metadata="note"), 6)
+    broker.call(commit_request("h", 4, partition=5), 6)
     topic = m.OffsetFetchRequest.OffsetFetchRequestTopic(name="orders", partition_indexes=[0, 1])
     for version in range(1, 8):
-        answer = broker.ask(m.OffsetFetchRequest(group_id="g", topics=[topic]), version)
+        answer = broker.call(m.OffsetFetchRequest(group_id="g", topics=[topic]), version)
         found = [(p.committed_offset, p.metadata) for p in answer.topics[0].partitions]
         assert found == [(3, "note"), (-1, "")]
     group = m.OffsetFetchRequest.OffsetFetchRequestGroup
     groups = [group(group_id=name, topics=None) for name in ("h", "g", "none")]
-    answer = broker.ask(m.OffsetFetchRequest(groups=groups), 9)
+    answer = broker.call(m.OffsetFetchRequest(groups=groups), 9)
     assert [(g.group_id, len(g.topics)) for g in answer.groups] == [("h", 1), ("g", 1), ("none", 0)]
 
 
 def test_not_coordinator__is_answered_by_every_api() -> None:
-    broker = StandInBroker()
-    broker.create_topic("__consumer_offsets", 4)
+    broker = GroupBroker()
+    broker.create_offsets_topic(leader=2)
     broker.create_topic("orders", 1)
     wrong = ErrorCode.NOT_COORDINATOR
     a = Consumer(broker)
@@ -183,10 +176,10 @@ def test_not_coordinator__is_answered_by_every_api() -> None:
     assert a.sync().synced.error_code == wrong
     assert a.heartbeat() is a.leave() is a.commit(1) is wrong
     group = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
-    assert broker.ask(m.OffsetFetchRequest(groups=[group]), 9).groups[0].error_code == wrong
-    assert broker.ask(m.DescribeGroupsRequest(groups=["g"])).groups[0].error_code == wrong
-    assert broker.ask(m.DeleteGroupsRequest(groups_names=["g"])).results[0].error_code == wrong
-    assert broker.ask(m.OffsetDeleteRequest(group_id="g")).error_code == wrong
+    assert broker.call(m.OffsetFetchRequest(groups=[group]), 9).groups[0].error_code == wrong
+    assert broker.call(m.DescribeGroupsRequest(groups=["g"])).groups[0].error_code == wrong
+    assert broker.call(m.DeleteGroupsRequest(groups_names=["g"])).results[0].error_code == wrong
+    assert broker.call(m.OffsetDeleteRequest(group_id="g")).error_code == wrong
 
 
 # ------------------------------------------------------------------------------ going away
@@ -204,7 +197,7 @@ def test_offset_delete__not_while_the_topic_is_read() -> None:
         group_id="g",
         topics=[topic(name=n, partitions=[part(partition_index=0)]) for n in ("orders", "old")],
     )
-    answer = broker.ask(request)
+    answer = broker.call(request)
     assert [t.partitions[0].error_code for t in answer.topics] == [
         ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
         ErrorCode.NONE,
@@ -215,7 +208,7 @@ def test_offset_delete__not_while_the_topic_is_read() -> None:
 def test_offsets__of_a_deleted_topic_are_removed() -> None:
     a = one_member()
     a.commit(5)
-    a.broker.coordinator.on_topic_deleted("orders", a.broker.now_ms)
+    a.broker.delete_topic("orders")
     assert committed(a.broker, "g") == -1
     assert committed(restarted(a.broker), "g") == -1
 
@@ -224,7 +217,7 @@ def test_offsets__expire_after_retention_when_the_group_is_empty() -> None:
     a = one_member(offsets_retention_minutes=30)
     broker = a.broker
     a.commit(5)
-    broker.ask(commit_request("simple", 6), 9)
+    broker.call(commit_request("simple", 6), 9)
     a.session_timeout_ms = 1_800_000
     for _ in range(40):
         broker.at(broker.now_ms + MINUTE_MS // 10)
@@ -235,15 +228,15 @@ def test_offsets__expire_after_retention_when_the_group_is_empty() -> None:
     assert committed(broker, "g") == 5
     broker.at(left_ms + 41 * MINUTE_MS)
     assert committed(broker, "g") == committed(broker, "simple") == -1
-    assert broker.ask(m.ListGroupsRequest()).groups == []
-    assert restarted(broker).ask(m.ListGroupsRequest()).groups == []
+    assert broker.call(m.ListGroupsRequest()).groups == []
+    assert restarted(broker).call(m.ListGroupsRequest()).groups == []
 
 
 def test_delete_group__takes_its_offsets_with_it() -> None:
     a = one_member()
     a.commit(5)
     a.leave()
-    a.broker.ask(m.DeleteGroupsRequest(groups_names=["g"]))
+    a.broker.call(m.DeleteGroupsRequest(groups_names=["g"]))
     assert committed(a.broker, "g") == -1
     assert committed(restarted(a.broker), "g") == -1
 
@@ -268,15 +261,12 @@ def test_failover__new_coordinator_knows_members_and_offsets() -> None:
 def test_failover__offsets_wait_until_they_are_known_to_be_committed() -> None:
     a = one_member()
     a.commit(5)
-    broker = restarted(a.broker)
-    for replica in broker.replicas.values():
-        replica.high_watermark = 0
+    broker = restarted(a.broker, follower_fetches=False)
     group = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
     request = m.OffsetFetchRequest(groups=[group])
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    assert broker.ask(request, 9).groups[0].error_code == loading
-    for replica in broker.replicas.values():
-        replica.high_watermark = replica.log.log_end_offset
+    assert broker.call(request, 9).groups[0].error_code == loading
+    broker.resume_follower()
     assert committed(broker, "g") == 5
 
 
@@ -295,14 +285,13 @@ def test_failover__waiting_members_get_not_coordinator() -> None:
     a = one_member()
     broker = a.broker
     b = Consumer(broker).join()
-    broker.held = []
-    commit = broker.send(a.commit_request(5), 9)
-    for partition in range(4):
-        broker.coordinator.on_resigned(partition, broker.now_ms)
+    broker.pause_follower()
+    commit = broker.post(a.commit_request(5), 9)
+    broker.resign()
     assert b.joined.error_code == ErrorCode.NOT_COORDINATOR
     assert error_of(broker, commit) == ErrorCode.NOT_COORDINATOR
     assert a.heartbeat() is ErrorCode.NOT_COORDINATOR
-    broker.append_held()
+    broker.resume_follower()
     assert not len(broker.timers)
 
 
@@ -313,8 +302,7 @@ def test_failover__a_waiting_sync_gets_not_coordinator() -> None:
     assert a.joined is not None
     assert b.joined is not None
     b.sync()
-    for partition in range(4):
-        broker.coordinator.on_resigned(partition, broker.now_ms)
+    broker.resign()
     assert b.synced.error_code == ErrorCode.NOT_COORDINATOR
 
 

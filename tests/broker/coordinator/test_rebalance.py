@@ -5,7 +5,8 @@ from __future__ import annotations
 from kcluster.events.clients import GroupMemberExpired
 from kcluster.events.words import text_of
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.coordinator.stand_in import Consumer, fresh_broker, settle
+from tests.broker.coordinator.group_broker import fresh_broker
+from tests.broker.coordinator.members import Consumer, settle
 
 
 def two_members() -> tuple[Consumer, Consumer]:
@@ -172,7 +173,7 @@ def test_rebalance__assignment_that_cannot_be_stored_starts_another() -> None:
     a = Consumer(broker).join()
     broker.at(3000)
     assert a.joined is not None
-    broker.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    broker.drop_follower()
     a.sync({a.member_id: b"x"})
     assert a.synced.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert a.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
@@ -183,10 +184,10 @@ def test_rebalance__assignment_waits_until_it_is_committed() -> None:
     a = Consumer(broker).join()
     broker.at(3000)
     assert a.joined is not None
-    broker.held = []
+    broker.pause_follower()
     a.sync({a.member_id: b"x"})
     assert a.synced is None
-    broker.append_held()
+    broker.resume_follower()
     assert a.synced.assignment == b"x"
 
 

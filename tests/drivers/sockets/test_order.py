@@ -12,7 +12,7 @@ from kcluster.contract import PeerDisconnected, PeerRequest
 from kcluster.events.network import LinkEvent
 from kcluster.network.fabric import Arrives, Fabric
 from kcluster.network.shapes import DISTRIBUTIONS, RESET_US, LinkShape
-from tests.runtime.test_dispatch import Net
+from tests.runtime.net import Net
 
 SHAPES = st.builds(
     LinkShape,

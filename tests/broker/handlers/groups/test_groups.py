@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.coordinator.stand_in import (
-    Consumer,
-    commit_request,
-    fresh_broker,
-    settle,
-    subscription,
-)
+from tests.broker.coordinator.group_broker import fresh_broker
+from tests.broker.coordinator.members import Consumer, settle, subscription
+from tests.rig.requests import commit_request
 
 
 def stable(instance_id: str | None) -> list[Consumer]:
@@ -23,7 +19,7 @@ def stable(instance_id: str | None) -> list[Consumer]:
 
 def test_describe__shows_state_members_and_metadata() -> None:
     (a,) = stable("i1")
-    answer = a.broker.ask(
+    answer = a.broker.call(
         m.DescribeGroupsRequest(groups=["g", "none"], include_authorized_operations=True)
     )
     group, none = answer.groups
@@ -38,16 +34,16 @@ def test_describe__shows_state_members_and_metadata() -> None:
     assert member.member_metadata == subscription("orders")
     assert member.member_assignment == b"part of m0"
     assert (none.group_state, none.error_code) == ("Dead", ErrorCode.GROUP_ID_NOT_FOUND)
-    old = a.broker.ask(m.DescribeGroupsRequest(groups=["none"]), 5).groups[0]
+    old = a.broker.call(m.DescribeGroupsRequest(groups=["none"]), 5).groups[0]
     assert (old.group_state, old.error_code) == ("Dead", ErrorCode.NONE)
 
 
 def test_list__filters_by_state_and_type() -> None:
     (a,) = stable(None)
-    a.broker.ask(commit_request("simple", 3), 2)
+    a.broker.call(commit_request("simple", 3), 2)
 
     def listed(**filters: list[str]) -> list[tuple[str, str, str, str]]:
-        answer = a.broker.ask(m.ListGroupsRequest(**filters))
+        answer = a.broker.call(m.ListGroupsRequest(**filters))
         return sorted(
             (g.group_id, g.group_state, g.protocol_type, g.group_type) for g in answer.groups
         )
@@ -66,7 +62,7 @@ def test_delete__only_groups_without_members() -> None:
     a.commit(7)
 
     def delete(*names: str) -> list[int]:
-        answer = a.broker.ask(m.DeleteGroupsRequest(groups_names=list(names)))
+        answer = a.broker.call(m.DeleteGroupsRequest(groups_names=list(names)))
         return [one.error_code for one in answer.results]
 
     assert delete("g", "none") == [ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_ID_NOT_FOUND]
