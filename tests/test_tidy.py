@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -283,6 +283,8 @@ _WORDS = frozenset(
         "election_text",
         "shape_text",
         "entity_text",
+        "effect_text",
+        "rebalance_text",
         "node_names",
         "note_line",
         "note_values",
@@ -290,31 +292,42 @@ _WORDS = frozenset(
         "trace_lines",
     )
 )
-_NOTED = frozenset(("note", "event", "entry", "change"))
-"""What variables that hold a note, its entry or its event are called."""
+_NOTED = frozenset(("note", "event", "entry", "change", "link", "anomaly", "window", "reason"))
+"""What variables that hold a note, its entry or its event, a link of a chain or what it explains
+are called."""
+_NAMES = frozenset(
+    (
+        "api", "apis", "bug", "client", "client_id", "client_instance_id", "clients", "config",
+        "configs", "distribution", "election", "entity", "error", "feature", "group", "host",
+        "instance_id", "member", "members", "quota", "rack", "resource", "rule", "topic",
+    )
+)  # fmt: skip
+"""Fields of events that are text because they are somebody's or something's name."""
+_WORDING = ("words", "render", "timeline")
+"""Modules of events/ that make words."""
+_QUOTED = frozenset(("client_reason",))
+"""Fields of events that quote what a client wrote."""
 _EMITTERS = ("broker", "controller", "metadata", "partition", "clients")
 
 
 def words_are_made_last(module: Module) -> Iterator[tuple[int, str]]:
     """Facts are read from the fields of events; nobody decides by what is shown of them."""
-    if not module.is_ours or module.layer == "events":
+    if not module.is_ours:
+        return
+    if module.layer == "events":
+        if module.dotted.rpartition(".")[2] not in _WORDING:
+            yield from _fields_that_are_sentences(module)
         return
     why = "reads the words of an event; read its fields (cluster/kcluster/events)"
     if module.layer in _EMITTERS:
         for line, name in imports_of(module.tree):
             if name.startswith("kcluster.events.words"):
                 yield line, "what happens is noted as an event; its words are made elsewhere"
-    rendered = {
-        target.id
-        for node in module.walk(ast.Assign)
-        if isinstance(node, ast.Assign) and _is_words(node.value, set())
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for node in module.walk(ast.Compare, ast.Call, ast.Subscript, ast.match_case):
-        if isinstance(node, ast.Compare):
+    yield from _events_given_sentences(module)
+    for node, rendered in _with_rendered(module.tree, frozenset()):
+        if isinstance(node, ast.Compare) and not isinstance(node.ops[0], ast.Is | ast.IsNot):
             sides = (node.left, *node.comparators)
-            if any(_is_words(side, rendered) for side in sides):
+            if any(_is_words(side, rendered) or _is_made_of_words(side) for side in sides):
                 yield node.lineno, why
             kinds = any(ast.unparse(side).endswith("event.kind") for side in sides)
             if kinds and any(isinstance(side, ast.Constant) for side in sides):
@@ -334,7 +347,28 @@ def words_are_made_last(module: Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, why
 
 
-def _is_words(node: ast.expr, rendered: set[str]) -> bool:
+def _with_rendered(
+    node: ast.AST, rendered: frozenset[str]
+) -> Iterator[tuple[ast.AST, frozenset[str]]]:
+    """Each node with the names that hold words in its scope: a function, or the module's body."""
+    parts: Iterable[ast.AST] = ()
+    if isinstance(node, ast.Module):
+        parts = node.body
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        parts = ast.walk(node)
+    rendered |= {
+        target.id
+        for part in parts
+        if isinstance(part, ast.Assign) and _is_made_of_words(part.value)
+        for target in part.targets
+        if isinstance(target, ast.Name)
+    }
+    yield node, rendered
+    for child in ast.iter_child_nodes(node):
+        yield from _with_rendered(child, rendered)
+
+
+def _is_words(node: ast.expr, rendered: frozenset[str] = frozenset()) -> bool:
     """What is shown of an event: a call that makes it, `.text` of a note, a name given to it."""
     match node:
         case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
@@ -346,6 +380,44 @@ def _is_words(node: ast.expr, rendered: set[str]) -> bool:
         case ast.Name(id=name):
             return name in rendered
     return False
+
+
+def _is_made_of_words(node: ast.expr) -> bool:
+    """Words, or text that is joined from them."""
+    match node:
+        case ast.JoinedStr() | ast.BinOp() | ast.Call(func=ast.Attribute(attr="join")):
+            parts = (part for part in ast.walk(node) if isinstance(part, ast.expr))
+            return any(_is_words(part) for part in parts)
+    return _is_words(node)
+
+
+def _fields_that_are_sentences(module: Module) -> Iterator[tuple[int, str]]:
+    """A fact is a number, a name, an enumeration or a Struct of these."""
+    for owner in module.walk(ast.ClassDef):
+        assert isinstance(owner, ast.ClassDef)
+        for field in owner.body:
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                name, kinds = field.target.id, ast.walk(field.annotation)
+                is_text = any(isinstance(x, ast.Name) and x.id == "str" for x in kinds)
+                if is_text and name not in _NAMES | _QUOTED:
+                    yield field.lineno, f"{name} is text; make it an enumeration or a Struct"
+
+
+def _events_given_sentences(module: Module) -> Iterator[tuple[int, str]]:
+    """An event or a reason is made from values: no sentence, and nothing that str() makes."""
+    facts = {
+        name.rpartition(".")[2]
+        for _, name in imports_of(module.tree)
+        if name.startswith("kcluster.events.") and name.split(".")[2] not in _WORDING
+    }
+    for node in module.walk(ast.Call):
+        assert isinstance(node, ast.Call)
+        if not (isinstance(node.func, ast.Name) and node.func.id in facts):
+            continue
+        for given in (*node.args, *(keyword.value for keyword in node.keywords)):
+            is_str = isinstance(given, ast.Call) and ast.unparse(given.func) == "str"
+            if is_str or isinstance(given, ast.JoinedStr) or _is_words(given):
+                yield given.lineno, f"{node.func.id} is given a sentence; give it the value"
 
 
 def _is_untyped(node: ast.expr) -> bool:
@@ -495,6 +567,29 @@ BAD: tuple[tuple[Rule, str, str, str], ...] = (
     (words_are_made_last, "scenario/x.py", "note.event.kind == 'broker_down'", "isinstance"),
     (words_are_made_last, "pipeline/x.py", "F.get_json_object('data', '$.new')", "untyped"),
     (words_are_made_last, "broker/x.py", "from kcluster.events.words import text_of", "elsewhere"),
+    (
+        words_are_made_last,
+        "scenario/x.py",
+        "text = '\\n'.join(link.text for link in anomaly.chain)\nif words not in text: pass",
+        "read its fields",
+    ),
+    (words_are_made_last, "scenario/x.py", "'disk' in f'{anomaly.text}, {x}'", "read its fields"),
+    (words_are_made_last, "scenario/x.py", "words in link.text", "read its fields"),
+    (words_are_made_last, "events/x.py", "class E(T):\n    trigger: str", "trigger is text"),
+    (words_are_made_last, "events/x.py", "class E(T):\n    effect: str | None", "effect is text"),
+    (
+        words_are_made_last,
+        "runtime/x.py",
+        "from kcluster.events.network import RuleHit\nRuleHit('r', effect=str(rule.effect))",
+        "RuleHit is given a sentence",
+    ),
+    (
+        words_are_made_last,
+        "broker/x.py",
+        "from kcluster.events.clients import GroupRebalanced\n"
+        "GroupRebalanced(g, 1, (), f'member {member} expired')",
+        "GroupRebalanced is given a sentence",
+    ),
 )
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from kcluster.faults.effects import (
+from kcluster.events.rule_effects import (
     AnswerError,
     Close,
+    CloseTime,
     Delay,
     Drop,
+    Half,
     Reorder,
     StaleMetadata,
     ThrottleClient,
@@ -111,13 +113,13 @@ def test_rules__the_first_that_applies_wins_and_later_ones_count_no_call() -> No
     ("words", "effect"),
     [
         ({"answer": "NOT_COORDINATOR", "after": True}, AnswerError("NOT_COORDINATOR", True)),
-        ({"delay_ms": 5, "of": "reply", "jitter_ms": 3}, Delay(5, "reply", 3)),
-        ({"drop": "reply", "close": True}, Drop("reply", True)),
-        ({"close": "after"}, Close("after")),
+        ({"delay_ms": 5, "of": "reply", "jitter_ms": 3}, Delay(5, Half.REPLY, 3)),
+        ({"drop": "reply", "close": True}, Drop(Half.REPLY, True)),
+        ({"close": "after"}, Close(CloseTime.AFTER)),
         ({"throttle_ms": 7}, ThrottleClient(7)),
         ({"stale": True}, StaleMetadata()),
         ({"reorder_ms": 9}, Reorder(9)),
-        ({"effect": Close("after")}, Close("after")),
+        ({"effect": Close(CloseTime.AFTER)}, Close(CloseTime.AFTER)),
     ],
 )
 def test_rules__words_of_effects(words: dict[str, Any], effect: Any) -> None:

@@ -19,6 +19,7 @@ from kcluster.events.network import (
     NetworkShaped,
     RuleAdded,
 )
+from kcluster.events.rule_effects import Drop
 from kcluster.events.topics import TopicDeleted
 from kcluster.runs import page as page_module
 from kcluster.runs.directory import write_run
@@ -172,7 +173,7 @@ def test_page__an_action_has_a_short_text() -> None:
         others=(2,),
         one_way=False,
     )
-    added = RuleAdded("r", "drops it", ("Produce",), None, (), "*", ())
+    added = RuleAdded("r", Drop(), ("Produce",), None, (), "*", ())
     events = (
         cut,
         NetworkShaped(**nothing, nodes=(1,), others=(2,), latency_us=5_000),
@@ -187,7 +188,7 @@ def test_page__an_action_has_a_short_text() -> None:
         "broker 1 started",
         "broker 1, controller, 2 clients cut off",
         "latency 5 ms",
-        "rule r: drops it",
+        "rule r: drops the request",
         "broker 2 paused",
         "link 1>2 link reset",
     ]

@@ -1,30 +1,49 @@
-"""The settings that allow an anomaly, by the words a verdict uses for them.
+"""The settings that allow an anomaly, and faults that no setting prevents, by a verdict's names.
 
-Owns: each setting's text, in this place only: it is matched by scenarios, the audit and charts.
+Owns: the enumeration, in this place only: the verdict, the audit and charts use it.
 Never: decides which one applies.  Kafka: the names of its configs, where a config is meant.
 """
 
 from __future__ import annotations
 
-from typing import Final, NewType
+from enum import StrEnum
+from typing import Final
 
-Setting = NewType("Setting", str)
+from kcluster.evidence.causes import Cause
 
-NO_SETTING: Final = Setting("")
-"""Nothing allows it: the anomaly is a bug."""
-UNCLEAN: Final = Setting("unclean.leader.election.enable=true")
-DISK_LOST: Final = Setting("a disk lost")
-UNFLUSHED: Final = Setting("power lost before a flush")
-NOT_IDEMPOTENT: Final = Setting("enable.idempotence=false")
 ACKS_PREFIX: Final = "acks="
 ACKS_ALL: Final = -1
 
 
+class Setting(StrEnum):
+    """What allows an anomaly."""
+
+    NONE = ""
+    """Nothing does: the anomaly is a bug."""
+    UNCLEAN = "unclean.leader.election.enable=true"
+    DISK_LOST = "a disk lost"
+    UNFLUSHED = "power lost before a flush"
+    NOT_IDEMPOTENT = "enable.idempotence=false"
+    ACKS_0 = "acks=0"
+    ACKS_1 = "acks=1"
+
+
+CAUSES: Final[dict[Setting, Cause]] = {
+    Setting.UNCLEAN: Cause.UNCLEAN_ENABLED,
+    Setting.DISK_LOST: Cause.DISK_LOSS,
+    Setting.UNFLUSHED: Cause.POWER_LOSS,
+    Setting.NOT_IDEMPOTENT: Cause.NOT_IDEMPOTENT,
+    Setting.ACKS_0: Cause.ACKS_0,
+    Setting.ACKS_1: Cause.ACKS_1,
+}
+"""The setting as a cause of the anomaly that it allows."""
+
+
 def acks_setting(acks: int) -> Setting:
     """`acks=0` or `acks=1`; acks=all allows nothing."""
-    return NO_SETTING if acks == ACKS_ALL else Setting(f"{ACKS_PREFIX}{acks}")
+    return Setting.NONE if acks == ACKS_ALL else Setting(f"{ACKS_PREFIX}{acks}")
 
 
 def retry_setting(is_idempotent: bool) -> Setting:
     """What allows a retry to append a batch twice, or behind a later one."""
-    return NO_SETTING if is_idempotent else NOT_IDEMPOTENT
+    return Setting.NONE if is_idempotent else Setting.NOT_IDEMPOTENT

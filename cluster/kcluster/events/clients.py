@@ -7,6 +7,7 @@ Kafka: the logs of ClientQuotaManager and GroupCoordinator; KIP-714 for telemetr
 from __future__ import annotations
 
 from kcluster.events.base import TaggedEvent
+from kcluster.events.rebalance_reasons import AnyRebalanceReason
 
 
 class ClientThrottled(TaggedEvent, frozen=True):
@@ -51,12 +52,11 @@ class GroupEvent(TaggedEvent, frozen=True):
 
 
 class GroupRebalanced(GroupEvent, frozen=True):
-    """A rebalance is complete.  `trigger`: its reason, from the coordinator or from the member that
-    sent one (KIP-800)."""
+    """A rebalance is complete.  `trigger`: why it began."""
 
     generation: int
     members: tuple[str, ...]
-    trigger: str
+    trigger: AnyRebalanceReason
 
 
 class GroupMemberExpired(GroupEvent, frozen=True):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from kcluster.events.base import TaggedEvent
+from kcluster.events.rule_effects import AnyEffect
 
 Nodes = tuple[int, ...]
 Links = tuple[tuple[int, int], ...]
@@ -108,9 +109,9 @@ class RuleEvent(TaggedEvent, frozen=True):
 class RuleAdded(RuleEvent, frozen=True):
     """A rule is in force.  It applies to requests of these `apis` to these `brokers` (empty: any),
     for partitions that match `topic` and `partitions` (None: any request), from clients that match
-    the pattern `client`.  `effect`: its effect, as `rules()` shows it."""
+    the pattern `client`."""
 
-    effect: str
+    effect: AnyEffect
     apis: tuple[str, ...]
     topic: str | None
     partitions: tuple[int, ...]
@@ -127,7 +128,7 @@ class RuleHit(RuleEvent, frozen=True):
     client_id: str
     connection_id: int
     correlation_id: int
-    effect: str
+    effect: AnyEffect
     hit: int
     is_last_noted: bool
 

@@ -77,6 +77,28 @@ from kcluster.events.reasons import (
     ShuttingDown,
     Unfenced,
 )
+from kcluster.events.rebalance_reasons import (
+    AnyRebalanceReason,
+    AssignmentNotStored,
+    GroupOverCapacity,
+    HeartbeatExpired,
+    LeaderRejoined,
+    MemberAdded,
+    MembersLeft,
+    MetadataUpdated,
+    PendingSyncExpired,
+    ProtocolChanged,
+)
+from kcluster.events.rule_effects import (
+    AnswerError,
+    AnyEffect,
+    Close,
+    Delay,
+    Drop,
+    Reorder,
+    StaleMetadata,
+    ThrottleClient,
+)
 from kcluster.events.topics import (
     ConfigChanged,
     FeatureChanged,
@@ -425,7 +447,39 @@ def _(event: TelemetryPushed) -> str:
 @text_of.register
 def _(event: GroupRebalanced) -> str:
     members = _counted(len(event.members), "member") if event.members else "empty"
-    return f"generation {event.generation}: {members}; {event.trigger}"
+    return f"generation {event.generation}: {members}; {rebalance_text(event.trigger)}"
+
+
+def rebalance_text(reason: AnyRebalanceReason) -> str:
+    """Why a group rebalanced."""
+    match reason:
+        case MemberAdded(member=member, instance_id=None, client_reason=why):
+            return f"new member {member} joined; {_client_reason(why)}"
+        case MemberAdded(member=member, instance_id=instance_id, client_reason=why):
+            return f"new static member {instance_id} joined as {member}; {_client_reason(why)}"
+        case LeaderRejoined(member=member, client_reason=why):
+            return f"leader {member} joined again; {_client_reason(why)}"
+        case MetadataUpdated(member=member, instance_id=None, client_reason=why):
+            return f"member {member} joined again with new metadata; {_client_reason(why)}"
+        case MetadataUpdated(member=member, instance_id=instance_id, client_reason=why):
+            return f"static member {instance_id} is back as {member}; {_client_reason(why)}"
+        case ProtocolChanged(member=member, instance_id=instance_id, client_reason=why):
+            back = f"static member {instance_id} is back as {member}"
+            return f"{back} and changes the group's protocol; {_client_reason(why)}"
+        case MembersLeft(leavers=leavers):
+            return "; ".join(f"{x.member} left; {_client_reason(x.client_reason)}" for x in leavers)
+        case HeartbeatExpired(member=member):
+            return f"member {member} expired: no heartbeat for its session timeout"
+        case PendingSyncExpired(members=members):
+            return f"no SyncGroup came from {', '.join(members)}"
+        case AssignmentNotStored(error=error):
+            return f"the assignment was not stored: {error}"
+        case GroupOverCapacity(size=size, max_size=max_size):
+            return f"the loaded group has {size} members, group.max.size is {max_size}"
+
+
+def _client_reason(text: str) -> str:
+    return f"client reason: {text or 'not provided'}"
 
 
 @text_of.register
@@ -531,14 +585,34 @@ def _(event: RuleAdded) -> str:
         words.append(f"from {event.client}")
     if event.brokers:
         words.append(f"to {_brokers(event.brokers)}")
-    return f"{' '.join(words)}: {event.effect}"
+    return f"{' '.join(words)}: {effect_text(event.effect)}"
 
 
 @text_of.register
 def _(event: RuleHit) -> str:
     last = "; further hits are counted but not logged" if event.is_last_noted else ""
     client = event.client_id or "a client"
-    return f"{event.api} from {client} to broker {event.broker}: {event.effect}{last}"
+    return f"{event.api} from {client} to broker {event.broker}: {effect_text(event.effect)}{last}"
+
+
+def effect_text(effect: AnyEffect) -> str:
+    """What a rule does to a request or to its reply."""
+    match effect:
+        case AnswerError(error=error, after=after):
+            return f"answers {error}{' after serving the request' if after else ''}"
+        case Delay(delay_ms=delay_ms, of=of, jitter_ms=jitter_ms):
+            more = f" to {delay_ms + jitter_ms}" if jitter_ms else ""
+            return f"delays the {of} by {delay_ms}{more} ms"
+        case Drop(of=of, close=close):
+            return f"drops the {of}{', closes the connection' if close else ''}"
+        case Close(when=when):
+            return f"closes the connection {when} the request is served"
+        case ThrottleClient(throttle_ms=throttle_ms):
+            return f"throttles for {throttle_ms} ms"
+        case StaleMetadata():
+            return "answers from old metadata"
+        case Reorder(limit_ms=limit_ms):
+            return f"lets another pass first, for {limit_ms} ms at most"
 
 
 @text_of.register
@@ -571,7 +645,7 @@ def short_text(event: Event) -> str:
         case NetworkShaped():
             return shape_text(event)
         case RuleAdded(effect=effect):
-            return f"{event.subject}: {effect}"
+            return f"{event.subject}: {effect_text(effect)}"
     words = _SHORT.get(type(event))
     return words.format(event.subject) if words else f"{event.subject} {_spaced(event)}"
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from kcluster.clients.ledger import ClientError, Ledger, Outcome, Partition, ReadRecord, SentRecord
 from kcluster.contract import NoteId
+from kcluster.evidence.causes import Cause
 
 __all__ = [
     "ClientError",
@@ -33,11 +34,14 @@ PADDING: Final = "...."
 
 
 class Link(Struct, frozen=True):
-    """One event of the chain that led to an anomaly.  `note_id`: of the note it was made from."""
+    """One event of the chain that led to an anomaly.  `note_id`: of the note it was made from;
+    `causes`: what it stands for; `error`: the error that a client got, by Kafka's name."""
 
     at_ms: int
     text: str
     note_id: NoteId | None = None
+    causes: tuple[Cause, ...] = ()
+    error: str = ""
 
 
 class FinalLog(Struct, frozen=True):

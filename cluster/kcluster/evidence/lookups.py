@@ -31,6 +31,7 @@ from kcluster.events.network import (
 )
 from kcluster.events.partitions import PartitionEvent
 from kcluster.events.words import sentence_of, text_of
+from kcluster.evidence.causes import causes_of
 from kcluster.evidence.history import Ledger, Link
 from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.invariants.ground import Append, Ground, Move
@@ -260,7 +261,8 @@ def of_type(notes: Iterable[Note], wanted: type[E]) -> list[tuple[Note, E]]:
 
 def link(note: Note, text: str | None = None) -> Link:
     """A note as a link of a chain."""
-    return Link(note.at_ms, sentence_of(note.event) if text is None else text, note.note_id)
+    words = sentence_of(note.event) if text is None else text
+    return Link(note.at_ms, words, note.note_id, causes_of(note.event))
 
 
 def condensed(notes: Iterable[Note]) -> list[Link]:
@@ -280,7 +282,7 @@ def condensed(notes: Iterable[Note]) -> list[Link]:
         else:
             event = first.event
             text = f"{len(same)} links, from {event.subject} on: {text_of(event)}"
-            links.append(Link(first.at_ms, text, first.note_id))
+            links.append(link(first, text))
     return links
 
 

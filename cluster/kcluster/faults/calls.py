@@ -12,7 +12,7 @@ from typing import Any
 
 from kcluster.broker.node import BrokerNode
 from kcluster.contract import Reply, Request
-from kcluster.faults.effects import AnswerError
+from kcluster.events.rule_effects import AnswerError
 from kcluster.faults.rules import Call, Rule
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey

@@ -15,6 +15,7 @@ an earlier rule applies is not a call of a later one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -22,17 +23,18 @@ from msgspec import Struct
 
 from kcluster.config.files.problems import unknown
 from kcluster.contract import Rng
-from kcluster.faults.effects import (
+from kcluster.events.rule_effects import (
     EFFECTS,
     AnswerError,
+    AnyEffect,
     Close,
+    CloseTime,
     Delay,
     Drop,
-    Effect,
+    Half,
     Reorder,
     StaleMetadata,
     ThrottleClient,
-    waits_for_reply,
 )
 from kcluster.protocol.apis import APIS, ApiKey
 from kcluster.protocol.codec.schema import Versions
@@ -52,7 +54,7 @@ class RuleError(ValueError):
 class Rule(Struct, frozen=True, kw_only=True):
     """Which requests it matches, and what happens to them.  Made and checked by `rule`."""
 
-    effect: Effect
+    effect: AnyEffect
     name: str = ""
     """Chosen by whoever adds it; `rule-1`, `rule-2`, … if empty."""
     apis: tuple[int, ...] = ()
@@ -89,6 +91,16 @@ class Rule(Struct, frozen=True, kw_only=True):
     def picks_partitions(self) -> bool:
         """Whether it matches only some of the partitions that a request names."""
         return self.topic is not None or bool(self.partitions)
+
+
+def waits_for_reply(effect: AnyEffect) -> bool:
+    """Whether it happens when the broker replies, so the request must have a reply."""
+    match effect:
+        case AnswerError(after=True) | ThrottleClient():
+            return True
+        case Delay(of=Half.REPLY) | Drop(of=Half.REPLY) | Close(when=CloseTime.AFTER):
+            return True
+    return False
 
 
 class Call(Struct):
@@ -192,7 +204,7 @@ def rule(
     probability: float = 1.0,
     times: int = 0,
     name: str = "",
-    effect: Effect | None = None,
+    effect: AnyEffect | None = None,
     **words: Any,
 ) -> Rule:
     """A Rule; what happens is either `effect`, or one of these:
@@ -244,8 +256,6 @@ def rule(
 
 _API_NAMES: Final = {line.name: key for key, line in APIS.items()}
 _ERRORS: Final = tuple(name for name in ErrorCode.__members__ if name != "NONE")
-_OF: Final = ("request", "reply")
-_WHEN: Final = ("before", "after")
 _EXTRAS: Final = {
     "answer": ("after",), "delay_ms": ("of", "jitter_ms"), "drop": ("close",), "close": (),
     "throttle_ms": (), "stale": (), "reorder_ms": (),
@@ -275,7 +285,7 @@ def _check_counts(
         problems.append(f"probability={probability}: from 0 to 1")
 
 
-def _effect(effect: Any, words: dict[str, Any], problems: list[str]) -> Effect | None:
+def _effect(effect: Any, words: dict[str, Any], problems: list[str]) -> AnyEffect | None:
     """The effect that the keywords name."""
     problems += [
         f"{word}: {unknown('parameter', word, _PARAMETERS)}"
@@ -298,14 +308,14 @@ def _effect(effect: Any, words: dict[str, Any], problems: list[str]) -> Effect |
     return _build_effect(kind, words[kind], given, problems)
 
 
-def _build_effect(kind: str, value: Any, given: dict[str, Any], problems: list[str]) -> Effect:
+def _build_effect(kind: str, value: Any, given: dict[str, Any], problems: list[str]) -> AnyEffect:
     if kind.endswith("_ms") and (not isinstance(value, int) or value < 0):
         problems.append(f"{kind}={value}: a whole number of ms")
-    allowed = {"drop": _OF, "close": _WHEN}.get(kind)
-    if allowed and value not in allowed:
-        problems.append(f"{kind}={value}: {' or '.join(allowed)}")
-    if given.get("of", "reply") not in _OF:
-        problems.append(f"of={given['of']}: {' or '.join(_OF)}")
+    choices: type[StrEnum] | None = {"drop": Half, "close": CloseTime}.get(kind)
+    if choices is not None:
+        value = _choice(kind, value, choices, problems)
+    if "of" in given:
+        given = {**given, "of": _choice("of", given["of"], Half, problems)}
     if kind == "stale":
         return StaleMetadata()
     effects: dict[str, Any] = {
@@ -316,6 +326,15 @@ def _build_effect(kind: str, value: Any, given: dict[str, Any], problems: list[s
         "throttle_ms": ThrottleClient,
         "reorder_ms": Reorder,
     }
-    effect: Effect = effects[kind](value, **given)
+    effect: AnyEffect = effects[kind](value, **given)
     assert isinstance(effect, EFFECTS)
     return effect
+
+
+def _choice(key: str, word: Any, choices: type[StrEnum], problems: list[str]) -> Any:
+    """The member of an enumeration that a word names."""
+    names = tuple(choices)
+    if word in names:
+        return choices(word)
+    problems.append(f"{key}={word}: {' or '.join(names)}")
+    return word

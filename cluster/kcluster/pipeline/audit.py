@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kcluster.checks.settings import ACKS_ALL, ACKS_PREFIX, NO_SETTING, NOT_IDEMPOTENT
+from kcluster.checks.settings import ACKS_ALL, ACKS_PREFIX, Setting
 from kcluster.pipeline.causes import (
     disk_losses_of,
     election_within,
@@ -293,7 +293,7 @@ def _causes() -> dict[str, Column]:
     error = F.when(F.col("error") != "", F.col("error"))
     refused = F.when(F.col("ahead.error") != "", F.col("ahead.error"))
     none = F.lit(_NO_ERROR)
-    retried = F.when(F.col("idempotent"), NO_SETTING).otherwise(NOT_IDEMPOTENT)
+    retried = F.when(F.col("idempotent"), Setting.NONE).otherwise(Setting.NOT_IDEMPOTENT)
     is_doubled = F.col("duplicated") > 0
     return {
         "lost_by": F.when(F.col("lost"), F.when(F.col("in_log"), missing).otherwise(by)),

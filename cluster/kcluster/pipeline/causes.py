@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kcluster.checks.settings import DISK_LOST, UNCLEAN, UNFLUSHED
+from kcluster.checks.settings import Setting
 from kcluster.deaths import DeathKind
 from kcluster.events.brokers import BrokerDown, RecordsLost
 from kcluster.events.partitions import BecameLeader, LeaderElected, PartitionOffline
@@ -81,14 +81,14 @@ def disk_losses_of(notes: DataFrame) -> DataFrame:
         "run",
         field("broker"),
         F.col("at_ms").alias("taken_ms"),
-        F.when(is_wipe, DISK_LOST).otherwise(UNFLUSHED).alias("disk"),
+        F.when(is_wipe, Setting.DISK_LOST).otherwise(Setting.UNFLUSHED).alias("disk"),
         lost,
     )
 
 
 def with_disks(cut: DataFrame, tables: Tables) -> DataFrame:
-    """Truncated rows with `disk`: DISK_LOST or UNFLUSHED if a replica that had them later lost its
-    disk or its power; of several replicas the first in their order."""
+    """Truncated rows with `disk`: Setting.DISK_LOST or Setting.UNFLUSHED if a replica that had them
+    later lost its disk or its power; of several replicas the first in their order."""
     from pyspark.sql import functions as F
 
     is_taken = F.col("lost").isNull() | (
@@ -137,7 +137,7 @@ def loss_columns(epoch: Column, offset: Column, disk: Column) -> tuple[Column, C
     )
     text = F.coalesce(cutter["text"], F.lit("no later leader is known"))
     by = F.when(epoch.isNull(), F.lit("no broker has appended it")).otherwise(text)
-    allowed_by = F.when(F.coalesce(is_unclean, F.lit(False)), UNCLEAN).otherwise(
+    allowed_by = F.when(F.coalesce(is_unclean, F.lit(False)), Setting.UNCLEAN).otherwise(
         F.coalesce(disk, F.lit(""))
     )
     return by, allowed_by

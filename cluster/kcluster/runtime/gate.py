@@ -27,17 +27,19 @@ from msgspec import Struct
 from kcluster.broker.node import BrokerNode
 from kcluster.contract import Event, Input, NoteId, Reply, Request, Tick
 from kcluster.events.network import RuleAdded, RuleHit, RuleRemoved
-from kcluster.faults.calls import call_of, is_answered, named, with_error
-from kcluster.faults.effects import (
+from kcluster.events.rule_effects import (
     AnswerError,
+    AnyEffect,
     Close,
+    CloseTime,
     Delay,
     Drop,
-    Effect,
+    Half,
     Reorder,
     StaleMetadata,
     ThrottleClient,
 )
+from kcluster.faults.calls import call_of, is_answered, named, with_error
 from kcluster.faults.rules import ActiveRule, Rule, RuleBook
 from kcluster.faults.stale import StaleImage
 from kcluster.protocol.apis import APIS, ApiKey
@@ -98,7 +100,7 @@ class RuleStatus(Struct, frozen=True):
     """A rule in force: `calls`: requests that it matched, `hits`: those to which it applied."""
 
     name: str
-    effect: str
+    effect: AnyEffect
     calls: int
     hits: int
 
@@ -166,7 +168,7 @@ class FaultGate:
     def status(self) -> tuple[RuleStatus, ...]:
         """The rules in force, in their order."""
         return tuple(
-            RuleStatus(name, str(entry.rule.effect), entry.calls, entry.hits)
+            RuleStatus(name, entry.rule.effect, entry.calls, entry.hits)
             for name, entry in self.book.entries.items()
         )
 
@@ -206,11 +208,11 @@ class FaultGate:
         match effect:
             case AnswerError():
                 return self._answer(entry.rule, effect, node, request)
-            case Delay(of="request"):
+            case Delay(of=Half.REQUEST):
                 self._later(now_us + _drawn_us(effect, entry), node_id, request, is_new=False)
-            case Drop(what="request"):
+            case Drop(of=Half.REQUEST):
                 self._silence(name, node_id, request, effect.close)
-            case Close(when="before"):
+            case Close(when=CloseTime.BEFORE):
                 self._close(node_id, request.connection_id, name)
             case StaleMetadata():
                 image = self._stale[name].get(node_id)
@@ -304,11 +306,11 @@ class FaultGate:
             sink(reply)
 
     def _change(
-        self, name: str, entry: ActiveRule, effect: Effect, node_id: int, reply: Reply
+        self, name: str, entry: ActiveRule, effect: AnyEffect, node_id: int, reply: Reply
     ) -> Reply | None:
         request, delivery = reply.request, self._delivery
         match effect:
-            case ThrottleClient(ms=ms):
+            case ThrottleClient(throttle_ms=ms):
                 self._silent_until_ms[request.connection_id] = delivery.now_ms + ms
                 if not hasattr(reply.body, "throttle_time_ms"):
                     return reply
@@ -350,7 +352,7 @@ class FaultGate:
             client_id=request.client_id or "",
             connection_id=request.connection_id,
             correlation_id=request.correlation_id,
-            effect=str(entry.rule.effect),
+            effect=entry.rule.effect,
             hit=entry.hits,
             is_last_noted=entry.hits == MAX_NOTES,
         )
@@ -361,7 +363,7 @@ def _added(name: str, rule: Rule) -> RuleAdded:
     """Which requests a rule is about, and what it does."""
     return RuleAdded(
         rule=name,
-        effect=str(rule.effect),
+        effect=rule.effect,
         apis=tuple(APIS[key].name for key in rule.apis),
         topic=(rule.topic or "*") if rule.picks_partitions else None,
         partitions=tuple(rule.partitions) if rule.picks_partitions else (),
@@ -371,4 +373,4 @@ def _added(name: str, rule: Rule) -> RuleAdded:
 
 
 def _drawn_us(delay: Delay, entry: ActiveRule) -> int:
-    return delay.ms * 1000 + (entry.rng.randrange(delay.jitter_ms * 1000 + 1))
+    return delay.delay_ms * 1000 + (entry.rng.randrange(delay.jitter_ms * 1000 + 1))

@@ -24,7 +24,7 @@ def failed_checks(checks: Checks, verdict: Verdict, stage: Stage, notes: list[No
         *stage.problems,
         *_verdict(checks, verdict),
         *_anomalies(checks, verdict),
-        *_causes(checks, verdict),
+        *unexplained(checks, verdict),
         *_errors(checks, verdict),
         *_events(checks, notes),
         *_at_end(checks, stage),
@@ -62,14 +62,15 @@ def _anomalies(checks: Checks, verdict: Verdict) -> Iterator[str]:
         yield f"an invariant is broken: {violation}"
 
 
-def _causes(checks: Checks, verdict: Verdict) -> Iterator[str]:
-    explained = "\n".join(
-        f"{anomaly.text}\n" + "\n".join(link.text for link in anomaly.chain)
-        for anomaly in verdict.anomalies
-    )
-    for words in checks.causes:
-        if words not in explained:
-            yield f"causes: no anomaly is explained by {words!r}"
+def unexplained(checks: Checks, verdict: Verdict) -> Iterator[str]:
+    """The causes in the checks that explain no anomaly of the verdict."""
+    found: dict[str, None] = {}
+    for anomaly in verdict.anomalies:
+        found |= dict.fromkeys((*anomaly.causes, *anomaly.errors))
+    for cause in checks.causes:
+        if cause not in found:
+            there = ", ".join(found) or "none"
+            yield f"causes: no anomaly is explained by {cause} (the causes are: {there})"
 
 
 def _errors(checks: Checks, verdict: Verdict) -> Iterator[str]:

@@ -100,6 +100,11 @@ WRONG = (
         "orders has 1 partition, not one numbered 1",
     ),
     ("checks: {anomalies: {lost-rite: 1}}", "did you mean lost-write?"),
+    ("checks: {causes: [unclean-electon]}", "did you mean unclean-election?"),
+    ("checks: {causes: [truncat, NOT_LEADER_OR_FOLOWER]}", "mean NOT_LEADER_OR_FOLLOWER?"),
+    ("checks: {causes: disk}", "did you mean one of disk-loss, disk-full, slow-disk?"),
+    ("checks: {causes: [broker 1 lost its disk]}", "no such cause; there are unclean.leader"),
+    ("checks: {causes: [{acks: 1}]}", "it must be a cause: unclean.leader.election.enable=true,"),
     ("checks: {errors: [NOT_LEADER]}", "no such error of Kafka"),
     ("checks: {acked: lots}", "no number"),
     ("duration: 5 parsecs", "not a time"),
@@ -122,6 +127,15 @@ def test_scenario__reports_all_problems_at_once_in_order() -> None:
     with pytest.raises(ScenarioError) as error:
         Scenario.parse(text, "s.yaml")
     assert [problem.line for problem in error.value.problems] == [2, 3, 4]
+
+
+def test_scenario__an_unknown_cause_is_reported_with_its_line_and_column() -> None:
+    text = "checks:\n  causes: [acks=1, truncate]\n"
+    with pytest.raises(ScenarioError) as error:
+        Scenario.parse(text, "s.yaml")
+    assert str(error.value).startswith("s.yaml:2:20 checks.causes[1]: truncate: no such cause;")
+    allowed = "checks: {causes: [acks=1, power-loss, NOT_LEADER_OR_FOLLOWER, DISCONNECTED]}"
+    assert len(Scenario.parse(allowed, "s.yaml").checks.causes) == 4
 
 
 def test_scenario__clients_from_outside_may_be_named() -> None:

@@ -28,7 +28,6 @@ MEMBER_ID_REQUIRED_SINCE: Final = 4
 """JoinGroup version from which a new member must come back with the id it was given (KIP-394)."""
 SKIP_ASSIGNMENT_SINCE: Final = 9
 """JoinGroup version from which a returning static leader can be asked not to assign (KIP-814)."""
-NO_REASON: Final = "not provided"
 
 
 class JoinCall(Struct, frozen=True):
@@ -43,7 +42,8 @@ class JoinCall(Struct, frozen=True):
     """Name -> metadata, in the member's order of preference."""
     rebalance_timeout_ms: int
     session_timeout_ms: int
-    reason: str
+    client_reason: str
+    """Why it joins (KIP-800); empty if it does not say."""
 
     @staticmethod
     def read(request: Request) -> JoinCall:
@@ -58,7 +58,7 @@ class JoinCall(Struct, frozen=True):
             protocols={one.name: bytes(one.metadata) for one in body.protocols},
             rebalance_timeout_ms=timeout_ms,
             session_timeout_ms=body.session_timeout_ms,
-            reason=body.reason or NO_REASON,
+            client_reason=body.reason or "",
         )
 
     @property

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kcluster.broker.coordinator.classic_calls import (
-    NO_REASON,
     JoinCall,
     join_error,
     leave_answer,
@@ -38,6 +37,19 @@ from kcluster.broker.coordinator.group_timers import GroupTimers
 from kcluster.broker.coordinator.interface import GroupHome, Settled, ignore_outcome
 from kcluster.contract import Request
 from kcluster.events.clients import GroupMemberExpired, GroupRebalanced
+from kcluster.events.rebalance_reasons import (
+    AnyRebalanceReason,
+    AssignmentNotStored,
+    GroupOverCapacity,
+    HeartbeatExpired,
+    LeaderRejoined,
+    Leaver,
+    MemberAdded,
+    MembersLeft,
+    MetadataUpdated,
+    PendingSyncExpired,
+    ProtocolChanged,
+)
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
 
@@ -97,7 +109,8 @@ class ClassicGroup(Group):
         self.previous_state = DEAD
         self.state_since_ms = created_ms
         self.roster = Roster()
-        self._rebalance_reason = ""
+        self._rebalance_reason: AnyRebalanceReason | None = None
+        """Why the last rebalance began; None before the first."""
         self._new_member_added = False
         """Somebody joined since the initial delay was last extended."""
 
@@ -169,7 +182,7 @@ class ClassicGroup(Group):
         self.roster.add(ClassicMember.joining(member_id, call))
         ends_ms = now_ms + NEW_MEMBER_TIMEOUT_MS
         self._timers.start_session(member_id, ends_ms, self._expire_member)
-        reason = f"new member {member_id} joined; its reason: {call.reason}"
+        reason = MemberAdded(member_id, call.instance_id, call.client_reason)
         self._prepare_or_complete(reason, now_ms)
 
     def _join_again(self, call: JoinCall, now_ms: int) -> None:
@@ -189,9 +202,11 @@ class ClassicGroup(Group):
             # It did not get our first answer, or asks again for no reason of ours: no rebalance.
             reply_join(self._broker, call.request, self.roster.join_answer(member))
             return
-        what = "leader joined again" if is_leader and same else "member joined again"
+        reason: AnyRebalanceReason = MetadataUpdated(member_id, None, call.client_reason)
+        if is_leader and self.state is STABLE:
+            reason = LeaderRejoined(member_id, call.client_reason)
         member.join_again(self._broker, call)
-        self._prepare_or_complete(f"{what}: {member_id}; its reason: {call.reason}", now_ms)
+        self._prepare_or_complete(reason, now_ms)
 
     def _replace_static(self, call: JoinCall, instance_id: str, new_id: str, now_ms: int) -> None:
         """A static member has restarted: it takes its old place under a new id (KIP-345)."""
@@ -205,12 +220,13 @@ class ClassicGroup(Group):
         member = roster.rename_static(instance_id, new_id)
         self._extend_session(member, now_ms)
         member.join_again(broker, call)
-        reason = f"static member {instance_id} is back as {new_id}; its reason: {call.reason}"
         if self.state is not STABLE:
-            self._prepare_or_complete(reason, now_ms)
+            updated = MetadataUpdated(new_id, instance_id, call.client_reason)
+            self._prepare_or_complete(updated, now_ms)
             return
         if roster.elect_protocol() != roster.protocol_name:
-            self._prepare_or_complete(f"{reason}; other protocols", now_ms)
+            changed = ProtocolChanged(new_id, instance_id, call.client_reason)
+            self._prepare_or_complete(changed, now_ms)
             return
 
         def stored(error: ErrorCode, at_ms: int) -> None:
@@ -296,16 +312,16 @@ class ClassicGroup(Group):
     def leave(self, leavers: list[MemberIdentity], now_ms: int) -> list[MemberResponse]:
         """Each one's outcome, in the order asked; the group rebalances once for all of them."""
         answers = []
-        gone: list[str] = []
+        gone: list[Leaver] = []
         for leaver in leavers:
             error = self._leave_one(leaver)
             if error is ErrorCode.NONE:
-                name = leaver.member_id or leaver.group_instance_id
-                gone.append(f"{name} left; its reason: {leaver.reason or NO_REASON}")
+                member = leaver.member_id or leaver.group_instance_id or ""
+                gone.append(Leaver(member, leaver.reason or ""))
             answers.append(leave_answer(leaver, error))
         if gone:
             if self.state in (STABLE, COMPLETING_REBALANCE):
-                self._prepare("; ".join(gone), now_ms)
+                self._prepare(MembersLeft(tuple(gone)), now_ms)
             elif self.state is PREPARING_REBALANCE:
                 self._complete_join_if_ready(now_ms)
         return answers
@@ -327,7 +343,7 @@ class ClassicGroup(Group):
 
     # ---------------------------------------------------------------------- join phase
 
-    def _prepare_or_complete(self, reason: str, now_ms: int) -> None:
+    def _prepare_or_complete(self, reason: AnyRebalanceReason, now_ms: int) -> None:
         """Something changed: start a rebalance, or see whether the running one can go on."""
         if self._can_rebalance:
             self._prepare(reason, now_ms)
@@ -338,7 +354,7 @@ class ClassicGroup(Group):
     def _can_rebalance(self) -> bool:
         return PREPARING_REBALANCE in TRANSITIONS[self.state]
 
-    def _prepare(self, reason: str, now_ms: int) -> None:
+    def _prepare(self, reason: AnyRebalanceReason, now_ms: int) -> None:
         """Start a rebalance: members have until the rebalance timeout to join again."""
         if self.state is COMPLETING_REBALANCE:
             self._drop_assignment(ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
@@ -395,10 +411,9 @@ class ClassicGroup(Group):
             return
         roster.next_generation()
         self._transition_to(COMPLETING_REBALANCE if roster.members else EMPTY, now_ms)
-        members = tuple(roster.members)
-        self._broker.note(
-            GroupRebalanced(self.group_id, roster.generation, members, self._rebalance_reason)
-        )
+        members, reason = tuple(roster.members), self._rebalance_reason
+        assert reason is not None
+        self._broker.note(GroupRebalanced(self.group_id, roster.generation, members, reason))
         if not roster.members:
             self._store({}, ignore_outcome, now_ms)
             return
@@ -422,7 +437,7 @@ class ClassicGroup(Group):
                 return
             if error is not ErrorCode.NONE:
                 self._drop_assignment(error, at_ms)
-                self._prepare(f"the assignment was not stored: {error.name}", at_ms)
+                self._prepare(AssignmentNotStored(error.name), at_ms)
                 return
             for member in self.roster.members.values():
                 member.assignment = assignment.get(member.member_id, b"")
@@ -450,7 +465,7 @@ class ClassicGroup(Group):
             return
         for member_id in silent:
             self._remove(member_id)
-        self._prepare(f"no SyncGroup came from {', '.join(silent)}", now_ms)
+        self._prepare(PendingSyncExpired(tuple(silent)), now_ms)
 
     # ------------------------------------------------------------------------ sessions
 
@@ -471,7 +486,7 @@ class ClassicGroup(Group):
         member.answer_both(self._broker, "", ErrorCode.UNKNOWN_MEMBER_ID)
         self._remove(member_id)
         if self.state in (STABLE, COMPLETING_REBALANCE):
-            self._prepare(f"member {member_id} expired", now_ms)
+            self._prepare(HeartbeatExpired(member_id), now_ms)
         else:
             self._complete_join_if_all_joined(now_ms)
 
@@ -565,8 +580,9 @@ class ClassicGroup(Group):
         """Members have a session timeout to be heard of here."""
         for member in list(self.roster.members.values()):
             self._extend_session(member, now_ms)
-        if len(self.roster.members) > self._broker.config.group_max_size:
-            self._prepare("the loaded group is larger than group.max.size", now_ms)
+        size, max_size = len(self.roster.members), self._broker.config.group_max_size
+        if size > max_size:
+            self._prepare(GroupOverCapacity(size, max_size), now_ms)
 
     def unload(self, now_ms: int) -> None:
         self._transition_to(DEAD, now_ms)

@@ -18,8 +18,9 @@ from typing import ClassVar, Final, TypeVar
 
 from msgspec import Struct
 
-from kcluster.checks.settings import NO_SETTING, Setting
+from kcluster.checks.settings import Setting
 from kcluster.clients.ledger import Ledger, Partition, ReadRecord, SentRecord
+from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import FinalLog, Link
 from kcluster.evidence.lookups import Facts
 
@@ -42,7 +43,7 @@ class Finding(Struct, frozen=True):
     value: bytes | None
     other: int = -1
     detail: str = ""
-    allowed: Setting = NO_SETTING
+    allowed: Setting = Setting.NONE
     value_before: bytes | None = None
     at_ms: int = -1
 
@@ -56,7 +57,8 @@ class Anomaly(Struct, frozen=True):
 
     `name` of ANOMALIES; `first` and `last` offset concerned, -1 if unknown; `values` of the first
     and the last record; `allowed`: the setting that allows it, "" for none; `at_ms`: of the first
-    send or read concerned; `chain`: what led to it, oldest first.
+    send or read concerned; `chain`: what led to it, oldest first; `causes`: the causes in it;
+    `errors`: the errors of clients in it, by Kafka's names.
     """
 
     name: str
@@ -67,10 +69,12 @@ class Anomaly(Struct, frozen=True):
     last: int = -1
     values: tuple[bytes | None, bytes | None] = (None, None)
     client: str = ""
-    allowed: Setting = NO_SETTING
+    allowed: Setting = Setting.NONE
     at_ms: int = -1
     other: int = -1
     chain: tuple[Link, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    errors: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}: {self.partition[0]}-{self.partition[1]}: {self.text}"
@@ -93,7 +97,7 @@ class Explanation(Struct, frozen=True):
     """What led to an anomaly, in any order; `allowed`: the setting, if only the story shows it."""
 
     links: Iterable[Link]
-    allowed: Setting = NO_SETTING
+    allowed: Setting = Setting.NONE
 
 
 class AnomalyKind(ABC):

@@ -7,6 +7,7 @@ link is a note, an append, an answer or an entry of a client's ledger.  Kafka: n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from kcluster.checks.anomalies.base import (
     Anomaly,
@@ -22,10 +23,13 @@ from kcluster.checks.anomalies.wording import records_of
 from kcluster.checks.settings import retry_setting
 from kcluster.checks.stories.sends import code_of, errors_of, meanwhile, request_of
 from kcluster.clients.ledger import Partition
+from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts, link
 from kcluster.invariants.ground import Append
 from kcluster.protocol.errors import error_of
+
+_LOST: Final = (Cause.LOST_RESPONSE,)
 
 
 @anomaly("duplicate", "a record is in the log twice")
@@ -100,13 +104,15 @@ def _fate_of_answer(facts: Facts, append: Append, partition: Partition) -> Itera
         yield link(hit)
     if answer is None:
         operation = facts.fault_of(append.broker, facts.recorder.dispatcher.now_ms)
-        yield Link(append.at_ms, f"{which} was never answered")
+        yield Link(append.at_ms, f"{which} was never answered", causes=_LOST)
         if hit is None and operation is not None and operation.at_ms >= append.at_ms:
             yield link(operation)
         return
     at_ms, broker, reply = answer
     code = code_of(reply.body, partition)
     if code:
-        yield Link(at_ms, f"broker {broker} answered {which} with {error_of(code).name}")
+        name = error_of(code).name
+        yield Link(at_ms, f"broker {broker} answered {which} with {name}", error=name)
     else:
-        yield Link(at_ms, f"broker {broker} acked {which}; its producer did not get the answer")
+        text = f"broker {broker} acked {which}; its producer did not get the answer"
+        yield Link(at_ms, text, causes=_LOST)

@@ -21,11 +21,12 @@ from kcluster.checks.anomalies.base import (
     is_next_offset,
 )
 from kcluster.checks.anomalies.wording import are, place_of, records_of
-from kcluster.checks.settings import acks_setting
+from kcluster.checks.settings import ACKS_ALL, acks_setting
 from kcluster.checks.stories.losses import losses
 from kcluster.checks.stories.sends import code_of, error_answered, errors_of
 from kcluster.clients.ledger import Outcome, SentRecord
 from kcluster.events.partitions import IsrShrunk, LeaderChange
+from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts, link
 from kcluster.invariants.ground import Append, Ground
@@ -154,7 +155,10 @@ def _append_and_ack(
         if broker != append.broker and (end := facts.log_end(ground, broker, at_ms)) is not None
     ]
     how = _ack(send.acks, append.broker, isr)
-    yield Link(at_ms, "; ".join((f"{what} {how}", ", ".join(ends))) if ends else f"{what} {how}")
+    text = "; ".join((f"{what} {how}", ", ".join(ends))) if ends else f"{what} {how}"
+    is_alone = isr == [append.broker] and len(replicas) > 1
+    is_enough = is_alone and send.acks == ACKS_ALL and ground.min_isr == 1
+    yield Link(at_ms, text, causes=(Cause.MIN_INSYNC_ONE,) if is_enough else ())
 
 
 def _acked_ms(facts: Facts, append: Append, send: SentRecord) -> int:

@@ -120,7 +120,8 @@ def _refusals(facts: Facts, append: Append, from_ms: int, partition: Partition) 
         if answer.partition == partition and answer.error_code and answer.client == client:
             name = error_of(answer.error_code).name
             number = answer.reply.request.correlation_id
-            yield Link(answer.at_ms, f"broker {answer.broker} refused request {number}: {name}")
+            text = f"broker {answer.broker} refused request {number}: {name}"
+            yield Link(answer.at_ms, text, error=name)
             count += 1
             if count == MAX_REFUSALS:
                 return

@@ -20,7 +20,9 @@ from kcluster.checks.anomalies.base import (
     Places,
     grouped,
 )
+from kcluster.checks.settings import CAUSES, Setting
 from kcluster.clients.ledger import Ledger, Partition, ReadRecord, SentRecord
+from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import FinalLog, Link
 from kcluster.evidence.lookups import Facts
 
@@ -72,7 +74,18 @@ def explained(facts: Facts, anomalies: Iterable[Anomaly]) -> list[Anomaly]:
 def _explained(facts: Facts, anomaly: Anomaly) -> Anomaly:
     explanation = ANOMALIES[anomaly.name].explain(facts, anomaly)
     chain = tuple(_in_order(explanation.links))
-    return replace(anomaly, chain=chain, allowed=anomaly.allowed or explanation.allowed)
+    allowed = anomaly.allowed or explanation.allowed
+    errors = dict.fromkeys(entry.error for entry in chain if entry.error)
+    causes = _causes(allowed, chain)
+    return replace(anomaly, chain=chain, allowed=allowed, causes=causes, errors=tuple(errors))
+
+
+def _causes(allowed: Setting, chain: Sequence[Link]) -> tuple[Cause, ...]:
+    """The causes in a chain and the setting that allowed it, in the order of the enumeration."""
+    found = {cause for entry in chain for cause in entry.causes}
+    if allowed in CAUSES:
+        found.add(CAUSES[allowed])
+    return tuple(cause for cause in Cause if cause in found)
 
 
 def _in_order(links: Iterable[Link]) -> Sequence[Link]:

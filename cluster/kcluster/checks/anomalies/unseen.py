@@ -21,6 +21,7 @@ from kcluster.checks.anomalies.wording import place_of, records_of, were
 from kcluster.checks.stories.commits import commit_ms
 from kcluster.checks.stories.reads import changes_between, errors_between, read_link, reads_of
 from kcluster.clients.ledger import Outcome
+from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts
 
@@ -79,5 +80,6 @@ def _around(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     for group, partition, offset, is_commit in facts.ledger.commits:
         if partition == anomaly.partition and is_commit and offset > anomaly.first:
             at_ms = commit_ms(facts, group, partition, offset)
-            yield Link(at_ms, f"group {group} committed {offset}")
+            early = (Cause.EARLY_COMMIT,)
+            yield Link(at_ms, f"group {group} committed {offset}", causes=early)
             return

@@ -6,7 +6,7 @@ Kafka: no counterpart; what a person reads in the logs of all brokers.
 
 from __future__ import annotations
 
-from kcluster.checks.settings import DISK_LOST, NO_SETTING, UNCLEAN, UNFLUSHED, Setting
+from kcluster.checks.settings import Setting
 from kcluster.clients.ledger import Partition
 from kcluster.contract import Note
 from kcluster.deaths import DeathKind
@@ -23,7 +23,7 @@ def losses(facts: Facts, ground: Ground, append: Append, offset: int) -> tuple[l
     the setting that allowed it."""
     partition = (ground.topic, ground.partition)
     links: list[Link] = []
-    allowed_by = NO_SETTING
+    allowed_by = Setting.NONE
     after = append.at_ms
     if ground.deleted_ms >= 0:
         links.append(Link(ground.deleted_ms, f"topic {ground.topic} was deleted"))
@@ -37,14 +37,14 @@ def losses(facts: Facts, ground: Ground, append: Append, offset: int) -> tuple[l
                 continue
             is_wipe = isinstance(event, BrokerDown)
             links.append(link(note, f"broker {broker} lost its disk" if is_wipe else None))
-            allowed_by = allowed_by or (DISK_LOST if is_wipe else UNFLUSHED)
+            allowed_by = allowed_by or (Setting.DISK_LOST if is_wipe else Setting.UNFLUSHED)
     elections, is_unclean = _elections(facts, ground, append, offset)
     truncations = [
         link(note)
         for note, truncated in facts.of_partition(partition, LogTruncated)
         if note.at_ms >= after and truncated.to_offset <= offset < truncated.from_offset
     ]
-    return [*links, *elections, *truncations], UNCLEAN if is_unclean else allowed_by
+    return [*links, *elections, *truncations], Setting.UNCLEAN if is_unclean else allowed_by
 
 
 def _is_of(ground: Ground, note: Note) -> bool:

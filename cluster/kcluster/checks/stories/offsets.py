@@ -7,7 +7,7 @@ append, an answer or a note.  Kafka: no counterpart.
 from __future__ import annotations
 
 from kcluster.checks.anomalies.base import Anomaly, Explanation
-from kcluster.checks.settings import NO_SETTING
+from kcluster.checks.settings import Setting
 from kcluster.checks.stories.losses import losses
 from kcluster.checks.stories.sends import error_answered
 from kcluster.evidence.history import Link, shown
@@ -17,7 +17,7 @@ from kcluster.evidence.lookups import Facts
 def offset_story(facts: Facts, anomaly: Anomaly) -> Explanation:
     """Every record that ever stood at the offsets of an anomaly, and what removed it."""
     links: list[Link] = []
-    allowed_by = NO_SETTING
+    allowed_by = Setting.NONE
     offsets = [offset for offset in (anomaly.first, anomaly.other) if offset >= 0]
     for offset in dict.fromkeys(offsets):
         entries = facts.appends_at(anomaly.partition, offset)

@@ -67,7 +67,8 @@ def errors_between(facts: Facts, client: str, from_ms: int, to_ms: int) -> Itera
         if error.client == client and from_ms <= error.at_ms <= to_ms
     ]
     for error in errors[:MAX_ERRORS]:
-        yield Link(error.at_ms, f"{client} got {error.error} for its {error.api}")
+        text = f"{client} got {error.error} for its {error.api}"
+        yield Link(error.at_ms, text, error=error.error)
 
 
 def changes_between(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:

@@ -45,7 +45,8 @@ def error_answered(facts: Facts, append: Append, partition: Partition) -> Iterat
     if answer is not None:
         code = code_of(answer[2].body, partition)
         if code:
-            yield Link(answer[0], f"its producer got {error_of(code).name}")
+            name = error_of(code).name
+            yield Link(answer[0], f"its producer got {name}", error=name)
 
 
 def errors_of(
@@ -62,7 +63,7 @@ def errors_of(
             errors.setdefault((error.api, error.error), []).append(error.at_ms)
     for (api, name), times in list(errors.items())[:MAX_ERRORS]:
         again = f" ({len(times)} times until {times[-1]} ms)" if len(times) > 1 else ""
-        yield Link(times[0], f"{client} got {name} for its {api}{again}")
+        yield Link(times[0], f"{client} got {name} for its {api}{again}", error=name)
 
 
 def meanwhile(facts: Facts, partition: Partition, from_ms: int, to_ms: int) -> Iterator[Link]:

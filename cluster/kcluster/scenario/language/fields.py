@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final, Protocol, TypeVar, get_args, get_origi
 
 from msgspec import NODEFAULT, Struct, structs
 
-from kcluster.config.files.problems import join, show, unknown
+from kcluster.config.files.problems import join, nearest, show, unknown
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
 
@@ -186,6 +186,36 @@ class OneOf(Struct, frozen=True):
 
     def schema(self) -> Schema:
         return {"enum": list(self.words)}
+
+
+class Explained(Struct, frozen=True):
+    """One of a set of words, each with its meaning, or one of `others`; `other`: what they are."""
+
+    what: str
+    meanings: Mapping[str, str]
+    others: tuple[str, ...]
+    other: str
+
+    def read(self, reading: TreeReader, node: Node, path: str) -> str | None:
+        text = scalar(reading, node, path, f"a {self.what}: {', '.join(self.meanings)}")
+        if text is None or text in self.meanings or text in self.others:
+            return text
+        reading.wrong(node, path, f"{show(text)}: {self._unknown(text)}")
+        return None
+
+    def _unknown(self, word: str) -> str:
+        """The names that the word is a part of, else the nearest one, else all with a meaning."""
+        longer = [name for name in self.meanings if word and word.lower() in name]
+        if len(longer) > 1:
+            return f"no such {self.what}; did you mean one of {', '.join(longer)}?"
+        near = longer[0] if longer else nearest(word, (*self.meanings, *self.others))
+        if near is not None:
+            return f"no such {self.what}; did you mean {near}?"
+        return f"no such {self.what}; there are {', '.join(self.meanings)}, or {self.other}"
+
+    def schema(self) -> Schema:
+        named = [{"const": word, "description": text} for word, text in self.meanings.items()]
+        return {"anyOf": [*named, {"enum": list(self.others), "description": self.other}]}
 
 
 class Words(Struct, frozen=True):

@@ -15,10 +15,12 @@ from kcluster.checks.anomalies import ANOMALIES
 from kcluster.clients.consumer.settings import ConsumerSettings
 from kcluster.clients.producer.settings import ProducerSettings
 from kcluster.config.files.problems import Place, unknown
+from kcluster.evidence.causes import MEANINGS
 from kcluster.protocol.errors import ErrorCode
 from kcluster.scenario.actions.base import Action
 from kcluster.scenario.language.client_configs import ClientConfigs
 from kcluster.scenario.language.fields import (
+    Explained,
     Flag,
     ListOf,
     MapOf,
@@ -67,6 +69,12 @@ def _anomaly_name(word: str) -> str:
     raise ValueError(unknown("anomaly", word, ANOMALIES))
 
 
+_CAUSE: Final = Explained(
+    what="cause",
+    meanings={str(cause): meaning for cause, meaning in MEANINGS.items()},
+    others=tuple(dict.fromkeys((*(x.name for x in ErrorCode if x), *CLIENTS_OWN_ERRORS))),
+    other="an error that a client got, by Kafka's name",
+)
 _ACKS: Final = OneOf("acks", ("0", "1", "all", "-1"))
 _ERROR: Final = Words("an error by Kafka's name", _error_name)
 
@@ -170,8 +178,8 @@ class Checks(Struct, frozen=True):
     """None: invalid if anomalies are expected, else valid."""
     anomalies: Annotated[dict[str, CountCheck], MapOf(COUNT, "anomalies", _anomaly_name)] = {}
     """How many of each; an anomaly that is not named must not occur."""
-    causes: Annotated[tuple[str, ...], ListOf(text(), "words of a cause")] = ()
-    """Each text must occur in the chain of events that explains an anomaly."""
+    causes: Annotated[tuple[str, ...], ListOf(_CAUSE, "causes")] = ()
+    """Each must be among the causes, or the errors of clients, that explain an anomaly."""
     errors: Annotated[tuple[str, ...], ListOf(_ERROR, "errors")] = ()
     """Clients must receive each of these at least once."""
     no_errors: Annotated[tuple[str, ...], ListOf(_ERROR, "errors")] = ()

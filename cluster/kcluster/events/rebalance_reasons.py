@@ -1,0 +1,108 @@
+"""Why a group rebalanced, as values.
+
+Owns: the reasons that GroupRebalanced carries.  Never: words for them (words.py).
+Kafka: the reason in `Preparing to rebalance group`, in the log of GroupMetadataManager; KIP-800 for
+clients' own reasons.
+
+`client_reason` is what a member wrote into its request; empty if it gave none.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kcluster.events.base import kind_of
+
+
+class RebalanceReason(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
+    """Why a rebalance began."""
+
+
+class MemberAdded(RebalanceReason, frozen=True):
+    """A new member joined.  Kafka: `Adding new member`."""
+
+    member: str
+    instance_id: str | None = None
+    client_reason: str = ""
+
+
+class LeaderRejoined(RebalanceReason, frozen=True):
+    """The leader of a stable group joined again, whatever its metadata: topics that it consumes may
+    have changed.  Kafka: `Leader ... re-joining group`."""
+
+    member: str
+    client_reason: str = ""
+
+
+class MetadataUpdated(RebalanceReason, frozen=True):
+    """A member joined again with other protocols or another subscription; or a static member is
+    back under a new id while the leader assigns.  `instance_id`: of the latter.
+    Kafka: `Updating metadata for member`, `Updating metadata for static member`."""
+
+    member: str
+    instance_id: str | None = None
+    client_reason: str = ""
+
+
+class ProtocolChanged(RebalanceReason, frozen=True):
+    """A static member is back, and the group's protocol changes with it.
+    Kafka: `Group's selectedProtocol will change because static member ...`."""
+
+    member: str
+    instance_id: str
+    client_reason: str = ""
+
+
+class Leaver(Struct, frozen=True, gc=False):
+    """A member that left.  `member`: its id, or its instance id if it was named by that."""
+
+    member: str
+    client_reason: str = ""
+
+
+class MembersLeft(RebalanceReason, frozen=True):
+    """Members left, or were removed by an operator.  Kafka: ``explicit `LeaveGroup` request``."""
+
+    leavers: tuple[Leaver, ...]
+
+
+class HeartbeatExpired(RebalanceReason, frozen=True):
+    """A member sent no heartbeat for its session timeout.
+    Kafka: `removing member ... on heartbeat expiration`."""
+
+    member: str
+
+
+class PendingSyncExpired(RebalanceReason, frozen=True):
+    """Members joined and sent no SyncGroup for the rebalance timeout.
+    Kafka: `Removing ... on pending sync request expiration`."""
+
+    members: tuple[str, ...]
+
+
+class AssignmentNotStored(RebalanceReason, frozen=True):
+    """The assignment could not be written.  `error`: a name of ErrorCode.
+    Kafka: `Error ... when storing group assignment during SyncGroup`."""
+
+    error: str
+
+
+class GroupOverCapacity(RebalanceReason, frozen=True):
+    """A group that was loaded has more members than group.max.size allows.
+    Kafka: `Freshly-loaded group ... is over capacity`."""
+
+    size: int
+    max_size: int
+
+
+AnyRebalanceReason = (
+    MemberAdded
+    | LeaderRejoined
+    | MetadataUpdated
+    | ProtocolChanged
+    | MembersLeft
+    | HeartbeatExpired
+    | PendingSyncExpired
+    | AssignmentNotStored
+    | GroupOverCapacity
+)

@@ -1,0 +1,93 @@
+"""What a rule does to a request or to its reply, as values.
+
+Owns: the effects, as rules hold them and as events carry them.  Never: carries them out
+(runtime/gate.py), words for them (words.py).
+Kafka: no counterpart; toxiproxy's toxics, but they know the protocol.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.events.base import kind_of
+from kcluster.protocol.errors import ErrorCode
+
+
+class Half(StrEnum):
+    """The half of an exchange that an effect concerns."""
+
+    REQUEST = "request"
+    REPLY = "reply"
+
+
+class CloseTime(StrEnum):
+    """When a connection is closed: before the broker sees the request, or after it has served
+    it."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+class RuleEffect(Struct, frozen=True, gc=False, tag_field="kind", tag=kind_of):
+    """What a rule does."""
+
+
+class AnswerError(RuleEffect, frozen=True):
+    """Answer with an error (a name of ErrorCode).  The broker never sees the request; with `after`
+    it serves the request first, and the client gets the error all the same."""
+
+    error: str
+    after: bool = False
+
+    @property
+    def code(self) -> ErrorCode:
+        return ErrorCode[self.error]
+
+
+class Delay(RuleEffect, frozen=True):
+    """Hold a request (or, with `of=Half.REPLY`, its reply) for `delay_ms` plus up to `jitter_ms`,
+    uniformly distributed.  Its connection waits; others do not."""
+
+    delay_ms: int
+    of: Half = Half.REQUEST
+    jitter_ms: int = 0
+
+
+class Drop(RuleEffect, frozen=True):
+    """Lose a request before the broker sees it, or, with `of=Half.REPLY`, the reply after the
+    broker has served it, which is how duplicates come about.  No later reply reaches the client
+    over this connection, since replies come in order.  With `close` the connection is closed at
+    once, and the client need not wait for its timeout."""
+
+    of: Half = Half.REQUEST
+    close: bool = False
+
+
+class Close(RuleEffect, frozen=True):
+    """Close the connection."""
+
+    when: CloseTime = CloseTime.BEFORE
+
+
+class ThrottleClient(RuleEffect, frozen=True):
+    """Answer with throttle_time_ms, and mute the connection for as long (KIP-219)."""
+
+    throttle_ms: int
+
+
+class StaleMetadata(RuleEffect, frozen=True):
+    """Answer from the metadata that this broker had when the rule was added."""
+
+
+class Reorder(RuleEffect, frozen=True):
+    """Hold a request until the rule matches a request of another connection to the same broker,
+    which then overtakes it; for `limit_ms` at most."""
+
+    limit_ms: int = 1_000
+
+
+AnyEffect = AnswerError | Delay | Drop | Close | ThrottleClient | StaleMetadata | Reorder
+EFFECTS: Final = (AnswerError, Delay, Drop, Close, ThrottleClient, StaleMetadata, Reorder)
