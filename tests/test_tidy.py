@@ -102,8 +102,7 @@ ALLOWED = {
 
 
 ALLOWED_BACK = {
-    ("kcluster.broker.handlers.*", "kcluster.broker.node"): "they name the broker that they serve",
-    ("kcluster.scenario.play.live", "kcluster.scenario.play.running"): "a stage and its player",
+    ("kcluster.scenario.play.live", "kcluster.scenario.play.running"): "a stage and its player"
 }
 """Imports that lead back to where the module is imported from, and why.  Without them no module
 may reach itself by imports."""

@@ -1,6 +1,6 @@
 """A cluster of one broker for tests of groups: real log, timers and image; the test sets the time.
 
-It stands in for BrokerNode where a test is about groups alone: a test can have an append fail, or
+It stands in for Broker where a test is about groups alone: a test can have an append fail, or
 hold it back and commit it later, which no real broker does when asked.  test_real_brokers.py runs
 the main stories on three real brokers.
 """
@@ -151,7 +151,7 @@ class StandInBroker:
             encoded = b"".join(bytes(part) for part in codec(api_key, version).encode_request(body))
             body = codec(api_key, version).decode_request(memoryview(bytearray(encoded)), 0)
         request = Request(1, api_key, version, self._correlation_id, client_id, body)
-        handler: Any = served.handler  # typed for BrokerNode
+        handler: Any = served.handler  # typed for Broker
         answer = handler(self, request, self.now_ms)
         if answer is not PARKED:
             self.reply(request, answer)
