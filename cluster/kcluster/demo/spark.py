@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kcluster import __version__
 from kcluster.checks.verdict import judge
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
@@ -24,6 +23,7 @@ from kcluster.pipeline.ingest.options import IngestError, IngestOptions
 from kcluster.runs.build_record import record_of
 from kcluster.runs.directory import write_run
 from kcluster.runs.record import RunInfo
+from kcluster.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

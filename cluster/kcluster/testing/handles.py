@@ -12,7 +12,6 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
-from kcluster import __version__
 from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
 from kcluster.config.files.problems import unknown
 from kcluster.config.files.reading import TreeReader
@@ -36,6 +35,7 @@ from kcluster.scenario.play.runner import repair_all
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_consumers, make_producer
 from kcluster.scenario.report import notes_lines
+from kcluster.version import __version__
 
 TOPOLOGY_KEYS: Final = (
     "brokers",
