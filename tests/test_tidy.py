@@ -519,21 +519,23 @@ def test_tidy__modules_do_not_import_each_other(graph: dict[str, set[str]]) -> N
     assert not found, "\n" + "\n".join(" <-> ".join(circle) for circle in found)
 
 
-def test_tidy__packages_within_the_broker_do_not_import_each_other(
-    graph: dict[str, set[str]],
+@pytest.mark.parametrize(("room", "parts"), [("broker", 12), ("controller", 6)])
+def test_tidy__packages_within_a_room_do_not_import_each_other(
+    graph: dict[str, set[str]], room: str, parts: int
 ) -> None:
     packages: dict[str, set[str]] = {}
+    inside = f"kcluster.{room}."
     for name, seen in graph.items():
-        if name.startswith("kcluster.broker."):
-            packages.setdefault(part_of_broker(name), set()).update(
-                part_of_broker(other) for other in seen if other.startswith("kcluster.broker.")
+        if name.startswith(inside):
+            packages.setdefault(part_of_room(name), set()).update(
+                part_of_room(other) for other in seen if other.startswith(inside)
             )
     forward = {name: seen - {name} for name, seen in packages.items()}
-    assert len(forward) > 12
+    assert len(forward) > parts
     assert circles(forward) == []
 
 
-def part_of_broker(name: str) -> str:
+def part_of_room(name: str) -> str:
     """`kcluster.broker.serving.reading` -> `kcluster.broker.serving`."""
     return ".".join(name.split(".")[:3])
 
