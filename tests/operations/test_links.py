@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.clients.ledger import Ledger
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan
 from kcluster.config.topology.model import Topology
@@ -11,7 +12,6 @@ from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.events.network import NetworkCut
 from kcluster.events.words import text_of
-from kcluster.evidence.history import Ledger
 from kcluster.network.shapes import LinkShape
 from kcluster.operations.errors import ClusterError
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
+from kcluster.clients.ledger import Ledger
 from kcluster.config.files.problems import unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
@@ -20,7 +21,6 @@ from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import Note
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError

@@ -13,9 +13,9 @@ from typing import Final
 
 import gevent
 
+from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.drivers.wires.tcp import LiveClients
-from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.scenario.language.client_configs import FAST_FACTOR

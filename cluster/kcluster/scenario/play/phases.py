@@ -16,8 +16,8 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.checks.verdict import LATE_MS, LATE_VIRTUAL_MS, Verdict, judge
+from kcluster.clients.ledger import Ledger
 from kcluster.contract import Note
-from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.runs.build_record import record_of
 from kcluster.runs.record import RunInfo, RunRecord

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
