@@ -1,8 +1,8 @@
 """A broker as its handlers see it: the parts that they work on, and how they answer.
 
 Owns: the wiring of these parts; replies, in the current step or later.  Never: takes an input or
-calls a handler (node.py does both), or holds what no handler uses (fetchers, lifecycle...).
-Kafka: KafkaApis's fields (ReplicaManager, GroupCoordinator, MetadataCache, QuotaManagers...).
+calls a handler (node.py does both), or holds what no handler uses (fetchers, lifecycle, …).
+Kafka: KafkaApis's fields (ReplicaManager, GroupCoordinator, MetadataCache, QuotaManagers, …).
 
 The constructor shows which part knows which: each takes the broker's view, its outbox (ports.py)
 and other parts.  Only the group coordinator takes the broker, as `CoordinatorBroker`.
@@ -34,9 +34,9 @@ from kcluster.timers import Timers
 
 
 class Broker:
-    """The parts of one life of one broker.  A BrokerNode is one that takes inputs.
+    """The parts of one life of one broker.  BrokerNode extends it by inputs.
 
-    `serve(request, now_ms)`: has a request handled that quotas held back.
+    `serve(request, now_ms)`: handles a request that quotas held back.
     """
 
     def __init__(
