@@ -1,6 +1,7 @@
 """kcluster: a Kafka cluster of several brokers, with real replication, in one Python process.
 
-Owns: the public names.  Never: imports anything before it is asked for, or patches anything.
+Owns: the public names.  Never: imports anything but the version before it is asked for, or patches
+anything.
 
     from kcluster import Cluster, Topology
 
@@ -14,6 +15,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
+from kcluster.version import __version__
+
 if TYPE_CHECKING:
     from kcluster.config.files.problems import TopologyError
     from kcluster.config.topology.model import Topology
@@ -21,8 +24,6 @@ if TYPE_CHECKING:
     from kcluster.handle.cluster import Cluster
     from kcluster.operations.errors import ClusterError
     from kcluster.scenario.perform import do
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Cluster", "ClusterError", "Rule", "RuleError", "Topology", "TopologyError", "__version__",

@@ -10,11 +10,10 @@ from typing import Any
 
 from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
-from kcluster.clients.ledger import ReadRecord
+from kcluster.clients.ledger import Ledger, ReadRecord
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.config.topology.model import Topology
-from kcluster.evidence.history import Ledger
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.rig.cluster import TOPIC, VirtualRig

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from kcluster.clients.ledger import Outcome, Partition
+from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.drivers.wires.tcp import LiveClients
-from kcluster.evidence.history import Ledger
 from kcluster.handle.cluster import Cluster
 from kcluster.network.node_ids import FIRST_CLIENT_ID
 from tests.clients.worlds import final_values, outcomes, started, topology

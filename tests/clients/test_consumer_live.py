@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
+from kcluster.clients.ledger import Ledger
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.config.topology.model import Topology
-from kcluster.evidence.history import Ledger
 from kcluster.handle.cluster import Cluster
 from tests.clients.test_both_clocks import live_clients
 

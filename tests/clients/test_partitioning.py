@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
+from kcluster.clients.ledger import Ledger
 from kcluster.clients.producer.partitioning import murmur2, partition_of_key
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
-from kcluster.evidence.history import Ledger
 from tests.clients.worlds import started
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from kcluster.clients.ledger import Outcome
+from kcluster.clients.ledger import Ledger, Outcome
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ACKS_ALL, ProducerPlan, ProducerSettings
-from kcluster.evidence.history import Ledger
 from tests.clients.worlds import outcomes, started, values
 
 FAST = ProducerSettings(linger_ms=0, request_timeout_ms=2_000, delivery_timeout_ms=20_000)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from kcluster.clients.ledger import Outcome
+from kcluster.clients.ledger import Ledger, Outcome
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
-from kcluster.evidence.history import Ledger
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.messages import ProduceResponse

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kcluster.clients.ledger import Outcome, Partition, SentRecord
+from kcluster.clients.ledger import Ledger, Outcome, Partition, SentRecord
 from kcluster.config.topology.model import Topology
-from kcluster.evidence.history import Ledger
 from kcluster.operations.status import controller_image
 from kcluster.protocol.records.records import read_records
 from kcluster.runtime.build import Plan

@@ -21,7 +21,8 @@ import msgspec
 import pytest
 
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.running import RunResult, run_scenario
+from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.running import run_scenario
 from kcluster.scenario.report import ECHOES, timeline_lines
 
 INCIDENTS = sorted((Path(__file__).parents[2] / "scenarios" / "incidents").glob("*.yaml"))

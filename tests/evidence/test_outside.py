@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kcluster.checks.anomalies import find_anomalies
+from kcluster.clients.ledger import Ledger, Outcome
 from kcluster.evidence.finals import read_finals
-from kcluster.evidence.history import Ledger, Outcome
 from kcluster.evidence.outside import outside_ledger
 from tests.rig.stage import Stage
 

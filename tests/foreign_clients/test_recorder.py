@@ -6,7 +6,7 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from kcluster import Cluster, Topology
 from kcluster.checks.verdict import VALID, judge
-from kcluster.evidence.history import Ledger
+from kcluster.clients.ledger import Ledger
 from kcluster.evidence.recorder import Recorder
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.clients.ledger import Ledger
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan
 from kcluster.contract import CONTROLLER_ID
 from kcluster.events.network import NetworkCut
 from kcluster.events.words import text_of
-from kcluster.evidence.history import Ledger
 from kcluster.network.shapes import LinkShape
 from kcluster.operations.errors import ClusterError
 from tests.rig.cluster import Simulated

@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from kcluster.clients.ledger import ClientError, Ledger, Outcome, ReadRecord, SentRecord
 from kcluster.drivers.wires.virtual import ClientWire
-from kcluster.evidence.history import ClientError, Ledger, Outcome, ReadRecord, SentRecord
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of

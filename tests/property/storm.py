@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from kcluster.checks.anomalies import Anomaly
 from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
+from kcluster.clients.ledger import Ledger
 from kcluster.config.topology.model import Topology
 from kcluster.contract import CONTROLLER_ID
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.events.partitions import LeaderChange
-from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.operations.errors import ClusterError
 from kcluster.partition.log.log import Log

@@ -14,10 +14,10 @@ from kcluster.broker.handlers.data import fetch
 from kcluster.broker.node import BrokerNode
 from kcluster.broker.serving import reading
 from kcluster.checks.anomalies import find_anomalies
+from kcluster.clients.ledger import Ledger
 from kcluster.controller.membership.membership import Membership
 from kcluster.controller.partitions import elections
 from kcluster.controller.partitions.partitions import Partitions
-from kcluster.evidence.history import Ledger
 from kcluster.evidence.outside import outside_ledger
 from kcluster.partition.producers import ProducerStates
 from kcluster.partition.replica import Replica

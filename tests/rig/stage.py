@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from kcluster.checks.verdict import Verdict, judge
-from kcluster.clients.ledger import ReadRecord
+from kcluster.clients.ledger import ClientError, Ledger, Outcome, ReadRecord, SentRecord
 from kcluster.clients.wire import Wire
 from kcluster.config.topology.model import Topology
-from kcluster.evidence.history import ClientError, Ledger, Outcome, SentRecord
 from kcluster.evidence.recorder import Recorder
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kcluster.runs.record import ContentRow
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.running import RunResult, run_scenario
+from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.running import run_scenario
 
 SCENARIO = """
 name: two deaths

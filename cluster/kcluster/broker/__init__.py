@@ -4,14 +4,15 @@ Owns: everything that happens inside one broker.  Never: does I/O (network/ and 
 decides for the cluster (controller/ does).  Kafka: BrokerServer and what it is made of.
 
     channel.py    frames to requests, answers to bytes
-    node.py       a step: an event to its effects, by the parts below
+    node.py       a step: an input to its effects, by handlers and parts
     handlers/     one module per API family, by subject
+    broker.py     what handlers see of the broker: the parts below, and how to answer
     serving/      what outlives one Produce or Fetch: sessions, reads, appends that wait
     replication/  the replicas here, their fetchers, ISRs and periodic work
     quotas/       limits of clients, connections and replicas that catch up
     configs/      the broker's own configs
     coordinator/  consumer groups
 
-Modules import downward in the order handlers, replication, quotas, serving; none of them imports
-the node (ports.py has what they get of it), except that handlers name its type.
+Modules import downward in the order node, handlers, broker, then replication, quotas, serving.  No
+part knows the broker: ports.py has what they see of it.
 """

@@ -57,8 +57,8 @@ class Quotas(Protocol):
     is_active: bool
 
 
-class Broker(Protocol):
-    """What a channel needs of `kcluster.broker.node.BrokerNode`."""
+class ChannelBroker(Protocol):
+    """The part of a broker that a channel needs."""
 
     image: MetadataImage
     release: Release
@@ -87,7 +87,9 @@ class Channel:
     `keeps_answers`: whether a repeated request may be answered without the broker.
     """
 
-    def __init__(self, broker: Broker, keeps_answers: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self, broker: ChannelBroker, keeps_answers: Callable[[], bool] = lambda: True
+    ) -> None:
         self._broker = broker
         self._quotas = broker.quotas
         self._keeps_answers = keeps_answers

@@ -1,6 +1,6 @@
-"""A broker: `step` takes one event and returns its effects.
+"""A broker as a driver sees it: `step` takes one input and returns its effects.
 
-Owns: the parts of a broker, and the dispatch of events to them.  Never: decides about a partition
+Owns: the dispatch of inputs to a broker's parts and handlers.  Never: decides about a partition
 (partition/replica.py), a topic (the controller), or bytes (channel.py).
 Kafka: BrokerServer, KafkaApis.handle.
 
@@ -11,8 +11,8 @@ Kafka: BrokerServer, KafkaApis.handle.
     after each of them: requests that wait for replicas that moved are completed
                                                                 replication/replicas.py
 
-The constructor shows which part knows which: each takes the broker's view, its outbox (ports.py)
-and other parts, and none takes the broker.  Handlers do.
+Handlers see the Broker (broker.py) that this extends by inputs, and by the parts that no request
+is about: fetchers, metadata publisher, maintenance, lifecycle.
 """
 
 from __future__ import annotations
@@ -21,49 +21,33 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from kcluster.broker import handlers as _handlers  # registers every handler
-from kcluster.broker.coordinator import GroupCoordinator
+from kcluster.broker.broker import Broker
 from kcluster.broker.lifecycle import Lifecycle
-from kcluster.broker.peers import Answered, PeerCalls
 from kcluster.broker.ports import BrokerView, Outbox
-from kcluster.broker.producer_ids import ProducerIds
 from kcluster.broker.publisher import MetadataPublisher
-from kcluster.broker.purgatory import Purgatory
-from kcluster.broker.quotas.client_quotas import ClientQuotas
-from kcluster.broker.quotas.replication_throttle import Throttles
 from kcluster.broker.registry import NO_RESPONSE, PARKED, SERVED_APIS
 from kcluster.broker.replication.fetchers import Fetchers
-from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.replication.maintenance import Maintenance
-from kcluster.broker.replication.replicas import Replicas
-from kcluster.broker.serving.appends import ACKS_ALL, InternalAppend
-from kcluster.broker.serving.sessions import FetchSessions, ParkedFetch
-from kcluster.broker.telemetry import ClientTelemetry
 from kcluster.broker.versions import LATEST
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import (
     ConnectionClosed,
     Effect,
-    Event,
     Input,
-    NoteId,
     PeerDisconnected,
     PeerRequest,
     PeerResponse,
-    Reply,
     Request,
     Rng,
-    Send,
     Shutdown,
     Start,
     Tick,
 )
 from kcluster.partition.disk import Disk
-from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import VERSIONS, ApiKey
-from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.releases import Release
-from kcluster.timers import NEVER_MS, Timers
+from kcluster.timers import NEVER_MS
 
 PEER_API_OF: Final[dict[type, tuple[int, int]]] = {
     m.FetchRequest: (ApiKey.FETCH, VERSIONS[ApiKey.FETCH][1]),
@@ -81,7 +65,7 @@ NOTES_OF_A_RUN: Final = 1 << 32
 assert _handlers.__all__, "importing them registers them"
 
 
-class BrokerNode:
+class BrokerNode(Broker):
     """One life of one broker: a restart makes a new one on the same disk."""
 
     def __init__(
@@ -96,7 +80,7 @@ class BrokerNode:
         cluster_id: str,
         release: Release = LATEST,
     ) -> None:
-        view = self.view = BrokerView(
+        view = BrokerView(
             node_id=broker_id,
             host=host,
             port=port,
@@ -105,51 +89,25 @@ class BrokerNode:
             release=release,
             static_config=config,
         )
-        self.node_id = broker_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.cluster_id = cluster_id
-        self.release = release
-        self.image = view.image
-        self.disk = disk
-        self.rng = rng
-        self.timers = timers = Timers()
-        self.purgatory = Purgatory()
-        self._outbox = outbox = Outbox(broker_id, disk.runs * NOTES_OF_A_RUN)
+        outbox = Outbox(broker_id, disk.runs * NOTES_OF_A_RUN)
         disk.runs += 1
-        self.peers = PeerCalls(view, self.purgatory, outbox)
-
-        self.sessions = FetchSessions(view, rng)
-        self.parked_fetches: dict[int, ParkedFetch] = {}
-        """By connection, which has one at most."""
-        self.throttles = Throttles(view)
-        self.quotas = ClientQuotas(view, timers, outbox, self.sessions, self.serve)
-
-        self.replicas = Replicas(view.image)
-        self.isr = IsrChanges(view, timers, self.peers, self.replicas)
-        fetchers = Fetchers(view, timers, self.peers, outbox, self.replicas, self.throttles)
-
-        self.producer_ids = ProducerIds(view, self.peers)
-        self.telemetry = ClientTelemetry()
-        self.loggers: dict[str, str] = {}
-        """Levels of loggers that were set in this life."""
-        self.coordinator = GroupCoordinator(self)
-
+        super().__init__(view, outbox, disk, rng, self.serve)
+        timers, peers, replicas = self.timers, self.peers, self.replicas
+        fetchers = Fetchers(view, timers, peers, outbox, replicas, self.throttles)
         self.publisher = MetadataPublisher(
             view,
             disk,
             outbox,
-            self.replicas,
+            replicas,
             fetchers,
             self.isr,
             self.throttles,
             self.quotas,
             self.coordinator,
         )
-        self._maintenance = Maintenance(view, timers, self.replicas, self.isr)
+        self._maintenance = Maintenance(view, timers, replicas, self.isr)
         self.lifecycle = Lifecycle(
-            view, disk, rng, timers, self.peers, outbox, self.publisher, self._maintenance
+            view, disk, rng, timers, peers, outbox, self.publisher, self._maintenance
         )
 
     def __repr__(self) -> str:
@@ -227,68 +185,6 @@ class BrokerNode:
 
     def _on_shutdown(self, _event: Shutdown, now_ms: int) -> None:
         self.lifecycle.shut_down(now_ms)
-
-    # ------------------------------------------- what handlers and the coordinator use
-
-    @property
-    def config(self) -> BrokerConfig:
-        """The configs in force now; they change while the broker runs."""
-        return self.view.config
-
-    @property
-    def epoch(self) -> int:
-        """The broker epoch of this life; -1 before registration."""
-        return self.view.epoch
-
-    def emit(self, effect: Effect) -> None:
-        """Add an effect to the current step."""
-        self._outbox.emit(effect)
-
-    def reply(self, request: Request, body: Any) -> None:
-        """Answer a request, now or after it was parked; None: nothing is sent (acks=0)."""
-        if request.connection_id < 0:
-            peer = -1 - request.connection_id
-            answer = PeerResponse(self.node_id, request.correlation_id, body)
-            self._outbox.effects.append(Send(peer, answer))
-        else:
-            if self.quotas.is_active:
-                body = self.quotas.throttle(request, body, self._outbox.now_ms)
-            self._outbox.effects.append(Reply(request, body))
-
-    def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
-        """Note what happened; the id returned can be the cause of a later note."""
-        return self._outbox.note(event, cause)
-
-    def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
-        """Ask the controller; `on_answer(None, now_ms)` when no answer came in time."""
-        self.peers.ask_controller(body, on_answer, timeout_ms, now_ms)
-
-    def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode:
-        """The replica here that leads `topic`-`partition`, or why there is none."""
-        return self.replicas.find_leader(topic, partition)
-
-    def append_internal(
-        self,
-        topic: str,
-        partition: int,
-        records: bytearray,
-        on_committed: Callable[[ErrorCode, int], None],
-        now_ms: int,
-    ) -> None:
-        """Append as this broker itself, acks=all, for offsets.commit.timeout.ms at most;
-        `on_committed(error, now_ms)` is called once."""
-        replica = self.replicas.find_leader(topic, partition)
-        if isinstance(replica, ErrorCode):
-            on_committed(replica, now_ms)
-            return
-        appended = replica.append_as_leader(memoryview(records), ACKS_ALL, now_ms)
-        if appended.error:
-            on_committed(appended.error, now_ms)
-            return
-        self.replicas.touch(replica)
-        delayed = InternalAppend(on_committed)
-        delayed.wait_for(replica, appended.last_offset + 1, None)
-        self.purgatory.park(delayed, self.config.offsets_commit_timeout_ms, now_ms)
 
 
 def _peer_connection(peer: int) -> int:

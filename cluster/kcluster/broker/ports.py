@@ -4,9 +4,9 @@ Owns: `BrokerView`, `Outbox`, and the ports whose other side must not be importe
 anything, or knows a part.
 Kafka: KafkaConfig, MetadataCache and RequestChannel, as BrokerServer hands them to its parts.
 
-A part takes these, and its sibling parts, in its constructor; only node.py and the handlers see the
-whole broker.  Both are concrete classes, not Protocols: compiled code reads their attributes as
-fields of a C struct, where a Protocol's are looked up by name.
+A part takes these, and its sibling parts, in its constructor.  Handlers see all parts (broker.py).
+Both are concrete classes, not Protocols: compiled code reads their attributes as fields of a C
+struct, where a Protocol's are looked up by name.
 """
 
 from __future__ import annotations

@@ -11,13 +11,13 @@ from typing import Any, Final, final
 
 from msgspec import Struct
 
+from kcluster.broker.broker import Broker
 from kcluster.contract import Request
 from kcluster.protocol.apis import ApiKey
 
-Handler = Callable[[Any, Request, int], Any]
+Handler = Callable[[Broker, Request, int], Any]
 """(broker, request, now_ms) -> the response body; PARKED when `broker.reply(request, body)` will be
-called later; NO_RESPONSE when the client expects none.  Each handler names the type of `broker`
-itself: this table would otherwise import the node, which imports the handlers."""
+called later; NO_RESPONSE when the client expects none."""
 
 
 class Parked(Struct):

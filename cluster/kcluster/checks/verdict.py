@@ -17,9 +17,9 @@ from msgspec import Struct
 from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import Anomaly, explained, find_anomalies
 from kcluster.checks.availability import Window, find_windows
-from kcluster.clients.ledger import Outcome, Partition
+from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.evidence.finals import read_finals
-from kcluster.evidence.history import Ledger, Link, shown
+from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder, keeps_a_ledger

@@ -1,7 +1,8 @@
-"""What the controller's parts see of it: the metadata, one way to change it, one way to explain.
+"""What the controller's parts see of it: the metadata, one way to change it, one way to explain;
+and what membership sees of the partitions.
 
-Owns: the port's shape.  Never: holds state: each part (Membership, Partitions, Topics, Configs, …)
-owns its own and is given this port by its constructor.
+Owns: the ports' shapes.  Never: holds state: each part (Membership, Partitions, Topics, Configs, …)
+owns its own and is given its ports by its constructor.
 Kafka: what QuorumController passes to its managers, and ControllerResult, by which they answer.
 """
 
@@ -13,6 +14,7 @@ from typing import Protocol
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import Event, NoteId, Rng
 from kcluster.controller.metadata_log import MetadataLog
+from kcluster.events.reasons import Fenced, Restarted, ShuttingDown, Unfenced
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import MetadataRecord
 from kcluster.timers import Timers
@@ -58,3 +60,25 @@ class MetadataPort(Protocol):
 
     def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
         """Report what was decided; the result names the note as a cause of others."""
+
+
+class PartitionsOfBrokers(Protocol):
+    """What becomes of partitions when a broker comes or goes.  Partitions implements it.
+
+    The caller commits the records that these methods return.
+    """
+
+    def led_by(self, broker_id: int) -> int:
+        """How many partitions a broker leads."""
+
+    def on_broker_leaving(
+        self, reason: Fenced | ShuttingDown | Restarted, cause: NoteId | None
+    ) -> list[MetadataRecord]:
+        """The records that take a broker out of every ISR and leadership."""
+
+    def on_broker_restarted(self, reason: Restarted, cause: NoteId | None) -> list[MetadataRecord]:
+        """The records that take a broker's previous incarnation out of ISRs and, after an unclean
+        restart, out of ELRs."""
+
+    def on_broker_unfenced(self, reason: Unfenced, cause: NoteId | None) -> list[MetadataRecord]:
+        """The records that elect leaders where there is none and this broker may lead."""

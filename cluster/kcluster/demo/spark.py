@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kcluster import __version__
 from kcluster.checks.verdict import judge
-from kcluster.evidence.history import Ledger
+from kcluster.clients.ledger import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
@@ -24,6 +23,7 @@ from kcluster.pipeline.ingest.options import IngestError, IngestOptions
 from kcluster.runs.build_record import record_of
 from kcluster.runs.directory import write_run
 from kcluster.runs.record import RunInfo
+from kcluster.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

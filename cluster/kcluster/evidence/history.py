@@ -2,8 +2,6 @@
 
 Owns: FinalLog, Link, how a record's value is shown.  Never: looks into a node (finals.py does),
 finds an anomaly or its causes (checks/anomalies/ does).  Kafka: no counterpart.
-
-The ledger of clients is in clients/ledger.py.
 """
 
 from __future__ import annotations
@@ -13,21 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from kcluster.clients.ledger import ClientError, Ledger, Outcome, Partition, ReadRecord, SentRecord
 from kcluster.contract import NoteId
 from kcluster.evidence.causes import Cause
-
-__all__ = [
-    "ClientError",
-    "FinalLog",
-    "Ledger",
-    "Link",
-    "Outcome",
-    "Partition",
-    "ReadRecord",
-    "SentRecord",
-    "shown",
-]
 
 PADDING: Final = "...."
 """Values that are padded to a size end with this; it is not shown."""

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
-from kcluster.clients.ledger import Partition, SentRecord
+from kcluster.clients.ledger import Ledger, Partition, SentRecord
 from kcluster.contract import Event, Note, NoteId, Request
 from kcluster.events.brokers import (
     BrokerDown,
@@ -32,7 +32,7 @@ from kcluster.events.network import (
 from kcluster.events.partitions import PartitionEvent
 from kcluster.events.words import sentence_of, text_of
 from kcluster.evidence.causes import causes_of
-from kcluster.evidence.history import Ledger, Link
+from kcluster.evidence.history import Link
 from kcluster.evidence.recorder import Answer, Recorder
 from kcluster.invariants.ground import Append, Ground, Move
 from kcluster.metadata.records import PartitionRegistration

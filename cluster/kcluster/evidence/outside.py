@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kcluster.clients.ledger import ClientError, Outcome, Partition, ReadRecord, SentRecord
-from kcluster.evidence.history import Ledger
+from kcluster.clients.ledger import ClientError, Ledger, Outcome, Partition, ReadRecord, SentRecord
 from kcluster.evidence.recorder import PartitionAnswer, Recorder
 from kcluster.invariants.ground import Append, Ground
 from kcluster.protocol.apis import ApiKey

@@ -13,10 +13,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from kcluster.clients.ledger import Partition
+from kcluster.clients.ledger import Ledger, Partition
 from kcluster.contract import Note, Reply
 from kcluster.evidence.contents import Contents
-from kcluster.evidence.history import FinalLog, Ledger
+from kcluster.evidence.history import FinalLog
 from kcluster.invariants.ground import Ground, PartitionKey
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.watch import Watch

@@ -14,10 +14,10 @@ from typing import Any, cast
 import msgspec
 
 from kcluster.checks.verdict import Verdict
+from kcluster.clients.ledger import Ledger
 from kcluster.contract import Note
 from kcluster.events import AnyEvent
 from kcluster.events.render import api_name, plain
-from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Judged, Recorder
 from kcluster.runs.log_contents import content_rows, log_rows, numbers_of
 from kcluster.runs.record import (

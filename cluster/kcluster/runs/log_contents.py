@@ -12,8 +12,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 
-from kcluster.clients.ledger import Partition
-from kcluster.evidence.history import FinalLog, Ledger
+from kcluster.clients.ledger import Ledger, Partition
+from kcluster.evidence.history import FinalLog
 from kcluster.evidence.recorder import Judged, Recorder
 from kcluster.invariants.ground import Append, Ground
 from kcluster.runs.record import CUT, DELETED, HELD, ContentRow, LogRow

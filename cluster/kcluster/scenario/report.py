@@ -15,7 +15,7 @@ from kcluster.events.clients import GroupRebalanced
 from kcluster.events.network import LinkCut, LinkHealed
 from kcluster.events.partitions import BecameFollower, BecameLeader
 from kcluster.events.render import fold, folded_line, note_values, plain
-from kcluster.scenario.play.running import RunResult
+from kcluster.scenario.play.phases import RunResult
 
 ECHOES: Final = (
     BecameLeader, BecameFollower, BrokerRegistered, GroupRebalanced, LinkCut, LinkHealed,

@@ -12,8 +12,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
-from kcluster import __version__
 from kcluster.checks.verdict import LATE_VIRTUAL_MS, Verdict, judge
+from kcluster.clients.ledger import Ledger
 from kcluster.config.files.problems import unknown
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
@@ -21,7 +21,6 @@ from kcluster.config.topology.model import Topology
 from kcluster.config.topology.specs import TopicSpec
 from kcluster.contract import Note
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.operations.errors import ClusterError
@@ -36,6 +35,7 @@ from kcluster.scenario.play.runner import repair_all
 from kcluster.scenario.play.virtual import VirtualStage
 from kcluster.scenario.play.workload import make_consumers, make_producer
 from kcluster.scenario.report import notes_lines
+from kcluster.version import __version__
 
 TOPOLOGY_KEYS: Final = (
     "brokers",

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.broker.coordinator.stand_in import (
+    Consumer,
+    StandInBroker,
+    fresh_broker,
+    restarted,
+    settle,
+)
 
 from kcluster.events.clients import GroupRebalanced
 from kcluster.events.rebalance_reasons import (
@@ -20,13 +27,6 @@ from kcluster.events.rebalance_reasons import (
 )
 from kcluster.events.words import text_of
 from kcluster.protocol.errors import ErrorCode
-from tests.broker.coordinator.stand_in import (
-    Consumer,
-    StandInBroker,
-    fresh_broker,
-    restarted,
-    settle,
-)
 
 
 def reasons(broker: StandInBroker) -> list[AnyRebalanceReason]:

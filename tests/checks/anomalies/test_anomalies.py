@@ -7,7 +7,8 @@ import inspect
 import pytest
 
 from kcluster.checks.anomalies import ANOMALIES, find_anomalies
-from kcluster.evidence.history import FinalLog, Ledger, Outcome, ReadRecord, SentRecord
+from kcluster.clients.ledger import Ledger, Outcome, ReadRecord, SentRecord
+from kcluster.evidence.history import FinalLog
 
 P = ("orders", 0)
 ACKED, FAILED, UNKNOWN = Outcome.ACKED, Outcome.FAILED, Outcome.UNKNOWN

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.running import RunResult, run_scenario
+from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.running import run_scenario
 
 FILES = sorted((Path(__file__).parents[3] / "scenarios" / "incidents").glob("*.yaml"))
 AT_ONCE = 4

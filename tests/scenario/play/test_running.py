@@ -5,7 +5,8 @@ from __future__ import annotations
 from kcluster.events.brokers import BrokerDown, BrokerPaused, BrokerResumed, BrokerStarted
 from kcluster.events.partitions import LeaderElected
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.running import RunResult, run_scenario
+from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.running import run_scenario
 
 HEAD = """\
 topology: {brokers: 3, topics: {orders: {assignment: [[1, 2, 3]]}}}

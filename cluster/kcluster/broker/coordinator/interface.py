@@ -1,6 +1,6 @@
 """The coordinator's ports: what it uses of its broker, and what a group uses of its shard.
 
-Owns: `CoordinatorBroker`, `GroupHome`.  Never: any behaviour (broker/node.py and shard.py have it).
+Owns: `CoordinatorBroker`, `GroupHome`.  Never: any behaviour (broker.py, shard.py).
 Kafka: PartitionWriter, CoordinatorTimer, AutoTopicCreationManager as GroupCoordinatorService sees
 them; CoordinatorResult.
 """
@@ -27,7 +27,7 @@ Settled = Callable[["ErrorCode", int], None]
 
 
 class CoordinatorBroker(Protocol):
-    """The part of BrokerNode that groups need."""
+    """The part of a broker that groups need."""
 
     @property
     def node_id(self) -> int: ...

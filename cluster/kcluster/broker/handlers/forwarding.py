@@ -7,16 +7,14 @@ Kafka: ForwardingManager, KIP-590.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.registry import PARKED, Parked
 from kcluster.broker.versions import CONTROLLERS_OWN, is_not_controller, not_controller
 from kcluster.contract import Request
 from kcluster.metadata.records import Envelope
 from kcluster.protocol.apis import ApiKey
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 STRICT_SINCE: Final[Mapping[int, int]] = {
     ApiKey.CREATE_TOPICS: 6,
@@ -27,11 +25,7 @@ STRICT_SINCE: Final[Mapping[int, int]] = {
 
 
 def forward(
-    broker: BrokerNode,
-    request: Request,
-    timeout_ms: int,
-    timed_out: Callable[[Any], Any],
-    now_ms: int,
+    broker: Broker, request: Request, timeout_ms: int, timed_out: Callable[[Any], Any], now_ms: int
 ) -> Parked | Any:
     """Have the controller answer `request`.  `timed_out(request.body)` is the answer after
     `timeout_ms`.

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 
 from kcluster.contract import NoteId
 from kcluster.controller.membership.liveness import BrokerState, Session, Sessions
-from kcluster.controller.partitions.partitions import Partitions
-from kcluster.controller.ports import MetadataPort
+from kcluster.controller.ports import MetadataPort, PartitionsOfBrokers
 from kcluster.controller.registry import Handler
 from kcluster.events.brokers import (
     BrokerFenced,
@@ -48,7 +47,10 @@ class Membership:
     """
 
     def __init__(
-        self, metadata: MetadataPort, partitions: Partitions, on_unfenced: Callable[[int], None]
+        self,
+        metadata: MetadataPort,
+        partitions: PartitionsOfBrokers,
+        on_unfenced: Callable[[int], None],
     ) -> None:
         self.sessions = Sessions(metadata.config.broker_session_timeout_ms)
         self._metadata = metadata

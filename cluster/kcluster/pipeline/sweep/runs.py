@@ -20,7 +20,8 @@ from kcluster.events.brokers import BrokerDown, BrokerFenced, BrokerPaused, Brok
 from kcluster.events.partitions import LeaderElected, PartitionOffline
 from kcluster.pipeline.sweep.cells import PRODUCER, scenario_of
 from kcluster.pipeline.sweep.columns import Cell
-from kcluster.scenario.play.running import RunResult, run_scenario
+from kcluster.scenario.play.phases import RunResult
+from kcluster.scenario.play.running import run_scenario
 
 ERROR: Final = "error"
 """The outcome of a run that ended with an error of the program itself."""

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from kcluster.clients.ledger import Outcome
+from kcluster.clients.ledger import Ledger, Outcome
 from kcluster.config.files.problems import unknown
 from kcluster.contract import Note
 from kcluster.events import KINDS
-from kcluster.evidence.history import Ledger
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.dispatch import Dispatcher
 from kcluster.scenario.language.fields import Words

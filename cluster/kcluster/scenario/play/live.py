@@ -1,4 +1,4 @@
-"""The stage on the live driver: real sockets, wall-clock time.
+"""The stage on the live driver, and a run on it: real sockets, wall-clock time.
 
 Owns: the steps' timers, the workload's clients over TCP.  Never: blocks the driver's thread, in
 which everything here runs, except `run`, which waits in the caller's.
@@ -13,14 +13,14 @@ from typing import Final
 
 import gevent
 
+from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.drivers.wires.tcp import LiveClients
-from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
 from kcluster.handle.cluster import Cluster
 from kcluster.scenario.language.client_configs import FAST_FACTOR
 from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.running import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
+from kcluster.scenario.play.phases import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
 from kcluster.scenario.play.stage import Stage
 
 LATE_MS: Final = 10_000

@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
 
+from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.contract import Note
-from kcluster.evidence.history import Ledger
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.verbs import Verbs
 from kcluster.runtime.build import Plan

@@ -1,16 +1,26 @@
-"""The stage in virtual time.
+"""The stage in virtual time, and a run on it.
 
-Owns: the virtual driver of one run, the conditions that steps wait for.  Never: reads a clock.
+Owns: the virtual driver of one run, the conditions that steps wait for.  Never: reads a clock,
+except to report how long a run took.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from typing import Final
 
+from kcluster.clients.ledger import Ledger
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.drivers.virtual import VirtualDriver
-from kcluster.evidence.history import Ledger
+from kcluster.evidence.recorder import Recorder
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.phases import CALM_LIMIT_MS, Progress, RunResult, ScenarioRun
 from kcluster.scenario.play.stage import Stage
+
+PROGRESS_SLICES: Final = 20
+LEAVE_LIMIT_MS: Final = 60_000
+"""How long consumers may take to leave their groups."""
 
 
 class VirtualStage(Stage):
@@ -65,3 +75,21 @@ class VirtualStage(Stage):
 
 def _never() -> bool:
     return False
+
+
+def run_virtual(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
+    """Run a scenario on its own cluster in virtual time."""
+    began_s = time.perf_counter()
+    stage = VirtualStage(VirtualDriver(scenario.topology, seed), seed, Ledger())
+    run = ScenarioRun(scenario, stage, Recorder(stage.dispatcher, stage.plan), seed)
+    stage.start()
+    run.begin()
+    for at in range(1, PROGRESS_SLICES + 1):
+        stage.run_until(scenario.duration_ms * at // PROGRESS_SLICES)
+        progress(stage.now_ms, scenario.duration_ms)
+    run.calm_down()
+    is_quiet = stage.run(run.is_quiet, CALM_LIMIT_MS)
+    run.stop_consumers()
+    stage.run(run.are_consumers_gone, LEAVE_LIMIT_MS)
+    wall_s = time.perf_counter() - began_s
+    return run.result("virtual", wall_s, is_quiet, stage.driver.trace_hash())

@@ -10,11 +10,10 @@ from typing import Any, Final, Protocol
 
 from kcluster.clients.consumer.consumer import Consumer
 from kcluster.clients.consumer.settings import NEVER, ConsumerPlan, ConsumerSettings
-from kcluster.clients.ledger import Partition
+from kcluster.clients.ledger import Ledger, Partition
 from kcluster.clients.producer.producer import Producer
 from kcluster.clients.producer.settings import ProducerPlan, ProducerSettings
 from kcluster.clients.wire import ClientStateMachine
-from kcluster.evidence.history import Ledger
 from kcluster.scenario.language.client_configs import defaults_of
 from kcluster.scenario.language.model import ConsumerSpec, ProducerSpec, WorkloadSpec
 

@@ -7,8 +7,9 @@ KIP-460.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.forwarding import forward
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
@@ -16,16 +17,13 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 PREFERRED: Final = 0
 UNCLEAN: Final = 1
 """Kafka's ElectionType codes."""
 
 
 @handles(ApiKey.ELECT_LEADERS, versions=(0, 2))
-def elect_leaders(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def elect_leaders(broker: Broker, request: Request, now_ms: int) -> Any:
     """Elect leaders of the partitions named, or (null) of all.
 
     Behaviour:

@@ -7,23 +7,21 @@ Kafka: KafkaApis (forwarded), ControllerApis.handleUpdateFeatures; KIP-584, KIP-
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 RESULTS_UNTIL: Final = 1
 """The last version whose answer names each feature on success."""
 
 
 @handles(ApiKey.UPDATE_FEATURES, versions=(0, 2))
-def update_features(broker: BrokerNode, request: Request, now_ms: int) -> Parked:
+def update_features(broker: Broker, request: Request, now_ms: int) -> Parked:
     """Set levels of features.
 
     Behaviour:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
 from kcluster.partition.disk import CAPACITY_BYTES
@@ -21,15 +22,11 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
     LogDirsTopic = m.DescribeLogDirsResponse.DescribeLogDirsTopic
 
 
 @handles(ApiKey.DESCRIBE_LOG_DIRS, versions=(1, 5))
-def describe_log_dirs(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.DescribeLogDirsResponse:
+def describe_log_dirs(broker: Broker, request: Request, now_ms: int) -> m.DescribeLogDirsResponse:
     """Every log directory with the sizes of the logs in it.
 
     Behaviour:
@@ -56,7 +53,7 @@ def describe_log_dirs(
     )
 
 
-def _asked_for(broker: BrokerNode, body: m.DescribeLogDirsRequest) -> list[Replica]:
+def _asked_for(broker: Broker, body: m.DescribeLogDirsRequest) -> list[Replica]:
     if body.topics is None:
         return sorted(broker.replicas.all(), key=lambda replica: (replica.topic, replica.partition))
     asked = dict.fromkeys(
@@ -86,7 +83,7 @@ def _topics(replicas: list[Replica]) -> list[LogDirsTopic]:
 
 @handles(ApiKey.ALTER_REPLICA_LOG_DIRS, versions=(1, 2))
 def alter_replica_log_dirs(
-    broker: BrokerNode, request: Request, now_ms: int
+    broker: Broker, request: Request, now_ms: int
 ) -> m.AlterReplicaLogDirsResponse:
     """Move replicas to other directories of this broker.
 
@@ -116,7 +113,7 @@ def alter_replica_log_dirs(
     return m.AlterReplicaLogDirsResponse(results=list(results.values()))
 
 
-def _move(broker: BrokerNode, topic: str, partition: int, path: str) -> ErrorCode:
+def _move(broker: Broker, topic: str, partition: int, path: str) -> ErrorCode:
     if path not in broker.disk.dirs:
         return ErrorCode.LOG_DIR_NOT_FOUND
     registration = broker.image.partition(topic, partition)

@@ -12,8 +12,9 @@ Versions:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.forwarding import forward
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
@@ -21,24 +22,21 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 
 @handles(ApiKey.DESCRIBE_QUORUM, versions=(0, 2))
-def describe_quorum(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def describe_quorum(broker: Broker, request: Request, now_ms: int) -> Any:
     """Leader, epoch and replicas of the metadata log."""
     return forward(broker, request, broker.config.request_timeout_ms, _quorum_timed_out, now_ms)
 
 
 @handles(ApiKey.ADD_RAFT_VOTER, versions=(0, 1))
-def add_voter(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def add_voter(broker: Broker, request: Request, now_ms: int) -> Any:
     """Add a controller to the voters."""
     return forward(broker, request, broker.config.request_timeout_ms, _add_timed_out, now_ms)
 
 
 @handles(ApiKey.REMOVE_RAFT_VOTER, versions=(0, 0))
-def remove_voter(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def remove_voter(broker: Broker, request: Request, now_ms: int) -> Any:
     """Remove a controller from the voters."""
     return forward(broker, request, broker.config.request_timeout_ms, _remove_timed_out, now_ms)
 

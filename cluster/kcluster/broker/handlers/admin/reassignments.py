@@ -7,8 +7,9 @@ Kafka: KafkaApis (forwarded), ControllerApis, QuorumController; KIP-455, KIP-860
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.forwarding import forward
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
@@ -16,12 +17,9 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 
 @handles(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions=(0, 1))
-def alter_partition_reassignments(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def alter_partition_reassignments(broker: Broker, request: Request, now_ms: int) -> Any:
     """Move partitions to other brokers, or cancel such moves.
 
     Behaviour:
@@ -39,7 +37,7 @@ def alter_partition_reassignments(broker: BrokerNode, request: Request, now_ms: 
 
 
 @handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions=(0, 0))
-def list_partition_reassignments(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def list_partition_reassignments(broker: Broker, request: Request, now_ms: int) -> Any:
     """List the partitions that are being moved.
 
     Behaviour:

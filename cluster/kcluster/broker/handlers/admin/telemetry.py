@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.registry import handles
 from kcluster.broker.telemetry import ClientInstance
 from kcluster.config.kafka.catalog import broker_catalog
@@ -22,9 +23,6 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.compression import CompressionError, decompress
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 ZSTD: Final = 4
 ACCEPTED: Final = (ZSTD, 3, 1, 2)
@@ -37,7 +35,7 @@ _RESERVED: Final = (bytes(16), bytes(15) + b"\x01")
 
 @handles(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions=(0, 0))
 def get_telemetry_subscriptions(
-    broker: BrokerNode, request: Request, now_ms: int
+    broker: Broker, request: Request, now_ms: int
 ) -> m.GetTelemetrySubscriptionsResponse:
     """The metrics that a client is to push, and how often.
 
@@ -69,7 +67,7 @@ def get_telemetry_subscriptions(
 
 
 @handles(ApiKey.PUSH_TELEMETRY, versions=(0, 0))
-def push_telemetry(broker: BrokerNode, request: Request, now_ms: int) -> m.PushTelemetryResponse:
+def push_telemetry(broker: Broker, request: Request, now_ms: int) -> m.PushTelemetryResponse:
     """Take a client's metrics: they are counted, and reported in a note.
 
     Behaviour, in this order:
@@ -125,9 +123,7 @@ def _refusal(client: ClientInstance, body: m.PushTelemetryRequest, now_ms: int) 
     return ErrorCode.NONE
 
 
-def _instance(
-    broker: BrokerNode, request: Request, instance_id: bytes, now_ms: int
-) -> ClientInstance:
+def _instance(broker: Broker, request: Request, instance_id: bytes, now_ms: int) -> ClientInstance:
     telemetry = broker.telemetry
     return telemetry.instance(
         instance_id,
@@ -138,7 +134,7 @@ def _instance(
     )
 
 
-def _attributes(broker: BrokerNode, request: Request, instance_id: bytes) -> Mapping[str, str]:
+def _attributes(broker: Broker, request: Request, instance_id: bytes) -> Mapping[str, str]:
     software, version = broker.telemetry.software.get(request.connection_id, ("", ""))
     return {
         "client_instance_id": base64.urlsafe_b64encode(instance_id).decode().rstrip("="),
@@ -150,7 +146,7 @@ def _attributes(broker: BrokerNode, request: Request, instance_id: bytes) -> Map
     }
 
 
-def _new_id(broker: BrokerNode) -> bytes:
+def _new_id(broker: Broker) -> bytes:
     while True:
         drawn = bytearray(broker.rng.randbytes(16))
         drawn[6], drawn[8] = drawn[6] & 0x0F | 0x40, drawn[8] & 0x3F | 0x80  # UUID version 4

@@ -6,8 +6,9 @@ Kafka: KafkaApis (forwarded), ControllerApis; KIP-4, KIP-195, KIP-516, KIP-631.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.forwarding import forward
 from kcluster.broker.registry import handles
 from kcluster.broker.versions import FIRST_WITH_PARTITION_DEFAULTS
@@ -16,12 +17,9 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 
 @handles(ApiKey.CREATE_TOPICS, versions=(2, 7))
-def create_topics(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def create_topics(broker: Broker, request: Request, now_ms: int) -> Any:
     """Create topics.
 
     Behaviour:
@@ -49,7 +47,7 @@ def _take_no_defaults(request: m.CreateTopicsRequest) -> None:
 
 
 @handles(ApiKey.DELETE_TOPICS, versions=(1, 6))
-def delete_topics(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def delete_topics(broker: Broker, request: Request, now_ms: int) -> Any:
     """Delete topics.
 
     Behaviour:
@@ -62,7 +60,7 @@ def delete_topics(broker: BrokerNode, request: Request, now_ms: int) -> Any:
 
 
 @handles(ApiKey.CREATE_PARTITIONS, versions=(0, 3))
-def create_partitions(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def create_partitions(broker: Broker, request: Request, now_ms: int) -> Any:
     """Add partitions to topics.
 
     Behaviour:
@@ -75,7 +73,7 @@ def create_partitions(broker: BrokerNode, request: Request, now_ms: int) -> Any:
 
 
 @handles(ApiKey.UNREGISTER_BROKER, versions=(0, 0))
-def unregister_broker(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def unregister_broker(broker: Broker, request: Request, now_ms: int) -> Any:
     """Forget a broker that will not return.
 
     Behaviour:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.configs.dynamic_configs import change_problem
 from kcluster.broker.configs.loggers import change_levels
 from kcluster.broker.configs.settings import definition_of, settings_of
@@ -30,9 +31,6 @@ from kcluster.metadata.records import (
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 BROKER_LOGGER_RESOURCE: Final = 8
 """A resource type like those of metadata/records.py, but never in the metadata."""
@@ -55,7 +53,7 @@ class ResourceResult(Struct, frozen=True):
 
 
 @handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=(0, 1))
-def incremental_alter_configs(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def incremental_alter_configs(broker: Broker, request: Request, now_ms: int) -> Any:
     """Set, delete, append to or subtract from single configs.
 
     Behaviour:
@@ -74,7 +72,7 @@ def incremental_alter_configs(broker: BrokerNode, request: Request, now_ms: int)
 
 
 @handles(ApiKey.ALTER_CONFIGS, versions=(0, 2))
-def alter_configs(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def alter_configs(broker: Broker, request: Request, now_ms: int) -> Any:
     """Replace all configs of a resource: those not named return to their defaults.
 
     Behaviour:
@@ -85,7 +83,7 @@ def alter_configs(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     return _alter(broker, request, m.AlterConfigsRequest, m.AlterConfigsResponse, now_ms)
 
 
-def _alter(broker: BrokerNode, request: Request, ask: Any, answer: Any, now_ms: int) -> Any:
+def _alter(broker: Broker, request: Request, ask: Any, answer: Any, now_ms: int) -> Any:
     resources = request.body.resources
     verdicts = _verdicts(broker, resources, request.body.validate_only)
     rest = [r for r, verdict in zip(resources, verdicts, strict=True) if verdict is None]
@@ -108,7 +106,7 @@ def _alter(broker: BrokerNode, request: Request, ask: Any, answer: Any, now_ms: 
 
 
 def _verdicts(
-    broker: BrokerNode, resources: Sequence[Any], validate_only: bool
+    broker: Broker, resources: Sequence[Any], validate_only: bool
 ) -> list[ResourceResult | None]:
     """For each resource of an alter request: the result here; None: the controller decides."""
     times = Counter(_name_of(resource) for resource in resources)
@@ -120,7 +118,7 @@ def _verdicts(
     ]
 
 
-def _check(broker: BrokerNode, resource: Any, validate_only: bool) -> ResourceResult | None:
+def _check(broker: Broker, resource: Any, validate_only: bool) -> ResourceResult | None:
     names = [config.name for config in resource.configs]
     if len(set(names)) != len(names):
         return _refused("a config may be named once for a resource")
@@ -137,7 +135,7 @@ def _check(broker: BrokerNode, resource: Any, validate_only: bool) -> ResourceRe
     return _refused(f"resources of type {kind} are not known")
 
 
-def _change_loggers(broker: BrokerNode, resource: Any, validate_only: bool) -> ResourceResult:
+def _change_loggers(broker: Broker, resource: Any, validate_only: bool) -> ResourceResult:
     name = resource.resource_name
     problem = other_broker(name, broker.node_id) if name else "a broker has an id"
     if problem is not None:
@@ -150,7 +148,7 @@ def _change_loggers(broker: BrokerNode, resource: Any, validate_only: bool) -> R
     )
 
 
-def _check_broker(broker: BrokerNode, resource: Any, incremental: bool) -> ResourceResult | None:
+def _check_broker(broker: Broker, resource: Any, incremental: bool) -> ResourceResult | None:
     """The change of a broker's configs, or (no name) of all brokers': like Kafka's, this broker
     refuses what it cannot change while it runs, for itself alone."""
     problem = other_broker(resource.resource_name, broker.node_id)

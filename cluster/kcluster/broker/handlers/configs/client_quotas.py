@@ -7,10 +7,11 @@ Kafka: ClientQuotasImage.describe, KafkaApis (forwarded); KIP-546.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.forwarding import forward
 from kcluster.broker.registry import handles
 from kcluster.config.kafka.client_quotas import CLIENT_ID, IP, USER
@@ -20,9 +21,6 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.java import entity_hash, hash_order, java_hash_code
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 EXACT: Final = 0
 DEFAULT: Final = 1
@@ -58,7 +56,7 @@ class _Filter(Struct, frozen=True):
 
 @handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions=(0, 1))
 def describe_client_quotas(
-    broker: BrokerNode, request: Request, now_ms: int
+    broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeClientQuotasResponse:
     """The quotas of all clients that match each component; with `strict`, of those that have no
     other component.
@@ -116,7 +114,7 @@ def _filter(request: m.DescribeClientQuotasRequest) -> _Filter | _Refused:
 
 
 @handles(ApiKey.ALTER_CLIENT_QUOTAS, versions=(0, 1))
-def alter_client_quotas(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def alter_client_quotas(broker: Broker, request: Request, now_ms: int) -> Any:
     """Set and remove quotas.
 
     Behaviour:

@@ -6,8 +6,9 @@ Kafka: KafkaApis.handleListConfigResources; KIP-714 (v0, as ListClientMetricsRes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.configs.alter_configs import BROKER_LOGGER_RESOURCE
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
@@ -22,9 +23,6 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 LISTABLE: Final = (
     GROUP_RESOURCE,
     CLIENT_METRICS_RESOURCE,
@@ -37,7 +35,7 @@ LISTABLE: Final = (
 
 @handles(ApiKey.LIST_CONFIG_RESOURCES, versions=(0, 1))
 def list_config_resources(
-    broker: BrokerNode, request: Request, now_ms: int
+    broker: Broker, request: Request, now_ms: int
 ) -> m.ListConfigResourcesResponse:
     """List resources by type: all topics and brokers, each broker's loggers, and the groups and
     client metrics that have configs.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.configs.loggers import levels
 from kcluster.broker.configs.settings import (
     CLIENT_METRICS_CONFIG,
@@ -53,8 +54,6 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
     Described = m.DescribeConfigsResponse.DescribeConfigsResult
     Entry = m.DescribeConfigsResponse.DescribeConfigsResourceResult
     Synonym = m.DescribeConfigsResponse.DescribeConfigsSynonym
@@ -70,9 +69,7 @@ CONFIG_TYPES: Final = {
 
 
 @handles(ApiKey.DESCRIBE_CONFIGS, versions=(1, 4))
-def describe_configs(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.DescribeConfigsResponse:
+def describe_configs(broker: Broker, request: Request, now_ms: int) -> m.DescribeConfigsResponse:
     """Describe configs of topics, of this broker, or (no name) those set for all brokers; levels of
     this broker's loggers; configs of groups and of client metrics, which need not exist.
 
@@ -100,7 +97,7 @@ class _Describing:
     """One request being answered."""
 
     def __init__(
-        self, broker: BrokerNode, request: m.DescribeConfigsRequest, settings: BrokerSettings
+        self, broker: Broker, request: m.DescribeConfigsRequest, settings: BrokerSettings
     ) -> None:
         self.broker = broker
         self.image: MetadataImage = broker.image

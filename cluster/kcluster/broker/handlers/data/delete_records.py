@@ -10,8 +10,9 @@ Behaviour:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.purgatory import DelayedOperation
 from kcluster.broker.registry import PARKED, handles
 from kcluster.contract import Request
@@ -21,9 +22,6 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import is_internal
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 HIGH_WATERMARK: Final = -1
 """As an offset: up to the high watermark."""
 
@@ -31,7 +29,7 @@ PartitionAnswer = m.DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 
 @handles(ApiKey.DELETE_RECORDS, versions=(0, 2))
-def delete_records(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def delete_records(broker: Broker, request: Request, now_ms: int) -> Any:
     """Move the log starts here at once; answer when the followers have moved theirs."""
     response = m.DeleteRecordsResponse(topics=[])
     delayed = DelayedDeleteRecords(broker, request, response)
@@ -55,9 +53,7 @@ class DelayedDeleteRecords(DelayedOperation):
 
     __slots__ = ("_broker", "_request", "_response", "_waiting")
 
-    def __init__(
-        self, broker: BrokerNode, request: Request, response: m.DeleteRecordsResponse
-    ) -> None:
+    def __init__(self, broker: Broker, request: Request, response: m.DeleteRecordsResponse) -> None:
         super().__init__()
         self._broker = broker
         self._request = request

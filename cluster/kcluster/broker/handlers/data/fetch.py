@@ -25,10 +25,11 @@ Not done: tiered storage, replica selectors.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from mypy_extensions import mypyc_attr
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.old_formats import FIRST_FETCH_OF_ZSTD, convert_fetched
 from kcluster.broker.registry import PARKED, handles
 from kcluster.broker.serving.leader_hints import current_leader, node_endpoints
@@ -47,9 +48,6 @@ from kcluster.partition.replica import NO_ROLE, Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
@@ -70,7 +68,7 @@ _NO_SNAPSHOT: Final = m.FetchResponse.SnapshotId()
 
 
 @handles(ApiKey.FETCH, versions=(4, 18))
-def fetch(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def fetch(broker: Broker, request: Request, now_ms: int) -> Any:
     """Answer, or park, one fetch."""
     body: m.FetchRequest = request.body
     if not READ_UNCOMMITTED <= body.isolation_level <= READ_COMMITTED:
@@ -137,7 +135,7 @@ class PendingFetch(ParkedFetch):
         "reader", "request", "session",
     )  # fmt: skip
 
-    def __init__(self, broker: BrokerNode, request: Request, session: FetchSession | None) -> None:
+    def __init__(self, broker: Broker, request: Request, session: FetchSession | None) -> None:
         super().__init__()
         body: m.FetchRequest = request.body
         version = request.api_version

@@ -18,8 +18,9 @@ Not done: tiered storage: its offsets are -1, as from a broker without it.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.data.old_offsets import list_offsets_v0
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
@@ -27,9 +28,6 @@ from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -54,7 +52,7 @@ PartitionAnswer = m.ListOffsetsResponse.ListOffsetsPartitionResponse
 
 
 @handles(ApiKey.LIST_OFFSETS, versions=(1, 11))
-def list_offsets(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def list_offsets(broker: Broker, request: Request, now_ms: int) -> Any:
     """Answer each partition independently, once; a topic without partitions is left out."""
     if request.api_version == 0:
         return list_offsets_v0(broker, request, now_ms)
@@ -77,7 +75,7 @@ def list_offsets(broker: BrokerNode, request: Request, now_ms: int) -> Any:
     )
 
 
-def _answer(broker: BrokerNode, request: Request, topic: str, wanted: Any, named: int) -> Any:
+def _answer(broker: Broker, request: Request, topic: str, wanted: Any, named: int) -> Any:
     index = wanted.partition_index
     if named > 1:
         return PartitionAnswer(index, ErrorCode.INVALID_REQUEST)

@@ -9,22 +9,20 @@ Versions:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 Answer = m.OffsetForLeaderEpochResponse.EpochEndOffset
 
 
 @handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(2, 4))
-def offset_for_leader_epoch(broker: BrokerNode, request: Request, _now_ms: int) -> Any:
+def offset_for_leader_epoch(broker: Broker, request: Request, _now_ms: int) -> Any:
     """Answer each partition independently."""
     return m.OffsetForLeaderEpochResponse(
         topics=[
@@ -37,7 +35,7 @@ def offset_for_leader_epoch(broker: BrokerNode, request: Request, _now_ms: int) 
     )
 
 
-def _answer(broker: BrokerNode, topic: str, wanted: Any) -> Any:
+def _answer(broker: Broker, topic: str, wanted: Any) -> Any:
     replica = broker.replicas.find(topic, wanted.partition)
     if isinstance(replica, ErrorCode):
         return Answer(error_code=replica, partition=wanted.partition)

@@ -15,15 +15,13 @@ coordinator alone, where any broker would have answered.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kcluster.broker.broker import Broker
 from kcluster.contract import Request
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 IN_ZOOKEEPER: Final = 0
 """The version of OffsetCommit and OffsetFetch whose offsets were in ZooKeeper."""
@@ -40,7 +38,7 @@ _DEBUGGING_CONSUMER_ID: Final = -2
 # -------------------------------------------------------------------------------- ListOffsets
 
 
-def list_offsets_v0(broker: BrokerNode, request: Request, now_ms: int) -> m.ListOffsetsResponse:
+def list_offsets_v0(broker: Broker, request: Request, now_ms: int) -> m.ListOffsetsResponse:
     """Offsets at which segments begin, the newest first, max_num_offsets at most."""
     return m.ListOffsetsResponse(
         topics=[
@@ -57,7 +55,7 @@ def list_offsets_v0(broker: BrokerNode, request: Request, now_ms: int) -> m.List
 
 
 def _offsets_v0(
-    broker: BrokerNode, request: Request, topic: str, wanted: Any, now_ms: int
+    broker: Broker, request: Request, topic: str, wanted: Any, now_ms: int
 ) -> m.ListOffsetsResponse.ListOffsetsPartitionResponse:
     answer = m.ListOffsetsResponse.ListOffsetsPartitionResponse(wanted.partition_index)
     if wanted.timestamp < _EARLIEST and broker.release.number >= FIRST_WITH_MAX_TIMESTAMP:
@@ -101,7 +99,7 @@ def _offsets_before(replica: Replica, timestamp: int, now_ms: int) -> list[int]:
 # ------------------------------------------------------------------- offsets in ZooKeeper
 
 
-def commit_refused(broker: BrokerNode, request: Request) -> m.OffsetCommitResponse | None:
+def commit_refused(broker: Broker, request: Request) -> m.OffsetCommitResponse | None:
     """UNSUPPORTED_VERSION for each partition from a broker without ZooKeeper; None if it has it."""
     if not broker.release.is_kraft:
         return None
@@ -122,7 +120,7 @@ def commit_refused(broker: BrokerNode, request: Request) -> m.OffsetCommitRespon
 
 
 def fetched_from_zookeeper(
-    broker: BrokerNode, response: m.OffsetFetchResponse
+    broker: Broker, response: m.OffsetFetchResponse
 ) -> m.OffsetFetchResponse:
     """The coordinator's answer in ZooKeeper's form: no metadata, and a partition without an offset
     is unknown."""

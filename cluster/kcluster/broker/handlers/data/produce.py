@@ -19,8 +19,9 @@ Not done: transactions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.old_formats import (
     FIRST_PRODUCE_OF_BATCHES,
     replace_newer_errors,
@@ -37,9 +38,6 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.names import INTERNAL_TOPICS
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 FIRST_VERSION_WITH_ZSTD: Final = 7
 FIRST_VERSION_WITH_HINTS: Final = 10
@@ -63,7 +61,7 @@ class DelayedProduce(DelayedAppend):
 
     __slots__ = ("_broker", "_request", "_response")
 
-    def __init__(self, broker: BrokerNode, request: Request, response: m.ProduceResponse) -> None:
+    def __init__(self, broker: Broker, request: Request, response: m.ProduceResponse) -> None:
         super().__init__()
         self._broker = broker
         self._request = request
@@ -77,7 +75,7 @@ class DelayedProduce(DelayedAppend):
 
 
 @handles(ApiKey.PRODUCE, versions=(3, 13))
-def produce(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def produce(broker: Broker, request: Request, now_ms: int) -> Any:
     """Append each partition's batch; answer when the requested acks are there."""
     body: m.ProduceRequest = request.body
     acks = body.acks
@@ -154,7 +152,7 @@ def _once_each(
 
 
 def _find_leader(
-    broker: BrokerNode, request: Request, topic: Any, data: Any, index: int, acks: int
+    broker: Broker, request: Request, topic: Any, data: Any, index: int, acks: int
 ) -> Replica | ErrorCode:
     """The replica to append to, or the first reason to refuse; NONE for an empty message set, which
     is neither appended nor refused."""
@@ -212,9 +210,7 @@ def _refused(index: int, appended: Appended) -> m.ProduceResponse.PartitionProdu
     return answer
 
 
-def _with_hints(
-    broker: BrokerNode, request: Request, response: m.ProduceResponse
-) -> m.ProduceResponse:
+def _with_hints(broker: Broker, request: Request, response: m.ProduceResponse) -> m.ProduceResponse:
     """Name the leader of each partition that this broker does not lead (KIP-951)."""
     if request.api_version < FIRST_VERSION_WITH_HINTS:
         if broker.release is not LATEST:
@@ -236,7 +232,7 @@ def _with_hints(
     return response
 
 
-def _silent(broker: BrokerNode, request: Request, response: m.ProduceResponse) -> Any:
+def _silent(broker: Broker, request: Request, response: m.ProduceResponse) -> Any:
     """acks=0: nothing is sent, and an error closes the connection."""
     failed = [
         f"{topic.name}-{answer.index}: {error_of(answer.error_code).name}"

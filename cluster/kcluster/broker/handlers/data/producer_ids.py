@@ -7,8 +7,9 @@ TransactionCoordinator.handleInitProducerId; KIP-98, KIP-360.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.registry import PARKED, Parked, handles
 from kcluster.config.kafka.definitions import BrokerConfig
 from kcluster.contract import Request
@@ -16,16 +17,13 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 
 
 @handles(ApiKey.INIT_PRODUCER_ID, versions=(0, 5))
 def init_producer_id(
-    broker: BrokerNode, request: Request, now_ms: int
+    broker: Broker, request: Request, now_ms: int
 ) -> m.InitProducerIdResponse | Parked:
     """Give the producer a new id, with epoch 0.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.placement import coordinator_partition
 from kcluster.broker.handlers.metadata.metadata import unknown_topic_error
 from kcluster.broker.registry import handles
@@ -22,8 +23,6 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import TRANSACTION_STATE_TOPIC
 
 if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
     PartitionProducers = m.DescribeProducersResponse.PartitionResponse
 
 TRANSACTION_STATES: Final = (
@@ -47,7 +46,7 @@ NO_OFFSET: Final = -1
 
 @handles(ApiKey.DESCRIBE_PRODUCERS, versions=(0, 0))
 def describe_producers(
-    broker: BrokerNode, request: Request, now_ms: int
+    broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeProducersResponse:
     """The idempotent producers that a partition remembers, by id.
 
@@ -70,7 +69,7 @@ def describe_producers(
     )
 
 
-def _producers_of(broker: BrokerNode, topic: str, partition: int) -> PartitionProducers:
+def _producers_of(broker: Broker, topic: str, partition: int) -> PartitionProducers:
     answer = m.DescribeProducersResponse.PartitionResponse(
         partition_index=partition, error_message=None
     )
@@ -104,7 +103,7 @@ def _described(producer_id: int, state: ProducerState) -> m.DescribeProducersRes
 
 @handles(ApiKey.DESCRIBE_TRANSACTIONS, versions=(0, 0))
 def describe_transactions(
-    broker: BrokerNode, request: Request, now_ms: int
+    broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeTransactionsResponse:
     """NOT_COORDINATOR for each id; TRANSACTIONAL_ID_NOT_FOUND from the leader of its partition.
 
@@ -124,7 +123,7 @@ def describe_transactions(
     )
 
 
-def _no_transaction(broker: BrokerNode, transactional_id: str) -> ErrorCode:
+def _no_transaction(broker: Broker, transactional_id: str) -> ErrorCode:
     if not transactional_id:
         return ErrorCode.INVALID_REQUEST
     topic = broker.image.topics.get(TRANSACTION_STATE_TOPIC)
@@ -137,9 +136,7 @@ def _no_transaction(broker: BrokerNode, transactional_id: str) -> ErrorCode:
 
 
 @handles(ApiKey.LIST_TRANSACTIONS, versions=(0, 2))
-def list_transactions(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.ListTransactionsResponse:
+def list_transactions(broker: Broker, request: Request, now_ms: int) -> m.ListTransactionsResponse:
     """No transaction: none is coordinated here.
 
     Behaviour:

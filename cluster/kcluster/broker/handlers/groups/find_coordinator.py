@@ -16,19 +16,17 @@ here.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import GROUP_METADATA_TOPIC
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 BATCHED_SINCE: Final = 4
 SHARE_SINCE: Final = 6
@@ -50,9 +48,7 @@ class _Found(Struct, frozen=True):
 
 
 @handles(ApiKey.FIND_COORDINATOR, versions=(0, 6))
-def find_coordinator(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.FindCoordinatorResponse:
+def find_coordinator(broker: Broker, request: Request, now_ms: int) -> m.FindCoordinatorResponse:
     body: m.FindCoordinatorRequest = request.body
     version = request.api_version
     if version < BATCHED_SINCE:
@@ -81,7 +77,7 @@ def find_coordinator(
     return m.FindCoordinatorResponse(coordinators=answers)
 
 
-def _find(broker: BrokerNode, key_type: int, key: str, version: int, now_ms: int) -> _Found:
+def _find(broker: Broker, key_type: int, key: str, version: int, now_ms: int) -> _Found:
     if key_type == CoordinatorType.SHARE and (version < SHARE_SINCE or key.count(":") != 2):
         return _Found(ErrorCode.INVALID_REQUEST)  # the key is group:topic id:partition
     if key_type not in CoordinatorType.__members__.values():

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.group import Committer, Group
 from kcluster.broker.coordinator.group_log import NO_EXPIRY, LogRecord, OffsetRecord
 from kcluster.broker.coordinator.offsets import committed_offset
@@ -32,7 +33,6 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
     from kcluster.protocol.messages import OffsetCommitRequest
 
     CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
@@ -47,9 +47,7 @@ DEFAULT_RETENTION: Final = -1
 
 
 @handles(ApiKey.OFFSET_COMMIT, versions=(2, 10))
-def offset_commit(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.OffsetCommitResponse | Parked:
+def offset_commit(broker: Broker, request: Request, now_ms: int) -> m.OffsetCommitResponse | Parked:
     body: m.OffsetCommitRequest = request.body
     answer = m.OffsetCommitResponse()
     known = _known_topics(broker, request, answer)
@@ -83,7 +81,7 @@ def offset_commit(
 
 
 def _known_topics(
-    broker: BrokerNode, request: Request, answer: m.OffsetCommitResponse
+    broker: Broker, request: Request, answer: m.OffsetCommitResponse
 ) -> list[CommitTopic]:
     """The topics (with names) and partitions that exist; `answer` gets an error for the others."""
     by_id = request.api_version >= TOPIC_IDS_SINCE
@@ -127,7 +125,7 @@ def _admit_commit(shard: GroupShard, request: Request, now_ms: int) -> ErrorCode
 
 
 def _commit_records(
-    broker: BrokerNode,
+    broker: Broker,
     body: m.OffsetCommitRequest,
     known: list[CommitTopic],
     answer: m.OffsetCommitResponse,
@@ -199,9 +197,7 @@ def _add_result(
 
 
 @handles(ApiKey.OFFSET_DELETE, versions=(0, 0))
-def offset_delete(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.OffsetDeleteResponse | Parked:
+def offset_delete(broker: Broker, request: Request, now_ms: int) -> m.OffsetDeleteResponse | Parked:
     """KIP-496: delete offsets of topics that no member of the group consumes any more."""
     body: m.OffsetDeleteRequest = request.body
     shard = broker.coordinator.named_shard(body.group_id)
@@ -226,7 +222,7 @@ def offset_delete(
 
 
 def _delete_in_topic(
-    broker: BrokerNode,
+    broker: Broker,
     shard: GroupShard,
     group: Group,
     topic: m.OffsetDeleteRequest.OffsetDeleteRequestTopic,

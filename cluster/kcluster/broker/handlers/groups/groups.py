@@ -24,8 +24,9 @@ Not done: consumer (KIP-848), share and streams groups.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.classic_calls import leave_answer, refuse_join
 from kcluster.broker.coordinator.classic_group import ClassicGroupState
 from kcluster.broker.registry import PARKED, Parked, handles
@@ -33,9 +34,6 @@ from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 LEAVE_MANY_SINCE: Final = 3
 SYNC_NAMES_PROTOCOL_SINCE: Final = 5
@@ -52,7 +50,7 @@ OPERATIONS_NOT_ASKED: Final = -(1 << 31)
 
 
 @handles(ApiKey.JOIN_GROUP, versions=(0, 9))
-def join_group(broker: BrokerNode, request: Request, now_ms: int) -> m.JoinGroupResponse | Parked:
+def join_group(broker: Broker, request: Request, now_ms: int) -> m.JoinGroupResponse | Parked:
     body: m.JoinGroupRequest = request.body
     min_ms = broker.config.group_min_session_timeout_ms
     max_ms = broker.config.group_max_session_timeout_ms
@@ -69,7 +67,7 @@ def join_group(broker: BrokerNode, request: Request, now_ms: int) -> m.JoinGroup
 
 
 @handles(ApiKey.SYNC_GROUP, versions=(0, 5))
-def sync_group(broker: BrokerNode, request: Request, now_ms: int) -> m.SyncGroupResponse | Parked:
+def sync_group(broker: Broker, request: Request, now_ms: int) -> m.SyncGroupResponse | Parked:
     body: m.SyncGroupRequest = request.body
     if request.api_version >= SYNC_NAMES_PROTOCOL_SINCE and (
         body.protocol_type is None or body.protocol_name is None
@@ -83,14 +81,14 @@ def sync_group(broker: BrokerNode, request: Request, now_ms: int) -> m.SyncGroup
 
 
 @handles(ApiKey.HEARTBEAT, versions=(0, 4))
-def heartbeat(broker: BrokerNode, request: Request, now_ms: int) -> m.HeartbeatResponse:
+def heartbeat(broker: Broker, request: Request, now_ms: int) -> m.HeartbeatResponse:
     group = broker.coordinator.classic_group(request.body.group_id)
     error = group if isinstance(group, ErrorCode) else group.heartbeat(request.body, now_ms)
     return m.HeartbeatResponse(error_code=error)
 
 
 @handles(ApiKey.LEAVE_GROUP, versions=(0, 5))
-def leave_group(broker: BrokerNode, request: Request, now_ms: int) -> m.LeaveGroupResponse | Parked:
+def leave_group(broker: Broker, request: Request, now_ms: int) -> m.LeaveGroupResponse | Parked:
     body: m.LeaveGroupRequest = request.body
     shard = broker.coordinator.named_shard(body.group_id)
     if isinstance(shard, ErrorCode):
@@ -123,7 +121,7 @@ def leave_group(broker: BrokerNode, request: Request, now_ms: int) -> m.LeaveGro
 
 
 @handles(ApiKey.DESCRIBE_GROUPS, versions=(0, 6))
-def describe_groups(broker: BrokerNode, request: Request, now_ms: int) -> m.DescribeGroupsResponse:
+def describe_groups(broker: Broker, request: Request, now_ms: int) -> m.DescribeGroupsResponse:
     body: m.DescribeGroupsRequest = request.body
     with_operations = (
         request.api_version >= DESCRIBE_OPERATIONS_SINCE and body.include_authorized_operations
@@ -138,7 +136,7 @@ def describe_groups(broker: BrokerNode, request: Request, now_ms: int) -> m.Desc
 
 
 def _describe(
-    broker: BrokerNode, group_id: str, version: int
+    broker: Broker, group_id: str, version: int
 ) -> m.DescribeGroupsResponse.DescribedGroup:
     group = broker.coordinator.group(group_id)
     described = None if isinstance(group, ErrorCode) else group.described()
@@ -156,7 +154,7 @@ def _describe(
 
 
 @handles(ApiKey.LIST_GROUPS, versions=(0, 5))
-def list_groups(broker: BrokerNode, request: Request, now_ms: int) -> m.ListGroupsResponse:
+def list_groups(broker: Broker, request: Request, now_ms: int) -> m.ListGroupsResponse:
     body: m.ListGroupsRequest = request.body
     states = [state.lower() for state in body.states_filter]
     types = [kind.lower() for kind in body.types_filter]
@@ -174,9 +172,7 @@ def list_groups(broker: BrokerNode, request: Request, now_ms: int) -> m.ListGrou
 
 
 @handles(ApiKey.DELETE_GROUPS, versions=(0, 2))
-def delete_groups(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.DeleteGroupsResponse | Parked:
+def delete_groups(broker: Broker, request: Request, now_ms: int) -> m.DeleteGroupsResponse | Parked:
     """Each group by itself; the answer is sent when the last tombstone is committed."""
     results = {
         group_id: m.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id)

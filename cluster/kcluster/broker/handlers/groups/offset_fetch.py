@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.coordinator.group_log import NO_TOPIC_ID, CommittedOffset
 from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.handlers.data.old_offsets import IN_ZOOKEEPER, fetched_from_zookeeper
@@ -32,7 +33,6 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
     from kcluster.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 
     AskedGroup = OffsetFetchRequest.OffsetFetchRequestGroup
@@ -47,9 +47,7 @@ NO_LEADER_EPOCH: Final = -1
 
 
 @handles(ApiKey.OFFSET_FETCH, versions=(1, 10))
-def offset_fetch(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.OffsetFetchResponse | Parked:
+def offset_fetch(broker: Broker, request: Request, now_ms: int) -> m.OffsetFetchResponse | Parked:
     groups = _asked_groups(request)
     answers: list[FetchGroup | None] = [None] * len(groups)
 
@@ -93,7 +91,7 @@ def _asked_groups(request: Request) -> list[AskedGroup]:
 
 
 def _fetch_group(
-    broker: BrokerNode,
+    broker: Broker,
     request: Request,
     asked: AskedGroup,
     finish: Callable[[FetchGroup], None],
@@ -120,9 +118,7 @@ def _fetch_group(
         read(ErrorCode.NONE, now_ms)
 
 
-def _read_group(
-    broker: BrokerNode, shard: GroupShard, asked: AskedGroup, by_id: bool
-) -> FetchGroup:
+def _read_group(broker: Broker, shard: GroupShard, asked: AskedGroup, by_id: bool) -> FetchGroup:
     stored = shard.offsets.topics_of(asked.group_id)
     topics = []
     if asked.topics is None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.registry import SERVED_APIS, handles
 from kcluster.broker.versions import (
     FIRST_WITH_API_VERSIONS_IN_ERRORS,
@@ -27,9 +28,6 @@ from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.features import FEATURES
 from kcluster.protocol.releases import Release
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 LISTED_FROM: Final = {ApiKey.PRODUCE: 0}
 """Versions listed below those served: librdkafka looks for Produce v0 to detect codecs
 (KAFKA-18659).  Kafka: ApiVersionsResponse.collectApis."""
@@ -38,7 +36,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
 @handles(ApiKey.API_VERSIONS, versions=(0, 4))
-def api_versions(broker: BrokerNode, request: Request, now_ms: int) -> m.ApiVersionsResponse:
+def api_versions(broker: Broker, request: Request, now_ms: int) -> m.ApiVersionsResponse:
     """List APIs and features.
 
     Behaviour:

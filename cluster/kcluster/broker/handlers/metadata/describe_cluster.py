@@ -6,8 +6,9 @@ Kafka: KafkaApis.handleDescribeCluster, KIP-700, KIP-919, KIP-1073.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.metadata.metadata import ALL_CLUSTER_OPERATIONS, controller_of
 from kcluster.broker.registry import handles
 from kcluster.broker.versions import zookeeper_controller
@@ -17,17 +18,12 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 BROKER_ENDPOINT: Final = 1
 CONTROLLER_ENDPOINT: Final = 2
 
 
 @handles(ApiKey.DESCRIBE_CLUSTER, versions=(0, 2))
-def describe_cluster(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.DescribeClusterResponse:
+def describe_cluster(broker: Broker, request: Request, now_ms: int) -> m.DescribeClusterResponse:
     """Describe the cluster.
 
     Behaviour:

@@ -6,8 +6,7 @@ Kafka: DescribeTopicPartitionsRequestHandler, KIP-966.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.metadata.metadata import (
     ALL_TOPIC_OPERATIONS,
     offline_replicas,
@@ -22,13 +21,10 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import is_internal
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 
 @handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=(0, 0))
 def describe_topic_partitions(
-    broker: BrokerNode, request: Request, now_ms: int
+    broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeTopicPartitionsResponse:
     """Describe topics, all if none is named, from the cursor on.
 

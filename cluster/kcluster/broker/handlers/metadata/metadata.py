@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kcluster.broker.auto_topics import auto_created_topic
+from kcluster.broker.broker import Broker
 from kcluster.broker.registry import handles
 from kcluster.broker.versions import zookeeper_controller
 from kcluster.config.kafka.definitions import BrokerConfig
@@ -23,9 +24,6 @@ from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import is_internal
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 NO_CONTROLLER: Final = -1
 NO_TOPIC_ID: Final = bytes(16)
@@ -39,7 +37,7 @@ _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 @handles(ApiKey.METADATA, versions=(0, 13))
-def metadata(broker: BrokerNode, request: Request, now_ms: int) -> m.MetadataResponse:
+def metadata(broker: Broker, request: Request, now_ms: int) -> m.MetadataResponse:
     """Describe topics, by name or id, and brokers.
 
     Behaviour:
@@ -262,7 +260,7 @@ def _say_being_created(response: m.MetadataResponse, missing: list[str]) -> None
             topic.error_code = ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def create_topics(broker: BrokerNode, names: Iterable[str], now_ms: int) -> None:
+def create_topics(broker: Broker, names: Iterable[str], now_ms: int) -> None:
     """Ask the controller to create these topics.  Nothing waits: clients ask for metadata again.
 
     While a creation is under way, asking again is harmless: TOPIC_ALREADY_EXISTS.

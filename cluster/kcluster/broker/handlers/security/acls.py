@@ -14,16 +14,14 @@ Versions:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.registry import NO_RESPONSE, NoResponse, handles
 from kcluster.contract import CloseConnection, Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 UNKNOWN: Final = 0
 """The same code in ResourceType, PatternType, AclOperation and AclPermissionType."""
@@ -34,7 +32,7 @@ _ON_THE_CONTROLLER: Final = "No Authorizer is configured."
 
 @handles(ApiKey.DESCRIBE_ACLS, versions=(1, 3))
 def describe_acls(
-    broker: BrokerNode, request: Request, now_ms: int
+    broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeAclsResponse | NoResponse:
     """SECURITY_DISABLED."""
     if _is_unknown_filter(request.body):
@@ -45,9 +43,7 @@ def describe_acls(
 
 
 @handles(ApiKey.CREATE_ACLS, versions=(1, 3))
-def create_acls(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.CreateAclsResponse | NoResponse:
+def create_acls(broker: Broker, request: Request, now_ms: int) -> m.CreateAclsResponse | NoResponse:
     """SECURITY_DISABLED for each creation; the creations are not checked."""
     for wanted in request.body.creations:
         if UNKNOWN in (
@@ -68,9 +64,7 @@ def create_acls(
 
 
 @handles(ApiKey.DELETE_ACLS, versions=(1, 3))
-def delete_acls(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.DeleteAclsResponse | NoResponse:
+def delete_acls(broker: Broker, request: Request, now_ms: int) -> m.DeleteAclsResponse | NoResponse:
     """SECURITY_DISABLED for each filter."""
     if any(map(_is_unknown_filter, request.body.filters)):
         return _close(broker, request)
@@ -93,7 +87,7 @@ def _is_unknown_filter(wanted: Any) -> bool:
     )
 
 
-def _close(broker: BrokerNode, request: Request) -> NoResponse:
+def _close(broker: Broker, request: Request) -> NoResponse:
     reason = f"{ApiKey(request.api_key).name} with an unknown (0) type, operation or permission"
     broker.emit(CloseConnection(request.connection_id, reason))
     return NO_RESPONSE

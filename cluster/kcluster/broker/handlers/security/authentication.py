@@ -12,16 +12,14 @@ Versions:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
 
 ANONYMOUS: Final = ("User", "ANONYMOUS")
 """The principal of every client, as none authenticates.  Kafka: KafkaPrincipal.ANONYMOUS."""
@@ -33,15 +31,13 @@ _NO_TOKEN_MS: Final = -1
 
 
 @handles(ApiKey.SASL_HANDSHAKE, versions=(0, 1))
-def sasl_handshake(broker: BrokerNode, request: Request, now_ms: int) -> m.SaslHandshakeResponse:
+def sasl_handshake(broker: Broker, request: Request, now_ms: int) -> m.SaslHandshakeResponse:
     """ILLEGAL_SASL_STATE: a PLAINTEXT listener has no SASL handshake; no mechanism is listed."""
     return m.SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
 @handles(ApiKey.SASL_AUTHENTICATE, versions=(0, 2))
-def sasl_authenticate(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.SaslAuthenticateResponse:
+def sasl_authenticate(broker: Broker, request: Request, now_ms: int) -> m.SaslAuthenticateResponse:
     """ILLEGAL_SASL_STATE: the connection counts as authenticated already."""
     return m.SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_TOO_LATE
@@ -49,9 +45,7 @@ def sasl_authenticate(
 
 
 @handles(ApiKey.CREATE_DELEGATION_TOKEN, versions=(1, 3))
-def create_token(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.CreateDelegationTokenResponse:
+def create_token(broker: Broker, request: Request, now_ms: int) -> m.CreateDelegationTokenResponse:
     """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.  Only the token's owner is looked at before: an owner
     name without a type (null) is Kafka's UNKNOWN_SERVER_ERROR.
     """
@@ -75,24 +69,20 @@ def create_token(
 
 
 @handles(ApiKey.RENEW_DELEGATION_TOKEN, versions=(1, 2))
-def renew_token(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.RenewDelegationTokenResponse:
+def renew_token(broker: Broker, request: Request, now_ms: int) -> m.RenewDelegationTokenResponse:
     """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
     return m.RenewDelegationTokenResponse(error_code=_NOT_HERE, expiry_timestamp_ms=_NO_TOKEN_MS)
 
 
 @handles(ApiKey.EXPIRE_DELEGATION_TOKEN, versions=(1, 2))
-def expire_token(
-    broker: BrokerNode, request: Request, now_ms: int
-) -> m.ExpireDelegationTokenResponse:
+def expire_token(broker: Broker, request: Request, now_ms: int) -> m.ExpireDelegationTokenResponse:
     """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
     return m.ExpireDelegationTokenResponse(error_code=_NOT_HERE, expiry_timestamp_ms=_NO_TOKEN_MS)
 
 
 @handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions=(1, 3))
 def describe_tokens(
-    broker: BrokerNode, request: Request, now_ms: int
+    broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeDelegationTokenResponse:
     """DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
     return m.DescribeDelegationTokenResponse(error_code=_NOT_HERE)

@@ -8,8 +8,9 @@ Kafka: ScramImage.describe, KafkaApis (forwarded); KIP-554.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kcluster.broker.broker import Broker
 from kcluster.broker.handlers.forwarding import forward
 from kcluster.broker.registry import handles
 from kcluster.contract import Request
@@ -19,15 +20,12 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.java import hash_order, java_hash_code
 
-if TYPE_CHECKING:
-    from kcluster.broker.node import BrokerNode
-
 _Answer = m.DescribeUserScramCredentialsResponse
 
 
 @handles(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions=(0, 0))
 def describe_user_scram_credentials(
-    broker: BrokerNode, request: Request, now_ms: int
+    broker: Broker, request: Request, now_ms: int
 ) -> m.DescribeUserScramCredentialsResponse:
     """Mechanisms and iterations of the users named, or (null or none named) of all.
 
@@ -62,7 +60,7 @@ def _described(image: MetadataImage, user: str, times: int) -> Any:
 
 
 @handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions=(0, 0))
-def alter_user_scram_credentials(broker: BrokerNode, request: Request, now_ms: int) -> Any:
+def alter_user_scram_credentials(broker: Broker, request: Request, now_ms: int) -> Any:
     """Set and remove credentials.
 
     Behaviour:

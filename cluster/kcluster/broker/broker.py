@@ -1,0 +1,138 @@
+"""A broker as its handlers see it: the parts that they work on, and how they answer.
+
+Owns: the wiring of these parts; replies, in the current step or later.  Never: takes an input or
+calls a handler (node.py does both), or holds what no handler uses (fetchers, lifecycle, …).
+Kafka: KafkaApis's fields (ReplicaManager, GroupCoordinator, MetadataCache, QuotaManagers, …).
+
+The constructor shows which part knows which: each takes the broker's view, its outbox (ports.py)
+and other parts.  Only the group coordinator takes the broker, as `CoordinatorBroker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kcluster.broker.coordinator import GroupCoordinator
+from kcluster.broker.peers import Answered, PeerCalls
+from kcluster.broker.ports import BrokerView, Outbox
+from kcluster.broker.producer_ids import ProducerIds
+from kcluster.broker.purgatory import Purgatory
+from kcluster.broker.quotas.client_quotas import ClientQuotas
+from kcluster.broker.quotas.replication_throttle import Throttles
+from kcluster.broker.replication.isr import IsrChanges
+from kcluster.broker.replication.replicas import Replicas
+from kcluster.broker.serving.appends import ACKS_ALL, InternalAppend
+from kcluster.broker.serving.sessions import FetchSessions, ParkedFetch
+from kcluster.broker.telemetry import ClientTelemetry
+from kcluster.config.kafka.definitions import BrokerConfig
+from kcluster.contract import Effect, Event, NoteId, PeerResponse, Reply, Request, Rng, Send
+from kcluster.partition.disk import Disk
+from kcluster.partition.replica import Replica
+from kcluster.protocol.errors import ErrorCode
+from kcluster.timers import Timers
+
+
+class Broker:
+    """The parts of one life of one broker.  BrokerNode extends it by inputs.
+
+    `serve(request, now_ms)`: handles a request that quotas held back.
+    """
+
+    def __init__(
+        self,
+        view: BrokerView,
+        outbox: Outbox,
+        disk: Disk,
+        rng: Rng,
+        serve: Callable[[Request, int], None],
+    ) -> None:
+        self.view = view
+        self.node_id = view.node_id
+        self.host = view.host
+        self.port = view.port
+        self.rack = view.rack
+        self.cluster_id = view.cluster_id
+        self.release = view.release
+        self.image = view.image
+        self.disk = disk
+        self.rng = rng
+        self.timers = timers = Timers()
+        self.purgatory = Purgatory()
+        self._outbox = outbox
+        self.peers = PeerCalls(view, self.purgatory, outbox)
+
+        self.sessions = FetchSessions(view, rng)
+        self.parked_fetches: dict[int, ParkedFetch] = {}
+        """By connection, which has one at most."""
+        self.throttles = Throttles(view)
+        self.quotas = ClientQuotas(view, timers, outbox, self.sessions, serve)
+
+        self.replicas = Replicas(view.image)
+        self.isr = IsrChanges(view, timers, self.peers, self.replicas)
+
+        self.producer_ids = ProducerIds(view, self.peers)
+        self.telemetry = ClientTelemetry()
+        self.loggers: dict[str, str] = {}
+        """Levels of loggers that were set in this life."""
+        self.coordinator = GroupCoordinator(self)
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The configs in force now; they change while the broker runs."""
+        return self.view.config
+
+    @property
+    def epoch(self) -> int:
+        """The broker epoch of this life; -1 before registration."""
+        return self.view.epoch
+
+    def emit(self, effect: Effect) -> None:
+        """Add an effect to the current step."""
+        self._outbox.emit(effect)
+
+    def reply(self, request: Request, body: Any) -> None:
+        """Answer a request, now or after it was parked; None: nothing is sent (acks=0)."""
+        if request.connection_id < 0:
+            peer = -1 - request.connection_id
+            answer = PeerResponse(self.node_id, request.correlation_id, body)
+            self._outbox.effects.append(Send(peer, answer))
+        else:
+            if self.quotas.is_active:
+                body = self.quotas.throttle(request, body, self._outbox.now_ms)
+            self._outbox.effects.append(Reply(request, body))
+
+    def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
+        """Note what happened; the id returned can be the cause of a later note."""
+        return self._outbox.note(event, cause)
+
+    def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
+        """Ask the controller; `on_answer(None, now_ms)` when no answer came in time."""
+        self.peers.ask_controller(body, on_answer, timeout_ms, now_ms)
+
+    def leader_replica(self, topic: str, partition: int) -> Replica | ErrorCode:
+        """The replica here that leads `topic`-`partition`, or why there is none."""
+        return self.replicas.find_leader(topic, partition)
+
+    def append_internal(
+        self,
+        topic: str,
+        partition: int,
+        records: bytearray,
+        on_committed: Callable[[ErrorCode, int], None],
+        now_ms: int,
+    ) -> None:
+        """Append as this broker itself, acks=all, for offsets.commit.timeout.ms at most;
+        `on_committed(error, now_ms)` is called once."""
+        replica = self.replicas.find_leader(topic, partition)
+        if isinstance(replica, ErrorCode):
+            on_committed(replica, now_ms)
+            return
+        appended = replica.append_as_leader(memoryview(records), ACKS_ALL, now_ms)
+        if appended.error:
+            on_committed(appended.error, now_ms)
+            return
+        self.replicas.touch(replica)
+        delayed = InternalAppend(on_committed)
+        delayed.wait_for(replica, appended.last_offset + 1, None)
+        self.purgatory.park(delayed, self.config.offsets_commit_timeout_ms, now_ms)
