@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.broker.coordinator.stand_in import (
-    Consumer,
-    StandInBroker,
-    fresh_broker,
-    restarted,
-    settle,
-)
 
 from kcluster.events.clients import GroupRebalanced
 from kcluster.events.rebalance_reasons import (
@@ -26,14 +19,15 @@ from kcluster.events.rebalance_reasons import (
     ProtocolChanged,
 )
 from kcluster.events.words import text_of
-from kcluster.protocol.errors import ErrorCode
+from tests.broker.coordinator.group_broker import GroupBroker, fresh_broker, restarted
+from tests.broker.coordinator.members import Consumer, settle
 
 
-def reasons(broker: StandInBroker) -> list[AnyRebalanceReason]:
+def reasons(broker: GroupBroker) -> list[AnyRebalanceReason]:
     return [event.trigger for event in broker.events if isinstance(event, GroupRebalanced)]
 
 
-def stable(*members: Consumer) -> StandInBroker:
+def stable(*members: Consumer) -> GroupBroker:
     """The members' group, stable in generation 1."""
     broker = members[0].broker
     for member in members:
@@ -135,9 +129,9 @@ def test_reason__the_assignment_was_not_stored() -> None:
     a = Consumer(broker).join()
     broker.at(3000)
     assert a.joined is not None
-    broker.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+    broker.drop_follower()
     a.sync({a.member_id: b"x"})
-    broker.append_error = ErrorCode.NONE
+    broker.resume_follower()
     settle(a.join())
     assert reasons(broker)[-1] == AssignmentNotStored("COORDINATOR_NOT_AVAILABLE")
 
