@@ -50,14 +50,14 @@ def check(runner: Runner, family: str, case: Case, kept: Outcomes) -> list[Diffe
 
 
 def record_conversation(runner: Runner, conversation: Conversation) -> None:
-    """Hold a conversation with a real cluster, and save it."""
+    """Run a conversation on a real cluster, and save it."""
     kept = recorded.load(CONVERSATIONS)
     kept[conversation.name] = {"0": recorded.as_json(runner.converse(conversation))}
     recorded.save(CONVERSATIONS, kept)
 
 
 def check_conversation(runner: Runner, conversation: Conversation) -> list[Difference]:
-    """Hold a conversation with ours, and compare with the recording."""
+    """Run a conversation on ours, and compare with the recording."""
     kept = recorded.load(CONVERSATIONS).get(conversation.name, {"0": "not recorded: make compare"})
     ours = recorded.as_json(runner.converse(conversation))
     return differences(f"conversation: {conversation.name}", {0: (kept["0"], ours)})

@@ -1,6 +1,6 @@
 """Runs cases and conversations on one system, and returns the responses as plain data.
 
-Owns: steps, placeholders and names of each run, connections' checks.  Never: compares
+Owns: steps, placeholders and names of each run, checks of connections.  Never: compares
 (differences.py), knows the stage (probes.py).
 """
 
@@ -136,7 +136,7 @@ class Runner:
     # --------------------------------------------------------------------- conversations
 
     def converse(self, conversation: Conversation) -> list[Any]:
-        """Hold a conversation; the response of each step."""
+        """Run a conversation; the response of each step."""
         values = self.begin(conversation.steps)
         responses: list[Any] = []
         for step in conversation.steps:

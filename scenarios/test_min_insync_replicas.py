@@ -1,4 +1,4 @@
-"""RF 3, min.insync.replicas 2: one loss is borne, the second stops writes, not reads.
+"""RF 3, min.insync.replicas 2: one loss is tolerated, the second stops writes, not reads.
 
 Owns: the boundary that everybody should have seen once.  Never: uses anything but the public
 interface.
@@ -18,7 +18,7 @@ def test_scenario__the_second_loss_stops_writes_but_not_reads() -> None:
         producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "retries": 0})
 
         def send(value: bytes) -> str:
-            """The error that the producer is told; NO_ERROR for none."""
+            """The error that the producer gets; NO_ERROR for none."""
             told: list[KafkaError | None] = []
             producer.produce("orders", value, on_delivery=lambda error, _: told.append(error))
             assert producer.flush(20) == 0
