@@ -31,7 +31,7 @@ def test_micro__figures_survive_a_file(tmp_path: Path) -> None:
     assert "compiled" in micro.render(kept)
 
 
-def test_micro__says_which_build_it_measured_and_beside_which() -> None:
+def test_micro__names_the_build_it_measured_and_the_committed_one() -> None:
     before = Micro(5.0, "pure Python")
     same, other = micro.head("pure Python", before), micro.head("compiled", before)
     assert same.startswith("hot paths, pure Python ")
@@ -40,7 +40,7 @@ def test_micro__says_which_build_it_measured_and_beside_which() -> None:
     assert said == "not like with like: now compiled, committed pure Python"
 
 
-def test_micro__the_committed_figures_tell_their_build() -> None:
+def test_micro__the_committed_figures_name_their_build() -> None:
     committed = micro.load()
     assert committed is not None
     assert committed.build in ("pure Python", "compiled")
