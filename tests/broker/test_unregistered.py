@@ -14,7 +14,7 @@ def unregister(t: Simulated, broker: int) -> ErrorCode:
 
 
 def known(t: Simulated, broker: int) -> list[int]:
-    """The brokers that `broker` tells its clients of."""
+    """The brokers in the Metadata responses of `broker`."""
     request = m.DescribeClusterRequest(include_fenced_brokers=True)
     body = t.ask(broker, ApiKey.DESCRIBE_CLUSTER, 2, request).body
     return [one.broker_id for one in body.brokers]

@@ -1,4 +1,4 @@
-"""A broker of an older release: what it lists, reads, and says."""
+"""A broker of an older release: the versions it lists and reads, and its errors."""
 
 from __future__ import annotations
 

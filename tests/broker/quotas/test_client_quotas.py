@@ -1,5 +1,5 @@
-"""Client quotas: the rate itself, who falls under which, and that clients keep to it in virtual
-time, however fast they would like to be."""
+"""Client quotas: the throttle time, which quota applies to a client, and that clients in virtual
+time keep to theirs, however fast they send."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def set_quota(t: Simulated, key: str, value: float | None, **names: str | None) 
 
 
 class Eager:
-    """Asks again as soon as it is answered, whatever the answer is."""
+    """Sends the next request as soon as the last one is answered, whatever the answer."""
 
     deadline_ms = None
 
@@ -123,10 +123,10 @@ def test_producer__keeps_to_its_rate() -> None:
     throttled = [(at, body) for at, body in eager.answers[before:] if body.throttle_time_ms]
     assert throttled
     for (at, body), (next_at, _) in zip(eager.answers, eager.answers[1:], strict=False):
-        assert next_at - at >= body.throttle_time_ms, "answered first, then not heard"
+        assert next_at - at >= body.throttle_time_ms, "answered first, then muted"
     throttled = t.events_of(ClientThrottled)
     assert "client-id (default): producer_byte_rate " in text_of(throttled[0])
-    assert len(throttled) <= LONG_S // 10, "once a burst, not once a request"
+    assert len(throttled) <= LONG_S // 10, "once per burst, not once per request"
 
 
 def test_consumer__keeps_to_its_rate_and_gets_nothing_while_it_is_over_it() -> None:
@@ -219,7 +219,7 @@ def test_requests__count_for_request_percentage() -> None:
     assert max(body.throttle_time_ms for _, body in eager.answers) <= 1_000
 
 
-def test_quotas__cost_nothing_again_once_they_are_gone() -> None:
+def test_quotas__cost_nothing_once_they_are_removed() -> None:
     t = Simulated()
     set_quota(t, "producer_byte_rate", LIMIT, user="ANONYMOUS")
     assert t.replica(1).log is not None
@@ -248,7 +248,7 @@ def test_connection__closed_while_muted_is_forgotten() -> None:
 
 
 def create(t: Simulated, version: int, *partitions: int) -> Any:
-    """Create topics of so many partitions each."""
+    """Create one topic per number of partitions."""
     topics = [R.CreatableTopic(f"t{t.now_ms}-{i}", n, 1) for i, n in enumerate(partitions)]
     return t.ask(1, ApiKey.CREATE_TOPICS, version, R(topics, 5_000)).body
 

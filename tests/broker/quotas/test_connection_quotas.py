@@ -1,5 +1,5 @@
-"""Limits on connections, decided without a socket.  Times and counts are those that Kafka 4.3.1
-showed to as many connections that came at once."""
+"""Limits on connections, decided without a socket.  Times and counts were measured with Kafka
+4.3.1 and the same number of simultaneous connections."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def come(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> RefusedCo
 
 
 def keep_ms(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> int | None:
-    """How long one that comes stays unserved; None: it is served."""
+    """How long a new connection stays unserved; None: it is served."""
     refusal = come(quotas, address, now_ms)
     return None if refusal is None else refusal.keep_ms
 

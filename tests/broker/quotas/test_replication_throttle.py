@@ -1,4 +1,4 @@
-"""Replication throttles: what they hold, and that a move keeps to them in virtual time."""
+"""Replication throttles: what they limit, and that a move keeps to them in virtual time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEGABYTES = 20
 LIMIT = 1_000_000
 
 
-# ------------------------------------------------------------------------------- who, and when
+# ------------------------------------------------------------------------------- when they apply
 
 
 def test_throttle__follows_the_configs() -> None:
@@ -129,10 +129,10 @@ def test_throttle__an_unthrottled_move_is_immediate() -> None:
 
 @pytest.mark.parametrize(("side", "kafkas_ms"), [("leader", 11_800), ("follower", 20_500)])
 def test_throttle__a_move_keeps_to_the_rate(side: str, kafkas_ms: int) -> None:
-    """As long as 4.3.1 takes; its leaders have saved up for eleven seconds when it begins."""
+    """It takes as long as with 4.3.1, whose leaders start with eleven seconds of unused quota."""
     took_ms, t = moved_after_ms(side)
     assert took_ms == pytest.approx(kafkas_ms, rel=0.1)
-    # The replicas in sync were never kept waiting: what is produced meanwhile is acked.
+    # In-sync replicas were never delayed: records produced during the move are acked.
     assert t.produce(b"after").error == "NONE"
     assert sorted(t.isr) == [1, 2, 4]
 
@@ -156,7 +156,7 @@ def test_throttle__does_not_delay_replicas_in_sync(side: str) -> None:
     t.wait(lambda: t.isr == [1, 2, 3, 4], limit_ms=60_000)
 
 
-def test_throttle__removed_lets_all_be_fetched_at_once() -> None:
+def test_throttle__once_removed_everything_is_fetched_at_once() -> None:
     t = Simulated(brokers=4)
     for _ in range(5):
         t.produce(bytes(1_000_000))

@@ -17,7 +17,7 @@ Alter = m.AlterPartitionReassignmentsRequest
 def reassign(
     t: Simulated, replicas: list[int] | None, via: int = 1, timeout_ms: int = 5_000
 ) -> Any:
-    """What the request is answered; None if it is not, yet."""
+    """The response to the request; None while there is none."""
     asked = Alter.ReassignablePartition(partition_index=0, replicas=replicas)
     topic = Alter.ReassignableTopic(name=TOPIC, partitions=[asked])
     body = Alter(timeout_ms=timeout_ms, topics=[topic])
@@ -126,7 +126,7 @@ def test_reassignments__a_replica_moved_away_while_its_broker_was_down_is_delete
     assert hosts(t) == [2, 3]
 
 
-def test_reassignments__without_an_answer_of_the_controller() -> None:
+def test_reassignments__without_an_answer_from_the_controller() -> None:
     t = Simulated(brokers=4)
     t.cut_off(1)
     assert reassign(t, [4], timeout_ms=0).error_code == ErrorCode.REQUEST_TIMED_OUT

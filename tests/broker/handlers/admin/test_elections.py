@@ -1,4 +1,4 @@
-"""ElectLeaders: the controller's answer, or the lack of it."""
+"""ElectLeaders: the controller's answer, or a timeout."""
 
 from __future__ import annotations
 

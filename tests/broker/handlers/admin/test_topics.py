@@ -1,4 +1,4 @@
-"""CreateTopics and its like: the controller's answer, or the lack of it."""
+"""CreateTopics and similar APIs: the controller's answer, or a timeout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterConfigs, both kinds: who decides on what."""
+"""Both APIs that alter configs: what the broker refuses, and what the controller decides."""
 
 from __future__ import annotations
 

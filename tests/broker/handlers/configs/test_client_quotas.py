@@ -1,4 +1,4 @@
-"""DescribeClientQuotas: filters and order; AlterClientQuotas as it is passed on."""
+"""DescribeClientQuotas: filters and order; AlterClientQuotas as a broker forwards it."""
 
 from __future__ import annotations
 

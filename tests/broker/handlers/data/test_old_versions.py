@@ -1,4 +1,4 @@
-"""Versions that 4.0 removed, and what brokers of their time did otherwise."""
+"""Versions that 4.0 removed, and how brokers of older releases differ."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def three_segments() -> OneBroker:
         (LATEST, 0, []),
     ],
 )
-def test_list_offsets_v0__gives_the_offsets_of_segments(
+def test_list_offsets_v0__returns_the_offsets_of_segments(
     three_segments: OneBroker, timestamp: int, most: int, offsets: list[int]
 ) -> None:
     answer = offsets_v0(three_segments, timestamp, most)

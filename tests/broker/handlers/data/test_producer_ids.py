@@ -1,4 +1,4 @@
-"""InitProducerId: blocks of ids, and who gets none."""
+"""InitProducerId: blocks of ids, and the requests that get none."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_producer_ids__the_first_producer_waits_for_the_first_block(one: OneBrok
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_producer_ids__ids_of_a_block_are_given_one_by_one(
+def test_producer_ids__ids_of_a_block_are_assigned_one_by_one(
     supplied: OneBroker, version: int
 ) -> None:
     first, second = init(supplied, version), init(supplied, version)
