@@ -17,7 +17,7 @@ def with_clients(stage: Stage, acks: int = -1) -> None:
 
 
 def window(verdict: Verdict, kind: str, after_ms: int) -> Window:
-    """The longest of a kind that began then or later."""
+    """The longest window of a kind that began at this time or later."""
     found = [x for x in verdict.windows if x.kind == kind and x.from_ms >= after_ms - 1_000]
     return max(found, key=lambda x: x.duration_ms)
 
