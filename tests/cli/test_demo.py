@@ -1,4 +1,4 @@
-"""The demo as a person runs it: real clients, the whole story, the count."""
+"""The demo from the command line: real clients, the whole story, the count."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*Use files:DeprecationWarning")
 
 
 def demo(directory: Path, *arguments: str, **environment: str) -> tuple[int, str]:
-    """Run the demo in a process of its own; exit code and all that it printed."""
+    """Run the demo in a separate process; returns the exit code and everything it printed."""
     ended = subprocess.run(
         [sys.executable, "-m", "kcluster.cli.main", "demo", *arguments],
         cwd=directory,

@@ -32,7 +32,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     return lambda *words: CliRunner().invoke(kcluster, words)
 
 
-def test_scenario_run__exit_code_0_when_all_is_as_expected(run: Callable[..., Result]) -> None:
+def test_scenario_run__exit_code_0_when_everything_is_as_expected(
+    run: Callable[..., Result],
+) -> None:
     result = run("scenario", "run", "good.yaml", "--seed", "3")
     assert result.exit_code == 0
     timeline, verdict = result.output.split("\n\n")

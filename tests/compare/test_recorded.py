@@ -22,7 +22,7 @@ def test_compare__answers_as_kafka_does(family: str) -> None:
 
 
 @pytest.mark.parametrize("name", conversations())
-def test_compare__holds_the_conversation_as_kafka_does(name: str) -> None:
+def test_compare__answers_each_step_of_a_conversation_as_kafka_does(name: str) -> None:
     found = check_conversation(Runner(Virtual(), "cmp"), conversations()[name])
     unexplained = [str(one) for one in found if one.reason is None]
     assert not unexplained, "\n" + "\n".join(unexplained)

@@ -4,9 +4,9 @@ Owns: fetching kafka-python's source distribution through pip, a cluster with th
 fixtures give a real broker, the comparison of what passed with tests.allow.  Never: keeps or copies
 their code; the distribution is unpacked outside of what git tracks.
 
-tests.allow names the tests that must pass, one a line; FINDINGS.md tells why the others do not.
-Exit code: 0 all of them passed, or pip could not fetch the distribution (said on stderr); 1 some
-did not; 2 the list itself is wrong (a test that is not there, or one that passes and is missing).
+tests.allow names the tests that must pass, one per line; FINDINGS.md explains why the others do
+not.  Exit code: 0 all of them passed, or pip could not fetch the distribution (reported on stderr);
+1 some did not; 2 the list itself is wrong (an unknown test, or one that passes and is missing).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ExternalService:
 
 
 class Outcome(NamedTuple):
-    """What their tests came to, by name (`test_x.py::test_y[z]`)."""
+    """The outcomes of their tests, by name (`test_x.py::test_y[z]`)."""
 
     passed: tuple[str, ...]
     failed: tuple[str, ...]
@@ -183,7 +183,7 @@ def allowed() -> tuple[str, ...]:
 
 def verdict(outcome: Outcome, allow: Sequence[str]) -> int:
     """The exit code, its reasons on stdout."""
-    # Skipped for want of a compression library is no fault of ours.
+    # A test skipped for lack of a compression library is not our failure.
     missing = sorted(set(allow) - set(outcome.passed) - set(outcome.skipped))
     unlisted = sorted(set(outcome.passed) - set(allow))
     for name in missing:
