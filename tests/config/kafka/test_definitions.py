@@ -1,4 +1,4 @@
-"""BrokerConfig and TopicConfig: defaults, profiles, what wins over what."""
+"""BrokerConfig and TopicConfig: defaults, profiles, precedence."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_definitions__agree_with_kafka(row: dict[str, str]) -> None:
         assert valid_in_words(definition) == row["valid"]
 
 
-def test_definitions__have_no_config_that_kafka_has_not() -> None:
+def test_definitions__have_no_config_that_kafka_lacks() -> None:
     for scope in ("broker", "topic"):
         names = {row["name"] for row in KAFKA if row["scope"] == scope}
         assert set(defaults_of(scope)) - names <= OURS_ALONE
