@@ -79,7 +79,7 @@ def test_membership__a_new_incarnation_waits_for_the_old_session() -> None:
     assert t.register(1).error_code == ErrorCode.NONE
 
 
-def test_membership__the_same_incarnation_only_amends() -> None:
+def test_membership__the_same_incarnation_only_updates_its_registration() -> None:
     t = Controller()
     before = t.epochs[1]
     again = t.register(1, new_incarnation=False)
@@ -88,7 +88,7 @@ def test_membership__the_same_incarnation_only_amends() -> None:
 
 
 def test_membership__unclean_restart_within_the_session_leaves_the_isr_on_registration() -> None:
-    """Registered but never heard of: no session holds the id."""
+    """It registered but never sent a heartbeat: no session holds the id."""
     t = Controller()
     t.create("orders", [[1, 2, 3]])
     t.node.membership.sessions.register(2, t.epochs[2])  # forget its contact
