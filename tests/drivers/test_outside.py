@@ -173,7 +173,7 @@ def test_action__names_outside_clients_as_scenario_files_do(cluster: Cluster, ca
     undo()
 
 
-def test_rule__and_network_faults_add_to_each_other(cluster: Cluster, call: Call) -> None:
+def test_rule__and_network_faults_combine(cluster: Cluster, call: Call) -> None:
     name = cluster.add_rule(rule(api="Metadata", client="billing", delay_ms=30))
     with cluster.slow_link("client billing", 1, latency_ms=20):
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Real sockets: what hostile, slow and many clients do to a listener, and what they may not.
+"""Real sockets: what a listener withstands: hostile, slow and many clients.
 
 One cluster for all tests here; after each, a well-behaved client must still be served.
 """
@@ -41,7 +41,7 @@ class Served:
         return socket.create_connection(self.address, timeout=5)
 
     def send(self, data: bytes) -> bytes:
-        """Send bytes, half-close nothing, return all until the broker closes."""
+        """Send bytes without a half-close; return everything until the broker closes."""
         with self.connect() as sock:
             sock.sendall(data)
             return read_to_end(sock)
@@ -184,7 +184,7 @@ def test_listener__random_bytes_only_close_their_own_connection(served: Served) 
         assert correlation_ids(frame(read_frame(bystander))) == [5]
 
 
-# ---------------------------------------------------------------------------- slow and rude
+# ---------------------------------------------------------------------------- slow and hostile
 
 
 def test_listener__accepts_a_request_byte_by_byte(served: Served) -> None:
@@ -255,7 +255,7 @@ def test_listener__a_client_that_does_not_read_blocks_only_itself(served: Served
             other.sendall(api_versions(9))
             assert correlation_ids(frame(read_frame(other))) == [9]
         unsent = max(c._unsent_bytes for c in served.listener.connections.values())
-        assert unsent < 12 * size_bytes, "one answer may wait, forty may not"
+        assert unsent < 12 * size_bytes, "the socket buffers hold one answer, not forty"
         ids = [struct.unpack_from(">i", read_frame(glutton))[0] for _ in range(count)]
         assert ids == list(range(count))
 
