@@ -1,4 +1,4 @@
-"""What brokers owe: how long a reply may take, and what ends the duty to give one."""
+"""Replies that brokers owe: how long one may take, and when none is owed any more."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from kcluster.partition.disk import Disk
 from tests.partition.records_for_tests import TOPIC_ID, append, sent
 
 
-def test_disk__create_returns_the_log_that_is_there():
+def test_disk__create_returns_the_existing_log():
     disk = Disk()
     log = disk.create(TOPIC_ID, 3)
     assert disk.create(TOPIC_ID, 3) is log

@@ -1,4 +1,4 @@
-"""A log against a list that does the same the slow way, through random histories."""
+"""A log compared with a plain list through random histories."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def producers_of(batches: list[Batch]) -> dict[int, ProducerState]:
 
 
 class Model:
-    """Kept batches in a plain list."""
+    """The retained batches in a plain list."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
@@ -76,7 +76,7 @@ def check(log: Log, model: Model) -> None:
 
 @given(STEPS)
 @settings(max_examples=150)
-def test_log__does_what_a_plain_list_does(steps):
+def test_log__behaves_like_a_plain_list(steps):
     log, model, epoch = new_log(), Model(), 0
     for what, number, producer_id in steps:
         if what == "append":
