@@ -1,4 +1,4 @@
-"""Producers and consumers in virtual time: small, but as stubborn as real ones.
+"""Producers and consumers in virtual time: small, but as persistent as real ones.
 
 Every send and read goes to a Ledger.  A value is `producer:number`, sent by the application once.
 """
@@ -26,7 +26,7 @@ _FATAL = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPO
 
 
 class Outgoing(Struct):
-    """One batch, from its making to its end."""
+    """One batch, from its creation to its outcome."""
 
     sends: list[SentRecord]
     sequence: int
@@ -85,7 +85,7 @@ class Producer:
         self._work(now_ms)
 
     def close(self) -> None:
-        """Make no more; what is pending is still seen through."""
+        """Create no more batches; pending ones are still sent."""
         self.is_closing = True
 
     # ---------------------------------------------------------------------------- working
@@ -126,7 +126,7 @@ class Producer:
                     self._send(out, now_ms)
                     under_way += 1
                 if out.attempts > 1:
-                    break  # what is sent again goes alone
+                    break  # a retry is sent alone
         deadlines = list(self._timeouts.values())
         if not self.is_closing:
             deadlines.append(self._next_ms)
@@ -219,7 +219,7 @@ class Producer:
         self._work(now_ms)
 
     def _lost_touch(self, now_ms: int, keep_open: bool) -> None:
-        """No answers will come, or are waited for no longer."""
+        """Answers will not come, or are no longer waited for."""
         if keep_open:
             self.wire._connections.pop(self.leader, None)  # its requests still arrive
         else:
@@ -359,7 +359,7 @@ class Consumer:
 
 
 class Asker:
-    """Sends single requests and forgets their answers: an operator's tools."""
+    """Sends single requests and ignores the answers, like an operator's tools."""
 
     deadline_ms = None
 

@@ -1,4 +1,4 @@
-"""The same for brokers of older releases: versions and record formats that 4.0 removed, too."""
+"""The same for brokers of older releases, with versions and record formats that 4.0 removed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Any request that decodes, whatever is in it, is answered or refused; no broker dies of it.
+"""Any request that decodes, whatever its values, is answered or refused; no broker crashes.
 
-Messages are made up from the schema table, with values that lie near what means something.
+Messages are generated from the schema table, with values near meaningful ones.
 """
 
 from __future__ import annotations

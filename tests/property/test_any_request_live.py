@@ -1,5 +1,5 @@
-"""The same over TCP, on the real clock: whatever decodes is answered, parked, or closes its
-connection; every broker goes on serving, and no step raised (closing the cluster would tell)."""
+"""The same over TCP, on the real clock: any request that decodes is answered, parked, or closes its
+connection; every broker keeps serving, and no step raises (closing the cluster would report it)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of releases: a few facts that anybody can look up, and what a version may be called."""
+"""The table of releases: a few published facts, and the accepted spellings of a version."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_releases__know_what_brokers_listed(version, api_key, versions):
         ("3.9", ApiKey.LEADER_AND_ISR),
     ],
 )
-def test_releases__do_not_list_what_is_not_of_their_time(version, api_key):
+def test_releases__do_not_list_apis_of_later_releases(version, api_key):
     assert api_key not in releases()[version].listed
 
 
@@ -51,7 +51,7 @@ def test_releases__the_latest_is_the_table_that_the_codec_was_made_from():
     assert of_the_latest == listed
 
 
-def test_releases__list_what_kafka_python_saw_real_brokers_list():
+def test_releases__list_what_real_brokers_listed_to_kafka_python():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         seen = pytest.importorskip("kafka.protocol.broker_version_data").BROKER_API_VERSIONS
@@ -70,7 +70,7 @@ def test_releases__list_what_kafka_python_saw_real_brokers_list():
     assert compared >= 15
 
 
-def test_releases__of_every_version_that_was_ever_listed_there_is_a_codec():
+def test_releases__every_version_ever_listed_has_a_codec():
     for release in releases().values():
         for api_key, (low, high) in release.listed.items():
             known = APIS[api_key].all_versions
@@ -97,6 +97,6 @@ def test_releases__of_every_version_that_was_ever_listed_there_is_a_codec():
         ("v2.8", None),
     ],
 )
-def test_find_release__takes_patches_for_their_release(text, name):
+def test_find_release__finds_the_release_of_a_patch(text, name):
     found = find_release(text)
     assert (found and found.name) == name
