@@ -37,7 +37,7 @@ def test_build__the_hot_modules_are_what_the_build_says() -> None:
     assert [file for file in files.values() if not file.endswith(suffixes)] == []
 
 
-def test_build__it_is_the_one_that_was_meant_to_be_tested() -> None:
+def test_build__it_is_the_one_that_was_to_be_tested() -> None:
     meant = os.environ.get("KCLUSTER_BUILD", kcluster.build())
     folder = Path(str(kcluster.__file__)).parent
     stray = sorted(str(file) for file in folder.rglob("*.so"))[:1]
@@ -66,7 +66,7 @@ def test_build__a_traceback_names_file_line_and_function_of_the_source() -> None
     )
 
 
-def test_build__an_instance_has_the_attributes_that_its_class_names_and_no_others() -> None:
+def test_build__an_instance_has_only_the_attributes_that_its_class_names() -> None:
     with pytest.raises(AttributeError):
         setattr(PeerRequest(1, 2, None), COLOUR, "blue")
     with pytest.raises(AttributeError):

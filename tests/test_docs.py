@@ -6,7 +6,7 @@ document.
 A console block is one session: `$ command` lines in order in a directory with topology.yaml in it,
 `&` at the end for the background (ready at its first line). Each must end with exit code 0, and
 print the lines shown under it in this order. Numbers may differ, so may who leads what: lines are
-compared by their first words with digits left out. Lines it prints besides are no matter.
+compared by their first words with digits left out. Other printed lines are ignored.
 A python block with a test in it is given to pytest.  A yaml block that begins with its name in a
 comment is there as a file, and so are the scenarios of this repository.
 """

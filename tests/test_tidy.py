@@ -1,7 +1,7 @@
 """The rules of the code, as tests: layers, import circles, what the core must not touch, sizes,
 headers.
 
-Owns: the table of layers (docs/architecture.md tells it in prose), the rules, and for each rule a
+Owns: the table of layers (docs/architecture.md describes it), the rules, and for each rule a
 snippet that must be caught.  Never: imports the code that it reads.
 """
 
@@ -509,7 +509,7 @@ def test_tidy__every_rule_has_a_breach_that_it_catches() -> None:
     assert {rule for rule, *_ in BAD} == set(RULES)
 
 
-def test_tidy__what_is_fine_is_not_caught() -> None:
+def test_tidy__good_code_is_not_caught() -> None:
     text = GOOD_HEADER + (
         "import uuid\nfrom kcluster.metadata.image import X\nfrom kcluster.protocol import m\n"
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from os import PathLike\n"
@@ -576,7 +576,7 @@ def test_tidy__a_circle_of_imports_is_found() -> None:
 def test_tidy__layers_have_no_cycle() -> None:
     seen: set[str] = set()
     for layer, below in LAYERS.items():
-        assert set(below.split()) <= seen | {layer}, f"{layer} sees what stands after it"
+        assert set(below.split()) <= seen | {layer}, f"{layer} imports a later layer"
         seen.add(layer)
 
 

@@ -71,7 +71,7 @@ class Browser:
         os.close(self._read)
 
     def look(self, url: str, steps: str) -> Any:
-        """Open a page, run the body of an async function there; what it returns, once the page is
+        """Open a page, run the body of an async function there; its result, once the page is
         loaded.  A script that fails, there or here, is an AssertionError."""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -113,7 +113,7 @@ class Browser:
     def _message(self) -> dict[str, Any]:
         while b"\0" not in self._unread:
             ready, _, _ = select.select([self._read], [], [], ANSWER_S)
-            assert ready, f"Chromium said nothing for {ANSWER_S:g} s"
+            assert ready, f"Chromium sent nothing for {ANSWER_S:g} s"
             more = os.read(self._read, 1 << 20)
             assert more, "Chromium went away"
             self._unread += more

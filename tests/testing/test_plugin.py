@@ -32,7 +32,7 @@ def run(pytester: pytest.Pytester, text: str, *arguments: str) -> pytest.RunResu
 
 
 def run_alone(pytester: pytest.Pytester, text: str, *arguments: str) -> pytest.RunResult:
-    """In a process of its own."""
+    """In a separate process."""
     pytester.makepyfile(text)
     return pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
 
@@ -191,7 +191,7 @@ def test_plugin__with_xdist_ports_do_not_clash(pytester: pytest.Pytester) -> Non
 
 
 def test_kafka_cluster__starts_quickly(pytester: pytest.Pytester) -> None:
-    """50 ms on a machine of its own; here it only must not be a multiple of that."""
+    """It takes 50 ms on an idle machine; the bound here is a multiple of that."""
     result = run_alone(
         pytester,
         """

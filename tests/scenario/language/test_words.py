@@ -1,4 +1,4 @@
-"""Targets, conditions, times and counts, as a person writes them."""
+"""Targets, conditions, times and counts as scenario files write them."""
 
 from __future__ import annotations
 

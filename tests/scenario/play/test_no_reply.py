@@ -1,4 +1,4 @@
-"""A verdict names requests that nobody answered."""
+"""A verdict names requests that got no reply."""
 
 from __future__ import annotations
 
