@@ -19,10 +19,10 @@ def test_scenario__the_second_loss_stops_writes_but_not_reads() -> None:
 
         def send(value: bytes) -> str:
             """The error that the producer gets; NO_ERROR for none."""
-            told: list[KafkaError | None] = []
-            producer.produce("orders", value, on_delivery=lambda error, _: told.append(error))
+            errors: list[KafkaError | None] = []
+            producer.produce("orders", value, on_delivery=lambda error, _: errors.append(error))
             assert producer.flush(20) == 0
-            return "NO_ERROR" if told[0] is None else str(told[0].name())
+            return "NO_ERROR" if errors[0] is None else str(errors[0].name())
 
         assert send(b"with three") == "NO_ERROR"
         cluster.kill(3)

@@ -33,8 +33,12 @@ def body(*resources: dict[str, Any], dry: bool = False) -> dict[str, Any]:
 
 
 def described(kind: int, name: str, *keys: str) -> Ask:
-    asked = {"resource_type": kind, "resource_name": name, "configuration_keys": list(keys) or None}
-    return Ask(DESCRIBE, {"resources": [asked], "include_synonyms": True})
+    requested = {
+        "resource_type": kind,
+        "resource_name": name,
+        "configuration_keys": list(keys) or None,
+    }
+    return Ask(DESCRIBE, {"resources": [requested], "include_synonyms": True})
 
 
 def alter(name: str, kind: int, of: str, *changes: Change, dry: bool = False, **more: Any) -> Case:
