@@ -23,7 +23,7 @@ from kcluster.cli.pipeline.ingest import command
 from kcluster.pipeline.ingest.job import Counts, ingest
 from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError, IngestOptions
 from kcluster.pipeline.ingest.table import read_losses, read_records
-from tests.foreign_clients.conftest import _sockets_that_clients_leave_open  # noqa: F401  # a fixture
+from tests.foreign_clients.conftest import _sockets_left_open  # noqa: F401  # a fixture
 from tests.foreign_clients.real_clients import python_admin, python_producer, python_read, until
 from tests.pipeline.conftest import JARS
 

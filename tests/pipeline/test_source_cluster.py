@@ -21,7 +21,7 @@ from kcluster.pipeline.source.options import ReadSettings, read_settings
 from kcluster.pipeline.source.planning import Range
 from kcluster.pipeline.source.stream import Stream, batch_ranges
 from kcluster.testing.handles import TestedCluster
-from tests.foreign_clients.conftest import _sockets_that_clients_leave_open  # noqa: F401  # a fixture
+from tests.foreign_clients.conftest import _sockets_left_open  # noqa: F401  # a fixture
 from tests.foreign_clients.real_clients import python_admin, python_producer
 
 pytestmark = [

@@ -23,7 +23,7 @@ from kcluster.pipeline.source.errors import OptionError, SourceError, Unreachabl
 from kcluster.pipeline.source.options import write_settings
 from kcluster.pipeline.source.register import register, source_class
 from kcluster.pipeline.source.writer import check_columns, write
-from tests.foreign_clients.conftest import _sockets_that_clients_leave_open  # noqa: F401  # a fixture
+from tests.foreign_clients.conftest import _sockets_left_open  # noqa: F401  # a fixture
 from tests.foreign_clients.real_clients import python_producer, python_read
 
 if TYPE_CHECKING:
