@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _sockets_that_clients_leave_open() -> Iterator[None]:
+def _sockets_left_open() -> Iterator[None]:
     """kafka-python does not close the socket of a connection that was refused.  References to
     some remain in log records that pytest keeps, and in threads that end soon afterwards."""
     logger = logging.getLogger("kafka")
