@@ -31,7 +31,7 @@ def test_unregister__a_running_broker_leaves_the_isr_and_stays_out():
     assert unregister(t, 3) is ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
-def test_unregister__its_leaders_move_and_a_new_process_comes_back():
+def test_unregister__its_leaders_move_and_a_new_process_rejoins():
     t = Simulated()
     assert unregister(t, 1) is ErrorCode.NONE
     t.wait(lambda: t.leader_id == 2)

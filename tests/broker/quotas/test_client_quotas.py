@@ -21,7 +21,7 @@ from tests.rig.cluster import TOPIC, Answer, Simulated
 
 LIMIT = 25_000
 LONG_S = 220
-"""Kafka's rate lets what was saved up through in bursts, every eleven seconds: twenty of these."""
+"""Kafka's rate lets unused quota through in bursts, every eleven seconds; twenty of them."""
 VALUE_BYTES = 5_000
 A = m.AlterClientQuotasRequest
 R = m.CreateTopicsRequest
@@ -86,7 +86,7 @@ class Eager:
         self.ask()
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
-        raise AssertionError("nobody hangs up")
+        raise AssertionError("no broker closes the connection")
 
     def on_tick(self, now_ms: int) -> None:
         raise AssertionError("it has no deadline")
@@ -163,13 +163,13 @@ def test_consumer__a_throttled_session_gets_its_records_later() -> None:
     assert session_id
     t.ask(1, ApiKey.PRODUCE, 9, produce_request())
     set_quota(t, "consumer_byte_rate", 1_000, client_id=None)
-    going_on = [m.FetchRequest(session_id=session_id, session_epoch=e) for e in (1, 2)]
-    for body in going_on:
+    continuing = [m.FetchRequest(session_id=session_id, session_epoch=e) for e in (1, 2)]
+    for body in continuing:
         body.max_wait_ms, body.min_bytes, body.max_bytes = 0, 1, 1 << 20
     limit = A.EntryData([A.EntityData("client-id", None)], [A.OpData("request_percentage", 1e-9)])
     t.ask(2, ApiKey.ALTER_CLIENT_QUOTAS, 1, A([limit]))
     t.run_for(100)
-    silent = t.ask(1, ApiKey.FETCH, 12, going_on[0]).body
+    silent = t.ask(1, ApiKey.FETCH, 12, continuing[0]).body
     assert (silent.throttle_time_ms, silent.responses) == (1_000, [])
     assert silent.session_id == session_id
     sessions = len(node.sessions)
@@ -181,7 +181,7 @@ def test_consumer__a_throttled_session_gets_its_records_later() -> None:
     assert len(node.sessions) == sessions, "a full fetch that is not answered makes none"
     set_quota(t, "request_percentage", None, client_id=None)
     t.run_for(30_000)
-    assert t.ask(1, ApiKey.FETCH, 12, going_on[1]).body.responses[0].partitions[0].high_watermark
+    assert t.ask(1, ApiKey.FETCH, 12, continuing[1]).body.responses[0].partitions[0].high_watermark
 
 
 def test_consumer__a_throttled_session_gets_a_new_watermark_later() -> None:

@@ -78,9 +78,9 @@ def test_throttle__rates_are_described_where_they_are_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "why"), [("x", "Not a number of type LONG"), ("-1", "Value must be at least 0")]
+    ("value", "reason"), [("x", "Not a number of type LONG"), ("-1", "Value must be at least 0")]
 )
-def test_throttle__an_invalid_rate_is_refused(value: str, why: str) -> None:
+def test_throttle__an_invalid_rate_is_refused(value: str, reason: str) -> None:
     t = OneBroker(broker_records(1))
     alter = m.IncrementalAlterConfigsRequest
     change = alter.AlterableConfig(LEADER + "rate", 0, value)
@@ -88,7 +88,7 @@ def test_throttle__an_invalid_rate_is_refused(value: str, why: str) -> None:
     (answer,) = t.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body).responses
     assert (answer.error_code, answer.error_message) == (
         42,
-        f"Invalid value {value} for configuration {LEADER}rate: {why}",
+        f"Invalid value {value} for configuration {LEADER}rate: {reason}",
     )
 
 
@@ -127,11 +127,11 @@ def test_throttle__an_unthrottled_move_is_immediate() -> None:
     assert took_ms < 2_000
 
 
-@pytest.mark.parametrize(("side", "kafkas_ms"), [("leader", 11_800), ("follower", 20_500)])
-def test_throttle__a_move_keeps_to_the_rate(side: str, kafkas_ms: int) -> None:
+@pytest.mark.parametrize(("side", "kafka_ms"), [("leader", 11_800), ("follower", 20_500)])
+def test_throttle__a_move_keeps_to_the_rate(side: str, kafka_ms: int) -> None:
     """It takes as long as with 4.3.1, whose leaders start with eleven seconds of unused quota."""
     took_ms, t = moved_after_ms(side)
-    assert took_ms == pytest.approx(kafkas_ms, rel=0.1)
+    assert took_ms == pytest.approx(kafka_ms, rel=0.1)
     # In-sync replicas were never delayed: records produced during the move are acked.
     assert t.produce(b"after").error == "NONE"
     assert sorted(t.isr) == [1, 2, 4]

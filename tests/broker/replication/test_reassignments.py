@@ -18,8 +18,8 @@ def reassign(
     t: Simulated, replicas: list[int] | None, via: int = 1, timeout_ms: int = 5_000
 ) -> Any:
     """The response to the request; None while there is none."""
-    asked = Alter.ReassignablePartition(partition_index=0, replicas=replicas)
-    topic = Alter.ReassignableTopic(name=TOPIC, partitions=[asked])
+    partition = Alter.ReassignablePartition(partition_index=0, replicas=replicas)
+    topic = Alter.ReassignableTopic(name=TOPIC, partitions=[partition])
     body = Alter(timeout_ms=timeout_ms, topics=[topic])
     return t.ask(via, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, body).body
 
@@ -133,6 +133,9 @@ def test_reassignments__without_an_answer_from_the_controller() -> None:
     body = m.AlterPartitionReassignmentsRequest(topics=[])
     answer = t.ask(1, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, body).body
     assert (answer.error_code, answer.error_message, answer.responses) == (0, "", [])
-    asked = t.ask(1, ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, m.ListPartitionReassignmentsRequest())
+    answer = t.ask(1, ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, m.ListPartitionReassignmentsRequest())
     t.run_for(40_000)
-    assert (asked.body.error_code, asked.body.error_message) == (ErrorCode.REQUEST_TIMED_OUT, None)
+    assert (answer.body.error_code, answer.body.error_message) == (
+        ErrorCode.REQUEST_TIMED_OUT,
+        None,
+    )

@@ -1,4 +1,4 @@
-"""Replication through failures, in virtual time: what Apache Kafka does, as short stories."""
+"""Replication through failures, in virtual time: the behaviour of Apache Kafka as short stories."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_zombie_leader__its_unreplicated_records_are_truncated_and_never_acked()
     t.run_for(5_000)
     assert lost.error == "NONE"
     assert never.error == "REQUEST_TIMED_OUT"
-    assert t.replica(1).high_watermark == 1, "nobody reads past what was committed"
+    assert t.replica(1).high_watermark == 1, "consumers do not read past the committed offset"
     t.produce(b"m2", to=2)
     t.heal()
     t.wait(lambda: t.isr == [1, 2, 3])
