@@ -77,8 +77,8 @@ class Hand:
     def fetch_offset(self, broker: int, group: str) -> None:
         request = m.OffsetFetchRequest
         topic = request.OffsetFetchRequestTopics(name="orders", partition_indexes=[0])
-        asked = request.OffsetFetchRequestGroup(group_id=group, topics=[topic])
-        self.wire.send(broker, ApiKey.OFFSET_FETCH, 8, request(groups=[asked]))
+        requested = request.OffsetFetchRequestGroup(group_id=group, topics=[topic])
+        self.wire.send(broker, ApiKey.OFFSET_FETCH, 8, request(groups=[requested]))
 
     def on_reply(self, broker_id: int, correlation_id: int, body: Any, now_ms: int) -> None:
         self.now_ms = now_ms
