@@ -102,5 +102,5 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
-    """And what it leaves behind."""
+    """The teardown of its fixtures."""
     return (yield from limited(item))

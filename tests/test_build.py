@@ -31,7 +31,7 @@ def compiled_modules() -> list[str]:
     return [path.removeprefix("cluster/").removesuffix(".py").replace("/", ".") for path in paths]
 
 
-def test_build__the_hot_modules_are_what_the_build_says() -> None:
+def test_build__the_hot_modules_match_the_build() -> None:
     suffixes = (".py",) if kcluster.build() == "pure Python" else tuple(EXTENSION_SUFFIXES)
     files = {name: str(import_module(name).__file__) for name in compiled_modules()}
     assert [file for file in files.values() if not file.endswith(suffixes)] == []
@@ -48,14 +48,14 @@ class Unequal:
     """Raises out of a comparison that the core makes."""
 
     def __eq__(self, other: object) -> bool:
-        raise ValueError("told by the body")
+        raise ValueError("raised in the body")
 
     def __hash__(self) -> int:
         return 0
 
 
 def test_build__a_traceback_names_file_line_and_function_of_the_source() -> None:
-    with pytest.raises(ValueError, match="told by the body") as raised:
+    with pytest.raises(ValueError, match="raised in the body") as raised:
         _ = PeerRequest(1, 2, Unequal()) == PeerRequest(1, 2, Unequal())
     frames = traceback.extract_tb(raised.value.__traceback__)
     (ours,) = [frame for frame in frames if frame.filename.endswith("cluster/kcluster/contract.py")]

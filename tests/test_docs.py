@@ -1,4 +1,4 @@
-"""Every command that the documents show is run, and prints what they say.
+"""Every command that the documents show is run, and prints the output shown.
 
 Owns: running the ```console and ```python blocks of README.md and of the guides.  Never: corrects a
 document.
@@ -95,7 +95,7 @@ def python_blocks() -> list[tuple[str, str]]:
 @pytest.mark.clients
 @pytest.mark.timeout_s(120)
 @pytest.mark.parametrize(("document", "block"), console_blocks())
-def test_docs__a_console_session_prints_what_is_shown(
+def test_docs__a_console_session_prints_the_output_shown(
     place: tuple[Path, dict[str, str]], document: str, block: str
 ) -> None:
     directory, environment = place

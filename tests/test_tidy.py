@@ -296,10 +296,10 @@ _EMITTERS = ("broker", "controller", "metadata", "partition", "clients")
 
 
 def words_are_made_last(module: Module) -> Iterator[tuple[int, str]]:
-    """Facts are read from the fields of events; nobody decides by what is shown of them."""
+    """Facts are read from the fields of events; no code decides by the words made from them."""
     if not module.is_ours or module.layer == "events":
         return
-    why = "reads the words of an event; read its fields (cluster/kcluster/events)"
+    problem = "reads the words of an event; read its fields (cluster/kcluster/events)"
     if module.layer in _EMITTERS:
         for line, name in imports_of(module.tree):
             if name.startswith("kcluster.events.words"):
@@ -315,7 +315,7 @@ def words_are_made_last(module: Module) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Compare):
             sides = (node.left, *node.comparators)
             if any(_is_words(side, rendered) for side in sides):
-                yield node.lineno, why
+                yield node.lineno, problem
             kinds = any(ast.unparse(side).endswith("event.kind") for side in sides)
             if kinds and any(isinstance(side, ast.Constant) for side in sides):
                 yield node.lineno, "compares a kind with a word; ask isinstance(event, ...)"
@@ -323,19 +323,19 @@ def words_are_made_last(module: Module) -> Iterator[tuple[int, str]]:
             of = node.func.value
             is_pattern = ast.unparse(of) == "re" and any(_is_words(x, rendered) for x in node.args)
             if node.func.attr != "join" and (_is_words(of, rendered) or is_pattern):
-                yield node.lineno, why
+                yield node.lineno, problem
             elif node.func.attr == "get_json_object":
                 yield node.lineno, "reads an untyped value; use pipeline/notes.py"
             elif node.func.attr == "get" and _is_untyped(of):
-                yield node.lineno, why
+                yield node.lineno, problem
         elif isinstance(node, ast.Subscript) and (
             _is_words(node.value, rendered) or _is_untyped(node.value)
         ):
-            yield node.lineno, why
+            yield node.lineno, problem
 
 
 def _is_words(node: ast.expr, rendered: set[str]) -> bool:
-    """What is shown of an event: a call that makes it, `.text` of a note, a name given to it."""
+    """The words for an event: a call that makes them, `.text` of a note, a name bound to them."""
     match node:
         case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
             return name in _WORDS

@@ -17,7 +17,7 @@ import pytest
 import kcluster
 
 CODE = str(Path(kcluster.__file__).parents[1])
-"""The build under test: the source, or what was compiled from it."""
+"""The build under test: the source, or the modules compiled from it."""
 
 
 class Up:

@@ -1,4 +1,4 @@
-"""The demo from the command line: real clients, the whole story, the count."""
+"""The demo from the command line: real clients, every step, the count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import kcluster
 
 CODE = str(Path(kcluster.__file__).parents[1])
-"""The build under test: the source, or what was compiled from it."""
+"""The build under test: the source, or the modules compiled from it."""
 Verb = Callable[..., tuple[int, str, str]]
 
 # kafka-python reads its schemas in a way that Python 3.11 warns about, in importlib's name.

@@ -54,7 +54,7 @@ def test_scenario_run__exit_code_1_with_timeline_and_replay_line(
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "expected"),
     [
         ("wrong.yaml", "wrong.yaml:1:18 steps[0].kil: "),
         ("nowhere.yaml", "nowhere.yaml: cannot be read"),
@@ -62,11 +62,11 @@ def test_scenario_run__exit_code_1_with_timeline_and_replay_line(
     ],
 )
 def test_scenario_run__exit_code_2_when_the_run_proves_nothing(
-    run: Callable[..., Result], file: str, said: str
+    run: Callable[..., Result], file: str, expected: str
 ) -> None:
     result = run("scenario", "run", file)
     assert result.exit_code == 2
-    assert said in result.output
+    assert expected in result.output
 
 
 def test_scenario_run__prints_one_line_per_run_of_many(run: Callable[..., Result]) -> None:

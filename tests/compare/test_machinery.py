@@ -37,26 +37,26 @@ def test_filling__an_unknown_placeholder_or_field_is_reported() -> None:
 def test_plain__known_values_are_restored_and_defaults_left_out() -> None:
     topic = m.MetadataResponse.MetadataResponseTopic(name="t1", topic_id=b"x" * 16)
     broker = m.MetadataResponse.MetadataResponseBroker(1, "localhost", 9092)
-    told = plain("Metadata", m.MetadataResponse(brokers=[broker], topics=[topic]), values())
-    assert told == {
+    data = plain("Metadata", m.MetadataResponse(brokers=[broker], topics=[topic]), values())
+    assert data == {
         "brokers": [{"node_id": 1, "host": "localhost", "port": "{port_1}"}],
         "topics": [{"name": "{topic}", "topic_id": "{topic_id}"}],
     }
 
 
 def test_plain__masked_values_show_only_their_presence() -> None:
-    told = plain("Metadata", m.MetadataResponse(controller_id=3), values())
-    assert told == {"controller_id": "<number>"}
-    told = plain("Metadata", m.MetadataResponse(throttle_time_ms=3), values())
-    assert told == {"throttle_time_ms": 3}, "throttling is compared"
+    data = plain("Metadata", m.MetadataResponse(controller_id=3), values())
+    assert data == {"controller_id": "<number>"}
+    data = plain("Metadata", m.MetadataResponse(throttle_time_ms=3), values())
+    assert data == {"throttle_time_ms": 3}, "throttling is compared"
 
 
 def test_recorded__consecutive_versions_share_equal_outcomes() -> None:
-    kept = recorded.merged({3: "a", 4: "a", 5: "b", 7: "b"})
-    assert kept == {"3-4": "a", "5": "b", "7": "b"}
-    assert recorded.of_version(kept, 4) == "a"
+    merged = recorded.merged({3: "a", 4: "a", 5: "b", 7: "b"})
+    assert merged == {"3-4": "a", "5": "b", "7": "b"}
+    assert recorded.of_version(merged, 4) == "a"
     with pytest.raises(KeyError):
-        recorded.of_version(kept, 6)
+        recorded.of_version(merged, 6)
 
 
 def test_differences__are_reported_once_with_versions_and_unexplained_at_first() -> None:

@@ -33,13 +33,13 @@ def call(
 
 def book(*rules: Any, seed: int = 1) -> RuleBook:
     made = RuleBook(lambda name: Random(f"{seed}/{name}"))
-    for given in rules:
-        made.add(given, 1_000)
+    for new in rules:
+        made.add(new, 1_000)
     return made
 
 
-def hit_by(made: RuleBook, asked: Call, now_ms: int = 1_000) -> str | None:
-    found = made.decide(asked, now_ms)
+def hit_by(made: RuleBook, request: Call, now_ms: int = 1_000) -> str | None:
+    found = made.decide(request, now_ms)
     return None if found is None else found[0]
 
 

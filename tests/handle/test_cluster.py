@@ -112,7 +112,7 @@ def test_move__to_a_broker_outside_the_isr_is_refused(cluster: Cluster) -> None:
         cluster.move("orders", 0, 3)
 
 
-def test_wait_for__times_out_with_what_it_waited_for(cluster: Cluster) -> None:
+def test_wait_for__the_timeout_error_names_the_condition(cluster: Cluster) -> None:
     with pytest.raises(ClusterError, match=r"broker 2 does not lead orders-0 within 0\.05 s"):
         cluster.wait_for(leader=("orders", 0, 2), timeout_s=0.05)
     cluster.wait_for(isr=("orders", 0, 3))
@@ -154,7 +154,7 @@ def test_cluster__many_threads_may_use_it_at_once(cluster: Cluster) -> None:
 
 def test_open__a_cluster_that_does_not_come_up_leaves_nothing_running() -> None:
     cluster = Cluster(Topology.of(brokers=1))
-    # Links so slow that nobody registers in time.
+    # Links so slow that no broker registers in time.
     cluster.plan.fabric.set_default_latency(60_000)
     with pytest.raises(ClusterError, match=r"not all brokers started within 0\.05 s"):
         cluster.open(timeout_s=0.05)

@@ -37,9 +37,7 @@ def listed(cluster: Cluster, broker_id: int) -> dict[int, tuple[int, int]]:
     return {api.api_key: (api.min_version, api.max_version) for api in body.api_keys}
 
 
-def test_start__as_a_newer_release_changes_what_this_broker_lists_and_no_other(
-    cluster: Cluster,
-) -> None:
+def test_start__as_a_newer_release_changes_the_list_of_this_broker_only(cluster: Cluster) -> None:
     assert [listed(cluster, id_)[ApiKey.FETCH] for id_ in (1, 2)] == [(0, 12), (0, 12)]
     cluster.kill(1, "clean")
     cluster.start(1, kafka_version="3.9.1")

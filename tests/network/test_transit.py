@@ -160,7 +160,7 @@ def test_close__a_message_for_a_closed_end_is_answered_with_the_end_and_once_onl
     assert not connection.is_open
 
 
-def test_close__nobody_is_there_to_open_the_brokers_end() -> None:
+def test_close__a_broker_that_is_down_ends_the_connection_once() -> None:
     bench = Bench()
     bench.broker_is_up = False
     connection = bench.connect()

@@ -34,7 +34,7 @@ def test_isolate__cuts_every_link_and_names_the_sides() -> None:
     assert not driver.dispatcher.fabric.cuts
 
 
-def test_isolate__heals_only_what_it_cut() -> None:
+def test_isolate__heals_only_its_own_cuts() -> None:
     driver = started()
     driver.cut(1, 2)
     links = driver.verbs.links.isolate((1,), (2, 3))

@@ -40,7 +40,7 @@ def test_disk__wipe_leaves_nothing():
     assert not disk.clean_shutdown
 
 
-def test_disk__logs_of_a_directory_that_is_gone_are_in_the_first():
+def test_disk__logs_of_a_removed_directory_are_in_the_first():
     disk = Disk()
     disk.mount(("/a", "/b", "/a"))
     assert disk.dirs == ("/a", "/b")

@@ -40,7 +40,7 @@ def test_assign__entries_that_contradict_the_new_one_are_removed(new, left):
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("requested", "answer"),
     [
         (-1, (-1, -1)),
         (1, (1, 5)),  # before all known epochs: the start of the oldest
@@ -51,8 +51,8 @@ def test_assign__entries_that_contradict_the_new_one_are_removed(new, left):
         (7, (-1, -1)),
     ],
 )
-def test_end_offset__of_the_greatest_epoch_not_above_the_requested(asked, answer):
-    assert cache((2, 5), (4, 9), (6, 20)).end_offset_for(asked, 33) == answer
+def test_end_offset__of_the_greatest_epoch_not_above_the_requested(requested, answer):
+    assert cache((2, 5), (4, 9), (6, 20)).end_offset_for(requested, 33) == answer
 
 
 def test_end_offset__of_an_empty_cache_is_undefined():

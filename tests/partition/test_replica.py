@@ -57,7 +57,7 @@ class Leader:
         return self.replica.record_fetch(follower, epoch, offset, 0, now_ms)
 
 
-def test_watermark__is_what_every_member_of_the_isr_has():
+def test_watermark__is_the_offset_that_every_member_of_the_isr_has():
     leader = Leader()
     leader.append(5)
     leader.fetch(2, 5)
@@ -233,7 +233,7 @@ def test_role__only_a_change_of_leader_or_epoch_restarts_a_follower():
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("epoch", "answer"),
     [
         (-1, ErrorCode.NONE),
         (2, ErrorCode.NONE),
@@ -241,9 +241,9 @@ def test_role__only_a_change_of_leader_or_epoch_restarts_a_follower():
         (3, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_epoch__in_the_request_is_compared(asked: int, answer: ErrorCode):
+def test_epoch__in_the_request_is_compared(epoch: int, answer: ErrorCode):
     leader = Leader(leader_epoch=2)
-    assert leader.replica.check_leader(asked) == answer
+    assert leader.replica.check_leader(epoch) == answer
 
 
 def test_epoch__is_compared_before_leadership():
@@ -269,7 +269,7 @@ def test_truncation__takes_the_watermark_down_with_the_log():
     assert (leader.replica.log.log_end_offset, leader.replica.high_watermark) == (2, 2)
 
 
-def test_lead__again_after_others_forgets_what_followers_had():
+def test_lead__again_after_others_forgets_the_offsets_of_followers():
     # Another broker led epoch 1, and this one learned of it only with epoch 2: followers may have
     # truncated since and hold other records, so their earlier fetch offsets prove nothing.
     leader = Leader()

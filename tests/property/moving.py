@@ -48,7 +48,7 @@ class MovingStorm(Storm):
 
     def _reassign(self) -> None:
         moves, brokers = self.moves, range(1, self.plan.brokers + 1)
-        asked = [
+        partitions = [
             Alter.ReassignablePartition(
                 partition,
                 None
@@ -58,7 +58,7 @@ class MovingStorm(Storm):
             for partition in range(PARTITIONS)
             if moves.random() < 0.7
         ]
-        body = Alter(timeout_ms=5_000, topics=[Alter.ReassignableTopic(TOPIC, asked)])
+        body = Alter(timeout_ms=5_000, topics=[Alter.ReassignableTopic(TOPIC, partitions)])
         via = moves.choice(brokers)
         self.operator.ask(via, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, body)
 

@@ -360,8 +360,8 @@ class Storm:
             logs = [self.driver.plan.disks[broker].logs[key] for broker in registration.replicas]
             contents = [_contents(log) for log in logs]
             start = max(log.log_start_offset for log in logs)
-            kept = [[entry for entry in content if entry[0] >= start] for content in contents]
-            if any(entries != kept[0] for entries in kept[1:]):
+            retained = [[entry for entry in content if entry[0] >= start] for content in contents]
+            if any(entries != retained[0] for entries in retained[1:]):
                 self._problem("replicas-differ", f"{TOPIC}-{partition}: {logs}")
             if start > self.deleted_before[partition]:
                 self._problem("start-leapt", f"{start} > {self.deleted_before[partition]}: {logs}")

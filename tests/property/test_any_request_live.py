@@ -47,9 +47,9 @@ def test_any_request__over_tcp_leaves_every_broker_serving(seed: int) -> None:
         assert ready
         for address in addresses:
             with connected(address) as lane:
-                asked = m.ApiVersionsRequest()
+                request = m.ApiVersionsRequest()
                 lane.sendall(
-                    b"".join(encode_request_frame(ApiKey.API_VERSIONS, 0, 1, "sane", asked))
+                    b"".join(encode_request_frame(ApiKey.API_VERSIONS, 0, 1, "sane", request))
                 )
                 assert lane.recv(8)[4:] == b"\0\0\0\1"
         for lane in lanes:

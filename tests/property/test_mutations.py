@@ -74,11 +74,11 @@ def sequences_are_not_checked(patch: pytest.MonkeyPatch) -> None:
 
 
 def consumers_read_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    honest = fetch.read_partition
+    original = fetch.read_partition
 
     def read(replica: Replica, *rest: Any, **named: Any) -> Any:
         watermark, replica.high_watermark = replica.high_watermark, replica.log.log_end_offset
-        read = honest(replica, *rest, **named)
+        read = original(replica, *rest, **named)
         replica.high_watermark = watermark
         return read
 
@@ -128,10 +128,10 @@ def fencing_leaves_the_isr_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def epochs_are_not_bumped(patch: pytest.MonkeyPatch) -> None:
-    honest = elections.elect
+    original = elections.elect
 
     def elect(partition: Any, *rest: Any, **named: Any) -> Any:
-        election = honest(partition, *rest, **named)
+        election = original(partition, *rest, **named)
         if election is None:
             return None
         stale = replace(election.registration, leader_epoch=partition.leader_epoch)
@@ -141,10 +141,10 @@ def epochs_are_not_bumped(patch: pytest.MonkeyPatch) -> None:
 
 
 def epochs_go_back(patch: pytest.MonkeyPatch) -> None:
-    honest = elections.elect
+    original = elections.elect
 
     def elect(partition: Any, *rest: Any, **named: Any) -> Any:
-        election = honest(partition, *rest, **named)
+        election = original(partition, *rest, **named)
         if election is None:
             return None
         back = replace(election.registration, leader_epoch=partition.leader_epoch - 1)
@@ -153,11 +153,13 @@ def epochs_go_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(elections, "elect", elect)
 
 
-def every_hundredth(honest: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..., Any]:
+def every_hundredth(
+    original: Callable[..., Any], instead: Callable[..., Any]
+) -> Callable[..., Any]:
     calls = count(1)
 
-    def called(*given: Any, **named: Any) -> Any:
-        return (honest if next(calls) % 100 else instead)(*given, **named)
+    def called(*args: Any, **named: Any) -> Any:
+        return (original if next(calls) % 100 else instead)(*args, **named)
 
     return called
 
@@ -167,31 +169,31 @@ def answers_are_dropped(patch: pytest.MonkeyPatch) -> None:
 
 
 def answers_are_sent_twice(patch: pytest.MonkeyPatch) -> None:
-    honest = BrokerNode.reply
+    original = BrokerNode.reply
 
-    def twice(*given: Any) -> None:
-        honest(*given)
-        honest(*given)
+    def twice(*args: Any) -> None:
+        original(*args)
+        original(*args)
 
-    patch.setattr(BrokerNode, "reply", every_hundredth(honest, twice))
+    patch.setattr(BrokerNode, "reply", every_hundredth(original, twice))
 
 
 def records_are_invented(patch: pytest.MonkeyPatch) -> None:
-    honest = Replica.append_as_leader
+    original = Replica.append_as_leader
 
     def append(self: Replica, records: Any, acks: int, now_ms: int) -> Any:
         made_up = build_batch([Record(0, now_ms, None, b"made up", ())])
-        return honest(self, memoryview(made_up), acks, now_ms)
+        return original(self, memoryview(made_up), acks, now_ms)
 
-    patch.setattr(Replica, "append_as_leader", every_hundredth(honest, append))
+    patch.setattr(Replica, "append_as_leader", every_hundredth(original, append))
 
 
 def consumers_are_moved_past_records(patch: pytest.MonkeyPatch) -> None:
-    honest = fetch.read_partition
+    original = fetch.read_partition
 
-    def read(*given: Any, **named: Any) -> Any:
-        found = honest(*given, **named)
-        if found.batches and len(found.batches) > 1 and not given[2].is_follower:
+    def read(*args: Any, **named: Any) -> Any:
+        found = original(*args, **named)
+        if found.batches and len(found.batches) > 1 and not args[2].is_follower:
             found.batches = found.batches[1:]
         return found
 
@@ -199,13 +201,13 @@ def consumers_are_moved_past_records(patch: pytest.MonkeyPatch) -> None:
 
 
 def consumers_lose_their_position(patch: pytest.MonkeyPatch) -> None:
-    honest = Consumer._take
+    original = Consumer._take
 
-    def take(self: Consumer, *given: Any) -> None:
-        honest(self, *given)
+    def take(self: Consumer, *args: Any) -> None:
+        original(self, *args)
         self.position = max(0, self.position - 1)
 
-    patch.setattr(Consumer, "_take", every_hundredth(honest, take))
+    patch.setattr(Consumer, "_take", every_hundredth(original, take))
 
 
 MUTATIONS: tuple[tuple[Patch, str], ...] = (

@@ -104,7 +104,7 @@ def test_error_answers__answers_to_parts_of_a_request_are_merged() -> None:
     } == {("orders", 0): 0, ("orders", 1): ERROR, ("bills", 0): 0, ("bills", 1): 0}
 
 
-def test_error_answers__a_request_with_one_error_is_not_split() -> None:
+def test_error_answers__nothing_remains_of_a_request_whose_parts_all_fail() -> None:
     answers = ErrorAnswers(ApiKey.PRODUCE, 9, ERROR, no_name, lambda _name, _number: True)
     assert answers.rest(produce(0)) is None
 

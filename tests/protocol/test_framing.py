@@ -194,9 +194,9 @@ def test_headers__a_malformed_response_header_is_a_protocol_error(frame):
 def test_frame_response__puts_a_header_before_a_kept_body_and_leaves_it_alone():
     found = codec(ApiKey.HEARTBEAT, 4)
     body = found.encode_response(m.HeartbeatResponse(0, 27))
-    kept = list(body)
+    before = list(body)
     first = b"".join(frame_response(found, 1, body))
-    assert body == kept
+    assert body == before
     assert first == b"".join(encode_response_frame(12, 4, 1, m.HeartbeatResponse(0, 27)))
 
 

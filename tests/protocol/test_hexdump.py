@@ -36,9 +36,9 @@ def response_frame(api_key: int, version: int, body: Any) -> bytes:
 def test_hexdump__every_byte_of_every_message_once(line: Any) -> None:
     for version in range(line.all_versions[0], line.all_versions[1] + 1):
         made = Generator(f"{line.name}/{version}", wild=True)
-        asked = request_frame(line.key, version, made.message(line.name + "Request", version))
+        request = request_frame(line.key, version, made.message(line.name + "Request", version))
         answered = response_frame(line.key, version, made.message(line.name + "Response", version))
-        for data, api in ((asked, None), (answered, (line.key, version))):
+        for data, api in ((request, None), (answered, (line.key, version))):
             (dump,) = dump_frames(data, api)
             assert dump.error is None, (line.name, version, dump.error)
             assert covers(dump, 0, len(data))

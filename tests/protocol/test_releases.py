@@ -27,7 +27,7 @@ def test_releases__are_in_order_and_end_with_the_latest():
         ("4.0", ApiKey.FETCH, (4, 17)),
     ],
 )
-def test_releases__know_what_brokers_listed(version, api_key, versions):
+def test_releases__have_the_versions_that_brokers_listed(version, api_key, versions):
     assert releases()[version].listed[api_key] == versions
 
 
@@ -51,14 +51,14 @@ def test_releases__the_latest_is_the_table_that_the_codec_was_made_from():
     assert of_the_latest == listed
 
 
-def test_releases__list_what_real_brokers_listed_to_kafka_python():
+def test_releases__agree_with_kafka_pythons_table_of_real_brokers():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         seen = pytest.importorskip("kafka.protocol.broker_version_data").BROKER_API_VERSIONS
     compared = 0
     for release in releases().values():
-        # It looked at ZooKeeper brokers until 4.0, and at 4.0.0, of which 4.0.1 was to mend
-        # JoinGroup; telemetry is listed where a reporter is configured.
+        # Before 4.0 its table is of ZooKeeper brokers, and 4.0 is 4.0.0, before 4.0.1 fixed
+        # JoinGroup.  A broker lists telemetry if a reporter is configured.
         if release.number not in seen or (3, 3) <= release.number < (4, 0):
             continue
         ours, theirs = dict(release.listed), dict(seen[release.number])

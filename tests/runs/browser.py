@@ -79,18 +79,18 @@ class Browser:
         self._call("Page.addScriptToEvaluateOnNewDocument", session, source=_WATCH)
         self._call("Page.navigate", session, url=url)
         self._event("Page.loadEventFired", session)
-        told = self._call(
+        result = self._call(
             "Runtime.evaluate",
             session,
             expression=f"(async () => {{ {steps} }})()",
             awaitPromise=True,
             returnByValue=True,
         )
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
         wrong = self._call("Runtime.evaluate", session, expression="wrong", returnByValue=True)
         assert wrong["result"]["value"] == []
         self._call("Target.closeTarget", targetId=target)
-        return told["result"].get("value")
+        return result["result"].get("value")
 
     def _call(self, method: str, session: str = "", **params: Any) -> dict[str, Any]:
         number = next(self._numbers)

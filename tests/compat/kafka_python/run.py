@@ -43,7 +43,7 @@ TOPOLOGY: Final = Topology.of(
 which no client gets from more than one broker."""
 
 LEFT_OUT: Final = ("test_transactional_producer_messages", "test_transactional_producer_offsets")
-"""They wait for a minute each for what is not there (FINDINGS.md)."""
+"""Each waits a minute for something that does not exist here (FINDINGS.md)."""
 
 SERVICE: Final = '''
 """Stands in for the module of the same name, which the distribution does not carry."""
@@ -54,7 +54,7 @@ class SpawnedService:
 
 
 class ExternalService:
-    """A broker that somebody else starts and stops."""
+    """A broker that is started and stopped elsewhere."""
 
     def __init__(self, host, port):
         self.host, self.port = host, port
@@ -103,8 +103,8 @@ def fetch(directory: Path) -> Path | None:
                 command, check=True, timeout=FETCH_LIMIT_S, capture_output=True, text=True
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            said = (error.stderr or "").strip().splitlines()
-            reason = said[-1] if said else type(error).__name__
+            stderr = (error.stderr or "").strip().splitlines()
+            reason = stderr[-1] if stderr else type(error).__name__
             print(f"compat: skipped; pip cannot fetch {DISTRIBUTION}: {reason}", file=sys.stderr)
             return None
         with tarfile.open(unpacked.with_name(unpacked.name + ".tar.gz")) as archive:
@@ -187,8 +187,8 @@ def verdict(outcome: Outcome, allow: Sequence[str]) -> int:
     missing = sorted(set(allow) - set(outcome.passed) - set(outcome.skipped))
     unlisted = sorted(set(outcome.passed) - set(allow))
     for name in missing:
-        why = "failed" if name in outcome.failed else "is not there"
-        print(f"compat: {name} must pass and {why}")
+        problem = "failed" if name in outcome.failed else "is missing"
+        print(f"compat: {name} must pass and {problem}")
     for name in unlisted:
         print(f"compat: {name} passes now: add it to tests.allow, take it out of FINDINGS.md")
     print(

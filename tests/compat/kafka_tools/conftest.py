@@ -44,8 +44,8 @@ def missing() -> str:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """Three brokers, Kafka's time constants, free ports."""
-    if why := missing():
-        pytest.skip(why)
+    if reason := missing():
+        pytest.skip(reason)
     topics = {"orders": {"partitions": 3, "replication_factor": 3}}
     config = {
         "default.replication.factor": 3,

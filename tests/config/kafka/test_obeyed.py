@@ -38,7 +38,7 @@ ALL = [
 
 
 def attributes_read(*files: Path) -> set[str]:
-    """Names of attributes read from something that is called a config."""
+    """Names of the attributes that are read from a variable called config."""
     return {
         node.attr
         for file in files
@@ -103,12 +103,12 @@ def test_a_broker_config_is_obeyed_if_the_topic_config_with_its_default_is() -> 
         "log.roll.jitter.ms",
     ],
 )
-def test_a_topology_may_not_set_what_nothing_obeys(name: str) -> None:
+def test_a_topology_may_not_set_a_config_that_nothing_obeys(name: str) -> None:
     with pytest.raises(TopologyError, match="nothing here would obey it; leave it out"):
         Topology.of(brokers=1, config={name: "1"})
 
 
 @pytest.mark.parametrize("name", ["preallocate", "segment.jitter.ms", "remote.storage.enable"])
-def test_a_topic_may_not_set_what_nothing_obeys(name: str) -> None:
+def test_a_topic_may_not_set_a_config_that_nothing_obeys(name: str) -> None:
     with pytest.raises(TopologyError, match="nothing here would obey it; leave it out"):
         Topology.of(brokers=1, topics={"orders": {"config": {name: "1"}}})

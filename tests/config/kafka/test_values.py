@@ -48,7 +48,7 @@ def test_values__text_is_read_as_kafka_reads_it(name: str, text: str, value: obj
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "why"),
+    ("name", "text", "reason"),
     [
         ("retention.ms", "abc", "Not a number of type LONG"),
         ("retention.ms", "", "Not a number of type LONG"),
@@ -73,10 +73,10 @@ def test_values__text_is_read_as_kafka_reads_it(name: str, text: str, value: obj
         ("message.timestamp.type", "x", "String must be one of: CreateTime, LogAppendTime"),
     ],
 )
-def test_values__a_bad_value_gets_kafkas_message(name: str, text: str, why: str) -> None:
+def test_values__a_bad_value_gets_kafkas_message(name: str, text: str, reason: str) -> None:
     error = parse_value(TOPIC_CONFIGS[name], text)
     assert isinstance(error, ConfigError)
-    assert str(error) == f"Invalid value {text} for configuration {name}: {why}"
+    assert str(error) == f"Invalid value {text} for configuration {name}: {reason}"
 
 
 @pytest.mark.parametrize(

@@ -152,14 +152,14 @@ def test_topology__min_insync_above_the_replicas_is_accepted_as_in_kafka() -> No
 
 def test_ports__in_use_are_reported_with_their_place() -> None:
     topology = Topology.parse("brokers:\n  - {id: 1, port: 9092}\n  - {id: 2}\n  - {port: 9094}\n")
-    asked = []
+    probed = []
 
     def probe(host: str, port: int) -> str | None:
-        asked.append((host, port))
+        probed.append((host, port))
         return "in use by another program" if port == 9094 else None
 
     problems = check_ports(topology, probe)
-    assert asked == [("127.0.0.1", 9092), ("127.0.0.1", 9094)]
+    assert probed == [("127.0.0.1", 9092), ("127.0.0.1", 9094)]
     assert [str(problem) for problem in problems] == [
         "topology.yaml:4:12 brokers[2].port: 9094: in use by another program;"
         " set another or leave it out for a free one"

@@ -97,7 +97,7 @@ def test_append__numbers_the_batch_in_the_received_buffer():
     assert log.log_end_offset == 5
 
 
-def test_append__copies_what_it_cannot_write_to():
+def test_append__copies_a_read_only_buffer():
     data = bytes(sent())
     log = filled(1)
     (batch,) = append(log, data)

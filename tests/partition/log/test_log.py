@@ -231,7 +231,7 @@ def test_truncate__fully_and_start_at():
     assert ranges(log.read(50, EVERYTHING, EVERYTHING)) == [(50, 50)]
 
 
-def test_truncate__leaves_what_followers_share():
+def test_truncate__keeps_the_batches_that_followers_share():
     leader = filled(2, 2)
     follower = following(leader)
     leader.truncate_to(2)
@@ -259,7 +259,7 @@ def timed(*batches: list[int], config: TopicConfig = CONFIG) -> Log:
 
 @pytest.mark.parametrize("config", [CONFIG, SMALL_SEGMENTS])
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("timestamp", "answer"),
     [
         (0, (10, 0, 0)),
         (11, (30, 1, 0)),
@@ -269,8 +269,10 @@ def timed(*batches: list[int], config: TopicConfig = CONFIG) -> Log:
         (51, None),
     ],
 )
-def test_time__first_record_not_older(config, asked, answer):
-    assert timed([10, 30, 20], [15, 50], [50], config=config).offset_for_timestamp(asked) == answer
+def test_time__first_record_not_older(config, timestamp, answer):
+    assert (
+        timed([10, 30, 20], [15, 50], [50], config=config).offset_for_timestamp(timestamp) == answer
+    )
 
 
 def test_time__records_below_the_log_start_do_not_count():
@@ -290,13 +292,13 @@ def test_time__greatest_timestamp_is_that_of_its_first_record(config):
 # ----------------------------------------------------------------------------------- power loss
 
 
-def test_flush__what_was_never_flushed_is_lost():
+def test_flush__unflushed_records_are_lost():
     log = filled(2, 2)
     assert log.lose_unflushed() == 4
     assert (log.log_start_offset, log.log_end_offset) == (0, 0)
 
 
-def test_flush__what_was_flushed_stays():
+def test_flush__flushed_records_are_kept():
     log = filled(2, 2)
     log.flush()
     append(log, sent(3))

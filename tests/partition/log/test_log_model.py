@@ -57,19 +57,19 @@ class Model:
 def check(log: Log, model: Model) -> None:
     assert (log.log_start_offset, log.log_end_offset) == (model.start, model.end)
     assert log.log_start_offset <= log.flushed_offset <= log.log_end_offset
-    kept = log.batches_from(model.start)
-    assert kept == model.read(model.start, EVERYTHING)
+    retained = log.batches_from(model.start)
+    assert retained == model.read(model.start, EVERYTHING)
     for offset in range(model.start, model.end + 1):
         for end_offset in (model.end, (model.start + model.end) // 2):
             expected = [] if offset >= end_offset else model.read(offset, end_offset)
             assert log.read(offset, EVERYTHING, end_offset) == expected
     epochs = [epoch for epoch, _ in log.epochs.entries]
     assert epochs == sorted(epochs)
-    for batch in kept:
+    for batch in retained:
         offset = max(batch.base_offset, model.start)
         assert log.epochs.epoch_for_offset(offset) == batch.leader_epoch
     known = log.producers.states
-    for producer_id, state in producers_of(kept).items():
+    for producer_id, state in producers_of(retained).items():
         assert known[producer_id].next_sequence == state.next_sequence
         assert known[producer_id].batches[-1] == state.batches[-1]
 

@@ -21,7 +21,7 @@ NAMES = [line.name for line in APIS.values()]
 
 
 def outcome(decode, *arguments):
-    """The message, or what is wrong with the bytes."""
+    """The message, or the error of the bytes."""
     try:
         return decode(*arguments)
     except ProtocolError as error:
@@ -106,7 +106,7 @@ def test_fuzz__stored_offsets_found_by_hypothesis(data, version):
     check("OffsetCommitValue", version, decode, data)
 
 
-# ------------------------------------------------------------------- what an error message says
+# ------------------------------------------------------------------------------ error messages
 
 
 def failure(api_key, version, data, kind="request"):

@@ -211,7 +211,7 @@ def test_down_convert__leaves_out_what_is_before_the_offset_and_control_batches(
     assert [r.offset for r in read_by_kafka_python(down_convert(batches, 1, 8))] == [8, 10]
 
 
-def test_down_convert__zstd_ends_the_set_or_is_an_error_in_first_place() -> None:
+def test_down_convert__zstd_ends_the_set_and_is_an_error_if_it_comes_first() -> None:
     plain = build_batch(RECORDS[:1], base_offset=7)
     zstd = build_batch(RECORDS[:1], base_offset=8, compression="zstd")
     assert [

@@ -158,11 +158,11 @@ def test_read__returns_what_was_built(records, codec, base_offset):
 
 
 def test_build__keeps_gaps_between_offsets_up_to_the_given_end():
-    kept = [Record(12, 5, b"a", b"1"), Record(17, 6, b"b", b"2")]
-    batch = one(build_batch(kept, base_offset=10, last_offset=19, delete_horizon_ms=99))
+    spaced = [Record(12, 5, b"a", b"1"), Record(17, 6, b"b", b"2")]
+    batch = one(build_batch(spaced, base_offset=10, last_offset=19, delete_horizon_ms=99))
     assert (batch.base_offset, batch.last_offset, batch.record_count) == (10, 19, 2)
     assert batch.base_timestamp == 99
-    assert read_records(batch) == kept
+    assert read_records(batch) == spaced
 
 
 def test_build__may_be_empty():
