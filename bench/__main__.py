@@ -80,10 +80,10 @@ def present(wanted: list[str], session: results.Session, clock: ProgressPrinter)
     known = all_systems()
     available = []
     for name in wanted:
-        why = known[name].missing_requirement()
-        if why:
-            session.add_missing(name, "all", why)
-            clock.print_line(f"{name}: left out: {why}")
+        reason = known[name].missing_requirement()
+        if reason:
+            session.add_missing(name, "all", reason)
+            clock.print_line(f"{name}: left out: {reason}")
         else:
             available.append(known[name])
     return available
@@ -92,8 +92,8 @@ def present(wanted: list[str], session: results.Session, clock: ProgressPrinter)
 def keep(session: results.Session, system: str, log: Log) -> None:
     """Add the results of a visit to the session."""
     session.add(system, log.values)
-    for what, why in log.reasons.items():
-        session.add_missing(system, what, why)
+    for what, reason in log.reasons.items():
+        session.add_missing(system, what, reason)
 
 
 def run_session(options: argparse.Namespace, clock: ProgressPrinter) -> results.Session:

@@ -105,12 +105,12 @@ def hot_messages() -> dict[str, tuple[ApiKey, int, Any, Any]]:
     topic = m.MetadataResponse.MetadataResponseTopic(
         name=TOPIC, topic_id=_ID, partitions=partitions
     )
-    asked = m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=TOPIC)])
-    told = m.MetadataResponse(brokers=brokers, cluster_id="c" * 22, topics=[topic])
+    request = m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=TOPIC)])
+    response = m.MetadataResponse(brokers=brokers, cluster_id="c" * 22, topics=[topic])
     return {
         "Produce v11": (ApiKey.PRODUCE, 11, produce, produced),
         "Fetch v16": (ApiKey.FETCH, 16, fetch, fetched),
-        "Metadata v12": (ApiKey.METADATA, 12, asked, told),
+        "Metadata v12": (ApiKey.METADATA, 12, request, response),
         **_small_messages(),
     }
 
@@ -309,13 +309,13 @@ def fetching() -> Call:
     body = produce_body(batch_of(10, 100))
     dispatcher.deliver(leader, _request(ApiKey.PRODUCE, 9, body))
     partition = m.FetchRequest.FetchPartition(partition=0, partition_max_bytes=1 << 20)
-    asked = m.FetchRequest(
+    request = m.FetchRequest(
         max_wait_ms=0,
         min_bytes=1,
         max_bytes=1 << 20,
         topics=[m.FetchRequest.FetchTopic(topic=TOPIC, partitions=[partition])],
     )
-    return lambda: dispatcher.deliver(leader, _request(ApiKey.FETCH, 12, asked))
+    return lambda: dispatcher.deliver(leader, _request(ApiKey.FETCH, 12, request))
 
 
 def cached_metadata() -> Call:

@@ -59,8 +59,8 @@ def fill(bootstrap: str, records: int) -> None:
 
 def leader_of(bootstrap: str, topic: str) -> tuple[str, int]:
     with Wire(address_of(bootstrap), 60) as wire:
-        asked = m.MetadataRequest([m.MetadataRequest.MetadataRequestTopic(name=topic)])
-        answer = wire.ask(ApiKey.METADATA, 4, asked)
+        metadata = m.MetadataRequest([m.MetadataRequest.MetadataRequestTopic(name=topic)])
+        answer = wire.ask(ApiKey.METADATA, 4, metadata)
     node = answer.topics[0].partitions[0].leader_id
     return next((row.host, row.port) for row in answer.brokers if row.node_id == node)
 

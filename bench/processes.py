@@ -62,7 +62,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_pids(pids: Iterable[int]) -> None:
-    """Wait for processes that were told to end; kill those that remain."""
+    """Wait for processes that are ending; kill those that remain."""
     until_s = time.monotonic() + END_S
     left = list(pids)
     while left and time.monotonic() < until_s:
@@ -108,8 +108,8 @@ def client(module: str, *arguments: str, timeout_s: float, **environment: str) -
         raise BenchError(f"{module} did not end within {timeout_s:g} s") from None
     lines = ended.stdout.strip().splitlines()
     if ended.returncode or not lines:
-        said = (ended.stderr.strip() or "nothing").splitlines()[-1]
-        raise BenchError(f"{module} ended with exit code {ended.returncode}, saying: {said[:200]}")
+        message = (ended.stderr.strip() or "nothing").splitlines()[-1]
+        raise BenchError(f"{module} ended with exit code {ended.returncode}: {message[:200]}")
     found: dict[str, Any] = json.loads(lines[-1])
     return found
 

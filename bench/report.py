@@ -175,8 +175,8 @@ def growth(session: Session) -> str:
 
 def missing(session: Session) -> str:
     lines = [
-        f"- {SYSTEMS.get(system, system)}, {what}: {why}"
+        f"- {SYSTEMS.get(system, system)}, {what}: {reason}"
         for system, reasons in session.missing.items()
-        for what, why in reasons.items()
+        for what, reason in reasons.items()
     ]
     return "\n".join(lines) or "Everything was measured."

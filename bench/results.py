@@ -48,14 +48,14 @@ class Session(msgspec.Struct):
 
     def add(self, system: str, values: dict[str, float]) -> None:
         """Add the values of one run."""
-        kept = self.figures.setdefault(system, {})
+        by_key = self.figures.setdefault(system, {})
         for key, value in values.items():
-            found = kept.setdefault(key, Found([]))
+            found = by_key.setdefault(key, Found([]))
             found.values.append(round(value, 4))
 
-    def add_missing(self, system: str, what: str, why: str) -> None:
+    def add_missing(self, system: str, what: str, reason: str) -> None:
         """Add the reason for a missing value."""
-        self.missing.setdefault(system, {})[what] = why
+        self.missing.setdefault(system, {})[what] = reason
 
     def found(self, system: str, key: str) -> Found | None:
         return self.figures.get(system, {}).get(key)
@@ -74,7 +74,9 @@ class Session(msgspec.Struct):
         for system, figures in newer.figures.items():
             self.figures.setdefault(system, {}).update(figures)
             gone = self.missing.get(system, {})
-            self.missing[system] = {key: why for key, why in gone.items() if key not in figures}
+            self.missing[system] = {
+                key: reason for key, reason in gone.items() if key not in figures
+            }
         for system, reasons in newer.missing.items():
             self.missing.setdefault(system, {}).update(reasons)
         self.versions.update(newer.versions)

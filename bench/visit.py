@@ -89,7 +89,7 @@ def visit(system: System, wanted: Collection[str], sizes: Sizes, progress: Progr
                 if any(key in wanted for key in keys):
                     log.attempt(what, step)
             reasons = system.not_measured.items()
-            log.reasons.update({key: why for key, why in reasons if key in wanted})
+            log.reasons.update({key: reason for key, reason in reasons if key in wanted})
     log.values = {key: value for key, value in log.values.items() if key in wanted}
     return log
 

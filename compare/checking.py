@@ -34,7 +34,7 @@ def record(runner: Runner, case: Case) -> dict[str, Any]:
     )
 
 
-def check(runner: Runner, family: str, case: Case, kept: Outcomes) -> list[Difference]:
+def check(runner: Runner, family: str, case: Case, recording: Outcomes) -> list[Difference]:
     """Run all versions of a case on ours, and compare with the recording.  No differences if ours
     does not serve the API, which the case of ApiVersions shows."""
     if case.api not in SERVED_APIS:
@@ -42,7 +42,7 @@ def check(runner: Runner, family: str, case: Case, kept: Outcomes) -> list[Diffe
     pairs: dict[int, tuple[Any, Any]] = {}
     for version in case.each_version():
         try:
-            expected = recorded.of_version(kept.get(case.name, {}), version)
+            expected = recorded.of_version(recording.get(case.name, {}), version)
         except KeyError:
             expected = "not recorded: make compare"
         pairs[version] = (expected, outcome(runner, case, version))
@@ -50,14 +50,16 @@ def check(runner: Runner, family: str, case: Case, kept: Outcomes) -> list[Diffe
 
 
 def record_conversation(runner: Runner, conversation: Conversation) -> None:
-    """Hold a conversation with a real cluster, and save it."""
-    kept = recorded.load(CONVERSATIONS)
-    kept[conversation.name] = {"0": recorded.as_json(runner.converse(conversation))}
-    recorded.save(CONVERSATIONS, kept)
+    """Run a conversation on a real cluster, and save it."""
+    recording = recorded.load(CONVERSATIONS)
+    recording[conversation.name] = {"0": recorded.as_json(runner.converse(conversation))}
+    recorded.save(CONVERSATIONS, recording)
 
 
 def check_conversation(runner: Runner, conversation: Conversation) -> list[Difference]:
-    """Hold a conversation with ours, and compare with the recording."""
-    kept = recorded.load(CONVERSATIONS).get(conversation.name, {"0": "not recorded: make compare"})
+    """Run a conversation on ours, and compare with the recording."""
+    recording = recorded.load(CONVERSATIONS).get(
+        conversation.name, {"0": "not recorded: make compare"}
+    )
     ours = recorded.as_json(runner.converse(conversation))
-    return differences(f"conversation: {conversation.name}", {0: (kept["0"], ours)})
+    return differences(f"conversation: {conversation.name}", {0: (recording["0"], ours)})

@@ -64,7 +64,7 @@ def differences(case: str, pairs: Mapping[int, tuple[Any, Any]]) -> list[Differe
     seen: dict[str, tuple[list[int], str, Any, Any]] = {}
     for version, (kafka, ours) in pairs.items():
         for path, a, b in _walk(kafka, ours, ""):
-            # The same in many entries of a list is one difference, told of the first.
+            # The same in many entries of a list is one difference, reported for the first.
             key = f"{_INDEX.sub('', path)} {a!r} {b!r}"
             versions = seen.setdefault(key, ([], path, a, b))[0]
             if version not in versions:

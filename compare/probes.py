@@ -98,8 +98,8 @@ def _wait_for_topic(runner: Runner, values: Values, name: str) -> Any:
 
 def _serves(runner: Runner, values: Values, name: str, index: int, broker: int) -> bool:
     """Whether a leader serves its partition, which begins shortly after it is in the metadata."""
-    asked = [{"partition_index": index, "timestamp": -1, "current_leader_epoch": -1}]
-    body = {"replica_id": -1, "topics": [{"name": name, "partitions": asked}]}
+    requested = [{"partition_index": index, "timestamp": -1, "current_leader_epoch": -1}]
+    body = {"replica_id": -1, "topics": [{"name": name, "partitions": requested}]}
     answer = runner.message(ApiKey.LIST_OFFSETS, body, broker, values)
     return not answer.topics[0].partitions[0].error_code
 
@@ -143,9 +143,9 @@ def _topic_state(runner: Runner, values: Values, name: str) -> Any:
         (_shape(one) if is_random else _exactly(one)) + _ends(runner, values, name, one)
         for one in sorted(topic.partitions, key=lambda one: one.partition_index)
     ]
-    asked = {"resource_type": 2, "resource_name": name}
+    requested = {"resource_type": 2, "resource_name": name}
     (described,) = runner.message(
-        ApiKey.DESCRIBE_CONFIGS, {"resources": [asked]}, 1, values
+        ApiKey.DESCRIBE_CONFIGS, {"resources": [requested]}, 1, values
     ).results
     configs = {
         one.name: one.value for one in described.configs if one.config_source == _TOPIC_SOURCE
@@ -170,9 +170,9 @@ def _ends(runner: Runner, values: Values, name: str, partition: Any) -> str:
         return ""
     found = []
     for timestamp in (-2, -1):
-        asked = {"partition_index": partition.partition_index, "timestamp": timestamp}
+        requested = {"partition_index": partition.partition_index, "timestamp": timestamp}
         # As a debugging replica: the log end offset, as the high watermark may lag.
-        body = {"replica_id": -2, "topics": [{"name": name, "partitions": [asked]}]}
+        body = {"replica_id": -2, "topics": [{"name": name, "partitions": [requested]}]}
         answer = runner.message(ApiKey.LIST_OFFSETS, body, partition.leader_id, values)
         one = answer.topics[0].partitions[0]
         found.append(error_of(one.error_code).name if one.error_code else str(one.offset))
@@ -182,8 +182,8 @@ def _ends(runner: Runner, values: Values, name: str, partition: Any) -> str:
 def _group_state(runner: Runner, values: Values) -> Any:
     to = values.known["coordinator"]
     described = Ask(ApiKey.DESCRIBE_GROUPS, {"groups": ["{group}"]}, to=to, on="stage")
-    asked = {"group_id": "{group}", "topics": None}
-    offsets = Ask(ApiKey.OFFSET_FETCH, {"groups": [asked]}, to=to, on="stage", version=9)
+    requested = {"group_id": "{group}", "topics": None}
+    offsets = Ask(ApiKey.OFFSET_FETCH, {"groups": [requested]}, to=to, on="stage", version=9)
     return {
         "described": runner.ask(described, values)["groups"][0],
         "offsets": runner.ask(offsets, values)["groups"][0].get("topics", []),

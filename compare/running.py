@@ -1,6 +1,6 @@
 """Runs cases and conversations on one system, and returns the responses as plain data.
 
-Owns: steps, placeholders and names of each run, connections' checks.  Never: compares
+Owns: steps, placeholders and names of each run, checks of connections.  Never: compares
 (differences.py), knows the stage (probes.py).
 """
 
@@ -34,7 +34,7 @@ from kcluster.protocol.framing import decode_response_frame, encode_request_fram
 
 ANSWER_LIMIT_MS: Final = 6_000
 SILENCE_MS: Final = 250
-"""How long nothing must come where no answer is due."""
+"""How long a connection must stay silent where no answer is expected."""
 RETRIES: Final = 400
 RETRY_AFTER_MS: Final = 100
 NOT_YET: Final = (
@@ -136,7 +136,7 @@ class Runner:
     # --------------------------------------------------------------------- conversations
 
     def converse(self, conversation: Conversation) -> list[Any]:
-        """Hold a conversation; the response of each step."""
+        """Run a conversation; the response of each step."""
         values = self.begin(conversation.steps)
         responses: list[Any] = []
         for step in conversation.steps:
@@ -185,10 +185,10 @@ class Runner:
 
     def _await(self, step: Await, values: Values, masks: Mapping[str, str]) -> Any:
         to = self.broker_of(step.to, values)
-        asked = self._pending.pop((step.on, to))
-        version = newest(asked.api) if asked.version < 0 else asked.version
+        sent = self._pending.pop((step.on, to))
+        version = newest(sent.api) if sent.version < 0 else sent.version
         received = self.system.receive(step.on, to, 3 * ANSWER_LIMIT_MS)
-        return self._plain_response(asked.api, version, received, values, masks, step.save)
+        return self._plain_response(sent.api, version, received, values, masks, step.save)
 
     def frame(self, api: ApiKey, version: int, client_id: str | None, request: Any) -> bytes:
         """The bytes of a request."""

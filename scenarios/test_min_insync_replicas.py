@@ -1,4 +1,4 @@
-"""RF 3, min.insync.replicas 2: one loss is borne, the second stops writes, not reads.
+"""RF 3, min.insync.replicas 2: one loss is tolerated, the second stops writes, not reads.
 
 Owns: the boundary that everybody should have seen once.  Never: uses anything but the public
 interface.
@@ -18,11 +18,11 @@ def test_scenario__the_second_loss_stops_writes_but_not_reads() -> None:
         producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "retries": 0})
 
         def send(value: bytes) -> str:
-            """The error that the producer is told; NO_ERROR for none."""
-            told: list[KafkaError | None] = []
-            producer.produce("orders", value, on_delivery=lambda error, _: told.append(error))
+            """The error that the producer gets; NO_ERROR for none."""
+            errors: list[KafkaError | None] = []
+            producer.produce("orders", value, on_delivery=lambda error, _: errors.append(error))
             assert producer.flush(20) == 0
-            return "NO_ERROR" if told[0] is None else str(told[0].name())
+            return "NO_ERROR" if errors[0] is None else str(errors[0].name())
 
         assert send(b"with three") == "NO_ERROR"
         cluster.kill(3)

@@ -1,7 +1,7 @@
 """For all tests: a time limit, the same examples in every run, and one Spark session per run.
 
 Owns: the limit, hypothesis' profile, `--rewrite` for golden files, what stays together when workers
-share the tests.  Never: starts clusters (fixtures for that live beside the tests that want them).
+share the tests.  Never: starts clusters (fixtures for that live beside the tests that need them).
 
 A test has 30 s, or what `@pytest.mark.timeout_s(N)` says. When they are over, it fails with the
 stacks of all threads. If even that does not get through (a call that never returns from C),
@@ -32,7 +32,7 @@ hypothesis.settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--rewrite`: golden files get what the tests make now."""
+    """`--rewrite`: golden files are replaced by what the tests produce now."""
     parser.addoption("--rewrite", action="store_true", help="renew golden files (tests/events)")
 
 
@@ -102,5 +102,5 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
-    """And what it leaves behind."""
+    """The teardown of its fixtures."""
     return (yield from limited(item))

@@ -31,13 +31,13 @@ def compiled_modules() -> list[str]:
     return [path.removeprefix("cluster/").removesuffix(".py").replace("/", ".") for path in paths]
 
 
-def test_build__the_hot_modules_are_what_the_build_says() -> None:
+def test_build__the_hot_modules_match_the_build() -> None:
     suffixes = (".py",) if kcluster.build() == "pure Python" else tuple(EXTENSION_SUFFIXES)
     files = {name: str(import_module(name).__file__) for name in compiled_modules()}
     assert [file for file in files.values() if not file.endswith(suffixes)] == []
 
 
-def test_build__it_is_the_one_that_was_meant_to_be_tested() -> None:
+def test_build__it_is_the_one_that_was_to_be_tested() -> None:
     meant = os.environ.get("KCLUSTER_BUILD", kcluster.build())
     folder = Path(str(kcluster.__file__)).parent
     stray = sorted(str(file) for file in folder.rglob("*.so"))[:1]
@@ -48,14 +48,14 @@ class Unequal:
     """Raises out of a comparison that the core makes."""
 
     def __eq__(self, other: object) -> bool:
-        raise ValueError("told by the body")
+        raise ValueError("raised in the body")
 
     def __hash__(self) -> int:
         return 0
 
 
 def test_build__a_traceback_names_file_line_and_function_of_the_source() -> None:
-    with pytest.raises(ValueError, match="told by the body") as raised:
+    with pytest.raises(ValueError, match="raised in the body") as raised:
         _ = PeerRequest(1, 2, Unequal()) == PeerRequest(1, 2, Unequal())
     frames = traceback.extract_tb(raised.value.__traceback__)
     (ours,) = [frame for frame in frames if frame.filename.endswith("cluster/kcluster/contract.py")]
@@ -66,7 +66,7 @@ def test_build__a_traceback_names_file_line_and_function_of_the_source() -> None
     )
 
 
-def test_build__an_instance_has_the_attributes_that_its_class_names_and_no_others() -> None:
+def test_build__an_instance_has_only_the_attributes_that_its_class_names() -> None:
     with pytest.raises(AttributeError):
         setattr(PeerRequest(1, 2, None), COLOUR, "blue")
     with pytest.raises(AttributeError):

@@ -1,4 +1,4 @@
-"""Every command that the documents show is run, and prints what they say.
+"""Every command that the documents show is run, and prints the output shown.
 
 Owns: running the ```console and ```python blocks of README.md and of the guides.  Never: corrects a
 document.
@@ -6,7 +6,7 @@ document.
 A console block is one session: `$ command` lines in order in a directory with topology.yaml in it,
 `&` at the end for the background (ready at its first line). Each must end with exit code 0, and
 print the lines shown under it in this order. Numbers may differ, so may who leads what: lines are
-compared by their first words with digits left out. Lines it prints besides are no matter.
+compared by their first words with digits left out. Other printed lines are ignored.
 A python block with a test in it is given to pytest.  A yaml block that begins with its name in a
 comment is there as a file, and so are the scenarios of this repository.
 """
@@ -95,7 +95,7 @@ def python_blocks() -> list[tuple[str, str]]:
 @pytest.mark.clients
 @pytest.mark.timeout_s(120)
 @pytest.mark.parametrize(("document", "block"), console_blocks())
-def test_docs__a_console_session_prints_what_is_shown(
+def test_docs__a_console_session_prints_the_output_shown(
     place: tuple[Path, dict[str, str]], document: str, block: str
 ) -> None:
     directory, environment = place

@@ -1,7 +1,7 @@
 """The rules of the code, as tests: layers, import circles, what the core must not touch, sizes,
 headers.
 
-Owns: the table of layers (docs/architecture.md tells it in prose), the rules, and for each rule a
+Owns: the table of layers (docs/architecture.md describes it), the rules, and for each rule a
 snippet that must be caught.  Never: imports the code that it reads.
 """
 
@@ -303,14 +303,14 @@ _EMITTERS = ("broker", "controller", "metadata", "partition", "clients")
 
 
 def words_are_made_last(module: Module) -> Iterator[tuple[int, str]]:
-    """Facts are read from the fields of events; nobody decides by what is shown of them."""
+    """Facts are read from the fields of events; no code decides by the words made from them."""
     if not module.is_ours:
         return
     if module.layer == "events":
         if module.dotted.rpartition(".")[2] not in _WORDING:
             yield from _fields_that_are_sentences(module)
         return
-    why = "reads the words of an event; read its fields (cluster/kcluster/events)"
+    problem = "reads the words of an event; read its fields (cluster/kcluster/events)"
     if module.layer in _EMITTERS:
         for line, name in imports_of(module.tree):
             if name.startswith("kcluster.events.words"):
@@ -320,7 +320,7 @@ def words_are_made_last(module: Module) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Compare) and not isinstance(node.ops[0], ast.Is | ast.IsNot):
             sides = (node.left, *node.comparators)
             if any(_is_words(side, rendered) or _is_made_of_words(side) for side in sides):
-                yield node.lineno, why
+                yield node.lineno, problem
             kinds = any(ast.unparse(side).endswith("event.kind") for side in sides)
             if kinds and any(isinstance(side, ast.Constant) for side in sides):
                 yield node.lineno, "compares a kind with a word; ask isinstance(event, ...)"
@@ -328,15 +328,15 @@ def words_are_made_last(module: Module) -> Iterator[tuple[int, str]]:
             of = node.func.value
             is_pattern = ast.unparse(of) == "re" and any(_is_words(x, rendered) for x in node.args)
             if node.func.attr != "join" and (_is_words(of, rendered) or is_pattern):
-                yield node.lineno, why
+                yield node.lineno, problem
             elif node.func.attr == "get_json_object":
                 yield node.lineno, "reads an untyped value; use pipeline/notes.py"
             elif node.func.attr == "get" and _is_untyped(of):
-                yield node.lineno, why
+                yield node.lineno, problem
         elif isinstance(node, ast.Subscript) and (
             _is_words(node.value, rendered) or _is_untyped(node.value)
         ):
-            yield node.lineno, why
+            yield node.lineno, problem
 
 
 def _with_rendered(
@@ -361,7 +361,7 @@ def _with_rendered(
 
 
 def _is_words(node: ast.expr, rendered: frozenset[str] = frozenset()) -> bool:
-    """What is shown of an event: a call that makes it, `.text` of a note, a name given to it."""
+    """The words for an event: a call that makes them, `.text` of a note, a name bound to them."""
     match node:
         case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
             return name in _WORDS
@@ -591,7 +591,7 @@ def test_tidy__every_rule_has_a_breach_that_it_catches() -> None:
     assert {rule for rule, *_ in BAD} == set(RULES)
 
 
-def test_tidy__what_is_fine_is_not_caught() -> None:
+def test_tidy__good_code_is_not_caught() -> None:
     text = GOOD_HEADER + (
         "import uuid\nfrom kcluster.metadata.image import X\nfrom kcluster.protocol import m\n"
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from os import PathLike\n"
@@ -649,7 +649,7 @@ def test_tidy__a_circle_of_imports_is_found() -> None:
 def test_tidy__layers_have_no_cycle() -> None:
     seen: set[str] = set()
     for layer, below in LAYERS.items():
-        assert set(below.split()) <= seen | {layer}, f"{layer} sees what stands after it"
+        assert set(below.split()) <= seen | {layer}, f"{layer} imports a later layer"
         seen.add(layer)
 
 

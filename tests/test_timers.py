@@ -14,7 +14,7 @@ def test_timers__run_in_order_of_deadline_then_of_setting():
     assert ran == ["a", "b", "c"]
 
 
-def test_timers__setting_again_moves_and_cancelling_forgets():
+def test_timers__setting_again_moves_a_deadline_and_cancelling_removes_it():
     timers, ran = Timers(), []
     timers.set("moved", 10, ran.append)
     timers.set("moved", 30, ran.append)
@@ -28,7 +28,7 @@ def test_timers__setting_again_moves_and_cancelling_forgets():
     assert timers.next_ms == NEVER_MS
 
 
-def test_timers__a_callback_may_set_its_own_again():
+def test_timers__a_callback_may_set_its_own_deadline_again():
     timers, ran = Timers(), []
 
     def again(now_ms: int) -> None:

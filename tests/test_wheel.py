@@ -1,6 +1,6 @@
 """The wheel beside a user's project that has modules with names like ours.
 
-Owns: that an installed kcluster takes no name of anybody's project.  Never: tests what kcluster
+Owns: that an installed kcluster shadows no name of a user's project.  Never: tests what kcluster
 does; the wheel has the same files as the source.
 """
 

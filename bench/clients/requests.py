@@ -66,7 +66,7 @@ def main() -> None:
     topic, _ = make_topic(options.bootstrap, options.partitions)
     address = address_of(options.bootstrap)
     software = {"client_software_name": "bench", "client_software_version": "1"}
-    asked: dict[str, tuple[int, int, Any]] = {
+    requests: dict[str, tuple[int, int, Any]] = {
         "api_versions": (
             ApiKey.API_VERSIONS,
             API_VERSIONS_VERSION,
@@ -82,7 +82,7 @@ def main() -> None:
         ),
     }
     found = {}
-    for name, question in asked.items():
+    for name, question in requests.items():
         rate(address, *question, options.count // 10 // IN_FLIGHT * IN_FLIGHT, IN_FLIGHT)
         found[f"{name}_single"] = rate(address, *question, options.count, 1)
         count = 4 * options.count // IN_FLIGHT * IN_FLIGHT

@@ -33,8 +33,12 @@ def body(*resources: dict[str, Any], dry: bool = False) -> dict[str, Any]:
 
 
 def described(kind: int, name: str, *keys: str) -> Ask:
-    asked = {"resource_type": kind, "resource_name": name, "configuration_keys": list(keys) or None}
-    return Ask(DESCRIBE, {"resources": [asked], "include_synonyms": True})
+    requested = {
+        "resource_type": kind,
+        "resource_name": name,
+        "configuration_keys": list(keys) or None,
+    }
+    return Ask(DESCRIBE, {"resources": [requested], "include_synonyms": True})
 
 
 def alter(name: str, kind: int, of: str, *changes: Change, dry: bool = False, **more: Any) -> Case:
@@ -42,7 +46,7 @@ def alter(name: str, kind: int, of: str, *changes: Change, dry: bool = False, **
 
 
 def dry(name: str, *changes: Change, kind: int = BROKER, of: str = "1") -> Case:
-    """Nothing is changed: this cluster is others' too."""
+    """Nothing is changed: other cases share this cluster."""
     return alter(name, kind, of, *changes, dry=True)
 
 
@@ -51,7 +55,7 @@ def replace(name: str, kind: int, of: str, *changes: Change, **more: Any) -> Cas
 
 
 def kept(kind: int, name: str, *changes: Change) -> tuple[Step, ...]:
-    """Look at what was set, take it back, look again; each once the broker has heard of it."""
+    """Describe the change, undo it, describe it again; each once the broker knows of it."""
     back: list[Change] = [(change[0], None, DELETE) for change in changes]
     look = described(kind, name, *(change[0] for change in changes))
     received = Wait(150)
@@ -59,7 +63,7 @@ def kept(kind: int, name: str, *changes: Change) -> tuple[Step, ...]:
 
 
 def made(name: str, kind: int, of: str, *changes: Change) -> Case:
-    """A change that is accepted, looked at and taken back."""
+    """A change that is accepted, described and undone."""
     return alter(name, kind, of, *changes, after=kept(kind, of, *changes))
 
 

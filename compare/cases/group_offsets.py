@@ -50,9 +50,9 @@ def init(transactional_id: str | None = None, timeout_ms: int = 60_000, **more: 
     return {"transactional_id": transactional_id, "transaction_timeout_ms": timeout_ms, **more}
 
 
-NOBODYS = Ask(FIND, {"coordinator_keys": [""]}, save={"nobodys": "coordinators[0].node_id"})
+FIND_EMPTY = Ask(FIND, {"coordinator_keys": [""]}, save={"nobodys": "coordinators[0].node_id"})
 TWO = {**commit(), "topics": [*commit()["topics"], *commit(partition=1)["topics"]]}
-ELSEWHERE = dict.fromkeys(("node_id", "port"), "coordinators are placed at random")
+RANDOM = dict.fromkeys(("node_id", "port"), "coordinators are placed at random")
 
 CASES = (
     case("commit", COMMIT, commit()),
@@ -67,7 +67,7 @@ CASES = (
     case("commit: unknown partition", COMMIT, commit(partition=9)),
     case("commit: partition -1", COMMIT, commit(partition=-1)),
     case("commit: wrong broker", COMMIT, commit(), to=NOT_COORDINATOR),
-    case("commit: empty group", COMMIT, commit(group=""), before=(NOBODYS,), to="{nobodys}"),
+    case("commit: empty group", COMMIT, commit(group=""), before=(FIND_EMPTY,), to="{nobodys}"),
     case("commit: member unknown", COMMIT, commit(generation=1, member="me")),
     case("commit: generation 0 of a new group", COMMIT, commit(generation=0)),
     case("commit: nothing", COMMIT, {"group_id": "{group}", "topics": []}),
@@ -97,7 +97,7 @@ CASES = (
     case("fetch: partition twice", FETCH, fetched(0, 0), before=COMMITTED),
     case("fetch: no partitions", FETCH, fetched(), before=COMMITTED),
     case("fetch: empty group", FETCH, fetched(0, group=""), to="{nobodys}",
-         before=(NOBODYS, Ask(COMMIT, commit(group=""), version=9, to="{nobodys}"))),
+         before=(FIND_EMPTY, Ask(COMMIT, commit(group=""), version=9, to="{nobodys}"))),
     case("fetch: wrong broker", FETCH, fetched(0), to=NOT_COORDINATOR),
     case("fetch: stable", FETCH, {**fetched(0), "require_stable": True}, "7+", before=COMMITTED),
     case("fetch: as a member of no group", FETCH, fetched(0, member_id="me", member_epoch=3), "9+",
@@ -107,14 +107,14 @@ CASES = (
     case("fetch: group twice", FETCH, groups("{group}", "{group}"), "8+", before=COMMITTED),
     case("fetch: no groups", FETCH, {"groups": []}, "8+"),
 
-    Case("find: group", FIND, key("{group}"), mask=ELSEWHERE),
-    Case("find: empty group", FIND, key(""), mask=ELSEWHERE),
+    Case("find: group", FIND, key("{group}"), mask=RANDOM),
+    Case("find: empty group", FIND, key(""), mask=RANDOM),
     Case("find: unknown kind", FIND, key("a", 9), "1+"),
     Case("find: kind -1", FIND, key("a", -1), "1+"),
     Case("find: share key", FIND, key("a:b:0", 2), "1-5"),
     Case("find: malformed share key", FIND, key("a", 2), "6"),
-    Case("find: two", FIND, {"coordinator_keys": ["{group}", "{group2}"]}, "4+", mask=ELSEWHERE),
-    Case("find: twice", FIND, {"coordinator_keys": ["{group}", "{group}"]}, "4+", mask=ELSEWHERE),
+    Case("find: two", FIND, {"coordinator_keys": ["{group}", "{group2}"]}, "4+", mask=RANDOM),
+    Case("find: twice", FIND, {"coordinator_keys": ["{group}", "{group}"]}, "4+", mask=RANDOM),
     Case("find: none", FIND, {"coordinator_keys": []}, "4+"),
 
     Case("init", INIT, init(), before=(Ask(INIT, init(), retry=("COORDINATOR_LOAD",)),)),

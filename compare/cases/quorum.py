@@ -51,7 +51,7 @@ def features(*updates: tuple[str, int, int], dry: bool = True) -> Any:
 
 
 def dry(name: str, *updates: tuple[str, int, int]) -> Case:
-    """From v1 on: v0 has no validate_only, and this cluster is others' too."""
+    """From v1 on: v0 has no validate_only, and other cases share this cluster."""
     return Case(name, FEATURES, features(*updates), versions="1+")
 
 

@@ -40,12 +40,12 @@ def altered(*entries: dict[str, Any], dry: bool = False) -> dict[str, Any]:
 
 
 def dry(name: str, names: Names, *ops: Op) -> Case:
-    """Nothing is changed: this cluster is others' too."""
+    """Nothing is changed: other cases share this cluster."""
     return Case(name, ALTER, altered(entry(names, *ops), dry=True))
 
 
 def kept(name: str, *entries: dict[str, Any]) -> Case:
-    """Set, looked at, taken back, looked at again; each once the broker has heard of it."""
+    """Set, described, undone, described again; each once the broker knows of it."""
     undo = altered(
         *(
             entry(names, *((key, None) for key in (PRODUCE, CONSUME, REQUESTS, MUTATIONS)))

@@ -28,7 +28,7 @@ CREATE = Ask(
         ],
     },
 )
-TOLD = (
+STATE_AFTER = (
     Wait(1_000),
     Ask(ApiKey.METADATA, {"topics": [{"name": "{new}"}]}),
     Ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, {
@@ -59,11 +59,11 @@ def refused(name: str, *wanted: tuple[int, list[int] | None], **more: Any) -> Ca
 
 def held(name: str, *wanted: tuple[int, list[int] | None]) -> Case:
     body = moved(*wanted, allow_replication_factor_change=False)
-    return Case(name, ALTER, body, versions="1+", before=(CREATE, Wait(300)), after=TOLD)
+    return Case(name, ALTER, body, versions="1+", before=(CREATE, Wait(300)), after=STATE_AFTER)
 
 
 def done(name: str, *wanted: tuple[int, list[int] | None]) -> Case:
-    return Case(name, ALTER, moved(*wanted), before=(CREATE, Wait(300)), after=TOLD)
+    return Case(name, ALTER, moved(*wanted), before=(CREATE, Wait(300)), after=STATE_AFTER)
 
 
 CASES = (

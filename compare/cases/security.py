@@ -1,4 +1,4 @@
-"""ACLs, SASL and delegation tokens, of a cluster that has none of these."""
+"""ACLs, SASL and delegation tokens, of a cluster without any of them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ TOUCHES_OTHERS = {
 
 
 def claims(version: int) -> Callable[[bytes], bytes]:
-    """Another version in the header than the body is of."""
+    """A header with another version than the body."""
     return lambda frame: frame[:2] + pack(">h", version) + frame[4:]
 
 

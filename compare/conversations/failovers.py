@@ -8,7 +8,7 @@ from compare.bodies import batch, fetch, produce
 from compare.case import Ask, Await, Conversation, Operate, Wait
 from kcluster.protocol.apis import ApiKey
 
-NOT_YET = ("NOT_LEADER", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC", "NOT_ENOUGH", "FENCED_LEADER",
+RETRIED = ("NOT_LEADER", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC", "NOT_ENOUGH", "FENCED_LEADER",
            "UNKNOWN_LEADER", "OFFSET_NOT_AVAILABLE")  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def epoch_end(note: str, epoch: int, to: int) -> Ask:
 def end_of_log(note: str, to: int) -> Ask:
     wanted = [{"partition_index": 0, "timestamp": -1, "current_leader_epoch": -1}]
     body = {"replica_id": -1, "topics": [{"name": "{fresh}", "partitions": wanted}]}
-    return Ask(ApiKey.LIST_OFFSETS, body, to=to, note=note, retry=NOT_YET)
+    return Ask(ApiKey.LIST_OFFSETS, body, to=to, note=note, retry=RETRIED)
 
 
 def elected(note: str) -> Ask:
@@ -62,7 +62,7 @@ def story(verb: str) -> tuple[Any, ...]:
         Operate(verb, 1),
         Await(1, "waiting", note="a fetch that waited there"),
         topic("2 leads", until="'leader_id': 2"),
-        write("to the new leader", 2, retry=NOT_YET),
+        write("to the new leader", 2, retry=RETRIED),
         write("to a follower", 3),
         read("all of it", 2),
         Wait(1_500),
@@ -82,7 +82,7 @@ def story(verb: str) -> tuple[Any, ...]:
         write("to the leader", 2),
         elected("the preferred leader is elected"),
         topic("1 leads again", until="'leader_id': 1"),
-        write("to 1", 1, retry=NOT_YET),
+        write("to 1", 1, retry=RETRIED),
         write("to 2, which led", 2),
         read("at 2, which led, with its epoch", 2, current_leader_epoch=1),
         read("all of it, once more", 1),

@@ -29,8 +29,8 @@ def received(who: str, note: str) -> Await:
     return Await(COORDINATOR, who, note=note)
 
 
-def syncs(who: str, generation: int, note: str, given: tuple[str, ...] = (), **more: Any) -> Ask:
-    assignments = [{"member_id": f"{{{name}}}", "assignment": name.encode()} for name in given]
+def syncs(who: str, generation: int, note: str, members: tuple[str, ...] = (), **more: Any) -> Ask:
+    assignments = [{"member_id": f"{{{name}}}", "assignment": name.encode()} for name in members]
     body = sync(member=f"{{{who}}}", generation=generation, assignments=assignments)
     return Ask(SYNC, body, to=COORDINATOR, on=who, note=note, **more)
 

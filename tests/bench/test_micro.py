@@ -24,23 +24,23 @@ def test_micro__slower_means_more_units_not_more_time() -> None:
 
 
 def test_micro__figures_survive_a_file(tmp_path: Path) -> None:
-    kept = Micro(5.0, "compiled", {"parse": Timing(0.5, 0.1)})
-    micro.save(kept, tmp_path / "micro.json")
-    assert micro.load(tmp_path / "micro.json") == kept
-    assert "| parse | 0.50 |" in micro.render(kept)
-    assert "compiled" in micro.render(kept)
+    figures = Micro(5.0, "compiled", {"parse": Timing(0.5, 0.1)})
+    micro.save(figures, tmp_path / "micro.json")
+    assert micro.load(tmp_path / "micro.json") == figures
+    assert "| parse | 0.50 |" in micro.render(figures)
+    assert "compiled" in micro.render(figures)
 
 
-def test_micro__says_which_build_it_measured_and_beside_which() -> None:
+def test_micro__names_the_build_it_measured_and_the_committed_one() -> None:
     before = Micro(5.0, "pure Python")
     same, other = micro.head("pure Python", before), micro.head("compiled", before)
     assert same.startswith("hot paths, pure Python ")
     assert len(same.splitlines()) == len(micro.head("compiled", None).splitlines()) == 1
-    said, _ = other.splitlines()
-    assert said == "not like with like: now compiled, committed pure Python"
+    warning, _ = other.splitlines()
+    assert warning == "not like with like: now compiled, committed pure Python"
 
 
-def test_micro__the_committed_figures_tell_their_build() -> None:
+def test_micro__the_committed_figures_name_their_build() -> None:
     committed = micro.load()
     assert committed is not None
     assert committed.build in ("pure Python", "compiled")

@@ -1,4 +1,4 @@
-"""The load of the memory figures is no faster than it says."""
+"""The load behind the memory figures keeps to its rate."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 
 
 @pytest.mark.clients
-def test_passing__waits_out_its_time_though_each_poll_ends_with_a_report() -> None:
+def test_passing__waits_until_the_given_time_although_each_poll_returns_early() -> None:
     from bench.clients.passing import serve_until
 
     class Reporting:
-        """As librdkafka's producer while reports keep coming: no poll waits."""
+        """Like librdkafka's producer while reports keep coming: no poll waits."""
 
         polls = 0
 
@@ -26,4 +26,4 @@ def test_passing__waits_out_its_time_though_each_poll_ends_with_a_report() -> No
     serve_until(producer, at_s)
     assert time.perf_counter() >= at_s
     assert producer.polls > 1
-    serve_until(producer, at_s)  # behind its time: it goes on at once
+    serve_until(producer, at_s)  # the time has passed: it returns at once

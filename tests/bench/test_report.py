@@ -70,15 +70,15 @@ def test_report__limits_and_growth_are_judged(session: Session) -> None:
     assert "| brokers | 3: 2.00, 10: 2.50, 30: 3.50 | 1.75 × (not met) |" in text
 
 
-def test_report__what_is_missing_is_said(session: Session) -> None:
+def test_report__missing_values_are_listed(session: Session) -> None:
     assert "- kfake, all: it needs go" in report.render(session)
 
 
-def test_report__of_nothing_is_still_a_report() -> None:
+def test_report__an_empty_session_makes_a_report() -> None:
     assert "No peer was available." in report.render(Session("2026-11-21", runs=1, mb=1))
 
 
-def test_report__only_what_is_between_the_marks_is_replaced(tmp_path: Path) -> None:
+def test_report__only_the_text_between_the_marks_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "docs" / "benchmarks.md"
     report.write(path, "bench", "old tables")
     path.write_text(path.read_text() + "\n## Tried and dropped\n\nby hand\n")
@@ -90,14 +90,14 @@ def test_report__only_what_is_between_the_marks_is_replaced(tmp_path: Path) -> N
     assert text.index("new tables") < text.index("by hand") < text.index("small tables")
 
 
-def test_figures__words_choose_groups_and_figures() -> None:
+def test_figures__names_select_groups_and_figures() -> None:
     assert chosen([]) == list(FIGURES)
     assert [figure.key for figure in chosen(["virtual", "consume"])] == ["consume", "virtual_ms"]
     with pytest.raises(ValueError, match="unknown figure or group 'speed'"):
         chosen(["speed"])
 
 
-def test_figures__every_one_has_a_group_and_its_own_key() -> None:
+def test_figures__each_has_a_group_and_its_own_key() -> None:
     assert len(BY_KEY) == len(FIGURES)
     assert {figure.group for figure in FIGURES} == set(GROUPS)
     assert {peer for figure in FIGURES for peer in figure.goals} <= set(SYSTEMS)

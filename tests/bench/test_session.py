@@ -32,7 +32,7 @@ def test_options__quick_is_one_short_run() -> None:
 
 
 @pytest.mark.parametrize("words", [["--systems", "redpanda"], ["--figures", "speed"]])
-def test_options__an_unknown_word_is_refused(
+def test_options__an_unknown_name_is_refused(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
@@ -40,7 +40,7 @@ def test_options__an_unknown_word_is_refused(
     assert words[1] in capsys.readouterr().err
 
 
-def test_systems__a_peer_that_is_not_there_says_why(
+def test_systems__a_missing_peer_reports_the_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("KCLUSTER_PEERS", raising=False)
@@ -53,7 +53,7 @@ def test_systems__a_peer_that_is_not_there_says_why(
     assert Mock().missing_requirement() == ""
 
 
-def test_systems__versions_of_peers_come_from_what_they_built(
+def test_systems__versions_of_peers_come_from_their_build_results(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PEERS_CACHE", str(tmp_path))
@@ -75,7 +75,7 @@ def test_kcluster__its_topology_is_the_repositorys_on_free_ports() -> None:
     assert "orders" in topology["topics"]
 
 
-def test_running__what_did_not_come_up_is_stopped_whatever_went_wrong(tmp_path: Path) -> None:
+def test_running__a_failed_start_is_stopped_whatever_the_error(tmp_path: Path) -> None:
     running = Running(tmp_path)
     running.process = spawn([sys.executable, "-c", "input()"], running.log)
     with pytest.raises(UnicodeError), running.stopped_unless_up():
@@ -96,7 +96,7 @@ def test_growth__quick_leaves_out_the_largest() -> None:
     assert len(growth_points(FULL)) == 12
 
 
-def test_log__a_step_that_fails_is_told_and_the_rest_goes_on() -> None:
+def test_log__a_failed_step_is_reported_and_the_rest_continues() -> None:
     shown: list[str] = []
 
     def fails() -> dict[str, float]:
@@ -132,7 +132,7 @@ def test_wire__frames_end_with_the_batch_that_they_carry() -> None:
     assert address_of("a.b:1,c:2") == ("a.b", 1)
 
 
-def test_requests__answers_out_of_place_are_noticed() -> None:
+def test_requests__responses_out_of_order_are_detected() -> None:
     answers = b"".join(LENGTH.pack(6) + LENGTH.pack(number) + b"ok" for number in range(3))
     check(answers, 10, 3)
     with pytest.raises(SystemExit, match="answer 1 has"):

@@ -1,4 +1,4 @@
-"""The wire side of a broker, with a broker that is no more than its image."""
+"""The channel of a broker that consists only of its image."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_cache__an_equal_request_gets_the_same_bytes_except_correlation_id(
     assert second[4:8] == struct.pack(">i", 2)
     assert second[:4] + second[8:] == first[:4] + first[8:]
     assert decode_response_frame(ApiKey.METADATA, 9, second[4:])[1].cluster_id == "c"
-    assert isinstance(receive(channel, metadata(3, "orders")), Request), "another question"
+    assert isinstance(receive(channel, metadata(3, "orders")), Request), "another request"
 
 
 def test_cache__is_cleared_when_the_image_changes(channel: Channel, broker: Broker) -> None:

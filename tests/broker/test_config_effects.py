@@ -1,4 +1,4 @@
-"""A config that is changed has its effect at once: each is set by a request and seen by another."""
+"""A changed config takes effect at once: one request sets it, another shows the effect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INCREMENTAL = m.IncrementalAlterConfigsRequest
 def alter(
     t: Simulated, kind: int, resource: str, to: int | None = None, **configs: str | None
 ) -> None:
-    """Set configs, or (None) delete them, at the broker concerned; wait until all have heard."""
+    """Set configs, or (None) delete them, at the broker concerned; wait until all brokers know."""
     body = INCREMENTAL(
         resources=[
             INCREMENTAL.AlterConfigsResource(
@@ -138,7 +138,7 @@ def test_effect__retention_ms(t: Simulated) -> None:
 
 
 def test_effect__retention_of_one_broker_applies_to_that_broker(t: Simulated) -> None:
-    """Its followers keep what it has deleted until it tells them where its log starts."""
+    """Its followers keep the deleted records until they learn its log start offset."""
     produce(t, b"old", at_ms=t.now_ms)
     other = next(id_ for id_ in (1, 2, 3) if id_ != t.leader_id)
     alter(t, OF_BROKER, str(other), log_retention_ms="1000")
@@ -201,7 +201,7 @@ def test_effect__unclean_leader_election(t: Simulated, by_cluster: bool) -> None
     ("of_brokers", "factor"), [({}, 3), ({"default.replication.factor": 1}, 1)]
 )
 def test_effect__default_replication_factor(of_brokers: dict[str, int], factor: int) -> None:
-    """Of topics that are created by being asked for, and by CreateTopics with -1."""
+    """Of auto-created topics, and of topics that CreateTopics creates with -1."""
     t = Simulated(of_brokers=of_brokers)
     t.ask(
         1, ApiKey.METADATA, 9, m.MetadataRequest([m.MetadataRequest.MetadataRequestTopic(name="a")])
@@ -249,7 +249,7 @@ def test_effect__log_cleaner_enable() -> None:
 
 @pytest.mark.parametrize(("enabled", "leader_after"), [(True, 2), (False, 1)])
 def test_effect__controlled_shutdown_enable(enabled: bool, leader_after: int) -> None:
-    """Without it leaders are not moved first: they are missed until the session ends."""
+    """Without it leaders are not moved first: partitions lack one until the session ends."""
     t = Simulated(of_brokers={"controlled.shutdown.enable": enabled})
     t.kill(1, "clean")
     t.run_for(1_000)
@@ -261,7 +261,7 @@ def test_effect__controlled_shutdown_enable(enabled: bool, leader_after: int) ->
 
 
 def test_effect__controller_socket_timeout() -> None:
-    """No question to the controller waits longer, whoever asks it."""
+    """No request to the controller waits longer, whatever its origin."""
     t = Simulated(of_brokers={"controller.socket.timeout.ms": 700})
     node = t.dispatcher.processes[1].node
     assert isinstance(node, BrokerNode)

@@ -71,7 +71,7 @@ def test_fetch__an_uncompressed_batch_is_cut_to_the_offset_asked_for() -> None:
     assert [record.offset for record in fetched(fetch(one, 3, offset=2))] == [2]
 
 
-def test_fetch__before_v3_what_exceeds_the_limit_is_cut_off() -> None:
+def test_fetch__before_v3_records_are_cut_off_at_the_limit() -> None:
     one = one_of()
     produce(one, 3, build_batch(RECORDS))
     answer = fetch(one, 2, limit=50)

@@ -66,10 +66,10 @@ def test_purgatory__a_long_wait_does_not_retain_completed_operations():
         quick = Parked(expired)
         purgatory.park(quick, 30_000, now_ms=1)
         quick.done = True
-    kept, one = 0, purgatory._queues[30_000]._first
+    retained, one = 0, purgatory._queues[30_000]._first
     while one is not None:
-        kept, one = kept + 1, one.parked_behind
-    assert kept < 2_000
+        retained, one = retained + 1, one.parked_behind
+    assert retained < 2_000
     assert len(purgatory) == 1
 
 

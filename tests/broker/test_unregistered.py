@@ -14,7 +14,7 @@ def unregister(t: Simulated, broker: int) -> ErrorCode:
 
 
 def known(t: Simulated, broker: int) -> list[int]:
-    """The brokers that `broker` tells its clients of."""
+    """The brokers in the Metadata responses of `broker`."""
     request = m.DescribeClusterRequest(include_fenced_brokers=True)
     body = t.ask(broker, ApiKey.DESCRIBE_CLUSTER, 2, request).body
     return [one.broker_id for one in body.brokers]
@@ -31,7 +31,7 @@ def test_unregister__a_running_broker_leaves_the_isr_and_stays_out():
     assert unregister(t, 3) is ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
-def test_unregister__its_leaders_move_and_a_new_process_comes_back():
+def test_unregister__its_leaders_move_and_a_new_process_rejoins():
     t = Simulated()
     assert unregister(t, 1) is ErrorCode.NONE
     t.wait(lambda: t.leader_id == 2)

@@ -1,4 +1,4 @@
-"""A broker of an older release: what it lists, reads, and says."""
+"""A broker of an older release: the versions it lists and reads, and its errors."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_served__produce_v0_is_listed_from_4_0_on_and_not_served():
 
 
 @pytest.mark.parametrize(
-    ("version", "error", "said"),
+    ("version", "error", "expected"),
     [
         ("2.3", ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE),
         ("2.4", ErrorCode.INVALID_RECORD, ErrorCode.INVALID_RECORD),
@@ -130,5 +130,5 @@ def test_served__produce_v0_is_listed_from_4_0_on_and_not_served():
         ("0.11", ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ],
 )
-def test_said_by__errors_of_later_releases_are_replaced(version, error, said):
-    assert said_by(releases()[version], error) is said
+def test_said_by__errors_of_later_releases_are_replaced(version, error, expected):
+    assert said_by(releases()[version], error) is expected

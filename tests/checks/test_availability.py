@@ -17,7 +17,7 @@ def with_clients(stage: Stage, acks: int = -1) -> None:
 
 
 def window(verdict: Verdict, kind: str, after_ms: int) -> Window:
-    """The longest of a kind that began then or later."""
+    """The longest window of a kind that began at this time or later."""
     found = [x for x in verdict.windows if x.kind == kind and x.from_ms >= after_ms - 1_000]
     return max(found, key=lambda x: x.duration_ms)
 
@@ -51,18 +51,20 @@ def test_windows__writes_need_min_insync_replicas_reads_do_not():
     stage.kill(2)
     stage.kill(3)
     stage.run_for(5_000)
-    alone_ms = stage.now_ms
+    lone_leader_ms = stage.now_ms
     stage.run_for(10_000)
     stage.start(2)
     stage.start(3)
     stage.run_for(10_000)
     verdict = stage.verdict()
-    found = window(verdict, "writes", alone_ms - 5_000)
+    found = window(verdict, "writes", lone_leader_ms - 5_000)
     assert found.duration_ms > 10_000
     assert "NOT_ENOUGH_REPLICAS" in found.errors
     assert "broker 2, in the ISR, went down" in reasons(found)
     assert "ISR [1] below min.insync.replicas 2 since: ISR [1, 3] -> [1]" in reasons(found)
-    assert [x for x in verdict.windows if x.kind == "reads" and x.from_ms > alone_ms - 5_000] == []
+    assert [
+        x for x in verdict.windows if x.kind == "reads" and x.from_ms > lone_leader_ms - 5_000
+    ] == []
 
 
 def test_windows__a_partition_without_a_leader_has_one_to_the_end():

@@ -1,4 +1,4 @@
-"""A runtime directory of our own for each test, and clusters started as a person starts them."""
+"""A separate runtime directory for each test, and clusters started from the command line."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import pytest
 import kcluster
 
 CODE = str(Path(kcluster.__file__).parents[1])
-"""The build under test: the source, or what was compiled from it."""
+"""The build under test: the source, or the modules compiled from it."""
 
 
 class Up:
-    """A `kcluster up` in a process of its own; `ready` is its first line."""
+    """A `kcluster up` in its own process; `ready` is its first line."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -81,7 +81,7 @@ def start_up(base: Path, tmp_path: Path) -> Iterator[Callable[..., Up]]:
 
 @pytest.fixture
 def kcluster(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """`kcluster("kill", "1")` runs a verb here; gives exit code, stdout, stderr."""
+    """`kcluster("kill", "1")` runs a verb in this process; returns exit code, stdout, stderr."""
     from kcluster.cli.main import main
 
     def run(*arguments: str) -> tuple[int, str, str]:

@@ -163,7 +163,7 @@ def test_directory__a_long_base_falls_back_to_tmp(
 
 
 @pytest.mark.parametrize("name", ["", "../evil", "a/b", ".hidden", "x" * 41, "a b"])
-def test_name__what_cannot_be_a_file_name_is_refused(name: str) -> None:
+def test_name__an_invalid_file_name_is_refused(name: str) -> None:
     with pytest.raises(ControlError, match="cannot name a cluster"):
         control.check_name(name)
 

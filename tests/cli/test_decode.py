@@ -16,7 +16,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import encode_request_frame, encode_response_frame
 
 VERSION = 9
-ASKED = b"".join(
+REQUEST = b"".join(
     encode_request_frame(
         ApiKey.METADATA,
         VERSION,
@@ -61,13 +61,13 @@ def xxd(data: bytes) -> str:
 @pytest.mark.parametrize(
     "text",
     [
-        ASKED.hex(),
-        spaced(ASKED),
-        ASKED[4:].hex(),
-        "0x" + ASKED.hex(":"),
-        xxd(ASKED),
-        base64.b64encode(ASKED).decode(),
-        base64.urlsafe_b64encode(ASKED).decode(),
+        REQUEST.hex(),
+        spaced(REQUEST),
+        REQUEST[4:].hex(),
+        "0x" + REQUEST.hex(":"),
+        xxd(REQUEST),
+        base64.b64encode(REQUEST).decode(),
+        base64.urlsafe_b64encode(REQUEST).decode(),
     ],
 )
 def test_decode__reads_each_text_form_from_argument_file_and_stdin(
@@ -82,20 +82,20 @@ def test_decode__reads_each_text_form_from_argument_file_and_stdin(
 
 def test_decode__reads_raw_files_and_stdin(tmp_path: Path) -> None:
     path = tmp_path / "frame"
-    path.write_bytes(ASKED)
-    assert fields(str(path)) == fields(stdin=ASKED) == fields("--format", "raw", stdin=ASKED)
+    path.write_bytes(REQUEST)
+    assert fields(str(path)) == fields(stdin=REQUEST) == fields("--format", "raw", stdin=REQUEST)
 
 
 def test_decode__identifies_a_response_by_options_or_by_its_request() -> None:
     by_name = fields("--api", "Metadata", "--version", "9", stdin=RESPONSE)
     assert by_name["topics[0].error_code"]["note"] == "UNKNOWN_TOPIC_OR_PARTITION"
     assert fields("--response", "--api", "3", "--version", "9", stdin=RESPONSE) == by_name
-    assert fields("--request", ASKED.hex(), stdin=RESPONSE) == by_name
+    assert fields("--request", REQUEST.hex(), stdin=RESPONSE) == by_name
 
 
 def test_decode__shows_a_line_for_each_value() -> None:
-    lines = run(ASKED.hex()).splitlines()
-    assert lines[0] == f"Metadata request v9, {len(ASKED)} bytes"
+    lines = run(REQUEST.hex()).splitlines()
+    assert lines[0] == f"Metadata request v9, {len(REQUEST)} bytes"
     assert lines[1].startswith("000000  00 00 00 ")
     (line,) = [x for x in lines if "'orders'" in x]
     assert "6f 72 64 65 72 73" in line
@@ -103,12 +103,12 @@ def test_decode__shows_a_line_for_each_value() -> None:
 
 
 def test_decode__shows_where_bytes_are_malformed() -> None:
-    at = ASKED.index(b"orders") - 1
-    spoilt = ASKED[:at] + b"\x60" + ASKED[at + 1 :]
-    output = run(spoilt.hex(), code=1)
+    at = REQUEST.index(b"orders") - 1
+    damaged = REQUEST[:at] + b"\x60" + REQUEST[at + 1 :]
+    output = run(damaged.hex(), code=1)
     assert f"wrong at byte {at} (0x{at:x}) in topics[0].name: 95 bytes claimed" in output
     assert "header.client_id" in output
-    (frame,) = json.loads(run("--json", spoilt.hex(), code=1))
+    (frame,) = json.loads(run("--json", damaged.hex(), code=1))
     assert (frame["error"]["position"], frame["error"]["path"]) == (at, "topics[0].name")
 
 

@@ -1,4 +1,4 @@
-"""The demo as a person runs it: real clients, the whole story, the count."""
+"""The demo from the command line: real clients, every step, the count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import kcluster
 
 CODE = str(Path(kcluster.__file__).parents[1])
-"""The build under test: the source, or what was compiled from it."""
+"""The build under test: the source, or the modules compiled from it."""
 Verb = Callable[..., tuple[int, str, str]]
 
 # kafka-python reads its schemas in a way that Python 3.11 warns about, in importlib's name.
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*Use files:DeprecationWarning")
 
 
 def demo(directory: Path, *arguments: str, **environment: str) -> tuple[int, str]:
-    """Run the demo in a process of its own; exit code and all that it printed."""
+    """Run the demo in a separate process; returns the exit code and everything it printed."""
     ended = subprocess.run(
         [sys.executable, "-m", "kcluster.cli.main", "demo", *arguments],
         cwd=directory,

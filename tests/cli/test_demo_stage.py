@@ -1,4 +1,4 @@
-"""Which topology and topic the demo takes."""
+"""Which topology and topic the demo uses."""
 
 from __future__ import annotations
 

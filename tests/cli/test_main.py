@@ -1,4 +1,4 @@
-"""The quick way to `kcluster up` agrees with click wherever it answers at all."""
+"""The quick parser of `kcluster up` agrees with click on every line that it accepts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Verb = Callable[..., tuple[int, str, str]]
 
 
 def click_up_options(words: list[str]) -> dict[str, Any] | None:
-    """What click makes of the words; None if it refuses or does something else (--help)."""
+    """The options that click parses; None if it refuses them or does something else (--help)."""
     try:
         return command.make_context("up", list(words)).params
     except (click.ClickException, click.exceptions.Exit):

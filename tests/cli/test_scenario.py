@@ -32,7 +32,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     return lambda *words: CliRunner().invoke(kcluster, words)
 
 
-def test_scenario_run__exit_code_0_when_all_is_as_expected(run: Callable[..., Result]) -> None:
+def test_scenario_run__exit_code_0_when_everything_is_as_expected(
+    run: Callable[..., Result],
+) -> None:
     result = run("scenario", "run", "good.yaml", "--seed", "3")
     assert result.exit_code == 0
     timeline, verdict = result.output.split("\n\n")
@@ -52,7 +54,7 @@ def test_scenario_run__exit_code_1_with_timeline_and_replay_line(
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "expected"),
     [
         ("wrong.yaml", "wrong.yaml:1:18 steps[0].kil: "),
         ("nowhere.yaml", "nowhere.yaml: cannot be read"),
@@ -60,11 +62,11 @@ def test_scenario_run__exit_code_1_with_timeline_and_replay_line(
     ],
 )
 def test_scenario_run__exit_code_2_when_the_run_proves_nothing(
-    run: Callable[..., Result], file: str, said: str
+    run: Callable[..., Result], file: str, expected: str
 ) -> None:
     result = run("scenario", "run", file)
     assert result.exit_code == 2
-    assert said in result.output
+    assert expected in result.output
 
 
 def test_scenario_run__prints_one_line_per_run_of_many(run: Callable[..., Result]) -> None:

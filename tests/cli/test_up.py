@@ -1,4 +1,4 @@
-"""`kcluster up` and the verbs against it, each as a process would see them."""
+"""`kcluster up` and the verbs against it, as other processes see them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kcluster` with older brokers: it says so, and upgrades one."""
+"""`kcluster` with brokers of older releases: it shows them, and upgrades one."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_group__of_two_members_with_one_instance_id_the_older_is_fenced() -> Non
     assert list(b.assignment) == everything(2)
 
 
-def test_group__cooperative_members_keep_what_they_read() -> None:
+def test_group__cooperative_members_keep_their_partitions() -> None:
     story = Story(partitions=4)
     story.producer()
     cooperative: Any = {"partition_assignment_strategy": "cooperative-sticky", **SHORT}

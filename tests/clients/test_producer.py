@@ -231,7 +231,7 @@ def test_producer__the_same_seed_is_the_same_ledger() -> None:
     assert first.errors == second.errors
 
 
-def test_settings__report_what_kafka_refuses() -> None:
+def test_settings__report_values_that_kafka_refuses() -> None:
     assert ProducerSettings().problems() == []
     assert ProducerSettings().is_idempotent
     assert not ProducerSettings(acks=1).is_idempotent

@@ -1,4 +1,4 @@
-"""The comparison itself: what it fills in, puts back, masks, and finds to differ."""
+"""The comparison itself: filling, restoring, masking, and finding differences."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ def test_filling__placeholders_become_values_of_their_type() -> None:
     assert values().fill("a-{topic}") == "a-t1"
 
 
-def test_filling__what_is_not_known_or_no_field_is_told() -> None:
+def test_filling__an_unknown_placeholder_or_field_is_reported() -> None:
     with pytest.raises(CaseError, match="member"):
         values().fill("{member}")
     with pytest.raises(AssertionError, match="nonsense"):
         request_of("ListOffsets", {"nonsense": 1}, values())
 
 
-def test_plain__known_values_are_put_back_and_defaults_left_out() -> None:
+def test_plain__known_values_are_restored_and_defaults_left_out() -> None:
     topic = m.MetadataResponse.MetadataResponseTopic(name="t1", topic_id=b"x" * 16)
     broker = m.MetadataResponse.MetadataResponseBroker(1, "localhost", 9092)
-    told = plain("Metadata", m.MetadataResponse(brokers=[broker], topics=[topic]), values())
-    assert told == {
+    data = plain("Metadata", m.MetadataResponse(brokers=[broker], topics=[topic]), values())
+    assert data == {
         "brokers": [{"node_id": 1, "host": "localhost", "port": "{port_1}"}],
         "topics": [{"name": "{topic}", "topic_id": "{topic_id}"}],
     }
 
 
-def test_plain__what_cannot_be_compared_shows_that_it_is_there() -> None:
-    told = plain("Metadata", m.MetadataResponse(controller_id=3), values())
-    assert told == {"controller_id": "<number>"}
-    told = plain("Metadata", m.MetadataResponse(throttle_time_ms=3), values())
-    assert told == {"throttle_time_ms": 3}, "throttling is compared"
+def test_plain__masked_values_show_only_their_presence() -> None:
+    data = plain("Metadata", m.MetadataResponse(controller_id=3), values())
+    assert data == {"controller_id": "<number>"}
+    data = plain("Metadata", m.MetadataResponse(throttle_time_ms=3), values())
+    assert data == {"throttle_time_ms": 3}, "throttling is compared"
 
 
-def test_recorded__versions_in_a_row_share_what_is_equal() -> None:
-    kept = recorded.merged({3: "a", 4: "a", 5: "b", 7: "b"})
-    assert kept == {"3-4": "a", "5": "b", "7": "b"}
-    assert recorded.of_version(kept, 4) == "a"
+def test_recorded__consecutive_versions_share_equal_outcomes() -> None:
+    merged = recorded.merged({3: "a", 4: "a", 5: "b", 7: "b"})
+    assert merged == {"3-4": "a", "5": "b", "7": "b"}
+    assert recorded.of_version(merged, 4) == "a"
     with pytest.raises(KeyError):
-        recorded.of_version(kept, 6)
+        recorded.of_version(merged, 6)
 
 
-def test_differences__are_told_once_with_versions_and_unexplained_at_first() -> None:
+def test_differences__are_reported_once_with_versions_and_unexplained_at_first() -> None:
     kafka = {"answer": {"topics": [{"error_code": "A"}, {"error_code": "A"}], "same": 1}}
     ours = {"answer": {"topics": [{"error_code": "B"}, {"error_code": "B"}], "same": 1}}
     found = differences("family: case", {3: (kafka, ours), 4: (kafka, ours), 6: (ours, ours)})
@@ -69,7 +69,7 @@ def test_differences__are_told_once_with_versions_and_unexplained_at_first() -> 
     assert found[0].reason is None
 
 
-def test_differences__lists_of_other_length_are_compared_by_name() -> None:
+def test_differences__lists_of_different_length_are_compared_by_name() -> None:
     pair = ([{"name": "a", "x": 1}, {"name": "b"}], [{"name": "a", "x": 2}])
     found = differences("family: case", {0: pair})
     assert [(one.path, one.ours is not None) for one in found] == [("a.x", True), ("b", True)]

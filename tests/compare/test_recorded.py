@@ -1,4 +1,4 @@
-"""Ours beside what Apache Kafka 4.3.1 answered, as recorded by `make compare`, in virtual time."""
+"""Our responses in virtual time, compared with those of Apache Kafka 4.3.1 (`make compare`)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from compare.virtual import Virtual
 @pytest.mark.parametrize("family", families())
 def test_compare__answers_as_kafka_does(family: str) -> None:
     runner = Runner(Virtual(), "cmp")
-    kept = recorded.load(family)
-    found = [one for case in families()[family] for one in check(runner, family, case, kept)]
+    outcomes = recorded.load(family)
+    found = [one for case in families()[family] for one in check(runner, family, case, outcomes)]
     unexplained = [str(one) for one in found if one.reason is None]
     assert not unexplained, "\n" + "\n".join(unexplained)
 
 
 @pytest.mark.parametrize("name", conversations())
-def test_compare__holds_the_conversation_as_kafka_does(name: str) -> None:
+def test_compare__answers_each_step_of_a_conversation_as_kafka_does(name: str) -> None:
     found = check_conversation(Runner(Virtual(), "cmp"), conversations()[name])
     unexplained = [str(one) for one in found if one.reason is None]
     assert not unexplained, "\n" + "\n".join(unexplained)

@@ -74,7 +74,7 @@ class Controller:
         return effects
 
     def ask(self, broker: int, body: Any) -> Any:
-        """The answer of a question that is answered at once."""
+        """The answer to a request that is answered at once."""
         self._request_id += 1
         effects = self.step(PeerRequest(broker, self._request_id, body))
         for effect in effects:
@@ -86,7 +86,7 @@ class Controller:
         return None
 
     def run(self, for_ms: int) -> None:
-        """Time passes; every broker that is not silent heartbeats every two seconds."""
+        """Let time pass; every broker that is not silent sends a heartbeat every two seconds."""
         end = self.now_ms + for_ms
         while self.now_ms < end:
             next_beat = self.now_ms + HEARTBEAT_MS - self.now_ms % HEARTBEAT_MS

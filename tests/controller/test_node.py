@@ -129,11 +129,11 @@ def test_node__brokers_images_and_the_index_agree_with_the_controller() -> None:
     for partition in t.node.image.topics["orders"].partitions:
         fresh.update(None, partition)
     for name in ("in_isr", "in_elr", "led_by", "leaderless", "imbalanced"):
-        kept, expected = getattr(t.node.partitions.index, name), getattr(fresh, name)
+        actual, expected = getattr(t.node.partitions.index, name), getattr(fresh, name)
         if name.startswith(("in_", "led")):
-            kept = {broker: set(keys) for broker, keys in kept.items() if keys}
+            actual = {broker: set(keys) for broker, keys in actual.items() if keys}
             expected = {broker: set(keys) for broker, keys in expected.items() if keys}
-        assert kept == expected, name
+        assert actual == expected, name
 
 
 def test_node__ten_thousand_partitions_change_leader_in_one_step() -> None:

@@ -1,4 +1,4 @@
-"""Which of the controller's parts may know which."""
+"""Which parts of the controller may import which."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def imports(path: Path) -> Iterator[str]:
             yield from [inside] if inside else [alias.name for alias in node.names]
 
 
-def test_parts__no_part_knows_the_node() -> None:
+def test_parts__no_part_imports_the_node() -> None:
     knowing = [
         path.relative_to(CONTROLLER).as_posix()
         for path in sorted(CONTROLLER.rglob("*.py"))

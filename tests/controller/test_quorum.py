@@ -18,8 +18,8 @@ DIRECTORY = b"d" * 16
 
 def describe(t: Controller, *topics: tuple[str, tuple[int, ...]]) -> Any:
     Topic, Partition = m.DescribeQuorumRequest.TopicData, m.DescribeQuorumRequest.PartitionData
-    asked = [Topic(name, [Partition(index) for index in indexes]) for name, indexes in topics]
-    return t.ask(1, m.DescribeQuorumRequest(asked))
+    requested = [Topic(name, [Partition(index) for index in indexes]) for name, indexes in topics]
+    return t.ask(1, m.DescribeQuorumRequest(requested))
 
 
 def test_describe_quorum__the_controller_leads() -> None:

@@ -56,7 +56,7 @@ def test_count__the_same_offset_twice_is_delivery_again_not_a_duplicate() -> Non
     assert count.nothing_acked_was_lost
 
 
-def test_count__a_line_that_was_read_changed_is_a_loss() -> None:
+def test_count__a_line_whose_text_changed_is_lost() -> None:
     ledger = ledger_after(1)
     ledger.on_read(ledger.key(0), b"line X", 0, 0)
     assert ledger.count().changed == (0,)
@@ -87,7 +87,7 @@ def test_ledger__busiest_partition_tolerates_a_concurrent_ack() -> None:
     ledger = ledger_after()
 
     class AckedMeanwhile(dict[int, int]):
-        """The producer's thread gets its turn while another one looks at the counts."""
+        """The producer's thread runs while another one reads the counts."""
 
         def __getitem__(self, partition: int) -> int:
             ledger.acked_of_partition.setdefault(7, 1)

@@ -1,4 +1,4 @@
-"""The same cluster on either driver: `world` is one that a test does things to."""
+"""The same cluster on either driver: `world` is the one under test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections to brokers on either clock, and the rules between: what tests of rules share.
+"""What tests of rules share: connections to brokers on either clock, and the rules.
 
 Owns: Stage.  Never: asserts what a test is about.
 """

@@ -12,7 +12,7 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
 
-def test_start__every_broker_serves_and_knows_all_others(world: Any) -> None:
+def test_start__every_broker_serves_and_lists_all_others(world: Any) -> None:
     for broker_id in (1, 2, 3):
         answer = world.ask(broker_id, ApiKey.METADATA, 9, m.MetadataRequest(topics=None)).body
         assert [broker.node_id for broker in answer.brokers] == [1, 2, 3]
@@ -27,7 +27,7 @@ def test_produce__an_acked_record_is_on_every_replica_of_the_isr(world: Any) -> 
     assert (status.log_end_offset, status.high_watermark, status.lag) == (5, 5, {2: 0, 3: 0})
 
 
-def test_fetch__a_consumer_gets_what_was_acked_up_to_the_high_watermark(world: Any) -> None:
+def test_fetch__a_consumer_gets_acked_records_up_to_the_high_watermark(world: Any) -> None:
     world.produce(b"a", b"b")
     fetched = world.fetch(0)
     assert (fetched.error, fetched.partition.high_watermark) == ("NONE", 2)
@@ -100,7 +100,7 @@ def test_move__another_member_of_the_isr_becomes_leader(world: Any) -> None:
     assert world.elect("orders", 0) == 1
 
 
-def test_verbs__refusals_list_what_exists(world: Any) -> None:
+def test_verbs__refusals_list_the_existing_names(world: Any) -> None:
     with pytest.raises(ClusterError, match=r"no broker 9; the brokers are 1, 2, 3"):
         world.kill(9)
     with pytest.raises(ClusterError, match=r"broker 1 is up"):

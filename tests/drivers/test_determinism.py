@@ -1,4 +1,4 @@
-"""Same seed, same trace: here, again here, and in a process whose hashes differ."""
+"""Same seed, same trace: twice in this process, and in one with other hash values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Sender:
 
 
 def run(seed: int) -> list[Any]:
-    """A life with faults; what must be the same each time."""
+    """Run a cluster with faults; returns what must be the same each time."""
     topology = Topology.of(
         brokers=3,
         topics={"orders": {"partitions": 3, "replication_factor": 3}},

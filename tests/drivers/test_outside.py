@@ -29,23 +29,23 @@ class Caller:
     def __init__(self, cluster: Cluster, broker_id: int, client_id: str) -> None:
         self.client_id = client_id
         self.sock = socket.create_connection(cluster.plan.addresses[broker_id], timeout=5)
-        self.asked = 0
+        self.requests = 0
 
     def send(self) -> None:
-        self.asked += 1
+        self.requests += 1
         body = m.MetadataRequest(topics=None)
-        frame = encode_request_frame(ApiKey.METADATA, 9, self.asked, self.client_id, body)
+        frame = encode_request_frame(ApiKey.METADATA, 9, self.requests, self.client_id, body)
         self.sock.sendall(b"".join(frame))
 
-    def hears(self) -> bool:
+    def is_answered(self) -> bool:
         number, answer = decode_response_frame(ApiKey.METADATA, 9, read_frame(self.sock))
-        return number == self.asked and len(answer.brokers) == 2
+        return number == self.requests and len(answer.brokers) == 2
 
     def ask(self) -> bool:
         self.send()
-        return self.hears()
+        return self.is_answered()
 
-    def hears_nothing(self) -> bool:
+    def is_unanswered(self) -> bool:
         self.sock.settimeout(SHORT_S)
         try:
             return self.sock.recv(1) is None
@@ -70,7 +70,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def call(cluster: Cluster) -> Iterator[Call]:
-    """Makes callers: `call(broker id, client.id)`."""
+    """Creates callers: `call(broker id, client.id)`."""
     made: list[Caller] = []
 
     def make(broker_id: int, client_id: str) -> Caller:
@@ -91,14 +91,14 @@ def test_isolate__a_client_by_id_gets_no_answer_from_that_broker_only(
         late = call(1, "billing-2")
         billing.send()
         late.send()
-        assert billing.hears_nothing()
-        assert late.hears_nothing(), "a new connection, too"
+        assert billing.is_unanswered()
+        assert late.is_unanswered(), "nor over a new connection"
         assert call(2, "billing-1").ask()
         assert call(1, "shop").ask()
-    assert billing.is_closed(), "what was lost is not sent again"
+    assert billing.is_closed(), "lost messages are not sent again"
     assert late.is_closed()
     assert call(1, "billing-1").ask()
-    assert cluster.driver.outside is None, "nobody looks any more"
+    assert cluster.driver.outside is None, "the driver inspects no outside clients any more"
 
 
 def test_isolate__an_idle_connection_survives_the_cut(cluster: Cluster, call: Call) -> None:
@@ -115,7 +115,7 @@ def test_isolate__one_way_serves_the_request_and_loses_the_answer(
     with cluster.isolate(1, "clients", one_way=True):
         caller = call(1, "shop")
         caller.send()
-        assert caller.hears_nothing()
+        assert caller.is_unanswered()
     assert caller.is_closed()
 
 
@@ -127,7 +127,7 @@ def test_isolate__affects_outside_clients_only_if_named(cluster: Cluster, call: 
         note = cluster.events()[-1].note
         assert "{2, controller, clients from outside}" in text_of(note.event)
         caller.send()
-        assert caller.hears_nothing()
+        assert caller.is_unanswered()
     assert caller.is_closed()
 
 
@@ -135,7 +135,7 @@ def test_isolate__a_client_by_its_address(cluster: Cluster, call: Call) -> None:
     caller = call(1, "shop")
     with cluster.isolate("host 127.0.*", 1):
         caller.send()
-        assert caller.hears_nothing()
+        assert caller.is_unanswered()
     with cluster.isolate("host 10.*", 1):
         assert call(1, "shop").ask()
 
@@ -150,12 +150,12 @@ def test_slow_link__delays_both_directions_and_keeps_answers_in_order(
         assert time.monotonic() - began >= 0.03
         for _ in range(4):
             caller.send()
-        caller.asked -= 4
+        caller.requests -= 4
         for _ in range(4):
-            caller.asked += 1
-            assert caller.hears()
+            caller.requests += 1
+            assert caller.is_answered()
     assert call(1, "shop").ask()
-    assert cluster.driver.outside is None, "nobody looks any more"
+    assert cluster.driver.outside is None, "the driver inspects no outside clients any more"
 
 
 def test_action__names_outside_clients_as_scenario_files_do(cluster: Cluster, call: Call) -> None:
@@ -163,7 +163,7 @@ def test_action__names_outside_clients_as_scenario_files_do(cluster: Cluster, ca
     billing, shop = call(1, "billing-7"), call(1, "shop")
     billing.send()
     assert shop.ask()
-    assert billing.hears_nothing()
+    assert billing.is_unanswered()
     undo()
     assert billing.is_closed()
     undo = do(cluster, "slow", nodes="clients", others="1", latency="20ms")
@@ -173,7 +173,7 @@ def test_action__names_outside_clients_as_scenario_files_do(cluster: Cluster, ca
     undo()
 
 
-def test_rule__and_network_faults_add_to_each_other(cluster: Cluster, call: Call) -> None:
+def test_rule__and_network_faults_combine(cluster: Cluster, call: Call) -> None:
     name = cluster.add_rule(rule(api="Metadata", client="billing", delay_ms=30))
     with cluster.slow_link("client billing", 1, latency_ms=20):
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Clusters that a seed treats badly must heal once they are left alone."""
+"""Clusters recover from random faults once the faults are over."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def random_action(driver: VirtualDriver, rng: Random) -> None:
 
 
 def repair(driver: VirtualDriver) -> None:
-    """Everything up and connected; whoever is shutting down is waited for."""
+    """Start and connect everything; wait for brokers that are shutting down."""
     driver.heal()
     for broker in driver.status().brokers:
         if broker.state == "paused":

@@ -1,4 +1,4 @@
-"""Protocol faults on both clocks: what the client sees, and what happened at the broker."""
+"""Protocol faults on both clocks: what the client sees, and what the broker did."""
 
 from __future__ import annotations
 
@@ -216,9 +216,9 @@ def test_rules__stale_metadata_is_answered_until_the_rule_is_removed(stage: Stag
     stage.add(stale=True, broker=1)
     stage.rig.move("orders", 0, 2)
     leaders = []
-    for asked in (line, stage.line(2)):
-        asked.send(*metadata())
-        (topic,) = [x for x in asked.outcome().topics if x.name == "orders"]
+    for connection in (line, stage.line(2)):
+        connection.send(*metadata())
+        (topic,) = [x for x in connection.outcome().topics if x.name == "orders"]
         leaders.append(next(x.leader_id for x in topic.partitions if x.partition_index == 0))
     assert leaders == [1, 2]
     stage.rig.clear_rules()

@@ -47,7 +47,7 @@ class Listening:
 
     @property
     def ends(self) -> int:
-        """How often it learned that a connection has ended."""
+        """How many of its connections it knows to have ended."""
         return sum(body is None for _, body in self.heard)
 
     @property
@@ -133,7 +133,7 @@ def connect(side: Any) -> None:
 
 
 def closed_at(dispatcher: Dispatcher, node_id: int) -> list[ConnectionClosed]:
-    """Fills with the ends of connections that a broker gets."""
+    """A list that collects the connections whose end a broker learns of."""
     seen: list[ConnectionClosed] = []
 
     def tap(now_us: int, to: int, event: Event) -> None:
@@ -244,7 +244,7 @@ def test_connect__a_broker_restarted_before_arrival_accepts(side: Any) -> None:
 
 
 def lose_next(side: Any, link: tuple[int, int], function: Callable[[], Any]) -> None:
-    """Do something whose message over this link is lost for good."""
+    """Call `function`; its message over this link is lost for good."""
     layers = side.call(
         lambda: side.verbs.links.shape(
             (link[0],), (link[1],), LinkShape(loss=0.999_999_999), one_way=True
@@ -256,7 +256,7 @@ def lose_next(side: Any, link: tuple[int, int], function: Callable[[], Any]) -> 
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> int:
-    """What is lost for good is given up so soon, in ms."""
+    """The time after which a sender gives up a lost message, in ms; short."""
     reset_us = 600_000
     assert reset_us < RESET_US
     for module in ("shapes", "fabric"):

@@ -56,7 +56,7 @@ def test_events__each_kind_has_one_type_named_by_its_class() -> None:
 
 
 @pytest.mark.parametrize("event", EXAMPLES, ids=lambda event: event.kind)
-def test_events__one_is_read_again_as_it_was_written(event: Event) -> None:
+def test_events__each_survives_a_round_trip(event: Event) -> None:
     again = msgspec.json.decode(msgspec.json.encode(event), type=AnyEvent)
     assert again == event
     assert type(again) is type(event)
@@ -68,7 +68,7 @@ def test_events__each_has_words_and_a_subject(event: Event) -> None:
         assert text
         assert text == text.strip()
         assert "\n" not in text
-    assert event.subject != event.kind, "it has a subject of its own"
+    assert event.subject != event.kind, "it has its own subject"
 
 
 @pytest.mark.parametrize("reason", get_args(AnyReason), ids=lambda each: each.__name__)
@@ -97,7 +97,7 @@ def test_events__which_elections_only_a_setting_allows(
     assert PartitionOffline(*about, (), ()).is_allowed_by_setting is not clean
 
 
-def test_events__a_reason_says_the_fencing_of_the_same_broker() -> None:
+def test_events__a_reason_names_the_fencing_of_the_same_broker() -> None:
     fenced = BrokerFenced(1, Fencing.SESSION_EXPIRED, 90)
     reason = Fenced(1, Fencing.SESSION_EXPIRED, 90)
     elected = LeaderElected("orders", 0, 1, 2, 5, True, reason, ElectionKind.IN_SYNC)

@@ -58,10 +58,15 @@ def compare(request: pytest.FixtureRequest, name: str, made: str) -> None:
     golden = GOLDEN / name
     if request.config.getoption("rewrite"):
         golden.write_text(made, "utf-8")
-    kept = golden.read_text("utf-8") if golden.exists() else ""
-    if made != kept:
+    golden_text = golden.read_text("utf-8") if golden.exists() else ""
+    if made != golden_text:
         difference = difflib.unified_diff(
-            kept.splitlines(), made.splitlines(), f"golden/{name}", "this run", n=1, lineterm=""
+            golden_text.splitlines(),
+            made.splitlines(),
+            f"golden/{name}",
+            "this run",
+            n=1,
+            lineterm="",
         )
         shown = list(difference)
         more = [f"... {len(shown) - SHOWN_LINES} more lines"] if len(shown) > SHOWN_LINES else []
@@ -78,6 +83,6 @@ def test_golden__the_words_for_an_incident(file: Path, request: pytest.FixtureRe
     compare(request, f"{file.stem}.txt", words(played(file)))
 
 
-def test_golden__no_file_is_left_of_an_incident_that_is_gone() -> None:
+def test_golden__every_golden_file_has_an_incident() -> None:
     names = {f"{file.stem}{end}" for file in INCIDENTS for end in (".facts.jsonl", ".txt")}
     assert {path.name for path in GOLDEN.iterdir()} == names

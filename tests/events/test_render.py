@@ -111,7 +111,7 @@ def test_request_line__produce_shows_partitions_size_and_ok() -> None:
     assert line == ("      +0 ms  broker 2  Produce v11          app  orders-0,3 (200 B)  ok  3 ms")
 
 
-def test_request_line__errors_are_named_with_what_they_are_about() -> None:
+def test_request_line__errors_are_named_with_their_subjects() -> None:
     answer = m.ProduceResponse.TopicProduceResponse(
         topic_id=ORDERS_ID,
         partition_responses=[
@@ -150,13 +150,13 @@ def test_request_line__a_hostile_client_id_cannot_break_the_line() -> None:
 
 
 def test_request_line__an_unknown_api_and_error_still_have_a_line() -> None:
-    asked = Request(1, 999, 0, 5, "app", m.HeartbeatRequest(group_id="g"))
-    line = request_line(1, asked, m.HeartbeatResponse(error_code=12_345), 0, 0)
+    unknown = Request(1, 999, 0, 5, "app", m.HeartbeatRequest(group_id="g"))
+    line = request_line(1, unknown, m.HeartbeatResponse(error_code=12_345), 0, 0)
     assert "api 999 v0" in line
     assert "ERROR_12345" in line
 
 
-def test_request_line__an_incremental_fetch_shows_what_was_answered() -> None:
+def test_request_line__an_incremental_fetch_shows_the_answered_partitions() -> None:
     partition = m.FetchResponse.PartitionData(partition_index=2, records=bytes(64))
     topic = m.FetchResponse.FetchableTopicResponse(topic="orders", partitions=[partition])
     line = request_line(

@@ -8,11 +8,11 @@ def test_timeline__times_count_from_the_first_moment_and_labels_line_up() -> Non
     assert lines == ["      +0 ms  killed   broker 1", "     +93 ms  elected  2"]
 
 
-def test_timeline__what_did_not_happen_has_no_time() -> None:
+def test_timeline__a_missing_event_has_no_time() -> None:
     lines = timeline_lines([Moment(5, "killed", "x"), Moment(None, "refused", "not seen")])
     assert lines[1] == "       -     refused  not seen"
 
 
-def test_in_order__equal_times_stay_as_given_and_what_did_not_happen_is_last() -> None:
+def test_in_order__equal_times_keep_their_order_and_missing_ones_come_last() -> None:
     a, b, c, d = (Moment(2, "a", ""), Moment(None, "b", ""), Moment(1, "c", ""), Moment(2, "d", ""))
     assert in_order([a, b, c, d]) == [c, a, d, b]

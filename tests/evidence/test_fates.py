@@ -5,7 +5,7 @@ from kcluster.evidence.lookups import Facts
 from tests.rig.stage import P, Stage
 
 
-def test_fate__of_a_record_goes_from_its_send_over_every_replica_to_every_read():
+def test_fate__of_a_record_includes_its_send_every_replica_and_every_read():
     stage = Stage()
     hand = stage.hand()
     hand.produce(1, [b"a"])

@@ -10,7 +10,7 @@ from tests.rig.stage import Stage
 
 
 def seen(stage: Stage):
-    """As if our own clients were strangers: their ledger, and the anomalies that it shows."""
+    """The ledger and anomalies that brokers alone would show of our own clients."""
     stage.recorder.check_last_step()
     ledger, names = outside_ledger(stage.recorder, Ledger(), lambda _: False)
     finals = read_finals(stage.recorder, names)

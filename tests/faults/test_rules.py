@@ -1,4 +1,4 @@
-"""Which requests a rule is about, in which order rules are tried, and what is no rule."""
+"""Which requests a rule matches, in which order rules are tried, and which are invalid."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def call(
 
 def book(*rules: Any, seed: int = 1) -> RuleBook:
     made = RuleBook(lambda name: Random(f"{seed}/{name}"))
-    for given in rules:
-        made.add(given, 1_000)
+    for new in rules:
+        made.add(new, 1_000)
     return made
 
 
-def hit_by(made: RuleBook, asked: Call, now_ms: int = 1_000) -> str | None:
-    found = made.decide(asked, now_ms)
+def hit_by(made: RuleBook, request: Call, now_ms: int = 1_000) -> str | None:
+    found = made.decide(request, now_ms)
     return None if found is None else found[0]
 
 
@@ -81,7 +81,7 @@ def test_rules__count_calls() -> None:
     assert hits(9, every=2, first=5) == [2, 4]
 
 
-def test_rules__probability_is_by_seed() -> None:
+def test_rules__probability_depends_on_the_seed() -> None:
     found = hits(1_000, probability=0.3)
     assert found == hits(1_000, probability=0.3)
     assert 250 < len(found) < 350
@@ -94,14 +94,14 @@ def test_rules__a_window_begins_when_the_rule_is_added() -> None:
     assert [hit_by(made, call(), at) for at in times] == [None, "rule-1", "rule-1", None]
 
 
-def test_rules__what_needs_a_reply_is_not_for_requests_without() -> None:
+def test_rules__effects_on_replies_need_a_request_with_a_reply() -> None:
     silent = call(is_answered=False)
     for words in ({"drop": "reply"}, {"throttle_ms": 1}, {"close": "after"}):
         assert hit_by(book(rule(**words)), silent) is None
     assert hit_by(book(rule(drop="request")), silent) == "rule-1"
 
 
-def test_rules__the_first_that_applies_wins_and_later_ones_count_no_call() -> None:
+def test_rules__the_first_match_applies_and_later_rules_count_no_call() -> None:
     made = book(
         rule(name="a", api="Produce", every=2, close="before"), rule(name="b", close="after")
     )
@@ -126,7 +126,7 @@ def test_rules__words_of_effects(words: dict[str, Any], effect: Any) -> None:
     assert rule(**words).effect == effect
 
 
-def test_rules__stale_is_about_metadata() -> None:
+def test_rules__stale_applies_to_metadata_only() -> None:
     assert rule(stale=True).apis == METADATA_APIS
 
 
@@ -154,12 +154,12 @@ def test_rules__stale_is_about_metadata() -> None:
         ({"stale": True, "api": "Produce"}, "Produce is not answered from the cluster's metadata"),
     ],
 )
-def test_rules__what_is_no_rule(words: dict[str, Any], text: str) -> None:
+def test_rules__invalid_ones_are_refused(words: dict[str, Any], text: str) -> None:
     with pytest.raises(RuleError, match=text):
         rule(**words)
 
 
-def test_rules__tell_all_problems_at_once() -> None:
+def test_rules__report_all_problems_at_once() -> None:
     with pytest.raises(RuleError) as caught:
         rule(api="Produse", nth=-1, answer="NOPE")
     assert len(str(caught.value).splitlines()) == 3

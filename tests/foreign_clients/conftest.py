@@ -35,15 +35,15 @@ MakeTopic = Callable[..., str]
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.parent.name == "clients":
+        if item.path.parent.name == "foreign_clients":
             item.add_marker(pytest.mark.clients)
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _sockets_that_clients_forget() -> Iterator[None]:
-    """kafka-python does not close the socket of a connection that was refused.  Log records that
-    pytest keeps hold some, and its threads, which end a moment after the client was closed."""
+def _sockets_left_open() -> Iterator[None]:
+    """kafka-python does not close the socket of a connection that was refused.  References to
+    some remain in log records that pytest keeps, and in threads that end soon afterwards."""
     logger = logging.getLogger("kafka")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -63,7 +63,7 @@ def three_brokers(**config: Any) -> Topology:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Cluster]:
-    """Three brokers that all tests of a module use; nobody breaks anything."""
+    """Three brokers that all tests of a module use; no test breaks anything."""
     with Cluster(three_brokers()) as running:
         yield running
 
@@ -75,7 +75,7 @@ def admin(shared: Cluster) -> AdminClient:
 
 @pytest.fixture(scope="module")
 def python(shared: Cluster) -> Iterator[kafka.KafkaAdminClient]:
-    """Asks once and takes what it is told, so __consumer_offsets is made first."""
+    """It does not wait for a coordinator, so __consumer_offsets is created first."""
     with confluent_consumer(shared.bootstrap, group_id="first") as consumer:
         consumer.committed([TopicPartition("nowhere", 0)], LIMIT_S)
     with python_admin(shared.bootstrap) as client:
@@ -84,7 +84,7 @@ def python(shared: Cluster) -> Iterator[kafka.KafkaAdminClient]:
 
 @pytest.fixture
 def make_topic(shared: Cluster, admin: AdminClient) -> MakeTopic:
-    """Make a topic of this test's own; returns its name."""
+    """Create a topic for one test; returns its name."""
 
     def make(partitions: int = 1, replication_factor: int = 3, **config: str) -> str:
         name = f"topic-{next(_NUMBERS)}"

@@ -1,6 +1,6 @@
-"""Real clients for tests: quick to retry, quiet, the same to use whichever library is beneath.
+"""Real clients for tests: quick to retry, quiet, with the same interface for both libraries.
 
-Owns: their settings, what a load of records remembers, reading a topic whole.  Never: asserts what
+Owns: their settings, a load and what it recorded, reading a whole topic.  Never: asserts what
 a test is about.  Both libraries run unpatched in this process, beside the cluster's thread.
 """
 
@@ -44,8 +44,8 @@ def until(condition: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> 
 
 
 def comes_to(call: Callable[[], Any], expected: Any, limit_s: float = 2.0) -> None:
-    """Call until it is answered so: any broker may answer, and one may learn of a change a moment
-    after the other."""
+    """Call until the result is as expected: any broker may answer, and one may learn of a change
+    shortly after another."""
     deadline = time.monotonic() + limit_s
     while (last := call()) != expected:
         assert time.monotonic() < deadline, f"{last} within {limit_s:g} s, not {expected}"
@@ -55,7 +55,7 @@ def comes_to(call: Callable[[], Any], expected: Any, limit_s: float = 2.0) -> No
 
 
 def python_settings(bootstrap: str, **more: Any) -> dict[str, Any]:
-    """What all kafka-python clients here have."""
+    """Settings of all kafka-python clients here."""
     return {
         "bootstrap_servers": bootstrap.split(","),
         "retry_backoff_ms": 10,
@@ -94,8 +94,8 @@ def python_admin(bootstrap: str) -> Iterator[kafka.KafkaAdminClient]:
 
 
 def python_poll(consumer: kafka.KafkaConsumer, timeout_ms: int = 300) -> list[Read]:
-    """What one poll gives.  This client forgets a join that is still under way when the timeout is
-    over, and joins once more: a group of impatient members may never come to rest."""
+    """The records of one poll.  This client abandons a join in progress at the timeout and joins
+    again: with short timeouts a group may never become stable."""
     return [
         Read(r.partition, r.offset, r.key, r.value, tuple(r.headers), r.timestamp)
         for records in consumer.poll(timeout_ms=timeout_ms).values()
@@ -129,11 +129,21 @@ def python_read(bootstrap: str, topic: str) -> list[Read]:
         return taken
 
 
+def python_filled(bootstrap: str, topic: str, count: int) -> kafka.TopicPartition:
+    """A topic's first partition, once it has records 0, 1 …, stamped 1000, 2000 … ms."""
+    with python_producer(bootstrap) as producer:
+        for number in range(count):
+            at_ms = 1_000 * (number + 1)
+            producer.send(topic, b"%d" % number, partition=0, timestamp_ms=at_ms)
+        producer.flush(timeout=LIMIT_S)
+    return kafka.TopicPartition(topic, 0)
+
+
 # ---------------------------------------------------------------------------- confluent-kafka
 
 
 def confluent_settings(bootstrap: str, **more: Any) -> dict[str, Any]:
-    """What all confluent-kafka clients here have; `more` with `_` for `.`."""
+    """Settings of all confluent-kafka clients here; `more` with `_` for `.`."""
     return {
         "bootstrap.servers": bootstrap,
         "retry.backoff.ms": 10,
@@ -175,7 +185,7 @@ def confluent_consumer(bootstrap: str, **more: Any) -> Iterator[confluent_kafka.
 
 
 def confluent_poll(consumer: confluent_kafka.Consumer, timeout_s: float = 0.05) -> list[Read]:
-    """What one call of consume gives; errors that pass are none."""
+    """The records of one call of consume; transient errors are ignored."""
     taken = []
     for message in consumer.consume(1_000, timeout_s):
         error = message.error()
@@ -228,19 +238,19 @@ def confluent_read(bootstrap: str, topic: str) -> list[Read]:
 
 
 def confluent_result(futures: dict[Any, Any]) -> Any:
-    """What the only future of an answer comes to."""
+    """The result of the only future of an answer."""
     (future,) = futures.values()
     return future.result(LIMIT_S)
 
 
 def confluent_outcomes(futures: dict[Any, Any]) -> dict[Any, Any]:
-    """What each future of an answer comes to: its result, or the code of its error."""
+    """The outcome of each future of an answer: its result, or the code of its error."""
     outcomes = {}
-    for asked, future in futures.items():
+    for key, future in futures.items():
         try:
-            outcomes[asked] = future.result(LIMIT_S)
+            outcomes[key] = future.result(LIMIT_S)
         except confluent_kafka.KafkaException as refused:
-            outcomes[asked] = refused.args[0].code()
+            outcomes[key] = refused.args[0].code()
     return outcomes
 
 
@@ -261,7 +271,7 @@ READERS = {"kafka-python": python_read, "confluent-kafka": confluent_read}
 
 
 class Load(ABC):
-    """Numbered records sent by a thread for as long as the `with` lasts.
+    """Numbered records sent by a thread until the end of the `with` block.
 
     `acked`: place of each number that was acked; `failed`: error of each that was not.
     """
@@ -288,7 +298,7 @@ class Load(ABC):
         assert not self._thread.is_alive(), f"{self.sent} sent, {len(self.acked)} acked"
 
     def wait_acked(self, more: int = 100) -> None:
-        """Wait until so many more records have been acked than now."""
+        """Wait until this many more records have been acked."""
         target = len(self.acked) + more
         with self._moved:
             came = self._moved.wait_for(lambda: len(self.acked) >= target, LIMIT_S)
@@ -365,14 +375,14 @@ LOADS: dict[str, type[Load]] = {"kafka-python": PythonLoad, "confluent-kafka": C
 
 
 def check(load: Load, read: list[Read], *, exactly_once: bool = True) -> None:
-    """Every acked record is where its ack said; with `exactly_once` none is there twice, and each
-    partition has them in the order in which they were sent."""
+    """Every acked record is at the offset of its ack; with `exactly_once` none is there twice, and
+    each partition has them in the order in which they were sent."""
     assert load.acked
     by_place = {(record.partition, record.offset): record.value for record in read}
     assert len(by_place) == len(read), "an offset was read twice"
     acked = load.acked.items()
     missing = {number: place for number, place in acked if by_place.get(place) != b"%d" % number}
-    assert not missing, f"acked and not there: {missing}"
+    assert not missing, f"acked but missing: {missing}"
     if exactly_once:
         for partition in range(load.partitions):
             values = [int(r.value or b"") for r in read if r.partition == partition]

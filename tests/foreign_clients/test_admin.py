@@ -1,4 +1,4 @@
-"""What administrators ask, through both libraries: answers, and the libraries' own errors."""
+"""Requests of administrators through both libraries: answers, and the libraries' own errors."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from tests.foreign_clients.real_clients import (
     confluent_consumer,
     confluent_producer,
     confluent_read,
+    confluent_result,
     confluent_take,
     python_admin,
     python_consumer,
@@ -54,16 +55,10 @@ def python(shared: Cluster) -> Iterator[kafka.KafkaAdminClient]:
         yield client
 
 
-def result(futures: dict[Any, Any]) -> Any:
-    """What the only future of an answer comes to."""
-    (future,) = futures.values()
-    return future.result(LIMIT_S)
-
-
 def code_of(futures: dict[Any, Any]) -> int:
-    """The error that the only future of an answer ends with."""
+    """The error of the only future of an answer."""
     with pytest.raises(ck.KafkaException) as caught:
-        result(futures)
+        confluent_result(futures)
     return int(caught.value.args[0].code())
 
 
@@ -107,7 +102,7 @@ def test_admin__kafka_python_creates_describes_and_deletes_topics(
     ],
     ids=["name", "partitions", "replication factor", "config's name", "config's value"],
 )
-def test_admin__kafka_python_is_told_what_is_wrong_with_a_topic(
+def test_admin__kafka_python_gets_the_error_of_a_wrong_topic(
     python: kafka.KafkaAdminClient, new: PythonNewTopic, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
@@ -141,7 +136,7 @@ def test_admin__kafka_python_describes_and_alters_configs(
     assert broker["broker"]["1"]["num.partitions"]["value"] == "1"
 
 
-def test_admin__kafka_python_knows_groups_and_their_offsets(
+def test_admin__kafka_python_describes_groups_and_their_offsets(
     shared: Cluster, python: kafka.KafkaAdminClient, topic: str, group: str
 ) -> None:
     fill(shared, topic)
@@ -195,7 +190,7 @@ def test_admin__kafka_python_elects_leaders_and_lists_offsets(
     shared.move(topic, 0, preferred % 3 + 1)
     python.elect_leaders(0, {topic: [0]})
     shared.wait_for(leader=(topic, 0, preferred))
-    python.elect_leaders(0, {topic: [0]})  # not needed; this client takes that for success
+    python.elect_leaders(0, {topic: [0]})  # not needed, which this client treats as success
     part = kafka.TopicPartition(topic, 0)
     assert python.list_partition_offsets({part: -1})[part].offset == 10
     assert python.list_partition_offsets({part: -2})[part].offset == 0
@@ -210,16 +205,16 @@ def test_admin__confluent_creates_describes_and_deletes_topics(
     shared: Cluster, admin: AdminClient
 ) -> None:
     new = NewTopic("confluent-made", 2, replica_assignment=[[1, 2], [2, 3]])
-    result(admin.create_topics([new], validate_only=True))
+    confluent_result(admin.create_topics([new], validate_only=True))
     assert "confluent-made" not in admin.list_topics(timeout=LIMIT_S).topics
-    result(admin.create_topics([new]))
+    confluent_result(admin.create_topics([new]))
     shared.wait_for(isr=("confluent-made", 1, 2))
     assert code_of(admin.create_topics([new])) == KE.TOPIC_ALREADY_EXISTS
-    described = result(admin.describe_topics(ck.TopicCollection(["confluent-made"])))
+    described = confluent_result(admin.describe_topics(ck.TopicCollection(["confluent-made"])))
     replicas = [[node.id for node in part.replicas] for part in described.partitions]
     assert replicas == [[1, 2], [2, 3]]
     assert [part.leader.id for part in described.partitions] == [1, 2]
-    result(admin.delete_topics(["confluent-made"]))
+    confluent_result(admin.delete_topics(["confluent-made"]))
     assert code_of(admin.delete_topics(["confluent-made"])) == KE.UNKNOWN_TOPIC_OR_PART
 
 
@@ -235,7 +230,7 @@ def test_admin__confluent_creates_describes_and_deletes_topics(
     ],
     ids=["name", "replication factor", "replica twice", "no such broker", "config", "value"],
 )
-def test_admin__confluent_is_told_what_is_wrong_with_a_topic(
+def test_admin__confluent_gets_the_error_of_a_wrong_topic(
     admin: AdminClient, new: NewTopic, error: int
 ) -> None:
     assert code_of(admin.create_topics([new])) == error
@@ -243,14 +238,14 @@ def test_admin__confluent_is_told_what_is_wrong_with_a_topic(
 
 def test_admin__confluent_adds_partitions(shared: Cluster, admin: AdminClient, topic: str) -> None:
     new = NewPartitions(topic, 3, replica_assignment=[[1, 2, 3], [2, 3, 1]])
-    result(admin.create_partitions([new]))
+    confluent_result(admin.create_partitions([new]))
     shared.wait_for(isr=(topic, 2, 3))
     assert code_of(admin.create_partitions([NewPartitions(topic, 2)])) == KE.INVALID_PARTITIONS
 
 
 def test_admin__confluent_describes_and_alters_configs(admin: AdminClient, topic: str) -> None:
     def shown() -> dict[str, ConfigEntry]:
-        found: dict[str, ConfigEntry] = result(
+        found: dict[str, ConfigEntry] = confluent_result(
             admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)])
         )
         return found
@@ -261,21 +256,21 @@ def test_admin__confluent_describes_and_alters_configs(admin: AdminClient, topic
         answer: dict[Any, Any] = admin.incremental_alter_configs([resource])
         return answer
 
-    result(alter("cleanup.policy", "compact", AlterConfigOpType.APPEND))
+    confluent_result(alter("cleanup.policy", "compact", AlterConfigOpType.APPEND))
     assert shown()["cleanup.policy"].value == "delete,compact"
-    result(alter("cleanup.policy", None, AlterConfigOpType.DELETE))
+    confluent_result(alter("cleanup.policy", None, AlterConfigOpType.DELETE))
     assert shown()["cleanup.policy"].value == "delete"
     assert shown()["cleanup.policy"].is_default
     assert code_of(alter("no.such.config", "1", AlterConfigOpType.SET)) == KE.INVALID_CONFIG
     assert code_of(alter("retention.ms", "soon", AlterConfigOpType.SET)) == KE.INVALID_CONFIG
 
 
-def test_admin__a_changed_config_counts_at_once(
+def test_admin__a_changed_config_takes_effect_at_once(
     shared: Cluster, admin: AdminClient, topic: str
 ) -> None:
     entry = ConfigEntry("max.message.bytes", "100", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    result(admin.incremental_alter_configs([resource]))
+    confluent_result(admin.incremental_alter_configs([resource]))
     errors: list[Any] = []
     with confluent_producer(shared.bootstrap) as producer:
         producer.produce(topic, b"x" * 100, on_delivery=lambda error, _: errors.append(error))
@@ -283,7 +278,7 @@ def test_admin__a_changed_config_counts_at_once(
     assert errors[0].code() == KE.MSG_SIZE_TOO_LARGE
 
 
-def test_admin__confluent_knows_groups_and_their_offsets(
+def test_admin__confluent_describes_groups_and_their_offsets(
     shared: Cluster, admin: AdminClient, topic: str, group: str
 ) -> None:
     fill(shared, topic)
@@ -294,26 +289,26 @@ def test_admin__confluent_knows_groups_and_their_offsets(
         listed = admin.list_consumer_groups().result(LIMIT_S)
         assert group in {found.group_id for found in listed.valid}
         assert not listed.errors
-        described = result(admin.describe_consumer_groups([group]))
+        described = confluent_result(admin.describe_consumer_groups([group]))
         assert described.state == ck.ConsumerGroupState.STABLE
         assert [member.client_id for member in described.members] == ["me"]
         assert described.coordinator.id in shared.broker_ids
         assert code_of(admin.delete_consumer_groups([group])) == KE.NON_EMPTY_GROUP
     place = ck.TopicPartition(topic, 0)
-    asked = [ck.ConsumerGroupTopicPartitions(group, [place])]
-    found = result(admin.list_consumer_group_offsets(asked))
+    request = [ck.ConsumerGroupTopicPartitions(group, [place])]
+    found = confluent_result(admin.list_consumer_group_offsets(request))
     assert [at.offset for at in found.topic_partitions] == [10]
     wanted = [ck.ConsumerGroupTopicPartitions(group, [ck.TopicPartition(topic, 0, 4)])]
-    result(admin.alter_consumer_group_offsets(wanted))
-    found = result(admin.list_consumer_group_offsets(asked))
+    confluent_result(admin.alter_consumer_group_offsets(wanted))
+    found = confluent_result(admin.list_consumer_group_offsets(request))
     assert [at.offset for at in found.topic_partitions] == [4]
-    result(admin.delete_consumer_groups([group]))
+    confluent_result(admin.delete_consumer_groups([group]))
     assert code_of(admin.delete_consumer_groups([group])) == KE.GROUP_ID_NOT_FOUND
 
 
 def test_admin__confluent_deletes_records(shared: Cluster, admin: AdminClient, topic: str) -> None:
     fill(shared, topic)
-    deleted = result(admin.delete_records([ck.TopicPartition(topic, 0, 4)]))
+    deleted = confluent_result(admin.delete_records([ck.TopicPartition(topic, 0, 4)]))
     assert deleted.low_watermark == 4
     assert [r.offset for r in confluent_read(shared.bootstrap, topic)] == list(range(4, 10))
     beyond = admin.delete_records([ck.TopicPartition(topic, 0, 11)])
@@ -345,5 +340,5 @@ def test_admin__confluent_elects_leaders_and_lists_offsets(
         (OffsetSpec.max_timestamp(), 9),
         (OffsetSpec.for_timestamp(1), 0),
     ):
-        found = result(admin.list_offsets({parts[0]: spec}))
+        found = confluent_result(admin.list_offsets({parts[0]: spec}))
         assert (found.offset <= offset) if offset == 9 else (found.offset == offset)

@@ -1,7 +1,7 @@
 """confluent-kafka's admin client: topics, partitions and configs, as Apache Kafka 4.3.1 answers.
 
-Its other methods: test_admin_surface_confluent_groups.py.  What is asked here was asked three real
-brokers too, and these tests passed.
+Its other methods: test_admin_surface_confluent_groups.py.  These tests also passed
+against three real brokers.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def filled(shared: Cluster, make_topic: MakeTopic) -> str:
 
 
 def described(admin: AdminClient, topic: str, **more: Any) -> Any:
-    """What the broker asked tells of a topic, once it has learned of it."""
+    """The description of a topic, once the broker that answers knows it."""
 
-    def told() -> Any:
+    def answer() -> Any:
         answers = confluent_outcomes(admin.describe_topics(ck.TopicCollection([topic]), **more))
         return None if answers[topic] == KE.UNKNOWN_TOPIC_OR_PART else answers[topic]
 
-    return until(told, f"description of {topic}")
+    return until(answer, f"description of {topic}")
 
 
 def replicas(admin: AdminClient, topic: str) -> list[list[int]]:
@@ -78,12 +78,12 @@ def test_admin_surface__topics_are_created_described_and_deleted(admin: AdminCli
     assert "confluent-a" not in admin.list_topics(timeout=LIMIT_S).topics
     assert confluent_outcomes(admin.create_topics(wanted, operation_timeout=LIMIT_S)) == answers
     comes_to(lambda: replicas(admin, "confluent-b"), [[3, 1], [2, 3]])
-    told = described(admin, "confluent-a", include_authorized_operations=True)
-    assert (told.name, told.is_internal, len(told.partitions)) == ("confluent-a", False, 2)
-    assert [len(at.isr) for at in told.partitions] == [3, 3]
+    found = described(admin, "confluent-a", include_authorized_operations=True)
+    assert (found.name, found.is_internal, len(found.partitions)) == ("confluent-a", False, 2)
+    assert [len(at.isr) for at in found.partitions] == [3, 3]
     everything = {"READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE"}
     everything |= {"DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
-    assert {AclOperation(operation).name for operation in told.authorized_operations} == everything
+    assert {AclOperation(operation).name for operation in found.authorized_operations} == everything
     assert described(admin, "confluent-a").authorized_operations is None
     gone = admin.delete_topics(["confluent-a", "confluent-b", "nowhere"], operation_timeout=LIMIT_S)
     assert confluent_outcomes(gone) == {
@@ -102,20 +102,20 @@ def test_admin_surface__topics_are_created_described_and_deleted(admin: AdminCli
 def test_admin_surface__metadata_of_all_topics_or_of_one(
     shared: Cluster, admin: AdminClient, topic: str
 ) -> None:
-    told = admin.list_topics(topic, timeout=LIMIT_S)
-    assert list(told.topics) == [topic]
-    at = told.topics[topic].partitions[0]
+    found = admin.list_topics(topic, timeout=LIMIT_S)
+    assert list(found.topics) == [topic]
+    at = found.topics[topic].partitions[0]
     assert sorted(at.replicas) == sorted(at.isrs) == [1, 2, 3]
     assert (at.leader, at.error) == (at.replicas[0], None)
     assert topic in admin.list_topics(timeout=LIMIT_S).topics
-    addresses = {f"{node.host}:{node.port}" for node in told.brokers.values()}
+    addresses = {f"{node.host}:{node.port}" for node in found.brokers.values()}
     assert addresses == set(shared.bootstrap.split(","))
-    assert told.controller_id in told.brokers
+    assert found.controller_id in found.brokers
     unknown: Any = admin.list_topics("no/slash", timeout=LIMIT_S).topics["no/slash"]
     assert (unknown.error.code(), unknown.partitions) == (KE.TOPIC_EXCEPTION, {})
 
 
-def test_admin_surface__partitions_are_added_where_they_are_wanted(
+def test_admin_surface__partitions_are_added_on_the_given_brokers(
     admin: AdminClient, topic: str
 ) -> None:
     def answer(*new: NewPartitions, **more: Any) -> int | None:
@@ -176,7 +176,7 @@ def test_admin_surface__records_are_deleted(admin: AdminClient, filled: str) -> 
 
 
 @pytest.mark.parametrize("kind", [ck.ElectionType.PREFERRED, ck.ElectionType.UNCLEAN])
-def test_admin_surface__an_election_that_nobody_needs(
+def test_admin_surface__an_unneeded_election_fails(
     admin: AdminClient, topic: str, kind: ck.ElectionType
 ) -> None:
     place = ck.TopicPartition(topic, 0)
@@ -197,10 +197,10 @@ APPEND, SUBTRACT = AlterConfigOpType.APPEND, AlterConfigOpType.SUBTRACT
 
 
 def configs(admin: AdminClient, kind: ResourceType, name: str) -> dict[str, ConfigEntry]:
-    told: dict[str, ConfigEntry] = confluent_result(
+    found: dict[str, ConfigEntry] = confluent_result(
         admin.describe_configs([ConfigResource(kind, name)])
     )
-    return told
+    return found
 
 
 def alter(
@@ -219,7 +219,7 @@ def alter(
 
 
 CONFIGS = [
-    # resource, a config, its value, a wrong one and the error of that
+    # resource, config, valid value, invalid value, error for the invalid one
     (TOPIC, None, "retention.ms", "60000", "soon", KE.INVALID_CONFIG),
     (BROKER, "2", "log.cleaner.threads", "2", "none", KE.INVALID_REQUEST),
     (
@@ -260,12 +260,12 @@ def test_admin_surface__a_config_is_altered_and_reset(
     comes_to(shown, before)
 
 
-def test_admin_surface__lists_grow_and_shrink_and_the_whole_is_replaced(
+def test_admin_surface__list_values_are_appended_to_subtracted_from_and_replaced(
     admin: AdminClient, topic: str
 ) -> None:
     def modified() -> dict[str, str | None]:
-        told = configs(admin, TOPIC, topic).values()
-        return {at.name: at.value for at in told if not at.is_default}
+        found = configs(admin, TOPIC, topic).values()
+        return {at.name: at.value for at in found if not at.is_default}
 
     before = modified()
     assert alter(admin, TOPIC, topic, ("cleanup.policy", "compact", APPEND)) is None
@@ -284,18 +284,18 @@ def test_admin_surface__lists_grow_and_shrink_and_the_whole_is_replaced(
     comes_to(modified, {**before, "flush.ms": "7"})
 
 
-def test_admin_surface__a_value_tells_where_it_comes_from(admin: AdminClient) -> None:
-    def told() -> tuple[Any, ...]:
+def test_admin_surface__a_value_has_its_source_and_synonyms(admin: AdminClient) -> None:
+    def value_with_source() -> tuple[Any, ...]:
         found = configs(admin, BROKER, "3")["log.cleaner.threads"]
         synonyms = [(ConfigSource(at.source).name, at.value) for at in found.synonyms.values()]
         return ConfigSource(found.source).name, found.value, found.is_default, synonyms
 
     by_default = ("DEFAULT_CONFIG", "1", True, [("DEFAULT_CONFIG", "1")])
-    comes_to(told, by_default)
+    comes_to(value_with_source, by_default)
     assert alter(admin, BROKER, "3", ("log.cleaner.threads", "2", SET)) is None
-    comes_to(told, ("DYNAMIC_BROKER_CONFIG", "2", False, [("DEFAULT_CONFIG", "1")]))
+    comes_to(value_with_source, ("DYNAMIC_BROKER_CONFIG", "2", False, [("DEFAULT_CONFIG", "1")]))
     assert alter(admin, BROKER, "3", ("log.cleaner.threads", None, DELETE)) is None
-    comes_to(told, by_default)
+    comes_to(value_with_source, by_default)
     assert alter(admin, BROKER, "3", ("node.id", "7", SET)) == KE.INVALID_REQUEST
     shown = configs(admin, BROKER, "3")
     assert (shown["node.id"].value, shown["node.id"].is_read_only) == ("3", True)

@@ -51,7 +51,7 @@ def filled(shared: Cluster, make_topic: MakeTopic) -> str:
 
 
 def alter(admin: AdminClient, group: str, *at: tuple[str, int, int]) -> dict[tuple[str, int], Any]:
-    """Error code, or None, of each offset (topic, partition, offset) to be altered."""
+    """Error code, or None, for each altered offset (topic, partition, offset)."""
     parts = [ck.TopicPartition(topic, partition, offset, "m") for topic, partition, offset in at]
     wanted = [ck.ConsumerGroupTopicPartitions(group, parts)]
     answer = confluent_result(admin.alter_consumer_group_offsets(wanted))
@@ -62,10 +62,10 @@ def alter(admin: AdminClient, group: str, *at: tuple[str, int, int]) -> dict[tup
 
 
 def committed(admin: AdminClient, group: str, *at: tuple[str, int], **more: Any) -> dict[Any, Any]:
-    """Offset and metadata of each partition asked, or of all."""
+    """Offset and metadata of these partitions, or of all."""
     parts = [ck.TopicPartition(*place) for place in at] or None
-    asked = [ck.ConsumerGroupTopicPartitions(group, parts)]
-    answer = confluent_result(admin.list_consumer_group_offsets(asked, **more))
+    request = [ck.ConsumerGroupTopicPartitions(group, parts)]
+    answer = confluent_result(admin.list_consumer_group_offsets(request, **more))
     assert not any(part.error for part in answer.topic_partitions)
     return {
         (part.topic, part.partition): (part.offset, part.metadata)
@@ -101,8 +101,8 @@ def test_admin_surface__groups_are_listed_by_state_and_type(
 ) -> None:
     alter(admin, group, (filled, 0, 1))
 
-    def found(**asked: Any) -> list[tuple[Any, Any, bool]]:
-        listed = admin.list_consumer_groups(**asked).result(LIMIT_S)
+    def found(**filters: Any) -> list[tuple[Any, Any, bool]]:
+        listed = admin.list_consumer_groups(**filters).result(LIMIT_S)
         assert listed.errors == []
         return [
             (at.state, at.type, at.is_simple_consumer_group)
@@ -113,27 +113,27 @@ def test_admin_surface__groups_are_listed_by_state_and_type(
     empty = [(EMPTY, CLASSIC, True)]
     assert found() == found(states={EMPTY}) == found(types={CLASSIC}) == empty
     assert found(states={STABLE}) == found(types={CONSUMER}) == []
-    told = admin.describe_consumer_groups([group, NOBODY], include_authorized_operations=True)
-    described = told[group].result(LIMIT_S)
+    futures = admin.describe_consumer_groups([group, NOBODY], include_authorized_operations=True)
+    described = futures[group].result(LIMIT_S)
     assert (described.state, described.members, described.partition_assignor) == (EMPTY, [], "")
     operations = {AclOperation(at).name for at in described.authorized_operations}
     assert operations == {"READ", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
-    unknown = told[NOBODY].result(LIMIT_S)
+    unknown = futures[NOBODY].result(LIMIT_S)
     assert (unknown.state, unknown.members) == (ck.ConsumerGroupState.DEAD, [])
 
 
-def test_admin_surface__a_group_with_a_member_is_left_alone(
+def test_admin_surface__a_group_with_a_member_is_not_changed(
     shared: Cluster, admin: AdminClient, filled: str, group: str
 ) -> None:
     settings = {"group_id": group, "group_instance_id": "seat", "client_id": "me"}
     with confluent_consumer(shared.bootstrap, **settings) as consumer:
         consumer.subscribe([filled])
         confluent_take(consumer, RECORDS)
-        told = confluent_result(admin.describe_consumer_groups([group]))
-        assert (told.state, told.type, told.partition_assignor) == (STABLE, CLASSIC, "range")
-        assert (told.is_simple_consumer_group, told.authorized_operations) == (False, None)
-        assert told.coordinator.id in BROKERS
-        (member,) = told.members
+        found = confluent_result(admin.describe_consumer_groups([group]))
+        assert (found.state, found.type, found.partition_assignor) == (STABLE, CLASSIC, "range")
+        assert (found.is_simple_consumer_group, found.authorized_operations) == (False, None)
+        assert found.coordinator.id in BROKERS
+        (member,) = found.members
         assert (member.client_id, member.group_instance_id) == ("me", "seat")
         assert member.host.startswith("/127.0.0.1")
         assigned = [(at.topic, at.partition) for at in member.assignment.topic_partitions]
@@ -143,7 +143,7 @@ def test_admin_surface__a_group_with_a_member_is_left_alone(
         (listed,) = (at for at in everyone if at.id == group)
         assert (listed.id, listed.state, listed.error) == (group, "Stable", None)
         assert (listed.protocol_type, listed.protocol) == ("consumer", "range")
-        assert listed.broker.id == told.coordinator.id
+        assert listed.broker.id == found.coordinator.id
         assert [(it.id, it.client_id) for it in listed.members] == [(member.member_id, "me")]
         assert alter(admin, group, (filled, 0, 3)) == {(filled, 0): KE.UNKNOWN_MEMBER_ID}
         refused = admin.delete_consumer_groups([group])
@@ -154,13 +154,13 @@ def test_admin_surface__a_group_with_a_member_is_left_alone(
 
 
 def test_admin_surface__the_cluster_is_described(shared: Cluster, admin: AdminClient) -> None:
-    told = admin.describe_cluster(include_authorized_operations=True).result(LIMIT_S)
-    addresses = {f"{node.host}:{node.port}" for node in told.nodes}
+    found = admin.describe_cluster(include_authorized_operations=True).result(LIMIT_S)
+    addresses = {f"{node.host}:{node.port}" for node in found.nodes}
     assert addresses == set(shared.bootstrap.split(","))
-    assert sorted(node.id for node in told.nodes) == list(BROKERS)
-    assert told.controller.id in BROKERS
-    assert told.cluster_id == admin.cluster_id(timeout=LIMIT_S)
-    assert {AclOperation(operation).name for operation in told.authorized_operations} == {
+    assert sorted(node.id for node in found.nodes) == list(BROKERS)
+    assert found.controller.id in BROKERS
+    assert found.cluster_id == admin.cluster_id(timeout=LIMIT_S)
+    assert {AclOperation(operation).name for operation in found.authorized_operations} == {
         "CREATE",
         "ALTER",
         "DESCRIBE",
@@ -172,12 +172,12 @@ def test_admin_surface__the_cluster_is_described(shared: Cluster, admin: AdminCl
     assert admin.describe_cluster().result(LIMIT_S).authorized_operations is None
 
 
-def test_admin_surface__what_the_client_is_told_to_count_comes_with_a_poll(shared: Cluster) -> None:
+def test_admin_surface__statistics_arrive_with_a_poll(shared: Cluster) -> None:
     counted: list[str] = []
     settings = confluent_settings(shared.bootstrap, statistics_interval_ms=10)
     settings["stats_cb"] = counted.append
     admin = AdminClient(settings)
-    admin.set_sasl_credentials("ann", "pw")  # for a listener that asks for them: these do not
+    admin.set_sasl_credentials("ann", "pw")  # unused: these listeners have no SASL
     assert admin.list_topics(timeout=LIMIT_S).brokers
     assert admin.poll(LIMIT_S) >= len(counted) > 0
 
@@ -188,12 +188,12 @@ def test_admin_surface__what_the_client_is_told_to_count_comes_with_a_poll(share
 def test_admin_surface__credentials_of_users(admin: AdminClient) -> None:
     sha_256, sha_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
 
-    def infos(told: Any) -> list[tuple[ScramMechanism, int]]:
-        return [(info.mechanism, info.iterations) for info in told.scram_credential_infos]
+    def infos(described: Any) -> list[tuple[ScramMechanism, int]]:
+        return [(info.mechanism, info.iterations) for info in described.scram_credential_infos]
 
-    def everybody() -> dict[str, list[tuple[ScramMechanism, int]]]:
-        told: Any = admin.describe_user_scram_credentials()
-        return {user: infos(at) for user, at in told.result(LIMIT_S).items()}
+    def all_users() -> dict[str, list[tuple[ScramMechanism, int]]]:
+        described: Any = admin.describe_user_scram_credentials()
+        return {user: infos(at) for user, at in described.result(LIMIT_S).items()}
 
     def new(user: str, mechanism: ScramMechanism, iterations: int, *salt: bytes) -> Any:
         info = ScramCredentialInfo(mechanism, iterations)
@@ -209,11 +209,11 @@ def test_admin_surface__credentials_of_users(admin: AdminClient) -> None:
         "ben": None,
         "cleo": KE.UNACCEPTABLE_CREDENTIAL,
     }
-    comes_to(everybody, {"ann": [(sha_256, 4096)], "ben": [(sha_512, 8192)]})
-    told: Any = admin.describe_user_scram_credentials(["ben", NOBODY])
-    asked = confluent_outcomes(told)
-    assert infos(asked["ben"]) == [(sha_512, 8192)]
-    assert asked[NOBODY] == KE.RESOURCE_NOT_FOUND
+    comes_to(all_users, {"ann": [(sha_256, 4096)], "ben": [(sha_512, 8192)]})
+    described: Any = admin.describe_user_scram_credentials(["ben", NOBODY])
+    outcomes = confluent_outcomes(described)
+    assert infos(outcomes["ben"]) == [(sha_512, 8192)]
+    assert outcomes[NOBODY] == KE.RESOURCE_NOT_FOUND
     twice = admin.alter_user_scram_credentials([wanted[0], wanted[0]])
     assert confluent_outcomes(twice) == {"ann": KE.DUPLICATE_RESOURCE}
     old = UserScramCredentialDeletion
@@ -223,12 +223,10 @@ def test_admin_surface__credentials_of_users(admin: AdminClient) -> None:
         "ben": None,
         NOBODY: KE.RESOURCE_NOT_FOUND,
     }
-    comes_to(everybody, {})
+    comes_to(all_users, {})
 
 
-def test_admin_surface__access_is_nobodys_business_without_an_authorizer(
-    admin: AdminClient,
-) -> None:
+def test_admin_surface__acls_are_refused_without_an_authorizer(admin: AdminClient) -> None:
     literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
     rule = AclBinding(
         ResourceType.TOPIC, "orders", literal, "User:ann", "*", AclOperation.READ, allow

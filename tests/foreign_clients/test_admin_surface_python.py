@@ -1,7 +1,7 @@
 """kafka-python's admin client: topics, partitions and configs, as Apache Kafka 4.3.1 answers.
 
-Its other methods: test_admin_surface_python_groups.py.  What is asked here was asked three real
-brokers too, and these tests passed.
+Its other methods: test_admin_surface_python_groups.py.  These tests also passed against
+three real brokers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka.admin import ConfigResource, OffsetSpec, OffsetTimestamp
 
 from kcluster.handle.cluster import Cluster
 from tests.foreign_clients.conftest import MakeTopic
-from tests.foreign_clients.real_clients import LIMIT_S, comes_to, python_producer
+from tests.foreign_clients.real_clients import comes_to, python_filled
 
 PREFERRED, UNCLEAN = 0, 1
 BROKERS = (1, 2, 3)
@@ -31,17 +31,13 @@ Admin: TypeAlias = kafka.KafkaAdminClient
 @pytest.fixture
 def filled(shared: Cluster, make_topic: MakeTopic) -> TopicPartition:
     """Records 0 to 9, stamped 1000, 2000 … ms, in the first of two partitions."""
-    topic = make_topic(2)
-    with python_producer(shared.bootstrap) as producer:
-        for number in range(RECORDS):
-            producer.send(topic, b"%d" % number, partition=0, timestamp_ms=1_000 * (number + 1))
-        producer.flush(timeout=LIMIT_S)
-    return TopicPartition(topic, 0)
+    return python_filled(shared.bootstrap, make_topic(2), RECORDS)
 
 
 def leader_of(admin: Admin, at: TopicPartition) -> int:
-    (told,) = admin.describe_topics([at.topic])
-    (leader,) = [p["leader_id"] for p in told["partitions"] if p["partition_index"] == at.partition]
+    (found,) = admin.describe_topics([at.topic])
+    leaders = {p["partition_index"]: p["leader_id"] for p in found["partitions"]}
+    leader = leaders[at.partition]
     assert isinstance(leader, int)
     return leader
 
@@ -61,10 +57,10 @@ def test_admin_surface__topics_are_created_described_by_id_and_deleted(python: A
     flush = next(at["configs"]["flush.ms"] for at in made if at["name"] == "surface-a")
     assert (flush["value"], flush["config_source"]) == ("7", "DYNAMIC_TOPIC_CONFIG")
     assert set(wanted) <= set(python.list_topics())
-    (told,) = python.describe_topics([ids["surface-b"]])
-    assert told["name"] == "surface-b"
-    assert [part["replica_nodes"] for part in told["partitions"]] == [[3, 1], [2, 3]]
-    assert {"READ", "WRITE", "ALTER_CONFIGS"} <= set(told["authorized_operations"])
+    (found,) = python.describe_topics([ids["surface-b"]])
+    assert found["name"] == "surface-b"
+    assert [part["replica_nodes"] for part in found["partitions"]] == [[3, 1], [2, 3]]
+    assert {"READ", "WRITE", "ALTER_CONFIGS"} <= set(found["authorized_operations"])
     (again,) = python.create_topics(["surface-a"], raise_errors=False)["topics"]
     assert (again["error_code"], again["topic_id"]) == (ke.TopicAlreadyExistsError.errno, None)
     deleted = python.delete_topics([ids["surface-b"]])["topics"]
@@ -76,7 +72,7 @@ def test_admin_surface__topics_are_created_described_by_id_and_deleted(python: A
     assert refused["error_code"] == ke.UnknownTopicOrPartitionError.errno
 
 
-def test_admin_surface__an_unknown_topic_is_waited_for_in_vain(python: Admin) -> None:
+def test_admin_surface__waiting_for_an_unknown_topic_times_out(python: Admin) -> None:
     (by_name, by_id) = python.describe_topics(["nowhere"]) + python.describe_topics([uuid.uuid4()])
     assert by_name["error_code"] == ke.UnknownTopicOrPartitionError.errno
     assert (by_id["error_code"], by_id["name"]) == (ke.UnknownTopicIdError.errno, None)
@@ -84,7 +80,7 @@ def test_admin_surface__an_unknown_topic_is_waited_for_in_vain(python: Admin) ->
         python.wait_for_topics(["nowhere"], timeout_ms=100)
 
 
-def test_admin_surface__partitions_are_added_where_they_are_wanted(
+def test_admin_surface__partitions_are_added_on_the_given_brokers(
     python: Admin, topic: str
 ) -> None:
     python.create_partitions({topic: 9}, validate_only=True)
@@ -143,7 +139,7 @@ def test_admin_surface__offsets_are_found(
         python.list_partition_offsets({NOWHERE: spec})
 
 
-def test_admin_surface__records_are_deleted_by_their_leader_alone(
+def test_admin_surface__only_the_leader_deletes_records(
     python: Admin, filled: TopicPartition
 ) -> None:
     assert python.delete_records({filled: 4})[filled]["low_watermark"] == 4
@@ -155,7 +151,7 @@ def test_admin_surface__records_are_deleted_by_their_leader_alone(
 
 
 @pytest.mark.parametrize("kind", [PREFERRED, UNCLEAN])
-def test_admin_surface__an_election_that_nobody_needs(python: Admin, topic: str, kind: int) -> None:
+def test_admin_surface__an_unneeded_election_fails(python: Admin, topic: str, kind: int) -> None:
     answer = python.elect_leaders(kind, {topic: [0], "nowhere": [0]}, raise_errors=False)
     errors = {at.topic: at.partition_result[0].error_code for at in answer.replica_election_results}
     assert errors == {
@@ -166,8 +162,8 @@ def test_admin_surface__an_election_that_nobody_needs(python: Admin, topic: str,
 
 def test_admin_surface__a_partition_moves_and_can_lead_elsewhere(python: Admin, topic: str) -> None:
     at = TopicPartition(topic, 0)
-    (told,) = python.describe_topics([topic])
-    wanted = told["partitions"][0]["replica_nodes"][::-1]
+    (found,) = python.describe_topics([topic])
+    wanted = found["partitions"][0]["replica_nodes"][::-1]
     assert python.alter_partition_reassignments({at: wanted}) == {at: None}
     comes_to(lambda: python.list_partition_reassignments([at]), {})
     python.elect_leaders(PREFERRED, {topic: [0]})
@@ -197,7 +193,7 @@ def test_admin_surface__there_are_no_transactions(python: Admin) -> None:
 
 
 CONFIGS = [
-    # resource, a config, its value, a wrong one and the error of that
+    # resource, config, valid value, invalid value, error for the invalid one
     ("topic", None, "retention.ms", "60000", "soon", ke.InvalidConfigurationError),
     ("broker", "2", "log.cleaner.threads", "2", "none", ke.InvalidRequestError),
     ("broker_logger", "2", "kafka.server.KafkaApis", "TRACE", "LOUD", ke.InvalidConfigurationError),
@@ -220,9 +216,9 @@ def test_admin_surface__a_config_is_altered_and_reset(
     name = name or topic
 
     def shown() -> str | None:
-        asked = [ConfigResource(kind, name, [config])]
-        told = python.describe_configs(asked, config_filter="all")[kind][name].get(config)
-        value: str | None = told and told["value"]
+        resources = [ConfigResource(kind, name, [config])]
+        entry = python.describe_configs(resources, config_filter="all")[kind][name].get(config)
+        value: str | None = entry and entry["value"]
         return value
 
     before = shown()
@@ -238,12 +234,12 @@ def test_admin_surface__a_config_is_altered_and_reset(
     comes_to(shown, before)
 
 
-def test_admin_surface__lists_grow_and_shrink_and_the_whole_is_reset(
+def test_admin_surface__list_values_are_appended_to_subtracted_from_and_reset(
     python: Admin, topic: str
 ) -> None:
     def modified() -> dict[str, str]:
-        told = python.describe_configs([ConfigResource("TOPIC", topic)])["topic"][topic]
-        return {name: config["value"] for name, config in told.items()}
+        configs = python.describe_configs([ConfigResource("TOPIC", topic)])["topic"][topic]
+        return {name: config["value"] for name, config in configs.items()}
 
     def alter(changes: dict[str, Any], **more: Any) -> str:
         result = python.alter_configs([ConfigResource("TOPIC", topic, changes)], **more)
@@ -265,18 +261,18 @@ def test_admin_surface__lists_grow_and_shrink_and_the_whole_is_reset(
     assert "InvalidConfigurationError" in alter({"no.such": "1"}, raise_on_unknown=False)
 
 
-def test_admin_surface__synonyms_tell_where_a_value_comes_from(python: Admin) -> None:
+def test_admin_surface__synonyms_show_the_sources_of_a_value(python: Admin) -> None:
     change = [ConfigResource("BROKER", "3", {"log.cleaner.threads": "2"})]
     python.alter_configs(change)
-    asked = [ConfigResource("BROKER", "3", ["log.cleaner.threads"])]
+    resources = [ConfigResource("BROKER", "3", ["log.cleaner.threads"])]
 
     def sources() -> list[tuple[str, str]]:
-        told = python.describe_configs(asked, include_synonyms=True, config_filter="all")
-        synonyms = told["broker"]["3"]["log.cleaner.threads"]["synonyms"]
+        found = python.describe_configs(resources, include_synonyms=True, config_filter="all")
+        synonyms = found["broker"]["3"]["log.cleaner.threads"]["synonyms"]
         return [(synonym["source"], synonym["value"]) for synonym in synonyms]
 
     comes_to(sources, [("DYNAMIC_BROKER_CONFIG", "2"), ("DEFAULT_CONFIG", "1")])
-    python.reset_configs(asked)
+    python.reset_configs(resources)
     comes_to(sources, [("DEFAULT_CONFIG", "1")])
     static = python.describe_configs([ConfigResource("BROKER", "3")], config_filter="static")
     assert static["broker"]["3"]["node.id"]["read_only"]

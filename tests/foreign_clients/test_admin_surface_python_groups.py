@@ -31,11 +31,10 @@ from kafka.admin import (
 from kcluster.handle.cluster import Cluster
 from tests.foreign_clients.conftest import MakeTopic
 from tests.foreign_clients.real_clients import (
-    LIMIT_S,
     comes_to,
     python_consumer,
+    python_filled,
     python_poll,
-    python_producer,
     until,
 )
 
@@ -49,12 +48,7 @@ Admin: TypeAlias = kafka.KafkaAdminClient
 @pytest.fixture
 def filled(shared: Cluster, make_topic: MakeTopic) -> TopicPartition:
     """Records 0 to 9, stamped 1000, 2000 … ms, in the first of two partitions."""
-    topic = make_topic(2)
-    with python_producer(shared.bootstrap) as producer:
-        for number in range(RECORDS):
-            producer.send(topic, b"%d" % number, partition=0, timestamp_ms=1_000 * (number + 1))
-        producer.flush(timeout=LIMIT_S)
-    return TopicPartition(topic, 0)
+    return python_filled(shared.bootstrap, make_topic(2), RECORDS)
 
 
 def at(offset: int, metadata: str = "") -> OffsetAndMetadata:
@@ -70,8 +64,8 @@ def test_admin_surface__offsets_of_a_group_without_members(
     other, unknown = filled._replace(partition=1), TopicPartition("nowhere", 0)
     done = python.alter_group_offsets(group, {filled: at(3, "m"), other: at(0), unknown: at(1)})
     assert done == {filled: ke.NoError, other: ke.NoError, unknown: ke.UnknownTopicOrPartitionError}
-    asked = {group: [filled], NOBODY: None}
-    assert python.list_group_offsets(asked) == {group: {filled: at(3, "m")}, NOBODY: {}}
+    requested = {group: [filled], NOBODY: None}
+    assert python.list_group_offsets(requested) == {group: {filled: at(3, "m")}, NOBODY: {}}
     assert python.list_group_offsets([group]) == {group: {filled: at(3, "m"), other: at(0)}}
     targets: list[tuple[Any, int]] = [
         (OffsetSpec.LATEST, RECORDS),
@@ -84,7 +78,7 @@ def test_admin_surface__offsets_of_a_group_without_members(
     for target, offset in targets:
         reset = python.reset_group_offsets(group, {filled: target})
         assert reset == {filled: {"error": ke.NoError, "offset": offset}}
-        assert python.list_group_offsets(asked)[group] == {filled: at(offset, "m")}
+        assert python.list_group_offsets(requested)[group] == {filled: at(offset, "m")}
     gone = python.delete_group_offsets(group, [filled, unknown])
     assert gone == {filled: ke.NoError, unknown: ke.UnknownTopicOrPartitionError}
     assert python.list_group_offsets(group) == {group: {other: at(0)}}
@@ -98,30 +92,30 @@ def test_admin_surface__groups_are_listed_by_state_type_and_broker(
 ) -> None:
     python.alter_group_offsets(group, {filled: at(1)})
 
-    def found(**asked: Any) -> list[tuple[str, str]]:
-        listed = python.list_groups(**asked)
+    def found(**filters: Any) -> list[tuple[str, str]]:
+        listed = python.list_groups(**filters)
         return [(it["group_state"], it["group_type"]) for it in listed if it["group_id"] == group]
 
     empty = [("Empty", "classic")]
     assert found() == found(states_filter=["Empty"]) == found(types_filter=["classic"]) == empty
     assert found(states_filter=["Stable"]) == found(types_filter=["consumer"]) == []
     assert sorted(len(found(broker_ids=[broker])) for broker in BROKERS) == [0, 0, 1]
-    told = python.describe_groups([group, NOBODY])
-    assert (told[group]["group_state"], told[group]["error"]) == ("Empty", None)
-    assert {"READ", "DELETE"} <= set(told[group]["authorized_operations"])
-    assert told[NOBODY]["group_state"] == "Dead"
-    assert "GroupIdNotFoundError" in told[NOBODY]["error"]
+    found = python.describe_groups([group, NOBODY])
+    assert (found[group]["group_state"], found[group]["error"]) == ("Empty", None)
+    assert {"READ", "DELETE"} <= set(found[group]["authorized_operations"])
+    assert found[NOBODY]["group_state"] == "Dead"
+    assert "GroupIdNotFoundError" in found[NOBODY]["error"]
 
 
-def test_admin_surface__a_group_with_a_member_is_left_alone_until_that_is_removed(
+def test_admin_surface__a_group_with_a_member_is_not_changed_until_it_is_removed(
     shared: Cluster, python: Admin, filled: TopicPartition, group: str
 ) -> None:
     settings = {"group_id": group, "group_instance_id": "seat", "client_id": "me"}
     with python_consumer(shared.bootstrap, filled.topic, **settings) as consumer:
         until(lambda: python_poll(consumer) and consumer.assignment(), "assignment")
-        told = python.describe_groups([group])[group]
-        assert (told["group_state"], told["protocol_data"]) == ("Stable", "range")
-        (member,) = told["members"]
+        found = python.describe_groups([group])[group]
+        assert (found["group_state"], found["protocol_data"]) == ("Stable", "range")
+        (member,) = found["members"]
         assert (member["client_id"], member["group_instance_id"]) == ("me", "seat")
         assert member["member_metadata"]["topics"] == [filled.topic]
         (assigned,) = member["member_assignment"]["assigned_partitions"]
@@ -134,13 +128,13 @@ def test_admin_surface__a_group_with_a_member_is_left_alone_until_that_is_remove
         assert python.delete_group_offsets(group, [filled]) == subscribed
         assert python.delete_groups([group]) == {group: "NonEmptyGroupError"}
         leaving = [
-            MemberToRemove(group_instance_id="seat", reason="told to"),
+            MemberToRemove(group_instance_id="seat", reason="by an operator"),
             MemberToRemove(member_id="stranger"),
         ]
         removed = python.remove_group_members(group, leaving)
         assert removed == {"seat": ke.NoError, "stranger": ke.UnknownMemberIdError}
-        told = python.describe_groups([group])[group]
-        assert (told["group_state"], told["members"]) == ("Empty", [])
+        found = python.describe_groups([group])[group]
+        assert (found["group_state"], found["members"]) == ("Empty", [])
         consumer.close(autocommit=False)
     assert python.delete_groups([group]) == {group: "OK"}
 
@@ -149,23 +143,23 @@ def test_admin_surface__a_group_with_a_member_is_left_alone_until_that_is_remove
 
 
 def test_admin_surface__the_cluster_is_described(shared: Cluster, python: Admin) -> None:
-    told = python.describe_cluster()
-    addresses = [f"{broker['host']}:{broker['port']}" for broker in told["brokers"]]
+    found = python.describe_cluster()
+    addresses = [f"{broker['host']}:{broker['port']}" for broker in found["brokers"]]
     assert addresses == shared.bootstrap.split(",")
-    assert [broker["broker_id"] for broker in told["brokers"]] == list(BROKERS)
-    assert not any(broker["is_fenced"] for broker in told["brokers"])
-    assert told["controller_id"] in BROKERS
-    assert "IDEMPOTENT_WRITE" in told["authorized_operations"]
+    assert [broker["broker_id"] for broker in found["brokers"]] == list(BROKERS)
+    assert not any(broker["is_fenced"] for broker in found["brokers"])
+    assert found["controller_id"] in BROKERS
+    assert "IDEMPOTENT_WRITE" in found["authorized_operations"]
 
 
-def test_admin_surface__the_quorum_has_a_leader_that_all_follow(python: Admin) -> None:
+def test_admin_surface__the_quorum_has_a_leader_that_all_brokers_follow(python: Admin) -> None:
     (topic,) = python.describe_metadata_quorum()["topics"]
     (log,) = topic["partitions"]
     assert (topic["topic_name"], log["error"]) == ("__cluster_metadata", None)
     assert log["leader_id"] in {voter["replica_id"] for voter in log["current_voters"]}
-    everybody = log["current_voters"] + log["observers"]
-    assert set(BROKERS) <= {replica["replica_id"] for replica in everybody}
-    ends = {replica["log_end_offset"] for replica in everybody}
+    all_replicas = log["current_voters"] + log["observers"]
+    assert set(BROKERS) <= {replica["replica_id"] for replica in all_replicas}
+    ends = {replica["log_end_offset"] for replica in all_replicas}
     assert 0 < log["high_watermark"] <= max(ends)
 
 
@@ -177,12 +171,12 @@ def test_admin_surface__versions_are_those_of_4_3(python: Admin) -> None:
     assert (versions["Fetch"], versions["DescribeConfigs"]) == ((4, 18), (1, 4))
 
 
-def test_admin_surface__features_are_described_and_kept(python: Admin) -> None:
-    told = python.describe_features()
-    assert told["metadata.version"]["finalized"] == (30, 30)
-    assert told["group.version"]["supported"] == (0, 1)
+def test_admin_surface__features_are_described_and_invalid_updates_refused(python: Admin) -> None:
+    found = python.describe_features()
+    assert found["metadata.version"]["finalized"] == (30, 30)
+    assert found["group.version"]["supported"] == (0, 1)
     by_controller = python.describe_features(send_request_to_controller=True)
-    assert by_controller["group.version"]["finalized"] == told["group.version"]["finalized"]
+    assert by_controller["group.version"]["finalized"] == found["group.version"]["finalized"]
     assert python.update_features({"group.version": 1}, validate_only=True) == {
         "group.version": "OK"
     }
@@ -198,9 +192,9 @@ def test_admin_surface__features_are_described_and_kept(python: Admin) -> None:
 
 def test_admin_surface__log_directories(python: Admin, filled: TopicPartition) -> None:
     topic = filled.topic
-    told = python.describe_log_dirs({topic: [0]})
-    assert sorted(broker["broker"] for broker in told) == list(BROKERS)
-    for broker in told:
+    brokers = python.describe_log_dirs({topic: [0]})
+    assert sorted(broker["broker"] for broker in brokers) == list(BROKERS)
+    for broker in brokers:
         (directory,) = broker["log_dirs"]
         ((found,),) = [each["partitions"] for each in directory["topics"]]
         assert found["partition_size"] > RECORDS
@@ -222,7 +216,7 @@ def test_admin_surface__log_directories(python: Admin, filled: TopicPartition) -
 
 
 def test_admin_surface__credentials_of_users(python: Admin) -> None:
-    def told(*users: str) -> dict[str, list[tuple[int, int]]]:
+    def credentials(*users: str) -> dict[str, list[tuple[int, int]]]:
         return {
             user: [(info["mechanism"], info["iterations"]) for info in at["credential_infos"]]
             for user, at in python.describe_user_scram_credentials(list(users) or None).items()
@@ -232,8 +226,8 @@ def test_admin_surface__credentials_of_users(python: Admin) -> None:
     new = UserScramCredentialUpsertion
     wanted = [new("ann", "SCRAM-SHA-256", "pw"), new("ben", "SCRAM-SHA-512", "pw", 8192)]
     assert alter(wanted) == {"ann": None, "ben": None}
-    comes_to(told, {"ann": [(1, 4096)], "ben": [(2, 8192)]})
-    comes_to(lambda: told("ben", NOBODY), {"ben": [(2, 8192)], NOBODY: []})
+    comes_to(credentials, {"ann": [(1, 4096)], "ben": [(2, 8192)]})
+    comes_to(lambda: credentials("ben", NOBODY), {"ben": [(2, 8192)], NOBODY: []})
     assert python.describe_user_scram_credentials([NOBODY])[NOBODY]["error"]
     assert alter([new("ann", "SCRAM-SHA-256", "pw", 100)])["ann"]
     assert alter(wanted + wanted[:1])["ann"]
@@ -244,10 +238,10 @@ def test_admin_surface__credentials_of_users(python: Admin) -> None:
         "ben": False,
         NOBODY: True,
     }
-    comes_to(told, {})
+    comes_to(credentials, {})
 
 
-def test_admin_surface__access_is_nobodys_business_without_an_authorizer(python: Admin) -> None:
+def test_admin_surface__acls_are_refused_without_an_authorizer(python: Admin) -> None:
     any_of = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
     everything = ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, any_of)
     pattern = ResourcePattern(ResourceType.TOPIC, "orders")

@@ -25,12 +25,12 @@ from tests.foreign_clients.real_clients import (
 )
 
 FIRST_MS = int(time.time()) * 1_000 - 3_600_000
-"""An hour ago: what is older than a week, retention deletes."""
+"""An hour ago: retention deletes records older than a week."""
 
 
 @pytest.fixture
 def filled(shared: Cluster, make_topic: MakeTopic) -> str:
-    """Two partitions of 100 records each, `0`, `1`, …, one second apart, ten a batch."""
+    """Two partitions of 100 records each, `0`, `1`, …, one second apart, ten per batch."""
     topic = make_topic(2)
     with confluent_producer(shared.bootstrap, batch_num_messages=10) as producer:
         for partition in (0, 1):
@@ -83,7 +83,7 @@ def test_consume__kafka_python_offsets_by_time(shared: Cluster, filled: str) -> 
         assert consumer.end_offsets([first, second]) == {first: 100, second: 100}
 
 
-def test_consume__kafka_python_starts_where_it_is_told_to(shared: Cluster, filled: str) -> None:
+def test_consume__kafka_python_starts_at_the_configured_place(shared: Cluster, filled: str) -> None:
     first = kafka.TopicPartition(filled, 0)
     with python_admin(shared.bootstrap) as admin:
         admin.delete_records({first: 30})
@@ -99,7 +99,7 @@ def test_consume__kafka_python_starts_where_it_is_told_to(shared: Cluster, fille
             until(lambda: consumer.poll(timeout_ms=50), "error")
 
 
-def test_consume__kafka_python_latest_gets_what_comes_later(shared: Cluster, filled: str) -> None:
+def test_consume__kafka_python_latest_gets_later_records(shared: Cluster, filled: str) -> None:
     first = kafka.TopicPartition(filled, 0)
     with python_consumer(shared.bootstrap, auto_offset_reset="latest") as consumer:
         consumer.assign([first])
@@ -152,11 +152,11 @@ def test_consume__confluent_pauses_and_resumes(shared: Cluster, filled: str) -> 
 
 def test_consume__confluent_offsets_by_time(shared: Cluster, filled: str) -> None:
     with confluent_consumer(shared.bootstrap) as consumer:
-        asked = [
+        places = [
             ck.TopicPartition(filled, 0, FIRST_MS + 41_001),
             ck.TopicPartition(filled, 1, FIRST_MS + 100_000),
         ]
-        found = consumer.offsets_for_times(asked, LIMIT_S)
+        found = consumer.offsets_for_times(places, LIMIT_S)
         assert [place.offset for place in found] == [42, ck.OFFSET_END]
         part = ck.TopicPartition(filled, 1)
         assert consumer.get_watermark_offsets(part, LIMIT_S) == (0, 100)
@@ -174,7 +174,7 @@ def test_consume__confluent_resets_when_out_of_range(shared: Cluster, filled: st
         assert message.error().code() == ck.KafkaError._AUTO_OFFSET_RESET
 
 
-def test_consume__confluent_tells_the_end_of_a_partition(shared: Cluster, filled: str) -> None:
+def test_consume__confluent_reports_the_end_of_a_partition(shared: Cluster, filled: str) -> None:
     with confluent_consumer(shared.bootstrap, enable_partition_eof="true") as consumer:
         consumer.assign([ck.TopicPartition(filled, 0, 98)])
         seen = [until(lambda: consumer.poll(0.05), "message") for _ in range(3)]

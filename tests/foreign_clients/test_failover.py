@@ -1,5 +1,5 @@
-"""A leader dies, comes back, moves or stands still under the load of a real producer: nothing that
-was acked is lost, and with idempotence nothing is there twice."""
+"""A leader dies, comes back, moves or is paused under the load of a real producer: no acked record
+is lost, and with idempotence none is duplicated."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ProduceErrors:
 
 
 @pytest.mark.parametrize("how", ["kill", "clean", "power"])
-def test_failover__the_leader_goes_under_load_and_nothing_acked_is_lost(
+def test_failover__the_leader_stops_under_load_and_nothing_acked_is_lost(
     own: Cluster, library: str, how: str
 ) -> None:
     with load_of(library, own) as load:
@@ -76,7 +76,7 @@ def test_failover__a_leader_that_comes_back_catches_up_and_leads_again(
     assert (partition.leader, partition.lag) == (1, {2: 0, 3: 0})
 
 
-def test_failover__leadership_moved_under_load_is_told_by_the_old_leader(
+def test_failover__leadership_moved_under_load_is_reported_by_the_old_leader(
     own: Cluster, library: str
 ) -> None:
     errors = ProduceErrors(own)
@@ -85,7 +85,7 @@ def test_failover__leadership_moved_under_load_is_told_by_the_old_leader(
         for to in (2, 3, 1) * 5:
             own.move("orders", 0, to)
             load.wait_acked()
-            if to == 1 and errors.seen:  # unless the client's metadata was quicker, every time
+            if to == 1 and errors.seen:  # unless the client's metadata was updated first every time
                 break
     assert not load.failed
     assert {error for _, error in errors.seen} == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
@@ -103,16 +103,16 @@ def test_failover__every_broker_restarted_in_turn(own: Cluster, library: str) ->
     check(load, read_all(library, own))
 
 
-def test_failover__a_paused_leader_is_replaced_and_what_it_acked_is_there(
+def test_failover__a_paused_leader_is_replaced_and_its_acked_records_remain(
     own: Cluster, library: str
 ) -> None:
-    # The client has to give up on a broker that is silent, not gone: hence the short timeouts.
+    # The broker is silent, not gone, so the client must time out: the timeouts are short.
     with load_of(library, own, **IMPATIENT[library]) as load:
         load.wait_acked()
         own.pause(1)
         own.wait_for(leader=("orders", 0, 2))
         if library == "confluent-kafka":
-            # The other may just have asked the paused one for metadata, and gives it 10 s.
+            # The other library may have asked the paused broker for metadata; it waits 10 s.
             load.wait_acked()
         own.resume(1)
         own.wait_for(isr=("orders", 0, 3))

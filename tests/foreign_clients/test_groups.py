@@ -51,7 +51,7 @@ def fill(cluster: Cluster, topic: str, numbers: range, partitions: int = PARTITI
 
 
 class Member(threading.Thread):
-    """One consumer, polled by a thread of its own as clients are meant to be."""
+    """One consumer, polled by its own thread."""
 
     def __init__(self, group: Group, settings: dict[str, Any]) -> None:
         super().__init__(name="member", daemon=True)
@@ -97,7 +97,7 @@ class Member(threading.Thread):
 
 
 class Group:
-    """Members of one group, of one library or another."""
+    """Members of one group, of either library."""
 
     def __init__(self, cluster: Cluster, topic: str, group_id: str) -> None:
         self.bootstrap, self.topic, self.group_id = cluster.bootstrap, topic, group_id
@@ -142,11 +142,11 @@ class Group:
         return self.shares()
 
     def numbers(self) -> set[int]:
-        """What was read; some twice, where nobody committed before a rebalance."""
+        """The records read; some twice, if they were not committed before a rebalance."""
         return {int(record.value or b"") for record in self.read}
 
     def wait_read(self, count: int) -> None:
-        """Wait until so many different records have been read."""
+        """Wait until this many different records have been read."""
         with self.moved:
             came = self.moved.wait_for(lambda: len(self.numbers()) >= count, LIMIT_S)
             assert came, f"{len(self.numbers())} of {count}"
@@ -176,7 +176,7 @@ def test_groups__members_come_and_go(
     assert them.numbers() == set(range(RECORDS))
 
 
-def test_groups__cooperative_members_keep_what_they_have(
+def test_groups__cooperative_members_keep_their_partitions(
     shared: Cluster, filled: str, group: str
 ) -> None:
     with Group(shared, filled, group) as them:
@@ -196,7 +196,7 @@ def test_groups__libraries_share_a_group(shared: Cluster, filled: str, group: st
         them.wait_shared()
 
 
-def test_groups__a_new_member_goes_on_where_the_last_committed(
+def test_groups__a_new_member_continues_at_the_last_commit(
     shared: Cluster, filled: str, group: str
 ) -> None:
     with python_consumer(shared.bootstrap, filled, group_id=group) as consumer:
@@ -225,14 +225,14 @@ def test_groups__offsets_committed_by_hand_carry_metadata(
         assert consumer.committed(part) == 7
         assert consumer.committed(part, metadata=True).metadata == "why"
     with confluent_consumer(shared.bootstrap, group_id=group) as consumer:
-        asked = [ck.TopicPartition(filled, 0), ck.TopicPartition(filled, 1)]
-        found = consumer.committed(asked, LIMIT_S)
+        places = [ck.TopicPartition(filled, 0), ck.TopicPartition(filled, 1)]
+        found = consumer.committed(places, LIMIT_S)
         assert [place.offset for place in found] == [7, ck.OFFSET_INVALID]
         consumer.commit(offsets=[ck.TopicPartition(filled, 1, 9)], asynchronous=False)
-        assert [place.offset for place in consumer.committed(asked, LIMIT_S)] == [7, 9]
+        assert [place.offset for place in consumer.committed(places, LIMIT_S)] == [7, 9]
 
 
-def test_groups__a_static_member_keeps_its_partitions_over_a_restart(
+def test_groups__a_static_member_keeps_its_partitions_across_a_restart(
     shared: Cluster, filled: str, group: str
 ) -> None:
     with Group(shared, filled, group) as them:
@@ -246,7 +246,7 @@ def test_groups__a_static_member_keeps_its_partitions_over_a_restart(
         assert "group_rebalanced" not in {entry.kind for entry in shared.events(seen)}
 
 
-def test_groups__a_member_that_stops_polling_is_thrown_out(
+def test_groups__a_member_that_stops_polling_is_removed(
     shared: Cluster, filled: str, group: str
 ) -> None:
     settings = {"session_timeout_ms": 500, "max_poll_interval_ms": 600, "enable_auto_commit": False}
@@ -274,8 +274,8 @@ def coordinator(cluster: Cluster, group_id: str) -> int:
 
 
 def committed(consumer: kafka.KafkaConsumer, part: kafka.TopicPartition) -> int | None:
-    """kafka-python raises when the coordinator that it knows is gone, and finds the new one when
-    asked again."""
+    """kafka-python raises when the coordinator that it knows is gone, and finds the new one at
+    the next call."""
 
     def ask() -> list[int | None]:
         try:
@@ -310,7 +310,7 @@ def test_groups__commits_survive_the_coordinator(own: Cluster, group: str, how: 
 
 
 @pytest.mark.parametrize("library", ["kafka-python", "confluent-kafka"])
-def test_groups__members_stay_through_the_coordinator_s_death(
+def test_groups__members_survive_the_death_of_the_coordinator(
     own: Cluster, group: str, library: str
 ) -> None:
     fill(own, "orders", range(100), partitions=1)

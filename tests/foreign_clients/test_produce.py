@@ -1,4 +1,4 @@
-"""What real producers send comes back as it was: every compression, acks, headers, sizes."""
+"""Records of real producers are read unchanged: every compression, acks, headers, sizes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def batches_on_disk(cluster: Cluster, topic: str, broker_id: int) -> list[Any]:
 
 
 def send_python(cluster: Cluster, topic: str, values: list[bytes], **settings: Any) -> list[int]:
-    """The offsets of the values, as the acks say."""
+    """The offsets of the values, from the acks."""
     with python_producer(cluster.bootstrap, linger_ms=5, **settings) as producer:
         futures = [producer.send(topic, value) for value in values]
         producer.flush(timeout=LIMIT_S)
@@ -63,7 +63,7 @@ def send_confluent(cluster: Cluster, topic: str, values: list[bytes], **settings
 
 
 def wait_end(cluster: Cluster, topic: str, end: int) -> None:
-    """Until that many records are committed; acks=0 does not tell."""
+    """Wait until this many records are committed; acks=0 gives no answer."""
 
     def committed() -> bool:
         found = [part for part in cluster.status().partitions if part.topic == topic]
@@ -102,7 +102,7 @@ def test_produce__confluent_with_each_acks(shared: Cluster, topic: str, compress
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS[1:])
-def test_produce__a_topic_with_a_compression_of_its_own_stores_that(
+def test_produce__a_topic_with_its_own_compression_stores_that(
     shared: Cluster, make_topic: MakeTopic, compression: str
 ) -> None:
     topic = make_topic(**{"compression.type": compression})
@@ -112,7 +112,7 @@ def test_produce__a_topic_with_a_compression_of_its_own_stores_that(
     assert stored == {CODES[compression]}
 
 
-def test_produce__idempotent_producers_have_ids_of_their_own(shared: Cluster, topic: str) -> None:
+def test_produce__idempotent_producers_have_their_own_ids(shared: Cluster, topic: str) -> None:
     send_python(shared, topic, VALUES, enable_idempotence=True)
     send_confluent(shared, topic, VALUES, enable_idempotence="true")
     assert [r.value for r in confluent_read(shared.bootstrap, topic)] == VALUES * 2
@@ -121,7 +121,7 @@ def test_produce__idempotent_producers_have_ids_of_their_own(shared: Cluster, to
     assert min(batch.producer_id for batch in batches) >= 0
 
 
-def test_produce__keys_nulls_headers_and_timestamps_come_back(shared: Cluster, topic: str) -> None:
+def test_produce__keys_nulls_headers_and_timestamps_are_kept(shared: Cluster, topic: str) -> None:
     headers = [("a", b"1"), ("a", b"2"), ("ü", b"")]
     with python_producer(shared.bootstrap) as producer:
         first = producer.send(topic, b"v", key=b"k", headers=headers, timestamp_ms=NOW_MS)
@@ -167,7 +167,7 @@ def test_produce__kafka_python_at_the_size_limit_and_above(
     shared: Cluster, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(**{"max.message.bytes": "2000"})
-    # With idempotence this client gives up for good after such an error.
+    # With idempotence such an error is fatal to this client.
     with python_producer(shared.bootstrap, enable_idempotence=False) as producer:
         producer.send(topic, b"x" * (2000 - OVERHEAD_BYTES)).get(LIMIT_S)
         with pytest.raises(MessageSizeTooLargeError):
@@ -192,7 +192,7 @@ def test_produce__confluent_at_the_size_limit_and_above(
     assert errors[1].code() == confluent_kafka.KafkaError.MSG_SIZE_TOO_LARGE
 
 
-def test_produce__a_megabyte_goes_through_with_default_limits(shared: Cluster, topic: str) -> None:
+def test_produce__a_megabyte_is_accepted_with_default_limits(shared: Cluster, topic: str) -> None:
     value = bytes(range(256)) * 3_900
     with python_producer(shared.bootstrap) as producer:
         producer.send(topic, value).get(LIMIT_S)

@@ -1,4 +1,4 @@
-"""Real clients under a quota: they are told, and cannot send faster than they may."""
+"""Real clients under a quota: they learn their throttle time, and cannot exceed the quota."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ A = m.AlterClientQuotasRequest
 
 
 def test_producer__cannot_send_faster_than_its_quota() -> None:
-    # Two windows of a second: what may go at once is a second's worth, not ten.
+    # Two windows of a second: a burst of one second's records is allowed, not of ten.
     config = {"quota.window.num": 2}
     topology = Topology.of(brokers=1, profile="fast", topics={"orders": {}}, config=config)
-    told: list[Any] = []
+    throttled: list[Any] = []
     with Cluster(topology) as running:
         entity = [A.EntityData("client-id", "greedy")]
         body = A([A.EntryData(entity, [A.OpData("producer_byte_rate", float(RATE))])])
@@ -35,12 +35,12 @@ def test_producer__cannot_send_faster_than_its_quota() -> None:
             running.bootstrap, client_id="greedy", batch_size=20_000, linger_ms=1
         )
         begin_s = time.monotonic()
-        producer = confluent_kafka.Producer({**settings, "throttle_cb": told.append})
+        producer = confluent_kafka.Producer({**settings, "throttle_cb": throttled.append})
         for _ in range(VALUES):
             producer.produce("orders", VALUE)
         assert producer.flush(10) == 0
         took_s = time.monotonic() - begin_s
-    # The last request is not waited for: its silence comes after its answer.
+    # The throttle time of the last request is not waited for: it follows the response.
     least_s = (VALUES * len(VALUE) - 30_000) / RATE - 1
     assert least_s * 0.95 <= took_s < least_s + 3
-    assert max(event.throttle_time for event in told) > 0
+    assert max(event.throttle_time for event in throttled) > 0

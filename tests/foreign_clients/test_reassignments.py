@@ -1,4 +1,4 @@
-"""Moving partitions, as kafka-python asks for it (confluent-kafka has no such calls)."""
+"""Moving partitions, with kafka-python (confluent-kafka has no such calls)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.foreign_clients.real_clients import (
 )
 
 
-def test_reassignments__clients_go_on_while_their_partition_moves(own: Cluster) -> None:
+def test_reassignments__clients_continue_while_their_partition_moves(own: Cluster) -> None:
     orders = kafka.TopicPartition("orders", 0)
     with (
         python_admin(own.bootstrap) as admin,
@@ -36,11 +36,11 @@ def test_reassignments__clients_go_on_while_their_partition_moves(own: Cluster) 
         producer.produce("orders", b"after")
         assert producer.flush(LIMIT_S) == 0
         assert [read.value for read in python_take(consumer, 1)] == [b"after"]
-        (told,) = admin.describe_topics(["orders"])
-        assert told["partitions"][0]["replica_nodes"] == [3, 2]
+        (description,) = admin.describe_topics(["orders"])
+        assert description["partitions"][0]["replica_nodes"] == [3, 2]
 
 
-def test_reassignments__listed_and_cancelled_while_a_newcomer_is_down(own: Cluster) -> None:
+def test_reassignments__listed_and_cancelled_while_a_new_replica_is_down(own: Cluster) -> None:
     orders = kafka.TopicPartition("orders", 0)
     with python_admin(own.bootstrap) as admin:
         admin.alter_partition_reassignments({orders: [1, 2]})
@@ -95,7 +95,7 @@ def test_reassignments__a_group_keeps_its_offsets_when_its_coordinator_moves(own
 
 
 def replicas_of(admin: kafka.KafkaAdminClient, topic: str, partition: int) -> list[int]:
-    (told,) = admin.describe_topics([topic])
-    (found,) = [one for one in told["partitions"] if one["partition_index"] == partition]
+    (description,) = admin.describe_topics([topic])
+    (found,) = [one for one in description["partitions"] if one["partition_index"] == partition]
     replicas: list[int] = found["replica_nodes"]
     return replicas

@@ -1,4 +1,4 @@
-"""Real clients under a recorder: they keep no ledger, and count all the same."""
+"""Real clients under a recorder: they keep no ledger, but the verdict includes them."""
 
 from __future__ import annotations
 

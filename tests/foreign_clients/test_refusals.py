@@ -1,4 +1,4 @@
-"""What a cluster refuses, and how the libraries say so: too few replicas, no such topic."""
+"""What a cluster refuses, and how the libraries report it: too few replicas, no such topic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KE = ck.KafkaError
 
 @pytest.fixture(scope="module")
 def strict() -> Iterator[Cluster]:
-    """No topic comes by itself."""
+    """Topics are not auto-created."""
     topology = Topology.of(brokers=3, profile="fast", config={"auto.create.topics.enable": False})
     with Cluster(topology) as running:
         yield running
@@ -54,7 +54,7 @@ def test_refusals__too_few_replicas_in_sync(own: Cluster) -> None:
     assert [record.value for record in python_read(own.bootstrap, "orders")] == values
 
 
-def test_refusals__producers_that_retry_get_through_in_the_end(own: Cluster) -> None:
+def test_refusals__producers_that_retry_succeed_eventually(own: Cluster) -> None:
     own.kill(2)
     own.kill(3)
     with (
@@ -71,17 +71,17 @@ def test_refusals__producers_that_retry_get_through_in_the_end(own: Cluster) -> 
     assert sorted(values) == [b"one", b"two"]
 
 
-def test_refusals__acks_one_needs_the_leader_alone(own: Cluster) -> None:
+def test_refusals__acks_one_needs_only_the_leader(own: Cluster) -> None:
     own.kill(2)
     own.kill(3)
     with python_producer(own.bootstrap, acks=1, enable_idempotence=False) as producer:
         assert producer.send("orders", b"v").get(LIMIT_S).offset == 0
 
 
-def test_refusals__no_leader_is_a_wait_until_one_is_back(own: Cluster) -> None:
+def test_refusals__without_a_leader_producers_wait_until_one_is_back(own: Cluster) -> None:
     with python_producer(own.bootstrap, acks=1, enable_idempotence=False) as producer:
         producer.send("orders", b"before").get(LIMIT_S)
-        for broker_id in (3, 2, 1):  # cleanly: after a kill -9 no replica counts as complete
+        for broker_id in (3, 2, 1):  # a clean stop: after kill -9 no replica counts as complete
             own.kill(broker_id, "clean")
         future = producer.send("orders", b"after")
         own.start(1)
@@ -109,7 +109,7 @@ def test_refusals__a_consumer_of_an_unknown_topic(strict: Cluster) -> None:
         assert message.error().code() == KE.UNKNOWN_TOPIC_OR_PART
 
 
-def test_refusals__a_record_older_than_the_topic_takes(strict: Cluster) -> None:
+def test_refusals__a_record_older_than_the_topic_allows(strict: Cluster) -> None:
     configs = {"message.timestamp.before.max.ms": "60000"}
     topic = {"num_partitions": 1, "replication_factor": 3, "configs": configs}
     with python_admin(strict.bootstrap) as admin:

@@ -1,4 +1,4 @@
-"""Real clients meet protocol faults: what they do, and what it leaves in the log."""
+"""Real clients under protocol faults: how they react, and what is in the log afterwards."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def test_rules__a_reply_lost_after_the_append_makes_a_duplicate_unless_idempoten
 
 
 def asked_after_the_error(cluster: Cluster) -> bool:
-    """Whether somebody has asked for metadata since rule `a` applied."""
+    """Whether a client has requested metadata since rule `a` applied."""
     rules = [x.event.rule for x in cluster.events() if isinstance(x.event, RuleHit)]
     return "a" in rules and "b" in rules[rules.index("a") :]
 
 
 @pytest.mark.parametrize("library", ["kafka-python", "confluent-kafka"])
-def test_rules__a_leader_that_says_it_is_none_makes_clients_ask_for_metadata(
+def test_rules__not_leader_from_the_leader_makes_clients_refresh_metadata(
     own: Cluster, library: str
 ) -> None:
     own.add_rule(rule(name="a", api="Produce", nth=3, answer="NOT_LEADER_OR_FOLLOWER"))
@@ -61,7 +61,7 @@ def test_rules__a_leader_that_says_it_is_none_makes_clients_ask_for_metadata(
         with python_producer(own.bootstrap, acks="all", retries=5) as producer:
             for value in VALUES:
                 producer.send("orders", value, partition=0).get(LIMIT_S)
-            # It waits a tenth of a second between two such questions.
+            # It waits 100 ms between two such requests.
             until(lambda: asked_after_the_error(own), "Metadata")
     else:
         with confluent_producer(own.bootstrap) as confluent:
@@ -86,7 +86,7 @@ def test_rules__a_throttled_client_waits(own: Cluster) -> None:
     assert values_read(own) == VALUES
 
 
-def test_rules__an_outside_clients_error_is_told_as_an_exception(own: Cluster) -> None:
+def test_rules__an_outside_clients_error_is_raised_as_an_exception(own: Cluster) -> None:
     own.add_rule(rule(api="Produce", answer="TOPIC_AUTHORIZATION_FAILED"))
     with (
         python_producer(own.bootstrap, request_timeout_ms=2_000) as producer,

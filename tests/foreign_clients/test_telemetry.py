@@ -1,4 +1,4 @@
-"""librdkafka pushes its metrics to whoever subscribes (KIP-714)."""
+"""librdkafka pushes the metrics that a broker subscribes to (KIP-714)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def subscribe(cluster: Cluster, **configs: str) -> None:
     assert not answer.responses[0].error_code, answer
 
 
-def test_telemetry__librdkafka_pushes_what_is_subscribed_to(watched: Cluster) -> None:
+def test_telemetry__librdkafka_pushes_the_subscribed_metrics(watched: Cluster) -> None:
     subscribe(
         watched,
         metrics="org.apache.kafka.producer.",
@@ -47,6 +47,6 @@ def test_telemetry__librdkafka_pushes_what_is_subscribed_to(watched: Cluster) ->
         producer.produce("watched", b"v")
         producer.flush(LIMIT_S)
         watched.wait_for(event=kind(TelemetryPushed), since=0, timeout_s=LIMIT_S)
-    told = [entry for entry in watched.events() if isinstance(entry.event, TelemetryPushed)]
-    assert told[0].event.subject == "watched"
-    assert told[0].event.size_bytes > 0
+    pushes = [entry for entry in watched.events() if isinstance(entry.event, TelemetryPushed)]
+    assert pushes[0].event.subject == "watched"
+    assert pushes[0].event.size_bytes > 0

@@ -62,8 +62,8 @@ def read_confluent(bootstrap: str, **more: Any) -> list[bytes | None]:
         consumer.subscribe(["orders"])
         taken = confluent_take(consumer, len(VALUES))
         consumer.commit(asynchronous=False)
-        asked = [confluent_kafka.TopicPartition("orders", 0)]
-        assert consumer.committed(asked, LIMIT_S)[0].offset == len(VALUES)
+        places = [confluent_kafka.TopicPartition("orders", 0)]
+        assert consumer.committed(places, LIMIT_S)[0].offset == len(VALUES)
     return [record.value for record in taken]
 
 
@@ -83,7 +83,7 @@ def test_kafka_python__finds_the_version_and_works_with_it(cluster: Cluster, ver
 
 @pytest.mark.parametrize("compression", [None, "gzip"])
 @pytest.mark.parametrize("api_version", [(0, 9), (0, 10)])
-def test_kafka_python__told_of_an_older_broker_speaks_in_message_sets(
+def test_kafka_python__configured_for_an_older_broker_uses_message_sets(
     api_version: tuple[int, int], compression: str | None
 ) -> None:
     topology = Topology.of(brokers=1, profile="fast", topics={"orders": {}}, kafka_version="2.8")
@@ -105,7 +105,7 @@ def test_kafka_python__told_of_an_older_broker_speaks_in_message_sets(
         assert [record.value for record in taken] == VALUES
 
 
-def test_librdkafka__works_with_what_the_broker_lists(cluster: Cluster) -> None:
+def test_librdkafka__works_with_the_versions_that_the_broker_lists(cluster: Cluster) -> None:
     assert sorted(send_confluent(cluster.bootstrap, VALUES)) == list(range(len(VALUES)))
     assert read_confluent(cluster.bootstrap) == VALUES
     admin = AdminClient(confluent_settings(cluster.bootstrap))
@@ -113,7 +113,7 @@ def test_librdkafka__works_with_what_the_broker_lists(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4"])
-def test_librdkafka__falls_back_to_message_sets_if_told_not_to_ask(compression: str) -> None:
+def test_librdkafka__falls_back_to_message_sets_without_api_versions(compression: str) -> None:
     topology = Topology.of(brokers=1, profile="fast", topics={"orders": {}}, kafka_version="0.11")
     fallback: dict[str, Any] = {"api_version_request": False, "broker_version_fallback": "0.9.0"}
     with Cluster(topology) as cluster:
@@ -121,7 +121,7 @@ def test_librdkafka__falls_back_to_message_sets_if_told_not_to_ask(compression: 
         assert read_confluent(cluster.bootstrap, **fallback) == VALUES
 
 
-def test_clients__work_on_through_a_rolling_upgrade() -> None:
+def test_clients__keep_working_through_a_rolling_upgrade() -> None:
     topics = {"orders": {"replication_factor": 3, "config": {"min.insync.replicas": 2}}}
     topology = Topology.of(brokers=3, profile="fast", topics=topics, kafka_version="2.8")
     with Cluster(topology) as cluster, python_producer(cluster.bootstrap) as python:

@@ -1,4 +1,4 @@
-"""Requests typed by hand and raw frames: what a broker answers to one who has only a socket."""
+"""Requests typed by hand and raw frames: a broker's responses to a client with only a socket."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def test_wire__a_metadata_request_typed_by_hand_is_answered(own: Cluster) -> Non
     for broker_id, (host, port) in own.plan.addresses.items():
         expected += struct.pack(">i", broker_id) + string(host) + struct.pack(">i", port)
     expected += struct.pack(">ih", 1, 0) + string("orders")
-    expected += struct.pack(">ihii", 1, 0, 0, 1)  # one partition: no error, 0, led by 1
+    expected += struct.pack(">ihii", 1, 0, 0, 1)  # one partition: no error, index 0, leader 1
     expected += struct.pack(">iiii", 3, 1, 2, 3)  # replicas
     expected += struct.pack(">iiii", 3, 1, 2, 3)  # in sync
     assert answer == expected
 
 
-def test_wire__a_broker_that_does_not_lead_says_who_does(own: Cluster) -> None:
+def test_wire__a_broker_that_does_not_lead_names_the_leader(own: Cluster) -> None:
     batch = batch_of(b"v")
     assert error_of(produce(own, 1, batch)) == ErrorCode.NONE
     own.move("orders", 0, 3)
@@ -103,7 +103,7 @@ def test_wire__a_batch_sent_twice_is_stored_once(own: Cluster) -> None:
         assert error_of(answer) == ErrorCode.NONE
         assert answer.responses[0].partition_responses[0].base_offset == 0
     own.kill(1)
-    answer = produce(own, 2, first)  # the new leader knows it as well
+    answer = produce(own, 2, first)  # the new leader recognizes it as well
     assert (error_of(answer), answer.responses[0].partition_responses[0].base_offset) == (0, 0)
     late = batch_of(b"d", base_sequence=3, **sent_by)
     assert error_of(produce(own, 2, late)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -114,7 +114,7 @@ def test_wire__a_batch_sent_twice_is_stored_once(own: Cluster) -> None:
 @pytest.mark.parametrize(
     ("acks", "error"), [(-1, ErrorCode.NONE), (1, ErrorCode.NONE), (2, 21), (-2, 21)]
 )
-def test_wire__acks_is_all_one_or_none(own: Cluster, acks: int, error: int) -> None:
+def test_wire__acks_is_all_one_or_zero(own: Cluster, acks: int, error: int) -> None:
     assert error_of(produce(own, 1, batch_of(b"v"), acks)) == error
 
 

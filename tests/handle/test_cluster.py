@@ -1,4 +1,4 @@
-"""The handle: threads, waiting, words of refusal, and what is left when it is closed."""
+"""The handle: threads, waiting, messages of refusals, and what remains after close()."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cluster() -> Iterator[Cluster]:
         yield running
 
 
-def test_open__all_brokers_serve_and_the_bootstrap_names_them(cluster: Cluster) -> None:
+def test_open__all_brokers_serve_and_the_bootstrap_list_names_them(cluster: Cluster) -> None:
     addresses = [tuple(address.split(":")) for address in cluster.bootstrap.split(",")]
     assert len(addresses) == 3
     for host, port in addresses:
@@ -73,7 +73,7 @@ def test_cluster__a_port_in_use_is_named_with_its_broker() -> None:
             Cluster(Topology.of(brokers=[{"id": 1}, {"id": 2, "port": port}]))
 
 
-def test_cluster__two_at_a_time_do_not_know_each_other(cluster: Cluster) -> None:
+def test_cluster__two_at_a_time_are_independent(cluster: Cluster) -> None:
     with Cluster(Topology.of(brokers=1, profile="fast")) as other:
         assert other.broker_ids == (1,)
         other.kill(1)
@@ -89,7 +89,7 @@ def test_kill__returns_when_the_others_have_a_new_leader(cluster: Cluster) -> No
         cluster.kill(2, "hard")
 
 
-def test_leader__without_one_says_so(cluster: Cluster) -> None:
+def test_leader__none_is_an_error(cluster: Cluster) -> None:
     for broker_id in (1, 2, 3):
         cluster.kill(broker_id, wait=broker_id == 3)
     with pytest.raises(ClusterError, match="orders-0 has no leader"):
@@ -112,13 +112,13 @@ def test_move__to_a_broker_outside_the_isr_is_refused(cluster: Cluster) -> None:
         cluster.move("orders", 0, 3)
 
 
-def test_wait_for__times_out_with_what_it_waited_for(cluster: Cluster) -> None:
+def test_wait_for__the_timeout_error_names_the_condition(cluster: Cluster) -> None:
     with pytest.raises(ClusterError, match=r"broker 2 does not lead orders-0 within 0\.05 s"):
         cluster.wait_for(leader=("orders", 0, 2), timeout_s=0.05)
     cluster.wait_for(isr=("orders", 0, 3))
 
 
-def test_events__are_numbered_and_told_to_subscribers(cluster: Cluster) -> None:
+def test_events__are_numbered_and_delivered_to_subscribers(cluster: Cluster) -> None:
     before = cluster.events()[-1].sequence
     seen: list[NoteEntry] = []
     end = cluster.subscribe(seen.append)
@@ -131,7 +131,7 @@ def test_events__are_numbered_and_told_to_subscribers(cluster: Cluster) -> None:
     assert [entry for entry in seen if entry.kind.startswith("link")] == cut
 
 
-def test_status__knows_cuts_and_sides(cluster: Cluster) -> None:
+def test_status__shows_cuts_and_sides(cluster: Cluster) -> None:
     for other in (1, 2, 3000):
         cluster.cut(3, other)
     status = cluster.status()
@@ -154,7 +154,7 @@ def test_cluster__many_threads_may_use_it_at_once(cluster: Cluster) -> None:
 
 def test_open__a_cluster_that_does_not_come_up_leaves_nothing_running() -> None:
     cluster = Cluster(Topology.of(brokers=1))
-    # Links so slow that nobody registers in time.
+    # Links so slow that no broker registers in time.
     cluster.plan.fabric.set_default_latency(60_000)
     with pytest.raises(ClusterError, match=r"not all brokers started within 0\.05 s"):
         cluster.open(timeout_s=0.05)
@@ -176,7 +176,7 @@ def test_run__serves_in_the_calling_thread_whose_greenlets_may_use_the_handle() 
     assert not cluster.driver.bugs
 
 
-def test_wait_for__a_topic_that_goes_meanwhile_is_an_error_at_once(cluster: Cluster) -> None:
+def test_wait_for__a_topic_deleted_during_the_wait_is_an_error_at_once(cluster: Cluster) -> None:
     body = m.DeleteTopicsRequest(
         topics=[m.DeleteTopicsRequest.DeleteTopicState(name="orders")], timeout_ms=1000
     )
@@ -189,7 +189,7 @@ def test_wait_for__a_topic_that_goes_meanwhile_is_an_error_at_once(cluster: Clus
 
 
 @pytest.mark.pure_python
-def test_exit__a_step_that_raised_is_not_passed_over(capfd: pytest.CaptureFixture[str]) -> None:
+def test_exit__a_step_that_raised_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     cluster = Cluster(Topology.of(brokers=1, profile="fast"))
     cluster.open()
 
@@ -205,7 +205,7 @@ def test_exit__a_step_that_raised_is_not_passed_over(capfd: pytest.CaptureFixtur
     assert "TypeError" in capfd.readouterr().err
 
 
-def test_live__a_loop_without_prepare_watchers_serves_all_the_same():
+def test_live__a_loop_without_prepare_watchers_still_serves():
     class Libuv:
         def prepare(self) -> None:
             raise TypeError("prepare watchers are not currently supported in libuv")
@@ -217,7 +217,7 @@ def test_live__a_loop_without_prepare_watchers_serves_all_the_same():
 
 
 @pytest.mark.parametrize("action", ["nothing", "heal"])
-def test_close__what_was_in_the_cluster_does_not_stay_in_memory(action: str) -> None:
+def test_close__frees_the_memory_of_the_cluster(action: str) -> None:
     cluster = Cluster(Topology.of(brokers=1, profile="fast"))
     with cluster:
         if action != "nothing":

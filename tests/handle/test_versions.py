@@ -37,9 +37,7 @@ def listed(cluster: Cluster, broker_id: int) -> dict[int, tuple[int, int]]:
     return {api.api_key: (api.min_version, api.max_version) for api in body.api_keys}
 
 
-def test_start__as_a_newer_release_shows_it_to_clients_and_no_other_broker_does(
-    cluster: Cluster,
-) -> None:
+def test_start__as_a_newer_release_changes_the_list_of_this_broker_only(cluster: Cluster) -> None:
     assert [listed(cluster, id_)[ApiKey.FETCH] for id_ in (1, 2)] == [(0, 12), (0, 12)]
     cluster.kill(1, "clean")
     cluster.start(1, kafka_version="3.9.1")
@@ -50,7 +48,7 @@ def test_start__as_a_newer_release_shows_it_to_clients_and_no_other_broker_does(
     assert listed(cluster, 1)[ApiKey.FETCH] == (0, 17)
 
 
-def test_start__as_no_release_is_refused_and_changes_nothing(cluster: Cluster) -> None:
+def test_start__as_an_unknown_release_is_refused_and_changes_nothing(cluster: Cluster) -> None:
     cluster.kill(2)
     with pytest.raises(ClusterError, match=r"kafka_version=2\.9: .* the nearest is 2\.8"):
         cluster.start(2, kafka_version="2.9")

@@ -1,4 +1,4 @@
-"""The rules that no broken core in tests/property shows, shown by hand."""
+"""The invariants that no mutation in tests/property breaks, each broken by hand."""
 
 from __future__ import annotations
 

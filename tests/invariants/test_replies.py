@@ -1,4 +1,4 @@
-"""What brokers owe: how long a reply may take, and what ends the duty to give one."""
+"""Replies that brokers owe: how long one may take, and when none is owed any more."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def test_replies__may_take_as_long_as_the_requests_timeout(
 
 
 def test_replies__that_were_sent_are_not_owed() -> None:
-    replies, asked = Replies(), request(3)
-    replies.on_request(BROKER, asked, 0)
-    assert replies.on_reply(asked)
-    assert not replies.on_reply(asked), "twice"
+    replies, sent = Replies(), request(3)
+    replies.on_request(BROKER, sent, 0)
+    assert replies.on_reply(sent)
+    assert not replies.on_reply(sent), "twice"
     assert not overdue(replies, 99_999)
 
 
 def test_replies__that_a_rule_withholds_are_not_owed_and_may_still_come() -> None:
-    replies, asked = Replies(), request(3)
-    replies.on_request(BROKER, asked, 0)
-    replies.on_withheld(asked)
+    replies, sent = Replies(), request(3)
+    replies.on_request(BROKER, sent, 0)
+    replies.on_withheld(sent)
     assert not overdue(replies, 99_999)
-    assert replies.on_reply(asked)
+    assert replies.on_reply(sent)
 
 
 @pytest.mark.parametrize("how", [{"connection": 7}, {"broker": BROKER}])

@@ -1,4 +1,4 @@
-"""Which sides a cut makes, who joins them, and the network as a graph."""
+"""The sides that cuts make, the nodes that join them, and the network as a graph."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def fabric_of(*cuts: tuple[int, int], client: bool = False) -> Fabric:
         (((1, 2), (3, 3000)), [(1, 2, 3, 3000)], ()),
     ],
 )
-def test_sides__are_those_who_reach_each_other(
+def test_sides__are_nodes_that_reach_each_other(
     cuts: tuple[tuple[int, int], ...], groups: list[tuple[int, ...]], joint: tuple[int, ...]
 ) -> None:
     assert sides_of(fabric_of(*cuts)) == Sides(tuple(groups), joint)
 
 
-def test_sides__one_way_is_not_enough_to_be_on_the_same() -> None:
+def test_sides__one_way_is_not_enough_to_be_on_the_same_side() -> None:
     fabric = fabric_of()
     for other in (2, 3, 3000):
         fabric.cut(1, other, one_way=True)
     assert sides_of(fabric).groups == ((1,), (2, 3, 3000))
 
 
-def test_sides__clients_are_where_they_reach_somebody_and_join_nobody() -> None:
+def test_sides__clients_belong_to_the_sides_they_reach_and_join_none() -> None:
     fabric = fabric_of((1, 2), (1, 3), (1, 3000), client=True)
     assert sides_of(fabric) == Sides(((1,), (2, 3, 3000)), (), (SHOP,))
     fabric.cut(SHOP, 1, one_way=True)
@@ -53,7 +53,7 @@ def test_sides__clients_are_where_they_reach_somebody_and_join_nobody() -> None:
     assert sides_of(fabric).groups == ((1,), (2, 3, 3000), (SHOP,))
 
 
-def test_parts__are_one_where_somebody_joins_them() -> None:
+def test_parts__are_one_if_a_node_joins_them() -> None:
     fabric = fabric_of((1, 2), client=True)
     assert parts_of(fabric) == [(1, 2, 3, 3000)]
     fabric.cut(1, 3)

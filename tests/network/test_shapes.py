@@ -1,4 +1,4 @@
-"""Links that are not perfect: latency, jitter, loss, bandwidth; never out of order."""
+"""Imperfect links: latency, jitter, loss, bandwidth; never out of order."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_loss__is_sent_again_after_200_ms_and_doubling() -> None:
     assert max(drawn) == 25_400_000, "seven times, and the last comes after 25.4 s"
 
 
-def test_loss__beyond_that_is_for_good() -> None:
+def test_loss__beyond_retransmission_is_permanent() -> None:
     drawn = outcomes(LinkShape(loss=0.9), count=1_000)
     share = drawn.count(None) / len(drawn)
     assert 0.38 < share < 0.48, "0.9 to the 8th"
@@ -69,17 +69,17 @@ def test_bandwidth__counts_the_records() -> None:
     assert len(records) <= size_of(request) <= len(records) + 2 * MESSAGE_BYTES
 
 
-def test_fabric__a_shape_is_one_way_and_goes_again() -> None:
+def test_fabric__a_shape_is_one_way_and_can_be_removed() -> None:
     fabric = Fabric((1, 2), rng=Random(1))
     layer = fabric.shape(1, 2, LinkShape(5_000))
     assert (fabric.transmit((1, 2)), fabric.transmit((2, 1))) == (Arrives(5_000), Arrives(0))
     assert not fabric.is_unimpaired
     assert fabric.remove_layer(1, 2, layer)
     assert (fabric.transmit((1, 2)), fabric.is_unimpaired) == (Arrives(0), True)
-    assert not fabric.remove_layer(1, 2, layer), "it has gone"
+    assert not fabric.remove_layer(1, 2, layer), "it is removed"
 
 
-def test_fabric__shapes_add_to_each_other_and_to_what_was_built() -> None:
+def test_fabric__shapes_add_up_with_each_other_and_with_the_topology() -> None:
     fabric = Fabric((1, 2), default_latency_ms=1, rng=Random(1))
     slow = fabric.shape(1, 2, LinkShape(5_000))
     fabric.shape(1, 2, LinkShape(bytes_per_s=MESSAGE_BYTES * 1_000))

@@ -1,4 +1,4 @@
-"""The rules of network/transit.py, one by one, on a clock that the test turns."""
+"""The rules of network/transit.py, one by one, on a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_delay__one_that_arrives_during_a_cut_is_lost_and_breaks_its_connection(
     bench.run(5_500)
     bench.heal()
     bench.run(20_000)
-    assert bench.at_the_client == ["end"], "nothing from behind the hole in the stream"
+    assert bench.at_the_client == ["end"], "nothing from behind the gap in the stream"
     assert bench.at_the_broker == ["end"]
 
 
@@ -160,7 +160,7 @@ def test_close__a_message_for_a_closed_end_is_answered_with_the_end_and_once_onl
     assert not connection.is_open
 
 
-def test_close__nobody_is_there_to_open_the_brokers_end() -> None:
+def test_close__a_broker_that_is_down_ends_the_connection_once() -> None:
     bench = Bench()
     bench.broker_is_up = False
     connection = bench.connect()

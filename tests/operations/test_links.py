@@ -26,7 +26,7 @@ def test_isolate__cuts_every_link_and_names_the_sides() -> None:
     assert not rig.dispatcher.fabric.cuts
 
 
-def test_isolate__mends_only_what_it_cut() -> None:
+def test_isolate__heals_only_its_own_cuts() -> None:
     rig = Simulated()
     rig.cut(1, 2)
     links = rig.verbs.links.isolate((1,), (2, 3))
@@ -45,7 +45,7 @@ def test_shape__a_slow_broker_falls_behind_but_nothing_overtakes() -> None:
     assert rig.verbs.settled.all_serving()
 
 
-def test_heal__a_client_whose_request_was_lost_hears_that_its_connection_broke() -> None:
+def test_heal__a_client_whose_request_was_lost_learns_that_its_connection_broke() -> None:
     rig = Simulated()
     ledger = Ledger()
     load = ProducerPlan(topics=("orders",), partitions=(0,), rate_per_s=10, count=50)
@@ -95,7 +95,7 @@ def test_limit_bandwidth__a_client_queues_behind_its_own_bytes() -> None:
     assert producer.acked == 100
 
 
-def test_run__is_the_same_again_whatever_the_links_draw() -> None:
+def test_run__is_reproducible_whatever_the_links_draw() -> None:
     def run() -> str:
         rig = Simulated()
         rig.slow_link("brokers", "controller", latency_ms=5, jitter_ms=20)

@@ -1,4 +1,4 @@
-"""Short words for the tests of logs: batches to send, logs filled."""
+"""Helpers for the tests of logs: batches to send, filled logs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def append(
     config: TopicConfig = CONFIG,
     **more: Any,
 ) -> list[Batch]:
-    """Append as leader what must be accepted; return the batches."""
+    """Append as leader records that must be accepted; return the batches."""
     appended = log.append_as_leader(data, epoch, now_ms, config, **more)
     assert appended.error == ErrorCode.NONE, appended
     return appended.batches

@@ -7,7 +7,7 @@ from kcluster.partition.disk import Disk
 from tests.partition.records_for_tests import TOPIC_ID, append, sent
 
 
-def test_disk__create_returns_the_log_that_is_there():
+def test_disk__create_returns_the_existing_log():
     disk = Disk()
     log = disk.create(TOPIC_ID, 3)
     assert disk.create(TOPIC_ID, 3) is log
@@ -40,7 +40,7 @@ def test_disk__wipe_leaves_nothing():
     assert not disk.clean_shutdown
 
 
-def test_disk__logs_of_a_directory_that_is_gone_are_in_the_first():
+def test_disk__logs_of_a_removed_directory_are_in_the_first():
     disk = Disk()
     disk.mount(("/a", "/b", "/a"))
     assert disk.dirs == ("/a", "/b")

@@ -1,4 +1,4 @@
-"""Leader-epoch cache.  Kafka's tests of the same: LeaderEpochFileCacheTest."""
+"""Leader-epoch cache.  Kafka's tests of it: LeaderEpochFileCacheTest."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_assign__the_first_start_of_an_epoch_counts():
         ((0, 0), [(0, 0)]),
     ],
 )
-def test_assign__entries_that_contradict_the_new_one_go(new, left):
+def test_assign__entries_that_contradict_the_new_one_are_removed(new, left):
     epochs = cache((1, 5), (2, 10))
     assert epochs.assign(*new)
     assert epochs.entries == left
@@ -40,19 +40,19 @@ def test_assign__entries_that_contradict_the_new_one_go(new, left):
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("requested", "answer"),
     [
         (-1, (-1, -1)),
-        (1, (1, 5)),  # before all we know: the start of the oldest
+        (1, (1, 5)),  # before all known epochs: the start of the oldest
         (2, (2, 9)),
-        (3, (2, 9)),  # not ours: the one before, and where it ended
+        (3, (2, 9)),  # unknown: the epoch before it, and where that ended
         (4, (4, 20)),
         (6, (6, 33)),  # the newest ends at the log end
         (7, (-1, -1)),
     ],
 )
-def test_end_offset__of_the_greatest_epoch_not_above_the_asked(asked, answer):
-    assert cache((2, 5), (4, 9), (6, 20)).end_offset_for(asked, 33) == answer
+def test_end_offset__of_the_greatest_epoch_not_above_the_requested(requested, answer):
+    assert cache((2, 5), (4, 9), (6, 20)).end_offset_for(requested, 33) == answer
 
 
 def test_end_offset__of_an_empty_cache_is_undefined():

@@ -41,16 +41,16 @@ def after(*batches: Batch):
 FIVE_TO_ELEVEN = after(*(batch(n, offset=n - 5) for n in range(5, 12)))
 
 
-def test_check__an_unknown_producer_may_begin_anywhere():
+def test_check__an_unknown_producer_may_start_at_any_sequence():
     assert check(NO_STATE, batch(5)) is None
 
 
-def test_check__the_next_sequence_is_taken():
+def test_check__the_next_sequence_is_accepted():
     assert check(FIVE_TO_ELEVEN, batch(12, 3)) is None
 
 
 @pytest.mark.parametrize("sequence", [7, 11])
-def test_check__the_last_five_batches_are_known_again(sequence):
+def test_check__the_last_five_batches_are_recognized_as_duplicates(sequence):
     known = check(FIVE_TO_ELEVEN, batch(sequence))
     assert known == AppendedBatch(sequence, sequence, sequence - 5, sequence - 5, 1_000)
 
@@ -59,7 +59,10 @@ def test_check__the_last_five_batches_are_known_again(sequence):
     ("sent", "error"),
     [
         (batch(13), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),  # a gap
-        (batch(6), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),  # a duplicate of too long ago
+        (
+            batch(6),
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ),  # a duplicate older than the last five batches
         (batch(11, 2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),  # half a duplicate
         (batch(12, epoch=1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),  # new epochs begin at 0
         (batch(12, epoch=-5), ErrorCode.INVALID_PRODUCER_EPOCH),
@@ -89,7 +92,7 @@ def test_check__sequences_wrap_between_batches_and_inside():
     assert isinstance(check(wrapped, batch(2**31 - 2, 4)), AppendedBatch)
 
 
-def test_check__without_an_epoch_any_sequence_is_taken():
+def test_check__without_an_epoch_any_sequence_is_accepted():
     assert check(after(batch(0, epoch=-1)), batch(7, epoch=-1)) is None
 
 

@@ -57,7 +57,7 @@ class Leader:
         return self.replica.record_fetch(follower, epoch, offset, 0, now_ms)
 
 
-def test_watermark__is_what_every_member_of_the_isr_has():
+def test_watermark__is_the_offset_that_every_member_of_the_isr_has():
     leader = Leader()
     leader.append(5)
     leader.fetch(2, 5)
@@ -74,8 +74,8 @@ def test_watermark__of_a_lone_isr_moves_with_the_append():
     assert leader.replica.high_watermark == 2
 
 
-def test_watermark__stands_still_below_min_insync_replicas():
-    # KIP-966: else the one left could commit what the ELR has not.
+def test_watermark__does_not_advance_below_min_insync_replicas():
+    # KIP-966: the remaining replica could otherwise commit records that the ELR lacks.
     leader = Leader(min_insync_replicas=2, isr=(1,))
     assert leader.append(acks=1) == ErrorCode.NONE
     assert leader.replica.high_watermark == 0
@@ -128,7 +128,7 @@ def test_acks__not_enough_replicas_after_append_when_the_isr_shrank_meanwhile():
     assert leader.replica.acks_reached(1) == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
-def test_acks__a_leader_no_more_says_so():
+def test_acks__a_former_leader_answers_not_leader():
     leader = Leader()
     leader.append()
     leader.replica.follow(registration(leader=2, leader_epoch=1, partition_epoch=1))
@@ -167,7 +167,7 @@ def test_isr__a_proposed_shrink_holds_the_watermark_until_it_is_committed():
     assert leader.replica.high_watermark == 1
 
 
-def test_isr__a_member_fenced_by_the_controller_holds_the_watermark_no_longer():
+def test_isr__a_member_fenced_by_the_controller_no_longer_holds_the_watermark():
     leader = Leader()
     leader.append()
     leader.fetch(2, 1)
@@ -233,7 +233,7 @@ def test_role__only_a_change_of_leader_or_epoch_restarts_a_follower():
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("epoch", "answer"),
     [
         (-1, ErrorCode.NONE),
         (2, ErrorCode.NONE),
@@ -241,9 +241,9 @@ def test_role__only_a_change_of_leader_or_epoch_restarts_a_follower():
         (3, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_epoch__of_the_asker_is_compared(asked: int, answer: ErrorCode):
+def test_epoch__in_the_request_is_compared(epoch: int, answer: ErrorCode):
     leader = Leader(leader_epoch=2)
-    assert leader.replica.check_leader(asked) == answer
+    assert leader.replica.check_leader(epoch) == answer
 
 
 def test_epoch__is_compared_before_leadership():
@@ -269,9 +269,9 @@ def test_truncation__takes_the_watermark_down_with_the_log():
     assert (leader.replica.log.log_end_offset, leader.replica.high_watermark) == (2, 2)
 
 
-def test_lead__again_after_others_forgets_what_followers_had():
-    # Epoch 1 was another's, of which this leader heard only with epoch 2: followers may have
-    # truncated since and hold other records, so that what they had is no promise any more.
+def test_lead__again_after_others_forgets_the_offsets_of_followers():
+    # Another broker led epoch 1, and this one learned of it only with epoch 2: followers may have
+    # truncated since and hold other records, so their earlier fetch offsets prove nothing.
     leader = Leader()
     leader.append(3)
     leader.fetch(2, 3)

@@ -1,10 +1,12 @@
-"""The one Spark session of the tests: two cores, small.
+"""The one Spark session of the tests: small, on two cores; and the cluster of a module.
 
-Owns: its settings, skipping without Java.  Never: stops it (others may use the same one).
+Owns: its settings, skipping without Java, repairing the cluster after each test.  Never: stops the
+session (others may use the same one).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,8 @@ from kcluster.pipeline.session import SMALL, has_java, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from kcluster.testing.handles import TestedCluster
 
 SETTINGS = {
     **SMALL,
@@ -33,3 +37,10 @@ def spark() -> SparkSession:
         pytest.skip("Spark needs Java 17 or newer")
     jars = jar_settings(str(JARS)) if JARS.is_dir() else {}
     return open_session("local[2]", {**SETTINGS, **jars})
+
+
+@pytest.fixture
+def cluster(kafka_cluster_module: TestedCluster) -> Iterator[TestedCluster]:
+    """The cluster of the test's module; it is repaired after each test."""
+    yield kafka_cluster_module
+    kafka_cluster_module.repair()

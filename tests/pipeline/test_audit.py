@@ -1,4 +1,4 @@
-"""The audit of run directories says what the simulator's own verdict says, of every scenario."""
+"""The audit of run directories agrees with the simulator's own verdict, for every scenario."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ steps:
           - {isolate: any broker}
           - {isolate: {nodes: any broker, others: controller}}
 """
-ANEW = "  - {at: 6s, recreate_topic: orders}\n"
-"""Everything that may go wrong does; in some runs the topic is made anew too."""
+RECREATION = "  - {at: 6s, recreate_topic: orders}\n"
+"""Every kind of failure happens; in some runs the topic is recreated, too."""
 
 pytestmark = pytest.mark.timeout_s(250)
 
@@ -72,14 +72,14 @@ class Audited(NamedTuple):
 
 @pytest.fixture(scope="module")
 def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Audited:
-    parent = tmp_path_factory.mktemp("all runs [1], {2}")  # a path is no pattern
+    parent = tmp_path_factory.mktemp("all runs [1], {2}")  # a path, not a glob pattern
     plays: list[tuple[Scenario, str, int | None]] = []
     plays += [(Scenario.load(path), "virtual", None) for path in INCIDENTS]
     plays += [(Scenario.load(path), "live", None) for path in INCIDENTS if path.stem in LIVE]
     safe = Scenario.load(SCENARIOS / "safe_settings.yaml")
     plays += [(safe, "virtual", seed) for seed in SAFE_SEEDS]
     weak = [WEAK.replace("ACKS", acks) for acks in ("0", "1", "all")]
-    weak.append(weak[1].replace("name: weak", "name: anew") + ANEW)
+    weak.append(weak[1].replace("name: weak", "name: recreated") + RECREATION)
     plays += [
         (Scenario.parse(text, "weak.yaml"), "virtual", seed) for text in weak for seed in (1, 2)
     ]
@@ -104,7 +104,7 @@ def one(parent: Path, name: str) -> Path:
 
 
 def damage(source: Path, copy: Path) -> Path:
-    """A copy with a line that is no send, one cut short, and without its reads and verdict."""
+    """A copy with an invalid line, a truncated line, and without reads and verdict."""
     shutil.copytree(source, copy)
     sends = (copy / "sends.jsonl").read_bytes().splitlines(keepends=True)
     sends[2] = b'{"producer": 7}\n'
@@ -120,8 +120,8 @@ def damage(source: Path, copy: Path) -> Path:
 FATE_OF = {name: fate for fate, name in ANOMALY_OF.items()}
 
 
-def told(audited: Audited) -> dict[str, Counter[tuple[Any, ...]]]:
-    """Of each run's verdict (topic, partition, fate, setting) -> how many records."""
+def counts_of_verdicts(audited: Audited) -> dict[str, Counter[tuple[Any, ...]]]:
+    """Per run's verdict: (topic, partition, fate, setting) -> number of records."""
     counts: dict[str, Counter[tuple[Any, ...]]] = {run: Counter() for run in audited.verdicts}
     for run, verdict in audited.verdicts.items():
         for each in verdict["anomalies"]:
@@ -138,7 +138,7 @@ def test_audit__agrees_with_the_verdict_of_every_run(audited: Audited) -> None:
             key = (row["topic"], row["partition"], row["fate"], row["allowed"])
             counted[row["run"]][key] += row["records"]
     assert len(counted) == len(INCIDENTS) + len(LIVE) + len(SAFE_SEEDS) + 8
-    assert counted == told(audited)
+    assert counted == counts_of_verdicts(audited)
     settings = {key[2:] for counts in counted.values() for key in counts}
     assert settings >= {
         ("lost", "acks=0"),
@@ -161,7 +161,7 @@ def test_audit__totals_are_those_of_the_verdict(audited: Audited) -> None:
                 fates[row["run"]][row["topic"], row["partition"], fate] += row[fate]
     verdicts = audited.verdicts.items()
     assert sums == {run: [verdict[name] for name in columns] for run, verdict in verdicts}
-    for run, counts in told(audited).items():
+    for run, counts in counts_of_verdicts(audited).items():
         wanted: Counter[tuple[Any, ...]] = Counter()
         for (*where, _), count in counts.items():
             wanted[tuple(where)] += count
@@ -188,14 +188,14 @@ def test_audit__epoch_producer_and_cause_are_those_of_the_verdicts_chains(audite
             assert any(
                 (is_readers or row["producer"] == each["client"])
                 and row["epoch"] in epochs
-                and is_told(row["cause"], chain, fate)
+                and is_in_chain(row["cause"], chain, fate)
                 for row in found
             ), (run, each["text"], chain, found)
             compared += 1
     assert compared > 20
 
 
-def is_told(cause: str, chain: str, fate: str) -> bool:
+def is_in_chain(cause: str, chain: str, fate: str) -> bool:
     """Whether the chain has the audit's cause."""
     if fate != "lost":
         return cause in chain or cause == "no error was reported"
@@ -205,9 +205,7 @@ def is_told(cause: str, chain: str, fate: str) -> bool:
     return epoch is None or f"in epoch {epoch[1]}" in chain
 
 
-def test_audit__what_cannot_be_read_is_told_with_its_place_and_the_rest_is_used(
-    audited: Audited,
-) -> None:
+def test_audit__bad_input_is_reported_with_its_place_and_the_rest_is_used(audited: Audited) -> None:
     (total,) = [row for row in audited.totals if row["run"] == audited.damaged.name]
     lines = (audited.damaged / "sends.jsonl").read_bytes().count(b"\n") + 1
     notes = (audited.damaged / "events.jsonl").read_bytes().count(b"\n")
@@ -227,7 +225,7 @@ def test_audit__what_cannot_be_read_is_told_with_its_place_and_the_rest_is_used(
     assert all(problem.partition(": ")[2] for problem in audited.problems)
 
 
-def test_audit__what_a_topic_holds_is_believed(spark: SparkSession, audited: Audited) -> None:
+def test_audit__given_contents_replace_the_logs(spark: SparkSession, audited: Audited) -> None:
     run = one(audited.parent, "min_insync_two")
     sent = [json.loads(line) for line in (run / "sends.jsonl").read_text().splitlines()]
     held = [
@@ -247,7 +245,7 @@ def test_audit__what_a_topic_holds_is_believed(spark: SparkSession, audited: Aud
     tables.close()
 
 
-def test_audit__runs_that_cannot_be_used(audited: Audited, tmp_path: Path) -> None:
+def test_audit__unusable_runs_are_refused(audited: Audited, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no such directory"):
         find_runs([tmp_path / "nowhere"])
     with pytest.raises(RunError, match=r"no run: run\.json is missing"):

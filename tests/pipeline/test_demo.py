@@ -1,4 +1,4 @@
-"""The demo's end: what Spark read while the leader died, audited."""
+"""The end of the demo: the audit of what Spark read while the leader died."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ pytestmark = [
 ]
 
 
-def test_demo__spark_ingests_while_the_leader_dies_and_its_audit_finds_the_same_zero(
+def test_demo__spark_ingests_while_the_leader_dies_and_its_audit_finds_no_loss_either(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = tmp_path / "text.txt"
-    # Some lines are equal: the audit tells them apart as the run does.
+    # Some lines are equal: the audit distinguishes them as the run does.
     text.write_text("".join(f"line {number % 900} of the text\n" for number in range(1_000)))
     assert run(str(text), None, "fast", with_spark=True, as_json=True)
     shown = json.loads(capsys.readouterr().out)

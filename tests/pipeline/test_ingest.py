@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from kcluster.cli.pipeline.ingest import command
 from kcluster.pipeline.ingest.job import Counts, ingest
 from kcluster.pipeline.ingest.options import BadInput, IngestDataLoss, IngestError, IngestOptions
 from kcluster.pipeline.ingest.table import read_losses, read_records
-from tests.foreign_clients.conftest import _sockets_that_clients_forget  # noqa: F401  # a fixture
+from tests.foreign_clients.conftest import _sockets_left_open  # noqa: F401  # a fixture
 from tests.foreign_clients.real_clients import python_admin, python_producer, python_read, until
 from tests.pipeline.conftest import JARS
 
@@ -47,12 +46,6 @@ def source(request: pytest.FixtureRequest, spark: SparkSession) -> str:
     if name == "kafka" and not JARS.is_dir():
         pytest.skip("no jars of Spark's Kafka connector: make jars")
     return name
-
-
-@pytest.fixture
-def cluster(kafka_cluster_module: TestedCluster) -> Iterator[TestedCluster]:
-    yield kafka_cluster_module
-    kafka_cluster_module.repair()
 
 
 def options(cluster: TestedCluster, topic: str, out: Path, source: str, **more: Any) -> Any:
@@ -134,7 +127,7 @@ for source in sources:
 """
 
 
-def test_ingest__every_record_once_when_the_job_was_killed_and_began_again(
+def test_ingest__every_record_once_when_the_job_was_killed_and_restarted(
     spark: SparkSession, cluster: TestedCluster, tmp_path: Path
 ) -> None:
     sources = ["kcluster", *(["kafka"] if JARS.is_dir() else [])]
@@ -169,7 +162,7 @@ def test_ingest__every_record_once_when_the_job_was_killed_and_began_again(
         ]
 
 
-def test_ingest__records_deleted_under_it_are_told_by_range(
+def test_ingest__records_deleted_meanwhile_are_reported_by_range(
     spark: SparkSession, cluster: TestedCluster, source: str, tmp_path: Path
 ) -> None:
     topic, out = cluster.new_topic(partitions=2), tmp_path / "t"
@@ -184,18 +177,18 @@ def test_ingest__records_deleted_under_it_are_told_by_range(
     ):
         ingest(spark, options(cluster, topic, out, source))
     assert len(offsets(spark, out)) == 50
-    told: list[str] = []
+    reported: list[str] = []
     wanted = options(cluster, topic, out, source, fail_on_data_loss=False)
-    done = ingest(spark, wanted, on_loss=lambda lost: told.append(str(lost)))
+    done = ingest(spark, wanted, on_loss=lambda lost: reported.append(str(lost)))
     assert [(x.first, x.last) for x in done.losses] == [(50, 69)]
-    assert told == [str(done.losses[0])]
+    assert reported == [str(done.losses[0])]
     assert found(spark, out) == [(0, 50, 69)]
     assert offsets(spark, out) == [*range(50), *range(70, 100)]
     assert offsets(spark, out, 1) == [*range(100)]
     assert ingest(spark, options(cluster, topic, out, source)).rows == 0
 
 
-def test_ingest__a_topic_deleted_and_created_again_is_told_by_range(
+def test_ingest__a_recreated_topic_is_reported_by_range(
     spark: SparkSession, cluster: TestedCluster, source: str, tmp_path: Path
 ) -> None:
     topic, out = cluster.new_topic(), tmp_path / "t"
@@ -207,13 +200,13 @@ def test_ingest__a_topic_deleted_and_created_again_is_told_by_range(
             admin.delete_topics([topic])
             gone = ingest(spark, wanted)
             assert [(x.first, x.last) for x in gone.losses] == [(50, None)]
-            assert ingest(spark, wanted).losses == ()  # told once
+            assert ingest(spark, wanted).losses == ()  # reported once
             cluster.new_topic(topic, partitions=1)
             send(producer, topic, 50, 20, 1)
             ingest(spark, wanted)
             send(producer, topic, 70, 20, 1)
         ingest(spark, wanted)
-    # The new topic's first records: the connector goes on from where it stood in the old one.
+    # The new topic's first records: the connector continues at its position in the old one.
     passed_over = [(0, 0, 19)] if source == "kafka" else []
     assert found(spark, out) == [*passed_over, (0, 50, None)]
     values = [bytes(row["value"]) for row in read_records(spark, str(out)).collect()]
@@ -221,7 +214,7 @@ def test_ingest__a_topic_deleted_and_created_again_is_told_by_range(
     assert sorted(values) == sorted(f"v{n}".encode() for n in (*range(50), *range(first, 90)))
 
 
-def test_ingest__a_log_cut_off_by_an_unclean_election_is_told_by_range(
+def test_ingest__a_log_truncated_by_an_unclean_election_is_reported_by_range(
     spark: SparkSession, cluster: TestedCluster, source: str, tmp_path: Path
 ) -> None:
     name, out = f"cut-{source}", tmp_path / "t"
@@ -239,15 +232,15 @@ def test_ingest__a_log_cut_off_by_an_unclean_election_is_told_by_range(
         cluster.kill(first, wait=False)
         cluster.start(second)
         cluster.wait_for(leader=(name, 0, second))
-    # Another producer: the brokers know no more what this one had sent.
+    # Another producer: the brokers have lost the state of this one.
     with python_producer(cluster.bootstrap, acks="all") as producer:
         send(producer, name, 100, 80, 1)
-    # Offsets 50 to 99 have other records now; the log has grown past where the job stands.
+    # Offsets 50 to 99 have other records now; the log has grown past the position of the job.
     done = ingest(spark, wanted)
     assert [(x.first, x.last) for x in done.losses] == [(50, 99)]
     assert "the log was truncated to 50, where epoch" in done.losses[0].why
     values = {int(bytes(row["value"])[1:]) for row in read_records(spark, str(out)).collect()}
-    # DIFFERS: the connector goes on from 100; the other reads what was written since from 50 on.
+    # DIFFERS: the connector continues at 100; ours reads the new records from 50 on.
     assert values == {*range(100), *range(150 if source == "kafka" else 100, 180)}
     assert done.rows == (30 if source == "kafka" else 80)
 
@@ -259,7 +252,7 @@ def test_ingest__both_sources_give_the_same_rows(
         pytest.skip("no jars of Spark's Kafka connector: make jars")
     topic = cluster.new_topic(
         "2026-11-21", partitions=3, retention_ms=-1
-    )  # no date, for all it looks like one
+    )  # not a date, although it looks like one
     with python_producer(cluster.bootstrap, acks="all", compression_type="gzip") as producer:
         for number in range(60):
             producer.send(
@@ -282,13 +275,13 @@ def test_ingest__both_sources_give_the_same_rows(
     assert len(rows["kafka"]) == 60
     days = {row["date"].isoformat() for row in tables["kafka"].collect()}
     assert days == {"2023-11-14", "2023-11-15", "2023-11-16", "2023-11-17"}
-    # Whoever reads the files alone sees the same: no other is among them.
+    # A reader of the files alone sees the same rows: there are no other files.
     files = sorted((tmp_path / "kafka/records").rglob("*.parquet"))
     assert sum(pq.ParquetFile(file).metadata.num_rows for file in files) == 60
     assert {file.parents[1].name for file in files} == {"topic=2026-11-21"}
 
 
-def test_ingest__what_cannot_be_is_said_in_a_line(
+def test_ingest__unusable_input_is_reported_in_one_line(
     spark: SparkSession, cluster: TestedCluster, tmp_path: Path
 ) -> None:
     topic, out = cluster.new_topic("payments-2"), tmp_path / "t"
@@ -330,7 +323,7 @@ def test_ingest__what_cannot_be_is_said_in_a_line(
         (["--topics", "orders", "--kafka", "isolation"], "--kafka isolation: write NAME=VALUE"),
     ],
 )
-def test_ingest__the_command_says_what_is_wrong_before_spark_starts(
+def test_ingest__the_command_reports_mistakes_before_spark_starts(
     kafka_cluster_module: TestedCluster,
     words: list[str],
     text: str,
@@ -341,11 +334,11 @@ def test_ingest__the_command_says_what_is_wrong_before_spark_starts(
         lambda: kafka_cluster_module.verbs.settled.image.topics
     ):
         kafka_cluster_module.new_topic("orders")
-    given = ["--bootstrap", kafka_cluster_module.bootstrap, "--out", str(tmp_path / "t")]
+    required = ["--bootstrap", kafka_cluster_module.bootstrap, "--out", str(tmp_path / "t")]
     with pytest.raises(SystemExit) as left:
-        command.main([*given, *words], standalone_mode=False)
+        command.main([*required, *words], standalone_mode=False)
     assert left.value.code == 2
-    told = capsys.readouterr().err
-    assert text in told
-    assert told.count("\n") == 1
+    reported = capsys.readouterr().err
+    assert text in reported
+    assert reported.count("\n") == 1
     assert not (tmp_path / "t").exists()

@@ -35,7 +35,7 @@ def lost(
     was: Known,
     unread: tuple[tuple[int, int], ...] = (),
 ) -> list[tuple[int, int | None, str]]:
-    """`unread`: what was not read of the batch; those who ask outside of what they may fail."""
+    """`unread`: the ranges of the batch that were not read.  Asking beyond the batch fails."""
     batch = IngestBatch({"orders": {0: span[0]}}, {"orders": {0: span[1]}}, before, after)
 
     def gaps(topic: str, partition: int, first: int, last: int) -> list[tuple[int, int]]:
@@ -54,7 +54,7 @@ def lost(
         ((50, 100), view(0, 100), view(50, 100), ((60, 61),), []),
         ((50, 100), view(70, 100), view(70, 100), ((50, 69), (80, 80)), [(50, 69, REMOVED)]),
         ((50, 60), view(70, 100), view(70, 100), ((50, 59),), [(50, 59, REMOVED)]),
-        # The log's start went on while it was read: of what is below, what was not read.
+        # The log start moved during the read: lost is what lies below it and was not read.
         ((50, 100), view(0, 100), view(70, 100), ((55, 69),), [(55, 69, REMOVED)]),
         ((50, 100), view(0, 100), view(70, 100), (), []),
         ((50, 100), view(60, 100), view(70, 100), ((50, 61),), [(50, 61, REMOVED)]),
@@ -68,7 +68,7 @@ def lost(
     ],
     ids=["gaps", "gaps_at_start", "below", "all", "midway", "read_in_time", "both", "two_ranges"],
 )
-def test_ranges__what_lay_below_the_start_of_the_log_is_lost_where_it_was_not_read(
+def test_ranges__unread_offsets_below_the_log_start_are_lost(
     span: tuple[int, int],
     first: View,
     now: View,
@@ -78,28 +78,28 @@ def test_ranges__what_lay_below_the_start_of_the_log_is_lost_where_it_was_not_re
     assert lost(span, first, now, known(100), unread) == expected
 
 
-def test_ranges__a_topic_created_again_has_lost_its_rest_and_what_the_source_passed_over() -> None:
+def test_ranges__a_recreated_topic_lost_its_rest_and_the_offsets_that_the_source_skipped() -> None:
     shorter = lost((50, 30), view(0, 30, "B"), view(0, 30, "B"), known(80))
     text = "; the source continued at 30 and skipped these offsets of the new topic"
     assert shorter == [(50, 79, AGAIN), (0, 29, AGAIN + text)]
     longer = lost((50, 90), view(0, 90, "B"), view(0, 90, "B"), known(50))
     text = "; the source continued at 50 and skipped these offsets of the new topic"
     assert longer == [(50, None, AGAIN), (0, 49, AGAIN + text)]
-    # The deletion was reported before; a source starts again with the new topic.
+    # The deletion was reported before; a source restarts with the new topic.
     assert lost((0, 20), view(0, 20, "B"), view(0, 20, "B"), known(50, gone=True)) == []
 
 
-def test_ranges__a_log_that_was_cut_off_lost_what_was_read_of_its_old_end() -> None:
+def test_ranges__a_truncated_log_lost_the_end_that_was_already_read() -> None:
     cut = view(0, 60, epoch=5, epoch_end=40)
-    why = "the log was truncated to 40, where epoch 4 ends now"
-    assert lost((50, 60), cut, cut, known(50)) == [(40, 49, why)]
+    reason = "the log was truncated to 40, where epoch 4 ends now"
+    assert lost((50, 60), cut, cut, known(50)) == [(40, 49, reason)]
     short = view(0, 40, epoch=5)
     assert lost((50, 40), short, short, known(50)) == [(40, 49, "the log was truncated to 40")]
     later = view(0, 60, epoch=5, epoch_end=50)
     assert lost((50, 60), later, later, known(50)) == []
 
 
-def test_ranges__a_deleted_topic_has_lost_what_was_not_read_of_it() -> None:
+def test_ranges__a_deleted_topic_lost_its_unread_offsets() -> None:
     gone: View = {}
     assert lost((50, 80), view(0, 80), gone, known(80), ((60, 79),)) == [
         (60, 79, "the partition was deleted")
@@ -109,13 +109,13 @@ def test_ranges__a_deleted_topic_has_lost_what_was_not_read_of_it() -> None:
     assert lost((50, 80), view(0, 80), gone, known(80, gone=True)) == []
 
 
-def test_ranges__at_rest_is_told_what_no_batch_will_tell_and_told_once() -> None:
+def test_ranges__losses_without_a_batch_are_reported_at_rest_and_once() -> None:
     positions = {"orders": {0: 50}}
     was = known(60)
     (deleted,) = losses_at_rest(positions, was, {})
     assert (deleted.first, deleted.last) == (50, 59)
     assert losses_at_rest(positions, was, {}) == []
-    # Created again and just as long as the old one was read: no batch comes.
+    # Recreated, and exactly as long as the position in the old one: there is no batch.
     was = known(50)
     assert losses_at_rest(positions, was, view(0, 49, "B")) == []
     found = losses_at_rest(positions, was, view(0, 50, "B"))
@@ -127,7 +127,7 @@ def test_ranges__at_rest_is_told_what_no_batch_will_tell_and_told_once() -> None
     assert was["orders"].partitions[0].epoch == 5
 
 
-def test_ranges__what_is_known_follows_the_topic() -> None:
+def test_ranges__the_known_state_follows_the_topic() -> None:
     was: Known = {}
     learn(was, view(0, 50), ("orders", "payments"))
     learn_ends(was, view(0, 70))

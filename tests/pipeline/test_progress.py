@@ -1,4 +1,4 @@
-"""A bar on a terminal tells how far a job is; elsewhere there is none."""
+"""A bar on a terminal shows the progress of a job; elsewhere there is none."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_progress__a_terminal_is_told_and_nothing_stays(spark: SparkSession) -> None:
+def test_progress__a_terminal_shows_a_bar_that_is_erased_at_the_end(spark: SparkSession) -> None:
     out = StringIO()
     console = Console(file=out, force_terminal=True, width=100)
     with Progress("runs", spark, done=2, total=10, unit="runs", console=console) as progress:
         progress.part("last runs")
         progress.update(9, 10)
-    told = out.getvalue()
-    assert "2 of 10 runs" in told
-    assert "9 of 10 runs" in told
-    assert "last runs" in told
-    assert told.endswith("\x1b[2K")  # the line is erased
+    text = out.getvalue()
+    assert "2 of 10 runs" in text
+    assert "9 of 10 runs" in text
+    assert "last runs" in text
+    assert text.endswith("\x1b[2K")  # the line is erased
 
 
-def test_progress__no_terminal_is_told_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress__without_a_terminal_nothing_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with Progress("runs", total=10) as progress:
         progress.update(3, 10)
     assert capsys.readouterr() == ("", "")

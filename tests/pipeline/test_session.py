@@ -1,4 +1,4 @@
-"""What stands in the way of a Spark session is told in one line, and everything else works."""
+"""What prevents a Spark session is reported in one line, and everything else works."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def kcluster(*words: str, env: dict[str, str] | None = None, before: str = "") -> tuple[int, str]:
-    """(exit code, stderr) of a command in a process of its own."""
+    """(exit code, stderr) of a command in a separate process."""
     ended = subprocess.run(
         [sys.executable, "-c", before + MAIN, *words],
         capture_output=True,
@@ -44,12 +44,12 @@ def kcluster(*words: str, env: dict[str, str] | None = None, before: str = "") -
 
 
 def without_java(**more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
-    return {**kept, "PATH": "", **more}
+    others = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    return {**others, "PATH": "", **more}
 
 
 def fake_java(parent: Path, version: str) -> str:
-    """A JAVA_HOME whose java only says which it is, as one that is too old for Spark would."""
+    """A JAVA_HOME whose java only prints its version."""
     java = parent / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\nexit 1\n")
@@ -57,25 +57,25 @@ def fake_java(parent: Path, version: str) -> str:
     return str(parent)
 
 
-def test_session__without_java_one_line_says_how_to_get_it(run: Path) -> None:
-    code, told = kcluster("pipeline", "audit", str(run), env=without_java())
+def test_session__without_java_one_line_explains_how_to_get_it(run: Path) -> None:
+    code, err = kcluster("pipeline", "audit", str(run), env=without_java())
     assert code == 2
-    assert told.startswith("kcluster: no Java found: Spark needs Java 17 or newer, as of `apt-get")
-    assert told.count("\n") == 1
+    assert err.startswith("kcluster: no Java found: Spark needs Java 17 or newer, as of `apt-get")
+    assert err.count("\n") == 1
 
 
 def test_session__an_old_java_is_named(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="pip install 'kcluster-sim[spark]'")
     env = {**os.environ, "JAVA_HOME": fake_java(tmp_path / "jdk", "11.0.2")}
-    code, told = kcluster("pipeline", "audit", str(run), env=env)
+    code, err = kcluster("pipeline", "audit", str(run), env=env)
     assert code == 2
-    assert told.startswith("kcluster: Java 11 found: Spark needs Java 17 or newer")
-    assert told.count("\n") == 1
+    assert err.startswith("kcluster: Java 11 found: Spark needs Java 17 or newer")
+    assert err.count("\n") == 1
 
 
-def test_session__without_pyspark_one_line_says_how_to_get_it(run: Path) -> None:
-    code, told = kcluster("pipeline", "audit", str(run), before=WITHOUT_PYSPARK)
-    assert (code, told) == (2, "kcluster: no pyspark found: pip install 'kcluster-sim[spark]'\n")
+def test_session__without_pyspark_one_line_explains_how_to_get_it(run: Path) -> None:
+    code, err = kcluster("pipeline", "audit", str(run), before=WITHOUT_PYSPARK)
+    assert (code, err) == (2, "kcluster: no pyspark found: pip install 'kcluster-sim[spark]'\n")
 
 
 def test_session__without_pyspark_everything_else_works(run: Path) -> None:
@@ -92,27 +92,27 @@ def test_session__without_pyspark_everything_else_works(run: Path) -> None:
         ("spark://somewhere", "no Spark at spark://somewhere: no host:port in it"),
     ],
 )
-def test_session__a_master_that_is_none_is_told_before_spark_waits_for_it(
+def test_session__an_invalid_master_is_reported_before_spark_waits_for_it(
     run: Path, master: str, reason: str
 ) -> None:
     pytest.importorskip("pyspark", reason="pip install 'kcluster-sim[spark]'")
-    code, told = kcluster("pipeline", "audit", str(run), "--master", master)
-    assert (code, told.count("\n")) == (2, 1)
-    assert told.startswith(f"kcluster: {reason}")
+    code, err = kcluster("pipeline", "audit", str(run), "--master", master)
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith(f"kcluster: {reason}")
 
 
-def test_session__of_javas_stack_around_a_python_error_the_error_is_told() -> None:
-    told = (
+def test_session__a_python_error_is_found_in_the_java_stack_around_it() -> None:
+    err = (
         "An error occurred while calling o51.parquet.\n: org.apache.spark.SparkException: Job"
         ' aborted\n\tat x.y\nTraceback (most recent call last):\n  File "worker.py", line 9\n'
         "    raise ValueError(seed)\nValueError: seed 7\n\n\tat org.apache.spark.api.python.Runner"
     )
-    assert why(RuntimeError(told)) == "ValueError: seed 7"
+    assert why(RuntimeError(err)) == "ValueError: seed 7"
 
 
 @pytest.mark.usefixtures("spark")
 def test_session__all_its_tests_are_on_one_worker(request: pytest.FixtureRequest) -> None:
-    """xdist puts the group's name behind that of the test; where it groups nothing, each worker
-    would start a session."""
+    """xdist appends the group's name to that of the test; without groups each worker would start a
+    session."""
     if request.config.getoption("loadgroup", None):
         assert request.node.nodeid.endswith("@spark")

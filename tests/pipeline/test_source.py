@@ -76,11 +76,13 @@ def test_options__are_read_as_the_connector_reads_them() -> None:
         ({**SUBSCRIBED, "kafka.bootstrap.servers": "a:0"}, "'a:0' is not host:port"),
     ],
 )
-def test_options__what_cannot_be_is_told_in_one_line(options: dict[str, str], reason: str) -> None:
-    with pytest.raises(OptionError) as told:
+def test_options__invalid_ones_are_reported_in_one_line(
+    options: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(OptionError) as raised:
         read_settings(options, is_stream=True)
-    assert reason in str(told.value)
-    assert "\n" not in str(told.value)
+    assert reason in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_options__of_a_batch_read() -> None:
@@ -95,14 +97,14 @@ def test_options__of_a_batch_read() -> None:
     ):
         with pytest.raises(OptionError, match=reason):
             read_settings({**SUBSCRIBED, **options}, is_stream=False)
-    # As in the connector: of no account in a batch, no error.
+    # As in the connector: ignored in a batch read, not an error.
     assert read_settings({**SUBSCRIBED, "maxOffsetsPerTrigger": "5"}, False).max_offsets is None
 
 
 # ------------------------------------------------------------------------------ offsets, plans
 
 
-def test_offsets__a_position_comes_back_and_the_connectors_is_read_too() -> None:
+def test_offsets__a_position_survives_a_round_trip_and_the_connectors_is_read_too() -> None:
     marks = {("a", 0): Mark(23, 4, ID), ("a", 11): Mark(5, -1, ID), ("b", 2): Mark(7)}
     position = to_json(marks)
     assert from_json(position) == marks
@@ -111,16 +113,16 @@ def test_offsets__a_position_comes_back_and_the_connectors_is_read_too() -> None
     assert from_json({"a": {"0": 23}}) == {("a", 0): Mark(23)}
 
 
-def test_planning__a_limit_is_shared_by_what_each_partition_has() -> None:
+def test_planning__a_limit_is_shared_in_proportion_to_the_records_of_a_partition() -> None:
     starts = {("a", 0): 0, ("a", 1): 100, ("a", 2): 5}
     ends = {("a", 0): 900, ("a", 1): 200, ("a", 2): 5}
     assert limited(starts, ends, 100) == {("a", 0): 90, ("a", 1): 110, ("a", 2): 5}
     assert limited(starts, ends, 5_000) == ends
-    # Nobody starves.
+    # No partition starves.
     assert limited(starts, ends, 1) == {("a", 0): 1, ("a", 1): 101, ("a", 2): 5}
 
 
-def test_planning__large_ranges_are_split_into_as_many_as_are_wanted() -> None:
+def test_planning__large_ranges_are_split_into_the_requested_number() -> None:
     ranges = [Range("a", 0, 0, 900), Range("a", 1, 10, 20), Range("a", 2, 5, 5)]
     assert split(ranges) == ranges[:2]
     parts = split(ranges, min_partitions=4)
@@ -169,7 +171,7 @@ def test_losses__are_exact_ranges(
         assert why in one.why
 
 
-def test_losses__are_told_in_a_line() -> None:
+def test_losses__are_reported_in_one_line() -> None:
     assert decide(Wanted("a", 1, 5, 9), LogNow(0, 9)) == Decision(5)
     assert str(Lost("a", 1, 5, 8, "why")) == "a-1: offsets 5..8 are lost: why"
     assert str(Lost("a", 1, 5, None, "why")) == "a-1: offsets from 5 on are lost: why"
@@ -207,7 +209,7 @@ def batches_of(rng: random.Random, codec: str) -> bytes:
 
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
-def test_columns__are_what_the_records_are(codec: str) -> None:
+def test_columns__equal_the_records(codec: str) -> None:
     batches = parse_batches(batches_of(random.Random(codec), codec))
     records = [(record, one.timestamp_type) for one in batches for record in read_records(one)]
     columns = Columns("orders", 3, include_headers=True, check_crcs=True)
@@ -235,7 +237,7 @@ def test_columns__are_what_the_records_are(codec: str) -> None:
     assert columns.of(batches, 311, 400) is None
 
 
-def test_columns__broken_bytes_are_refused_and_nothing_else_happens() -> None:
+def test_columns__corrupt_bytes_are_refused_without_a_crash() -> None:
     rng = random.Random(5)
     whole = batches_of(rng, "none")
     unchecked = Columns("orders", 0, include_headers=True, check_crcs=False)

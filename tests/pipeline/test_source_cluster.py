@@ -1,9 +1,8 @@
-"""The source's own client and plans against a real cluster over TCP; Spark is not needed for it."""
+"""The source's own client and plans against a real cluster over TCP, without Spark."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from kcluster.pipeline.source.options import ReadSettings, read_settings
 from kcluster.pipeline.source.planning import Range
 from kcluster.pipeline.source.stream import Stream, batch_ranges
 from kcluster.testing.handles import TestedCluster
-from tests.foreign_clients.conftest import _sockets_that_clients_forget  # noqa: F401  # a fixture
+from tests.foreign_clients.conftest import _sockets_left_open  # noqa: F401  # a fixture
 from tests.foreign_clients.real_clients import python_admin, python_producer
 
 pytestmark = [
@@ -31,12 +30,6 @@ pytestmark = [
     pytest.mark.kafka_cluster(brokers=3),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-
-
-@pytest.fixture
-def cluster(kafka_cluster_module: TestedCluster) -> Iterator[TestedCluster]:
-    yield kafka_cluster_module
-    kafka_cluster_module.repair()
 
 
 def settings_of(
@@ -59,7 +52,7 @@ def send(cluster: TestedCluster, topic: str, first: int, count: int, **more: Any
 
 
 def values(settings: ReadSettings, ranges: list[Range]) -> list[tuple[int, str]]:
-    """(offset, value) of all that the tasks read."""
+    """(offset, value) of everything that the tasks read."""
     return [
         (row["offset"], row["value"].decode())
         for one in ranges
@@ -110,11 +103,11 @@ def test_read__a_task_follows_the_leader_and_waits_for_one(cluster: TestedCluste
         step = next(steps)
         if step == 1:  # the leader dies while its answer is under way
             cluster.kill(cluster.leader(topic, 0))
-        elif step == 3:  # another takes over, this one is alive and says so
+        elif step == 3:  # another takes over; this one is alive and answers that it does not lead
             live = [b for b in cluster.broker_ids if b != cluster.leader(topic, 0)]
             cluster.repair()
             cluster.move(topic, 0, live[0])
-        elif step == 5:  # nobody leads for a while
+        elif step == 5:  # no leader for a while
             for broker in cluster.broker_ids:
                 cluster.kill(broker, wait=False)
             threading.Thread(target=cluster.repair).start()
@@ -122,7 +115,7 @@ def test_read__a_task_follows_the_leader_and_waits_for_one(cluster: TestedCluste
     assert next(steps) > 6
 
 
-def test_read__nobody_answers_for_as_long_as_is_allowed(cluster: TestedCluster) -> None:
+def test_read__without_any_answer_it_fails_at_the_timeout(cluster: TestedCluster) -> None:
     topic = cluster.new_topic(partitions=1)
     send(cluster, topic, 0, 5)
     settings = settings_of(
@@ -140,7 +133,7 @@ def test_read__nobody_answers_for_as_long_as_is_allowed(cluster: TestedCluster) 
         batch_ranges(settings)
 
 
-def test_stream__triggers_end_where_they_may(cluster: TestedCluster) -> None:
+def test_stream__triggers_end_at_their_limits(cluster: TestedCluster) -> None:
     topic = cluster.new_topic(partitions=1)
     send(cluster, topic, 0, 30)
     settings = settings_of(cluster, topic, maxOffsetsPerTrigger="20", minOffsetsPerTrigger="5")
@@ -157,21 +150,21 @@ def test_stream__triggers_end_where_they_may(cluster: TestedCluster) -> None:
     assert stream.latest(second, settings.max_offsets) == second
     stream.close()
     again = Stream(settings)
-    assert again.latest(second, settings.max_offsets) == second  # three are too few
-    assert again.latest(second, None)[topic] == {"0": 33}  # unless all is asked for
+    assert again.latest(second, settings.max_offsets) == second  # fewer than the minimum
+    assert again.latest(second, None)[topic] == {"0": 33}  # no limit: everything
     again.close()
 
 
 def losses_of(
     cluster: TestedCluster, topic: str, start: Any, place: Path
 ) -> tuple[list[Lost], list[tuple[int, str]], str]:
-    """(what is lost from a position on, what is read in spite of it, the words of failing)."""
+    """(losses from a position on, values read nevertheless, the message of a failure)."""
     settings = settings_of(cluster, topic, **{"fetchOffset.numRetries": "1"})
     stream = Stream(settings)
-    with pytest.raises(DataLoss) as told:
+    with pytest.raises(DataLoss) as failure:
         stream.ranges(start, stream.latest(start, None))
     stream.close()
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(failure.value)
     going_on = settings_of(
         cluster,
         topic,
@@ -184,7 +177,7 @@ def losses_of(
     assert stream.ranges(end, stream.latest(end, None)) == []
     stream.close()
     files = [msgspec.json.decode(file.read_bytes(), type=Lost) for file in place.iterdir()]
-    return sorted(files), read, str(told.value)
+    return sorted(files), read, str(failure.value)
 
 
 def position_at(cluster: TestedCluster, topic: str, offset: int) -> Any:
@@ -203,11 +196,11 @@ def test_loss__records_were_deleted(
     start = position_at(cluster, topic, 23)
     with python_admin(cluster.bootstrap) as admin:
         admin.delete_records({kafka.TopicPartition(topic, 0): 40})
-    lost, read, told = losses_of(cluster, topic, start, tmp_path)
+    lost, read, failure = losses_of(cluster, topic, start, tmp_path)
     assert [(one.topic, one.partition, one.first, one.last) for one in lost] == [(topic, 0, 23, 39)]
     assert read == numbered(40, 90)
     line = f"{topic}-0: offsets 23..39 are lost: the log begins at 40 now"
-    assert told.startswith(line)
+    assert failure.startswith(line)
     assert line in capsys.readouterr().err
 
 
@@ -252,7 +245,7 @@ def test_loss__the_topic_was_deleted(cluster: TestedCluster, tmp_path: Path, aga
 
 
 @pytest.mark.parametrize("more", [0, 60], ids=["shorter", "longer"])
-def test_loss__the_log_was_cut_off(cluster: TestedCluster, tmp_path: Path, more: int) -> None:
+def test_loss__the_log_was_truncated(cluster: TestedCluster, tmp_path: Path, more: int) -> None:
     topic = cluster.new_topic(
         partitions=1, replication_factor=2, unclean_leader_election_enable="true"
     )
@@ -268,7 +261,7 @@ def test_loss__the_log_was_cut_off(cluster: TestedCluster, tmp_path: Path, more:
     cluster.wait_for(leader=(topic, 0, other))
     if more:
         send(cluster, topic, 30, more)
-    lost, read, told = losses_of(cluster, topic, start, tmp_path)
+    lost, read, failure = losses_of(cluster, topic, start, tmp_path)
     assert [(one.first, one.last) for one in lost] == [(30, 49)]
     assert read == numbered(30, 30 + more)
-    assert f"{topic}-0: offsets 30..49 are lost: the log " in told
+    assert f"{topic}-0: offsets 30..49 are lost: the log " in failure

@@ -1,4 +1,4 @@
-"""format("kcluster") in Spark, against a real cluster and what a real client wrote and reads."""
+"""format("kcluster") in Spark, against a real cluster and a real client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kcluster.pipeline.source.errors import OptionError, SourceError, Unreachabl
 from kcluster.pipeline.source.options import write_settings
 from kcluster.pipeline.source.register import register, source_class
 from kcluster.pipeline.source.writer import check_columns, write
-from tests.foreign_clients.conftest import _sockets_that_clients_forget  # noqa: F401  # a fixture
+from tests.foreign_clients.conftest import _sockets_left_open  # noqa: F401  # a fixture
 from tests.foreign_clients.real_clients import python_producer, python_read
 
 if TYPE_CHECKING:
@@ -37,12 +37,6 @@ pytestmark = [
     pytest.mark.kafka_cluster(brokers=3),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-
-
-@pytest.fixture
-def cluster(kafka_cluster_module: TestedCluster) -> Iterator[TestedCluster]:
-    yield kafka_cluster_module
-    kafka_cluster_module.repair()
 
 
 def send(bootstrap: str, topic: str, first: int, count: int, **more: Any) -> None:
@@ -60,7 +54,7 @@ def send(bootstrap: str, topic: str, first: int, count: int, **more: Any) -> Non
 
 
 def rows_of(frame: Any) -> list[tuple[Any, ...]]:
-    """As python_read has them, in the order of partition and offset."""
+    """Rows like those of python_read, in the order of partition and offset."""
     return sorted(
         (
             row["partition"],
@@ -79,7 +73,7 @@ def read_of(bootstrap: str, topic: str) -> list[tuple[Any, ...]]:
 
 
 def contents(rows: list[tuple[Any, ...]]) -> list[str]:
-    """Keys, values and headers, wherever they are."""
+    """Keys, values and headers, without their positions."""
     return sorted(str(row[2:]) for row in rows)
 
 
@@ -90,7 +84,7 @@ def _plain(data: Any) -> bytes | None:
 # -------------------------------------------------------------------------------------- Spark
 
 
-def test_source__in_spark_reads_what_was_written_and_writes_what_is_read(
+def test_source__in_spark_reads_written_records_and_writes_readable_ones(
     spark: SparkSession, cluster: TestedCluster
 ) -> None:
     from pyspark.sql.pandas.types import to_arrow_schema
@@ -114,13 +108,13 @@ def test_source__in_spark_reads_what_was_written_and_writes_what_is_read(
     copied = read_of(cluster.bootstrap, copy)
     assert contents(copied) == contents(expected)
     assert [row[0] for row in copied] == [row[0] for row in expected]
-    with pytest.raises(Exception, match="startingOffset") as told:
+    with pytest.raises(Exception, match="startingOffset") as raised:
         reader.option("startingOffset", "latest").load().collect()
     line = "option startingoffset: no such option; did you mean startingOffsets?"
-    assert why(told.value).endswith(line)
+    assert why(raised.value).endswith(line)
 
 
-def test_source__a_stream_goes_through_a_leaders_death_and_its_own_restart_exactly_once(
+def test_source__a_stream_survives_a_leaders_death_and_its_own_restart_exactly_once(
     spark: SparkSession, cluster: TestedCluster, tmp_path: Path
 ) -> None:
     register(spark)
@@ -164,7 +158,7 @@ def test_source__a_stream_goes_through_a_leaders_death_and_its_own_restart_exact
     assert contents(read_of(cluster.bootstrap, copy)) == contents(expected)
 
 
-def test_source__travels_to_workers_that_have_not_found_the_package_yet(tmp_path: Path) -> None:
+def test_source__reaches_workers_that_have_not_imported_the_package(tmp_path: Path) -> None:
     from pyspark import cloudpickle
 
     (tmp_path / "source").write_bytes(cloudpickle.dumps(source_class(ARCHIVE)))
@@ -190,7 +184,7 @@ def settings_of(cluster: TestedCluster, **more: str) -> Any:
     return write_settings({"kafka.bootstrap.servers": cluster.bootstrap, **more})
 
 
-def test_writer__rows_go_where_javas_producer_puts_them(cluster: TestedCluster) -> None:
+def test_writer__rows_go_to_the_partitions_of_javas_producer(cluster: TestedCluster) -> None:
     topic = cluster.new_topic(partitions=3)
     keys = [f"k{n}" for n in range(50)]
     settings = settings_of(cluster, **{"kafka.batch.size": "300"})
@@ -215,7 +209,7 @@ def test_writer__rows_go_where_javas_producer_puts_them(cluster: TestedCluster) 
         write(settings, [batch(value=["v"], topic=pa.array([None], pa.string()))])
 
 
-def test_writer__a_leaders_death_loses_nothing_and_repeats_nothing(cluster: TestedCluster) -> None:
+def test_writer__a_leaders_death_neither_loses_nor_repeats_records(cluster: TestedCluster) -> None:
     topic = cluster.new_topic(partitions=1)
 
     def rows() -> Iterator[Any]:
@@ -230,7 +224,7 @@ def test_writer__a_leaders_death_loses_nothing_and_repeats_nothing(cluster: Test
     assert [r.value for r in python_read(cluster.bootstrap, topic)] == expected
 
 
-def test_writer__batches_that_a_topic_finds_too_large_are_split(cluster: TestedCluster) -> None:
+def test_writer__batches_too_large_for_a_topic_are_split(cluster: TestedCluster) -> None:
     topic = cluster.new_topic(partitions=1, max_message_bytes=2_000)
     values = [bytes([n]) * 90 for n in range(100)]
     write(settings_of(cluster, topic=topic), [batch(value=values)])
@@ -242,7 +236,9 @@ def test_writer__batches_that_a_topic_finds_too_large_are_split(cluster: TestedC
         write(small, [batch(value=[bytes(3_000)])])
 
 
-def test_writer__what_cannot_be_written_is_told_in_one_line(cluster: TestedCluster) -> None:
+def test_writer__rows_that_cannot_be_written_are_reported_in_one_line(
+    cluster: TestedCluster,
+) -> None:
     settings = settings_of(cluster)
     for types, reason in (
         ({"topic": "string"}, "column value is needed"),

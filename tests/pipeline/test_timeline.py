@@ -1,4 +1,4 @@
-"""What many runs have in common, against a run that is known by hand and against verdicts."""
+"""Tables over many runs, compared with a run made by hand and with verdicts."""
 
 from __future__ import annotations
 
@@ -82,9 +82,10 @@ def by_hand() -> RunRecord:
         SendRow("shop", "orders", partition, f"v{at}", -1, True, "acked", at, sent, ended, 1, "")
         for at, (partition, sent, ended) in enumerate(acks)
     ]
-    told = (("shop", "Produce"), ("shop", "Produce"), ("reader", "Fetch"))
+    failed = (("shop", "Produce"), ("shop", "Produce"), ("reader", "Fetch"))
     record.errors = [
-        ErrorRow(client, api, "NOT_LEADER_OR_FOLLOWER", "orders", 0, 2_000) for client, api in told
+        ErrorRow(client, api, "NOT_LEADER_OR_FOLLOWER", "orders", 0, 2_000)
+        for client, api in failed
     ]
     record.requests = [
         RequestRow("Produce", "client-1", 1, 2, 98),
@@ -128,7 +129,7 @@ def isr_change(at_ms: int, kind: type[IsrChange], topic: str) -> NoteRow:
     return note(at_ms, kind(topic, 0, (1, 2), (2,), (1,), (), (), 1, Requested()))
 
 
-def test_timeline__tables_hold_what_the_runs_do(spark: SparkSession, tmp_path: Path) -> None:
+def test_timeline__tables_have_the_facts_of_the_runs(spark: SparkSession, tmp_path: Path) -> None:
     scenario = Scenario.load(INCIDENTS / "isr_thrashing.yaml")
     played = write_run(tmp_path / "runs", run_scenario(scenario, "virtual").record())
     hand = write_run(tmp_path / "runs", by_hand()).name
@@ -198,7 +199,7 @@ def test_timeline__tables_hold_what_the_runs_do(spark: SparkSession, tmp_path: P
     assert "REQUEST_TIMED_OUT" in page
 
 
-def test_pipeline__what_cannot_be_read_is_one_line_and_exit_2(tmp_path: Path) -> None:
+def test_pipeline__unreadable_input_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     for command in (pipeline_audit.command, pipeline_timeline.command):
         result = CliRunner().invoke(command, [str(tmp_path / "nowhere")])
         assert result.exit_code == 2
@@ -206,7 +207,7 @@ def test_pipeline__what_cannot_be_read_is_one_line_and_exit_2(tmp_path: Path) ->
         assert result.stderr.count("\n") == 1
 
 
-def test_pipeline__a_table_that_is_none_is_one_line_and_exit_2(
+def test_pipeline__an_invalid_table_is_one_line_and_exit_code_2(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     run = write_run(tmp_path / "runs", by_hand())

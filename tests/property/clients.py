@@ -1,4 +1,4 @@
-"""Producers and consumers in virtual time: small, but as stubborn as real ones.
+"""Producers and consumers in virtual time: small, but as persistent as real ones.
 
 Every send and read goes to a Ledger.  A value is `producer:number`, sent by the application once.
 """
@@ -26,7 +26,7 @@ _FATAL = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPO
 
 
 class Outgoing(Struct):
-    """One batch, from its making to its end."""
+    """One batch, from its creation to its outcome."""
 
     sends: list[SentRecord]
     sequence: int
@@ -85,7 +85,7 @@ class Producer:
         self._work(now_ms)
 
     def close(self) -> None:
-        """Make no more; what is pending is still seen through."""
+        """Create no more batches; pending ones are still sent."""
         self.is_closing = True
 
     # ---------------------------------------------------------------------------- working
@@ -93,7 +93,7 @@ class Producer:
     def on_tick(self, now_ms: int) -> None:
         late = [number for number, at_ms in self._timeouts.items() if at_ms <= now_ms]
         if late:
-            self._lost_touch(now_ms, keep_open=self.wire.rng.random() < 0.5)
+            self._give_up_connection(now_ms, keep_open=self.wire.rng.random() < 0.5)
         if now_ms >= self._next_ms and not self.is_closing:
             self._next_ms = now_ms + 1 + self.wire.rng.randrange(2 * self.every_ms)
             if len(self.pending) < 10:
@@ -126,7 +126,7 @@ class Producer:
                     self._send(out, now_ms)
                     under_way += 1
                 if out.attempts > 1:
-                    break  # what is sent again goes alone
+                    break  # a retry is sent alone
         deadlines = list(self._timeouts.values())
         if not self.is_closing:
             deadlines.append(self._next_ms)
@@ -171,7 +171,7 @@ class Producer:
             return
         if any(number < correlation_id for number in self._timeouts):
             # An earlier answer was lost in a cut: over TCP the connection would have broken.
-            self._lost_touch(now_ms, keep_open=False)
+            self._give_up_connection(now_ms, keep_open=False)
             self._work(now_ms)
             return
         out.correlation_id = None
@@ -186,7 +186,7 @@ class Producer:
 
     def _on_error(self, out: Outgoing, error: ErrorCode, answer: Any, now_ms: int) -> None:
         out.is_open |= not error.definite
-        self._told(now_ms, error.name, out)
+        self._record_error(now_ms, error.name, out)
         self._retry_at_ms = now_ms + 50
         if error is ErrorCode.NOT_LEADER_OR_FOLLOWER and answer.current_leader.leader_id > 0:
             self.leader = answer.current_leader.leader_id
@@ -215,26 +215,27 @@ class Producer:
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
         if broker_id == self.leader:
-            self._lost_touch(now_ms, keep_open=False)
+            self._give_up_connection(now_ms, keep_open=False)
         self._work(now_ms)
 
-    def _lost_touch(self, now_ms: int, keep_open: bool) -> None:
-        """No answers will come, or are waited for no longer."""
+    def _give_up_connection(self, now_ms: int, keep_open: bool) -> None:
+        """Answers will not come, or are no longer waited for."""
         if keep_open:
             self.wire._connections.pop(self.leader, None)  # its requests still arrive
         else:
             self.wire.disconnect(self.leader)
         self._timeouts = {}
+        error = "REQUEST_TIMED_OUT" if keep_open else "DISCONNECTED"
         for out in list(self.pending):
             if out.correlation_id is not None:
-                self._told(now_ms, "REQUEST_TIMED_OUT" if keep_open else "DISCONNECTED", out)
+                self._record_error(now_ms, error, out)
                 out.correlation_id, out.is_open = None, True
                 if not self.is_idempotent:
                     self._end(out, Outcome.UNKNOWN, now_ms)
         self._try_another()
         self._retry_at_ms = now_ms + 50
 
-    def _told(self, now_ms: int, error: str, out: Outgoing) -> None:
+    def _record_error(self, now_ms: int, error: str, out: Outgoing) -> None:
         partition = (self.topic, self.partition)
         self.ledger.errors.append(ClientError(now_ms, self.name, "Produce", error, partition))
         for send in out.sends:
@@ -283,7 +284,7 @@ class Consumer:
             return
         if self._under_way is not None:
             self._under_way = None
-            self._told(now_ms, "REQUEST_TIMED_OUT")
+            self._record_error(now_ms, "REQUEST_TIMED_OUT")
             self.wire.disconnect(self.broker)
             self._try_another()
         self._fetch(now_ms)
@@ -321,7 +322,7 @@ class Consumer:
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and not self.anywhere:
             self._ask_earliest(now_ms)
         elif answer.error_code:
-            self._told(now_ms, error_of(answer.error_code).name)
+            self._record_error(now_ms, error_of(answer.error_code).name)
             self._try_another()
         elif answer.records:
             self._take(answer.records, now_ms)
@@ -345,12 +346,12 @@ class Consumer:
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
         if broker_id == self.broker:
-            self._told(now_ms, "DISCONNECTED")
+            self._record_error(now_ms, "DISCONNECTED")
             self._under_way = None
             self._try_another()
             self.deadline_ms = now_ms + 50
 
-    def _told(self, now_ms: int, error: str) -> None:
+    def _record_error(self, now_ms: int, error: str) -> None:
         partition = (self.topic, self.partition)
         self.ledger.errors.append(ClientError(now_ms, self.name, "Fetch", error, partition))
 
@@ -359,7 +360,7 @@ class Consumer:
 
 
 class Asker:
-    """Sends single requests and forgets their answers: an operator's tools."""
+    """Sends single requests and ignores the answers, like an operator's tools."""
 
     deadline_ms = None
 

@@ -1,7 +1,7 @@
-"""Storms in which partitions move as well: the actions of a storm with reassignments between them,
-some of them throttled.
+"""Storms in which partitions move as well: a storm with reassignments, some of them throttled.
 
-A storm of a seed without moves stays what it was: all that is drawn here comes from another source.
+The actions between reassignments are those of the plain storm with the same seed, as reassignments
+are drawn from a generator of their own.
 
 python -m tests.property.moving 17            one seed, as tests.property.storm
 """
@@ -48,7 +48,7 @@ class MovingStorm(Storm):
 
     def _reassign(self) -> None:
         moves, brokers = self.moves, range(1, self.plan.brokers + 1)
-        asked = [
+        partitions = [
             Alter.ReassignablePartition(
                 partition,
                 None
@@ -58,17 +58,17 @@ class MovingStorm(Storm):
             for partition in range(PARTITIONS)
             if moves.random() < 0.7
         ]
-        body = Alter(timeout_ms=5_000, topics=[Alter.ReassignableTopic(TOPIC, asked)])
+        body = Alter(timeout_ms=5_000, topics=[Alter.ReassignableTopic(TOPIC, partitions)])
         via = moves.choice(brokers)
         self.operator.ask(via, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, body)
 
-    def _is_whole(self) -> bool:
+    def _is_healed(self) -> bool:
         for registration, _ in self._replicas():
             adding, removing = {*registration.adding_replicas}, {*registration.removing_replicas}
-            # Who is to come and to leave at once keeps a reassignment under way for ever.
+            # A replica that is both added and removed keeps a reassignment in progress for ever.
             if (adding or removing) and not adding & removing:
                 return False
-        return super()._is_whole()
+        return super()._is_healed()
 
 
 if __name__ == "__main__":

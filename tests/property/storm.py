@@ -1,8 +1,8 @@
-"""One seed, one storm: a cluster, clients, actions at random times, then calm, then the verdict.
+"""One seed, one storm: a cluster, clients, actions at random times, then repair, then the verdict.
 
-python -m tests.property.storm 17             one seed, with all that is known of a failure
-python -m tests.property.storm 1-5000         many; failing seeds are named as they come
-python -m tests.property.storm 17 --trace     every note of it
+python -m tests.property.storm 17             one seed, with everything known of a failure
+python -m tests.property.storm 1-5000         many; failing seeds are printed at once
+python -m tests.property.storm 17 --trace     with every note
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BY_CLIENTS = ("acks=0", "acks=1", "enable.idempotence=false")
 
 
 class Plan(Struct, frozen=True):
-    """What a seed makes of the cluster and the storm."""
+    """The cluster and the storm that a seed draws."""
 
     brokers: int
     replication_factor: int
@@ -83,7 +83,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def may_lose_quietly(self) -> bool:
-        """Without ELR the last member of an ISR leads again, whatever became of its disk."""
+        """Without ELR the last member of an ISR leads again, whatever happened to its disk."""
         return not self.elr and bool({"power", "wipe"} & set(self.ways_to_die))
 
 
@@ -135,7 +135,7 @@ class Storm:
     # ------------------------------------------------------------------------------ running
 
     def run(self) -> list[str]:
-        """The whole of it; returns `problems`."""
+        """Run everything; returns `problems`."""
         driver = self.driver
         driver.open()
         driver.run_for(2_000)
@@ -283,9 +283,9 @@ class Storm:
         for registration, _ in self._replicas():
             eligible = {*registration.isr, *registration.elr} & {*registration.replicas}
             if registration.leader < 0 and not eligible:
-                # Only an operator who bears the loss can help (KIP-966).
+                # Only an operator who accepts the loss can help (KIP-966).
                 driver.verbs.elect(TOPIC, registration.partition, True, lambda _: None)
-        if not driver.run_until_condition(self._is_whole, self.heal_limit_ms):
+        if not driver.run_until_condition(self._is_healed, self.heal_limit_ms):
             self._problem("does-not-heal", self._state())
         final = self.driver.now_ms
         for producer in self.producers:
@@ -299,12 +299,12 @@ class Storm:
         for producer in self.producers:
             if producer.pending:
                 self._problem("cannot-write", f"{producer.name} since {final} ms")
-        if not self._is_whole():
+        if not self._is_healed():
             self._problem("does-not-settle", self._state())
         self.watch.check_last_step()
 
     def _look_for_dead_leaders(self) -> None:
-        """Sessions have ended by now: nobody who is down may still be called a leader."""
+        """Sessions have ended by now: no broker that is down may still be a leader."""
         for registration, _ in self._replicas():
             process = self.driver.dispatcher.processes.get(registration.leader)
             if process is not None and process.state is ProcessState.DOWN:
@@ -326,7 +326,7 @@ class Storm:
             found.append((registration, replicas))
         return found
 
-    def _is_whole(self) -> bool:
+    def _is_healed(self) -> bool:
         for registration, replicas in self._replicas():
             if len(registration.isr) < len(registration.replicas) or registration.leader < 0:
                 return False
@@ -360,8 +360,8 @@ class Storm:
             logs = [self.driver.plan.disks[broker].logs[key] for broker in registration.replicas]
             contents = [_contents(log) for log in logs]
             start = max(log.log_start_offset for log in logs)
-            kept = [[entry for entry in content if entry[0] >= start] for content in contents]
-            if any(entries != kept[0] for entries in kept[1:]):
+            retained = [[entry for entry in content if entry[0] >= start] for content in contents]
+            if any(entries != retained[0] for entries in retained[1:]):
                 self._problem("replicas-differ", f"{TOPIC}-{partition}: {logs}")
             if start > self.deleted_before[partition]:
                 self._problem("start-leapt", f"{start} > {self.deleted_before[partition]}: {logs}")
@@ -375,7 +375,7 @@ class Storm:
                 self._problem("sequence-lost", f"{producer.name} at {at_ms} ms: {text}")
 
     def _may_lose(self, found: Anomaly) -> bool:
-        """Settings let records be lost, and this tells of some."""
+        """Whether the settings allow losses, and this violation is one."""
         lossy = self.plan.may_lose_quietly or self._was_unclean(found.partition[1])
         return lossy and found.name in SEEN_OF_LOSS
 
@@ -389,7 +389,7 @@ class Storm:
         )
 
     def report(self) -> str:
-        """All that helps to understand a failure."""
+        """Everything that helps to understand a failure."""
         lines = self.driver.trace_lines(40)
         return "\n".join(
             (

@@ -1,4 +1,4 @@
-"""The same for brokers of older releases: versions and record formats that 4.0 removed, too."""
+"""The same for brokers of older releases, with versions and record formats that 4.0 removed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_any_old_request__is_answered_and_crashes_no_broker(seed: int) -> None:
         release_of[broker_id] = releases()[made_up.rng.choice(OLD)]
         node: Any = t.dispatcher.processes[broker_id].node
         node.release = release_of[broker_id]
-    asked: list[tuple[int, int, Answer]] = []
+    requests: list[tuple[int, int, Answer]] = []
     for _ in range(REQUESTS):
         broker_id = made_up.rng.randint(1, 3)
         api_key, version = made_up.request_of(release_of[broker_id])
@@ -67,9 +67,9 @@ def test_any_old_request__is_answered_and_crashes_no_broker(seed: int) -> None:
         body = made_up.message(f"{APIS[api_key].name}Request", version)
         frame = memoryview(bytearray(b"".join(coded.encode_request(body))))
         answer = t.ask(broker_id, ApiKey(api_key), version, coded.decode_request(frame, 0))
-        asked.append((api_key, version, answer))
+        requests.append((api_key, version, answer))
         t.run_for(made_up.rng.choice((0, 0, 1, 600)))
-    for api_key, version, answer in asked:
+    for api_key, version, answer in requests:
         if answer.body is not None:
             coded = codec(api_key, version)
             coded.decode_response(b"".join(coded.encode_response(answer.body)), 0)

@@ -1,6 +1,6 @@
-"""Any request that decodes, whatever is in it, is answered or refused; no broker dies of it.
+"""Any request that decodes, whatever its values, is answered or refused; no broker crashes.
 
-Messages are made up from the schema table, with values that lie near what means something.
+Messages are generated from the schema table, with values near meaningful ones.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def test_any_request__is_answered_and_crashes_no_broker(seed: int) -> None:
     t = Simulated(seed=seed, min_insync_replicas=2)
     (topic_id, _), *_ = t.plan.disks[1].logs
     made_up = Plausible(f"any request/{seed}", topic_id)
-    asked: list[tuple[int, int, Answer]] = []
+    requests: list[tuple[int, int, Answer]] = []
     for _ in range(REQUESTS):
         api_key = made_up.rng.choice(sorted(SERVED_APIS))
         served = SERVED_APIS[api_key]
@@ -92,9 +92,9 @@ def test_any_request__is_answered_and_crashes_no_broker(seed: int) -> None:
         answer = t.ask(
             made_up.rng.randint(1, 3), ApiKey(api_key), version, coded.decode_request(frame, 0)
         )
-        asked.append((api_key, version, answer))
+        requests.append((api_key, version, answer))
         t.run_for(made_up.rng.choice((0, 0, 1, 600)))
-    for api_key, version, answer in asked:
+    for api_key, version, answer in requests:
         if answer.body is not None:
             coded = codec(api_key, version)
             coded.decode_response(b"".join(coded.encode_response(answer.body)), 0)

@@ -1,5 +1,5 @@
-"""The same over TCP, on the real clock: whatever decodes is answered, parked, or closes its
-connection; every broker goes on serving, and no step raised (closing the cluster would tell)."""
+"""The same over TCP, on the real clock: any request that decodes is answered, parked, or closes its
+connection; every broker keeps serving, and no step raises (closing the cluster would report it)."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_any_request__over_tcp_leaves_every_broker_serving(seed: int) -> None:
         assert ready
         for address in addresses:
             with connected(address) as lane:
-                asked = m.ApiVersionsRequest()
+                request = m.ApiVersionsRequest()
                 lane.sendall(
-                    b"".join(encode_request_frame(ApiKey.API_VERSIONS, 0, 1, "sane", asked))
+                    b"".join(encode_request_frame(ApiKey.API_VERSIONS, 0, 1, "sane", request))
                 )
                 assert lane.recv(8)[4:] == b"\0\0\0\1"
         for lane in lanes:

@@ -1,4 +1,4 @@
-"""A checker is worth what it catches: each broken core here must be found out, by name."""
+"""Each mutation breaks the core, and a check must detect it by name."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def followers_overrun_their_log(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "follow_high_watermark", follow)
 
 
-def anybody_is_elected(patch: pytest.MonkeyPatch) -> None:
+def any_replica_is_elected(patch: pytest.MonkeyPatch) -> None:
     def choose(partition: Any, is_active: Any, *_: Any) -> Any:
         for broker in reversed(partition.replicas):
             if is_active(broker):
@@ -61,7 +61,7 @@ def anybody_is_elected(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(elections, "_choose", choose)
 
 
-def nobody_truncates(patch: pytest.MonkeyPatch) -> None:
+def followers_do_not_truncate(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reading, "_divergence", lambda *_: None)
 
 
@@ -74,18 +74,18 @@ def sequences_are_not_checked(patch: pytest.MonkeyPatch) -> None:
 
 
 def consumers_read_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    honest = fetch.read_partition
+    original = fetch.read_partition
 
     def read(replica: Replica, *rest: Any, **named: Any) -> Any:
         watermark, replica.high_watermark = replica.high_watermark, replica.log.log_end_offset
-        read = honest(replica, *rest, **named)
+        read = original(replica, *rest, **named)
         replica.high_watermark = watermark
         return read
 
     patch.setattr(fetch, "read_partition", read)
 
 
-def joining_the_isr_is_for_the_asking(patch: pytest.MonkeyPatch) -> None:
+def any_follower_joins_the_isr(patch: pytest.MonkeyPatch) -> None:
     def propose(self: Replica, follower_id: int) -> Any:
         registration = self.registration
         if self.proposal is not None or follower_id in registration.isr:
@@ -95,11 +95,11 @@ def joining_the_isr_is_for_the_asking(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "propose_expansion", propose)
 
 
-def heartbeats_do_not_matter(patch: pytest.MonkeyPatch) -> None:
+def heartbeats_are_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Membership, "fence", lambda *_, **__: None)
 
 
-def the_low_ones_stay_out(patch: pytest.MonkeyPatch) -> None:
+def the_isr_never_expands(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "propose_expansion", lambda *_: None)
 
 
@@ -112,8 +112,8 @@ def watermark_starts_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "commit_isr", commit)
 
 
-def late_answers_are_believed_failed(patch: pytest.MonkeyPatch) -> None:
-    """A request that waits for an ack gets an answer that nothing was appended."""
+def late_answers_are_reported_as_failures(patch: pytest.MonkeyPatch) -> None:
+    """A request that waits for its acks gets an error that means: nothing was appended."""
 
     def reached(self: Replica, required_offset: int) -> ErrorCode | None:
         if self.is_leader and self.high_watermark >= required_offset:
@@ -127,11 +127,11 @@ def fencing_leaves_the_isr_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Partitions, "_change_all", lambda *_, **__: [])
 
 
-def epochs_stand_still(patch: pytest.MonkeyPatch) -> None:
-    honest = elections.elect
+def epochs_are_not_bumped(patch: pytest.MonkeyPatch) -> None:
+    original = elections.elect
 
     def elect(partition: Any, *rest: Any, **named: Any) -> Any:
-        election = honest(partition, *rest, **named)
+        election = original(partition, *rest, **named)
         if election is None:
             return None
         stale = replace(election.registration, leader_epoch=partition.leader_epoch)
@@ -141,10 +141,10 @@ def epochs_stand_still(patch: pytest.MonkeyPatch) -> None:
 
 
 def epochs_go_back(patch: pytest.MonkeyPatch) -> None:
-    honest = elections.elect
+    original = elections.elect
 
     def elect(partition: Any, *rest: Any, **named: Any) -> Any:
-        election = honest(partition, *rest, **named)
+        election = original(partition, *rest, **named)
         if election is None:
             return None
         back = replace(election.registration, leader_epoch=partition.leader_epoch - 1)
@@ -153,88 +153,90 @@ def epochs_go_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(elections, "elect", elect)
 
 
-def every_hundredth(honest: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..., Any]:
+def every_hundredth(
+    original: Callable[..., Any], instead: Callable[..., Any]
+) -> Callable[..., Any]:
     calls = count(1)
 
-    def called(*given: Any, **named: Any) -> Any:
-        return (honest if next(calls) % 100 else instead)(*given, **named)
+    def called(*args: Any, **named: Any) -> Any:
+        return (original if next(calls) % 100 else instead)(*args, **named)
 
     return called
 
 
-def answers_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+def answers_are_dropped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BrokerNode, "reply", every_hundredth(BrokerNode.reply, lambda *_: None))
 
 
-def answers_are_given_twice(patch: pytest.MonkeyPatch) -> None:
-    honest = BrokerNode.reply
+def answers_are_sent_twice(patch: pytest.MonkeyPatch) -> None:
+    original = BrokerNode.reply
 
-    def twice(*given: Any) -> None:
-        honest(*given)
-        honest(*given)
+    def twice(*args: Any) -> None:
+        original(*args)
+        original(*args)
 
-    patch.setattr(BrokerNode, "reply", every_hundredth(honest, twice))
+    patch.setattr(BrokerNode, "reply", every_hundredth(original, twice))
 
 
-def records_are_made_up(patch: pytest.MonkeyPatch) -> None:
-    honest = Replica.append_as_leader
+def records_are_invented(patch: pytest.MonkeyPatch) -> None:
+    original = Replica.append_as_leader
 
     def append(self: Replica, records: Any, acks: int, now_ms: int) -> Any:
         made_up = build_batch([Record(0, now_ms, None, b"made up", ())])
-        return honest(self, memoryview(made_up), acks, now_ms)
+        return original(self, memoryview(made_up), acks, now_ms)
 
-    patch.setattr(Replica, "append_as_leader", every_hundredth(honest, append))
+    patch.setattr(Replica, "append_as_leader", every_hundredth(original, append))
 
 
-def consumers_are_led_past_records(patch: pytest.MonkeyPatch) -> None:
-    honest = fetch.read_partition
+def consumers_are_moved_past_records(patch: pytest.MonkeyPatch) -> None:
+    original = fetch.read_partition
 
-    def read(*given: Any, **named: Any) -> Any:
-        found = honest(*given, **named)
-        if found.batches and len(found.batches) > 1 and not given[2].is_follower:
+    def read(*args: Any, **named: Any) -> Any:
+        found = original(*args, **named)
+        if found.batches and len(found.batches) > 1 and not args[2].is_follower:
             found.batches = found.batches[1:]
         return found
 
     patch.setattr(fetch, "read_partition", read)
 
 
-def consumers_forget_where_they_were(patch: pytest.MonkeyPatch) -> None:
-    honest = Consumer._take
+def consumers_lose_their_position(patch: pytest.MonkeyPatch) -> None:
+    original = Consumer._take
 
-    def take(self: Consumer, *given: Any) -> None:
-        honest(self, *given)
+    def take(self: Consumer, *args: Any) -> None:
+        original(self, *args)
         self.position = max(0, self.position - 1)
 
-    patch.setattr(Consumer, "_take", every_hundredth(honest, take))
+    patch.setattr(Consumer, "_take", every_hundredth(original, take))
 
 
 MUTATIONS: tuple[tuple[Patch, str], ...] = (
     (watermark_is_the_log_end, "committed-lost"),
     (watermark_is_the_log_end, "watermark-above-isr"),
     (fencing_leaves_the_isr_alone, "fenced-in-isr"),
-    (epochs_stand_still, "two-leaders"),
+    (epochs_are_not_bumped, "two-leaders"),
     (epochs_go_back, "epoch-back"),
-    (answers_are_forgotten, "no-reply"),
-    (answers_are_given_twice, "two-replies"),
-    (joining_the_isr_is_for_the_asking, "truncated-committed"),
+    (answers_are_dropped, "no-reply"),
+    (answers_are_sent_twice, "two-replies"),
+    (any_follower_joins_the_isr, "truncated-committed"),
     (followers_overrun_their_log, "watermark-above-end"),
-    (anybody_is_elected, "unclean-unasked"),
-    (anybody_is_elected, "leader-not-in-isr"),
-    (nobody_truncates, "committed-differs"),
+    (any_replica_is_elected, "unclean-unasked"),
+    (any_replica_is_elected, "leader-not-in-isr"),
+    (followers_do_not_truncate, "committed-differs"),
     (acks_do_not_wait, "ack-before-commit"),
     (acks_do_not_wait, "lost-write"),
     (sequences_are_not_checked, "duplicate"),
     (sequences_are_not_checked, "nonmonotonic-send"),
-    (nobody_truncates, "inconsistent-offsets"),
-    (records_are_made_up, "phantom"),
-    (consumers_are_led_past_records, "poll-skip"),
-    (consumers_are_led_past_records, "unseen"),
-    (consumers_forget_where_they_were, "nonmonotonic-poll"),
+    (followers_do_not_truncate, "inconsistent-offsets"),
+    (records_are_invented, "phantom"),
+    (consumers_are_moved_past_records, "poll-skip"),
+    (consumers_are_moved_past_records, "unseen"),
+    (consumers_lose_their_position, "nonmonotonic-poll"),
     (consumers_read_to_the_end, "read-uncommitted"),
-    (heartbeats_do_not_matter, "dead-leader"),
-    (the_low_ones_stay_out, "does-not-heal"),
+    (heartbeats_are_ignored, "dead-leader"),
+    (the_isr_never_expands, "does-not-heal"),
     (watermark_starts_again, "watermark-back"),
-    (late_answers_are_believed_failed, "aborted-read"),
+    (late_answers_are_reported_as_failures, "aborted-read"),
 )
 HARD = Plan(
     brokers=3,

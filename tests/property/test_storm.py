@@ -1,4 +1,4 @@
-"""Storms over clusters: whatever is done to them, Kafka's promises are kept.
+"""Storms of faults: whatever happens to a cluster, Kafka's guarantees hold.
 
 More of them: KCLUSTER_SEEDS=1-5000 pytest tests/property, or python -m tests.property.storm 1-5000.
 """

@@ -1,4 +1,4 @@
-"""Answers with an error in them: every API has a place for one, and they go over the wire."""
+"""Responses with an error: every API has a field for one, and each can be encoded."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sent(api: ApiKey, version: int, answer: Any) -> Any:
 
 
 @pytest.mark.parametrize("api", SERVED, ids=lambda api: api.name)
-def test_error_answers__every_api_that_is_served_has_room_for_one(api: ApiKey) -> None:
+def test_error_answers__every_served_api_has_a_field_for_one(api: ApiKey) -> None:
     first, last = SERVED_APIS[api].min_version, SERVED_APIS[api].max_version
     for version in range(first, last + 1):
         any_has_error = False
@@ -68,7 +68,7 @@ def test_error_answers__every_api_that_is_served_has_room_for_one(api: ApiKey) -
 
 
 @pytest.mark.parametrize("api", [x for x in SERVED if not is_read(x)], ids=lambda api: api.name)
-def test_error_answers__one_error_for_each_thing_asked_for(api: ApiKey) -> None:
+def test_error_answers__there_is_one_error_per_requested_item(api: ApiKey) -> None:
     version = SERVED_APIS[api].max_version
     request = Generator(f"{api}", wild=False).message(f"{APIS[api].name}Request", version)
     answer = ErrorAnswers(api, version, ERROR, no_name).answer(request)
@@ -85,7 +85,7 @@ def only(topic: str, partition: int) -> Any:
     return lambda name, number: name == topic and number in (None, partition)
 
 
-def test_error_answers__the_parts_of_a_request_make_one_answer() -> None:
+def test_error_answers__answers_to_parts_of_a_request_are_merged() -> None:
     request = produce(0, 1)
     answers = ErrorAnswers(ApiKey.PRODUCE, 9, ERROR, no_name, only("orders", 1))
     rest = answers.rest(request)
@@ -104,7 +104,7 @@ def test_error_answers__the_parts_of_a_request_make_one_answer() -> None:
     } == {("orders", 0): 0, ("orders", 1): ERROR, ("bills", 0): 0, ("bills", 1): 0}
 
 
-def test_error_answers__nothing_is_left_of_a_request_that_is_meant_whole() -> None:
+def test_error_answers__nothing_remains_of_a_request_whose_parts_all_fail() -> None:
     answers = ErrorAnswers(ApiKey.PRODUCE, 9, ERROR, no_name, lambda _name, _number: True)
     assert answers.rest(produce(0)) is None
 
@@ -120,7 +120,7 @@ def test_error_answers__topics_by_id() -> None:
     assert answer.responses[0].partition_responses[0].base_offset == -1
 
 
-def test_error_answers__a_fetch_is_told_by_partition_but_of_its_session_as_a_whole() -> None:
+def test_error_answers__fetch_errors_are_per_partition_and_session_errors_top_level() -> None:
     kind = m.FetchResponse
     data = kind.PartitionData(partition_index=3, high_watermark=7, records=b"abc")
     served = kind(
@@ -136,7 +136,7 @@ def test_error_answers__a_fetch_is_told_by_partition_but_of_its_session_as_a_who
     assert (answer.error_code, answer.responses) == (error, [])
 
 
-def test_error_answers__groups_are_told_as_a_whole() -> None:
+def test_error_answers__group_errors_are_top_level() -> None:
     kind = m.LeaveGroupRequest
     request = kind(group_id="g", members=[kind.MemberIdentity(member_id="a")])
     answer: Any = ErrorAnswers(ApiKey.LEAVE_GROUP, 4, ERROR, no_name).answer(request)

@@ -20,7 +20,7 @@ def test_errors__codes_run_from_minus_1_to_133_without_a_gap():
     assert ErrorCode.SHARE_SESSION_LIMIT_REACHED == 133
 
 
-def test_errors__what_may_have_happened_is_not_definite():
+def test_errors__errors_after_a_possible_append_are_not_definite():
     assert [code.name for code in ErrorCode if not code.definite] == INDEFINITE
 
 
@@ -37,7 +37,7 @@ def test_errors__every_code_has_one_sentence():
     assert len({code.text for code in ErrorCode}) == len(ErrorCode)
 
 
-def test_protocol_error__says_what_and_where():
+def test_protocol_error__names_the_mistake_and_its_place():
     error = ProtocolError("not UTF-8", 17, "topics[2].name")
     assert str(error) == "topics[2].name: not UTF-8 at byte 17"
     assert (error.position, error.field_path, error.reason) == (17, "topics[2].name", "not UTF-8")

@@ -1,4 +1,4 @@
-"""Frames, however the stream is cut, and the headers in them."""
+"""Frames, wherever the stream is split, and their headers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_frame_reader__any_cut_of_the_stream_gives_the_same_frames(seed):
     assert found == bodies
 
 
-def test_frame_reader__each_frame_has_memory_of_its_own():
+def test_frame_reader__each_frame_has_its_own_memory():
     chunk = bytearray(framed(b"one", b"two"))
     first, second = fed(FrameReader(100), chunk)
     chunk[:] = bytes(len(chunk))
@@ -78,7 +78,7 @@ def test_frame_reader__a_big_frame_is_received_in_place():
     assert reader.buffer_for_rest() is None
 
 
-def test_frame_reader__memory_comes_with_the_bytes_not_with_the_claim():
+def test_frame_reader__memory_grows_with_received_bytes_not_with_the_claimed_size():
     reader = FrameReader(100 << 20)
     assert fed(reader, struct.pack(">i", 100 << 20) + b"x") == []
     room = reader.buffer_for_rest()
@@ -103,7 +103,7 @@ def test_frame_reader__the_greatest_size_is_allowed():
 
 
 @pytest.mark.parametrize("client_id", [None, "", "producer-1", "ä€"])
-def test_headers__every_api_and_version_there_and_back(client_id):
+def test_headers__every_api_and_version_round_trip(client_id):
     for key, line in APIS.items():
         for version in range(line.all_versions[0], line.all_versions[1] + 1):
             request = getattr(m, line.name + "Request")()
@@ -148,7 +148,7 @@ def test_headers__api_versions_answers_have_header_version_0_always():
         assert decode_response_frame(ApiKey.API_VERSIONS, version, data[4:]) == (9, answer)
 
 
-def test_headers__a_request_that_nobody_knows_still_has_a_header():
+def test_headers__a_request_of_an_unknown_api_still_has_a_header():
     start = struct.pack(">hhih", 1234, 7, 42, 2) + b"me"
     header = decode_request_header(start + b"body")
     assert (header.api_key, header.api_version, header.correlation_id) == (1234, 7, 42)
@@ -179,7 +179,7 @@ def test_headers__tagged_fields_of_a_header_are_skipped():
         (struct.pack(">hhih", 3, 12, 1, 1) + b"a\x01\xff\xff\xff\xff\xff\xff", 11, "tags"),
     ],
 )
-def test_headers__a_malformed_request_header_says_where(frame, position, path):
+def test_headers__a_malformed_request_header_is_reported_with_its_position(frame, position, path):
     with pytest.raises(ProtocolError) as caught:
         decode_request_header(frame)
     assert (caught.value.position, caught.value.field_path) == (position, path)
@@ -194,9 +194,9 @@ def test_headers__a_malformed_response_header_is_a_protocol_error(frame):
 def test_frame_response__puts_a_header_before_a_kept_body_and_leaves_it_alone():
     found = codec(ApiKey.HEARTBEAT, 4)
     body = found.encode_response(m.HeartbeatResponse(0, 27))
-    kept = list(body)
+    before = list(body)
     first = b"".join(frame_response(found, 1, body))
-    assert body == kept
+    assert body == before
     assert first == b"".join(encode_response_frame(12, 4, 1, m.HeartbeatResponse(0, 27)))
 
 

@@ -1,4 +1,4 @@
-"""Every byte of a frame is shown once, with what it is; wrong bytes are shown where they are."""
+"""Every byte of a frame is shown once, with its meaning; wrong bytes are shown in place."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def response_frame(api_key: int, version: int, body: Any) -> bytes:
 def test_hexdump__every_byte_of_every_message_once(line: Any) -> None:
     for version in range(line.all_versions[0], line.all_versions[1] + 1):
         made = Generator(f"{line.name}/{version}", wild=True)
-        asked = request_frame(line.key, version, made.message(line.name + "Request", version))
+        request = request_frame(line.key, version, made.message(line.name + "Request", version))
         answered = response_frame(line.key, version, made.message(line.name + "Response", version))
-        for data, api in ((asked, None), (answered, (line.key, version))):
+        for data, api in ((request, None), (answered, (line.key, version))):
             (dump,) = dump_frames(data, api)
             assert dump.error is None, (line.name, version, dump.error)
             assert covers(dump, 0, len(data))
@@ -49,7 +49,7 @@ def test_hexdump__every_byte_of_every_message_once(line: Any) -> None:
 
 
 @pytest.mark.parametrize("line", list(APIS.values())[::4], ids=lambda line: line.name)
-def test_hexdump__every_byte_of_what_is_cut_off_or_wrong(line: Any) -> None:
+def test_hexdump__every_byte_of_truncated_or_malformed_input(line: Any) -> None:
     version = line.all_versions[1]
     made = Generator(f"{line.name}/wrong", wild=False)
     data = request_frame(line.key, version, made.message(line.name + "Request", version))[4:]
@@ -90,21 +90,21 @@ def test_hexdump__a_produce_request_down_to_its_headers() -> None:
     assert not any(span.problem for span in dump.spans)
 
 
-def test_hexdump__a_compressed_batch_tells_what_is_in_it() -> None:
+def test_hexdump__a_compressed_batch_shows_its_records() -> None:
     (dump,) = dump_frames(produce(codec=1))
     (span,) = [x for x in dump.spans if x.type.startswith("gzip")]
     assert "'hello', 'you'" in span.note
     assert by_path(dump)["topic_data[0].partition_data[0].records[0].attributes"].note == "gzip"
 
 
-def test_hexdump__a_wrong_checksum_is_told_where_it_stands() -> None:
+def test_hexdump__a_wrong_checksum_is_reported_at_its_position() -> None:
     (dump,) = dump_frames(produce(spoil=70))
     (span,) = [x for x in dump.spans if x.problem]
     assert span.path.endswith(".crc")
     assert "the bytes have" in span.problem
 
 
-def test_hexdump__wrong_bytes_have_their_place() -> None:
+def test_hexdump__wrong_bytes_have_their_position() -> None:
     data = bytearray(produce())
     at = next(x.offset for x in dump_frames(bytes(data))[0].spans if x.path.endswith("[0].name"))
     data[at] = 0x7F
@@ -150,14 +150,14 @@ def test_hexdump__a_frame_that_ends_too_soon() -> None:
         (b"", "2 bytes needed, 0 left"),
     ],
 )
-def test_hexdump__what_is_no_request(data: bytes, text: str) -> None:
+def test_hexdump__invalid_input_is_refused(data: bytes, text: str) -> None:
     (dump,) = dump_frames(data)
     assert dump.error is not None
     assert text in dump.error.reason
     assert covers(dump, 0, len(data))
 
 
-def test_hexdump__tagged_fields_that_nobody_knows() -> None:
+def test_hexdump__unknown_tagged_fields() -> None:
     data = bytearray(request_frame(ApiKey.HEARTBEAT, 4, m.HeartbeatRequest())[4:])
     data[-1:] = bytes.fromhex("01 63 03 616263")
     (dump,) = dump_frames(bytes(data), sized=False)

@@ -18,12 +18,12 @@ def test_entity_hash__does_not_depend_on_the_order_of_types() -> None:
     assert entity_hash((("user", None),)) == 31 + java_hash_code("user")
 
 
-def test_hash_order__by_bucket_and_then_as_they_came() -> None:
+def test_hash_order__by_bucket_then_in_order_of_insertion() -> None:
     assert hash_order(["b", "a", "c", "a"], java_hash_code) == ["a", "b", "c"]
     assert hash_order([17, 33, 1, 16], lambda key: key) == [16, 17, 33, 1]
 
 
-def test_hash_order__of_more_keys_there_are_more_buckets() -> None:
+def test_hash_order__more_keys_need_more_buckets() -> None:
     keys = [17, *range(11)]
     assert hash_order(keys, lambda key: key) == [0, 17, *range(1, 11)]
     assert hash_order([*keys, 11], lambda key: key) == [*range(12), 17]

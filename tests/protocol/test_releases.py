@@ -1,4 +1,4 @@
-"""The table of releases: a few facts that anybody can look up, and what a version may be called."""
+"""The table of releases: a few published facts, and the accepted spellings of a version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_releases__are_in_order_and_end_with_the_latest():
         ("4.0", ApiKey.FETCH, (4, 17)),
     ],
 )
-def test_releases__know_what_brokers_listed(version, api_key, versions):
+def test_releases__have_the_versions_that_brokers_listed(version, api_key, versions):
     assert releases()[version].listed[api_key] == versions
 
 
@@ -39,7 +39,7 @@ def test_releases__know_what_brokers_listed(version, api_key, versions):
         ("3.9", ApiKey.LEADER_AND_ISR),
     ],
 )
-def test_releases__do_not_list_what_is_not_of_their_time(version, api_key):
+def test_releases__do_not_list_apis_of_later_releases(version, api_key):
     assert api_key not in releases()[version].listed
 
 
@@ -51,14 +51,14 @@ def test_releases__the_latest_is_the_table_that_the_codec_was_made_from():
     assert of_the_latest == listed
 
 
-def test_releases__list_what_kafka_python_saw_real_brokers_list():
+def test_releases__agree_with_kafka_pythons_table_of_real_brokers():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         seen = pytest.importorskip("kafka.protocol.broker_version_data").BROKER_API_VERSIONS
     compared = 0
     for release in releases().values():
-        # It looked at ZooKeeper brokers until 4.0, and at 4.0.0, of which 4.0.1 was to mend
-        # JoinGroup; telemetry is listed where a reporter is configured.
+        # Before 4.0 its table is of ZooKeeper brokers, and 4.0 is 4.0.0, before 4.0.1 fixed
+        # JoinGroup.  A broker lists telemetry if a reporter is configured.
         if release.number not in seen or (3, 3) <= release.number < (4, 0):
             continue
         ours, theirs = dict(release.listed), dict(seen[release.number])
@@ -70,7 +70,7 @@ def test_releases__list_what_kafka_python_saw_real_brokers_list():
     assert compared >= 15
 
 
-def test_releases__of_every_version_that_was_ever_listed_there_is_a_codec():
+def test_releases__every_version_ever_listed_has_a_codec():
     for release in releases().values():
         for api_key, (low, high) in release.listed.items():
             known = APIS[api_key].all_versions
@@ -97,6 +97,6 @@ def test_releases__of_every_version_that_was_ever_listed_there_is_a_codec():
         ("v2.8", None),
     ],
 )
-def test_find_release__takes_patches_for_their_release(text, name):
+def test_find_release__finds_the_release_of_a_patch(text, name):
     found = find_release(text)
     assert (found and found.name) == name

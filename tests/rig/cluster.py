@@ -124,7 +124,7 @@ class Rig(ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """End what runs."""
+        """Stop the cluster."""
 
     # ------------------------------------------------------------------------------ asking
 
@@ -174,7 +174,7 @@ class Rig(ABC):
         return self.ask(1, ApiKey.CREATE_TOPICS, 5, m.CreateTopicsRequest([topic], 5_000))
 
     def delete_records(self, before: int) -> Answer:
-        """Delete what lies before an offset."""
+        """Delete the records before an offset."""
         partition = m.DeleteRecordsRequest.DeleteRecordsPartition(0, before)
         topic = m.DeleteRecordsRequest.DeleteRecordsTopic(TOPIC, [partition])
         body = m.DeleteRecordsRequest(topics=[topic], timeout_ms=5_000)

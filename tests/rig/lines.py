@@ -94,9 +94,9 @@ def read_frame(sock: socket.socket) -> bytes:
 
 
 def _read_exactly(sock: socket.socket, size: int) -> bytes:
-    data = b""
+    data = bytearray()
     while len(data) < size:
-        chunk = sock.recv(size - len(data))
+        chunk = sock.recv(min(size - len(data), 1 << 20))
         assert chunk, f"closed after {len(data)} of {size} bytes"
         data += chunk
-    return data
+    return bytes(data)

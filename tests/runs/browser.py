@@ -71,7 +71,7 @@ class Browser:
         os.close(self._read)
 
     def look(self, url: str, steps: str) -> Any:
-        """Open a page, run the body of an async function there; what it returns, once the page is
+        """Open a page, run the body of an async function there; its result, once the page is
         loaded.  A script that fails, there or here, is an AssertionError."""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -79,18 +79,18 @@ class Browser:
         self._call("Page.addScriptToEvaluateOnNewDocument", session, source=_WATCH)
         self._call("Page.navigate", session, url=url)
         self._event("Page.loadEventFired", session)
-        told = self._call(
+        result = self._call(
             "Runtime.evaluate",
             session,
             expression=f"(async () => {{ {steps} }})()",
             awaitPromise=True,
             returnByValue=True,
         )
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
         wrong = self._call("Runtime.evaluate", session, expression="wrong", returnByValue=True)
         assert wrong["result"]["value"] == []
         self._call("Target.closeTarget", targetId=target)
-        return told["result"].get("value")
+        return result["result"].get("value")
 
     def _call(self, method: str, session: str = "", **params: Any) -> dict[str, Any]:
         number = next(self._numbers)
@@ -113,7 +113,7 @@ class Browser:
     def _message(self) -> dict[str, Any]:
         while b"\0" not in self._unread:
             ready, _, _ = select.select([self._read], [], [], ANSWER_S)
-            assert ready, f"Chromium said nothing for {ANSWER_S:g} s"
+            assert ready, f"Chromium sent nothing for {ANSWER_S:g} s"
             more = os.read(self._read, 1 << 20)
             assert more, "Chromium went away"
             self._unread += more

@@ -12,7 +12,7 @@ from kcluster.runs.record import FORMAT, TABLES
 from tests.runs.stage import unclean_run
 
 
-def test_directory__a_run_is_read_again_as_it_was(tmp_path: Path) -> None:
+def test_directory__a_run_survives_a_round_trip(tmp_path: Path) -> None:
     record = unclean_run()
     record.scenario = "story: é\n"
     path = write_run(tmp_path, record)
@@ -26,7 +26,7 @@ def test_directory__a_run_is_read_again_as_it_was(tmp_path: Path) -> None:
         assert getattr(again, field), field
 
 
-def test_directory__it_has_its_own_name_and_latest_leads_to_the_last(tmp_path: Path) -> None:
+def test_directory__it_has_its_own_name_and_latest_links_to_the_last(tmp_path: Path) -> None:
     first = write_run(tmp_path, unclean_run("a/../b <c>"))
     second = write_run(tmp_path, unclean_run("a/../b <c>"))
     assert first != second
@@ -93,7 +93,7 @@ def test_directory__every_kind_of_event_is_written_as_its_type(tmp_path: Path) -
     }
 
 
-def test_directory__one_that_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_directory__one_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="nowhere: no such directory"):
         read_run(tmp_path / "nowhere")
     with pytest.raises(RunError, match=r"no run: run\.json is missing"):

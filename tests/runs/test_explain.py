@@ -67,7 +67,7 @@ def test_explain__echoes_and_other_partitions_are_left_out() -> None:
         list(explain(record, "orders-9"))
 
 
-def test_explain__what_looks_like_markup_stays_as_it_is() -> None:
+def test_explain__text_that_looks_like_markup_stays_text() -> None:
     record = unclean_run("[red]name[/]")
     record.notes[2].event = TopicDeleted("[1, 2] [bold]not bold[/] [/nothing]")
     out = io.StringIO()
@@ -96,7 +96,7 @@ def test_explain__the_command_shows_a_run_and_the_path_of_its_page(tmp_path: Pat
     assert (path / "timeline.html").read_text("utf-8").startswith("<!doctype html>")
 
 
-def test_explain__the_command_refuses_what_is_no_run_or_no_partition(tmp_path: Path) -> None:
+def test_explain__the_command_refuses_an_unknown_run_or_partition(tmp_path: Path) -> None:
     path = write_run(tmp_path, unclean_run())
     for words, expected in (
         ([str(tmp_path / "no")], "no such directory"),

@@ -41,7 +41,7 @@ def test_log_contents__a_log_filled_in_order_is_one_row() -> None:
     assert [send.number for send in result.record().sends] == list(range(1, count + 1))
 
 
-def test_log_contents__what_a_dead_leader_alone_had_is_cut() -> None:
+def test_log_contents__records_that_only_a_dead_leader_had_are_cut() -> None:
     result, rows = run(
         "{at: 500ms, slow: {nodes: leader(orders-0), others: followers(orders-0), latency: 40ms}},"
         " {at: 1s, kill: leader(orders-0), as: old}, {after: 500ms, start: old}"
@@ -58,6 +58,6 @@ def test_log_contents__what_a_dead_leader_alone_had_is_cut() -> None:
 def test_log_contents__records_of_a_deleted_topic_are_marked() -> None:
     _, rows = run("{at: 1s, delete_topic: {name: orders}}")
     (gone,) = spans(rows, "deleted")
-    ((_, offset, number, _),) = spans(rows, "held")  # it was made again, by whoever wrote to it
+    ((_, offset, number, _),) = spans(rows, "held")  # it was created again by the next producer
     assert gone[:3] == (0, 0, 1)
     assert (offset, number) == (0, gone[3] + 1)

@@ -1,4 +1,4 @@
-"""The page of a run: what is in it, what is not, and that nothing in a run can be HTML."""
+"""The page of a run: its contents, and that no text of a run becomes HTML."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_page__notes_name_their_lane_and_their_cause() -> None:
     assert rows["broker_started", "broker 2"][2] == ""
 
 
-def test_page__notes_have_a_mood_by_what_happened_not_by_their_words() -> None:
+def test_page__notes_have_a_mood_by_their_type_not_by_their_words() -> None:
     record = unclean_run()
     clean = replace(record.notes[4].event, clean=False)
     shaped: dict[str, Any] = {"links": ((1, 2),), "clients": {}, "undone": True}

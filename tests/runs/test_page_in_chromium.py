@@ -1,6 +1,6 @@
 """The page of a run in a real browser, headless: lanes, hovering, zooming, selecting.
 
-A script in the page does what a hand would do, by events, and tells what it saw.
+A script in the page sends the events of mouse and keyboard, and reports what it saw.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Page:
         self._browser, self._file = browser, file
 
     def look(self, record: RunRecord, steps: str, address: str = "") -> dict[str, Any]:
-        """What the steps put into `saw`.  `address`: behind that of the page."""
+        """What the steps put into `saw`.  `address`: appended to the page's address."""
         self._file.write_text(page_of(record), "utf-8")
         url = self._file.as_uri() + address
         found: dict[str, Any] = self._browser.look(url, f"{HANDS} {steps}\nreturn saw;")

@@ -1,4 +1,4 @@
-"""The dispatcher's guarantees (contract.py, 1 to 8), on nodes that write down what they get."""
+"""The dispatcher's guarantees (contract.py, 1 to 8), on nodes that record their input."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_dispatch__a_slow_link_delivers_later_and_keeps_the_order(net: Net) -> N
     assert [event.request_id for event in net.got(2)] == [1, 2]
 
 
-def test_dispatch__late_drivers_get_everything_at_its_own_time(net: Net) -> None:
+def test_dispatch__a_late_driver_delivers_everything_at_its_due_time(net: Net) -> None:
     for node_id, deadline_ms in ((1, 30), (2, 10), (3, 20)):
         node: Any = net.dispatcher.processes[node_id].node
         node.deadline_ms = deadline_ms
@@ -66,11 +66,11 @@ def test_cut__is_silence(net: Net) -> None:
     net.links.cut(1, 2, one_way=True)
     net.ask(1, 2)
     net.ask(2, 1, 7)
-    assert net.got(2) == [], "neither the question of 1 nor its answer gets through"
+    assert net.got(2) == [], "neither the request of 1 nor its answer gets through"
     assert net.got(1) == [PeerRequest(2, 7, "hello")]
 
 
-def test_cut__takes_what_is_in_flight(net: Net) -> None:
+def test_cut__drops_messages_in_flight(net: Net) -> None:
     net.fabric.set_latency(1, 2, 5)
     net.ask(1, 2)
     net.links.cut(1, 2)
@@ -78,14 +78,14 @@ def test_cut__takes_what_is_in_flight(net: Net) -> None:
     assert net.got(2) == []
 
 
-def test_kill__whoever_is_not_cut_off_is_told(net: Net) -> None:
+def test_kill__nodes_that_are_not_cut_off_are_notified(net: Net) -> None:
     net.links.cut(1, 3, one_way=True)
     net.dispatcher.take_down(1, DeathKind.KILL)
     assert net.got(2) == [PeerDisconnected(1)]
     assert net.got(3) == []
 
 
-def test_kill__who_sends_to_a_process_that_is_down_is_told_so(net: Net) -> None:
+def test_kill__the_sender_to_a_process_that_is_down_is_notified(net: Net) -> None:
     net.dispatcher.take_down(1, DeathKind.KILL)
     net.log.clear()
     net.ask(2, 1)
@@ -96,13 +96,13 @@ def test_kill__who_sends_to_a_process_that_is_down_is_told_so(net: Net) -> None:
     ("how", "fate"),
     [(DeathKind.KILL, []), (DeathKind.POWER, ["lost"]), (DeathKind.WIPE, ["wiped"])],
 )
-def test_kill__the_disk_keeps_what_it_would(net: Net, how: DeathKind, fate: list[str]) -> None:
+def test_kill__the_disk_keeps_what_survives(net: Net, how: DeathKind, fate: list[str]) -> None:
     net.dispatcher.take_down(1, how)
     assert net.disk.fate == fate
     assert BrokerDown(1, how) in [note.event for note in net.notes]
 
 
-def test_start__an_answer_to_a_former_life_does_not_reach_the_next(net: Net) -> None:
+def test_start__an_answer_to_an_earlier_process_does_not_reach_the_next(net: Net) -> None:
     net.fabric.set_latency(2, 1, 5, one_way=True)
     net.ask(1, 2, 1, "for the first life")
     net.dispatcher.take_down(1, DeathKind.KILL)
@@ -114,7 +114,7 @@ def test_start__an_answer_to_a_former_life_does_not_reach_the_next(net: Net) -> 
     assert net.got(1)[1:] == [PeerResponse(2, 1, "for the second life")]
 
 
-def test_start__a_question_parked_since_a_former_life_is_answered_to_nobody(net: Net) -> None:
+def test_start__a_request_parked_for_an_earlier_process_is_answered_to_nobody(net: Net) -> None:
     net.ask(1, 2, 1, "ignore")
     net.dispatcher.take_down(1, DeathKind.KILL)
     net.dispatcher.start(1)
@@ -122,7 +122,7 @@ def test_start__a_question_parked_since_a_former_life_is_answered_to_nobody(net:
     assert net.got(1) == [Start()]
 
 
-def test_pause__what_comes_is_kept_and_delivered_in_order(net: Net) -> None:
+def test_pause__input_is_kept_and_delivered_in_order(net: Net) -> None:
     net.dispatcher.pause(2)
     net.ask(1, 2, 1)
     net.ask(3, 2, 2)
@@ -132,7 +132,7 @@ def test_pause__what_comes_is_kept_and_delivered_in_order(net: Net) -> None:
     assert net.got(1) == [PeerResponse(2, 1, "hello")]
 
 
-def test_pause__no_ticks_until_it_runs_again(net: Net) -> None:
+def test_pause__no_ticks_until_it_resumes(net: Net) -> None:
     node: Any = net.dispatcher.processes[2].node
     node.deadline_ms = 10
     net.dispatcher.deliver(2, PeerDisconnected(9))
@@ -145,7 +145,7 @@ def test_pause__no_ticks_until_it_runs_again(net: Net) -> None:
     assert net.log == [(50, 2, Tick())]
 
 
-def test_shut_down__a_node_that_stops_is_down_and_others_are_told(net: Net) -> None:
+def test_shut_down__a_node_that_stops_is_down_and_others_are_notified(net: Net) -> None:
     net.dispatcher.shut_down(1, limit_us=1_000_000)
     assert net.dispatcher.processes[1].state is ProcessState.DOWN
     assert net.got(2) == [PeerDisconnected(1)]
@@ -162,7 +162,7 @@ def test_shut_down__a_node_that_does_not_stop_in_time_is_killed(net: Net) -> Non
     assert net.notes[-1].event == BrokerDown(1, DeathKind.KILL)
 
 
-def test_dispatch__a_node_that_does_not_heed_its_ticks_is_found(net: Net) -> None:
+def test_dispatch__a_node_that_ignores_its_ticks_is_detected(net: Net) -> None:
     class Deaf(Echo):
         def step(self, now_ms: int, event: Input) -> Sequence[Effect]:
             self.deadline_ms = 5

@@ -32,7 +32,7 @@ def run(pytester: pytest.Pytester, text: str, *arguments: str) -> pytest.RunResu
 
 
 def run_alone(pytester: pytest.Pytester, text: str, *arguments: str) -> pytest.RunResult:
-    """In a process of its own."""
+    """In a separate process."""
     pytester.makepyfile(text)
     return pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
 
@@ -68,7 +68,7 @@ def test_kafka_cluster__a_failure_shows_the_timeline(pytester: pytest.Pytester) 
 
 
 @pytest.mark.parametrize(
-    ("mark", "said"),
+    ("mark", "expected"),
     [
         ("brokrs=3", "did you mean brokers?"),
         ("3", "takes keyword arguments"),
@@ -77,7 +77,7 @@ def test_kafka_cluster__a_failure_shows_the_timeline(pytester: pytest.Pytester) 
     ],
 )
 def test_kafka_cluster__a_wrong_argument_is_reported(
-    pytester: pytest.Pytester, mark: str, said: str
+    pytester: pytest.Pytester, mark: str, expected: str
 ) -> None:
     result = run(
         pytester,
@@ -89,7 +89,7 @@ def test_kafka_cluster__a_wrong_argument_is_reported(
         """,
     )
     result.assert_outcomes(errors=1)
-    assert said in result.stdout.str()
+    assert expected in result.stdout.str()
 
 
 def test_kafka_topic__differs_per_test_of_one_cluster(pytester: pytest.Pytester) -> None:
@@ -191,7 +191,7 @@ def test_plugin__with_xdist_ports_do_not_clash(pytester: pytest.Pytester) -> Non
 
 
 def test_kafka_cluster__starts_quickly(pytester: pytest.Pytester) -> None:
-    """50 ms on a machine of its own; here it only must not be a multiple of that."""
+    """It takes 50 ms on an idle machine; the bound here is a multiple of that."""
     result = run_alone(
         pytester,
         """

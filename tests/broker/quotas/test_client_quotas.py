@@ -1,5 +1,5 @@
-"""Client quotas: the rate itself, who falls under which, and that clients keep to it in virtual
-time, however fast they would like to be."""
+"""Client quotas: the throttle time, which quota applies to a client, and that clients in virtual
+time keep to theirs, however fast they send."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.rig.cluster import TOPIC, Answer, Simulated
 
 LIMIT = 25_000
 LONG_S = 220
-"""Kafka's rate lets what was saved up through in bursts, every eleven seconds: twenty of these."""
+"""Kafka's rate lets unused quota through in bursts, every eleven seconds; twenty of them."""
 VALUE_BYTES = 5_000
 A = m.AlterClientQuotasRequest
 R = m.CreateTopicsRequest
@@ -64,7 +64,7 @@ def set_quota(t: Simulated, key: str, value: float | None, **names: str | None) 
 
 
 class Eager:
-    """Asks again as soon as it is answered, whatever the answer is."""
+    """Sends the next request as soon as the last one is answered, whatever the answer."""
 
     deadline_ms = None
 
@@ -86,7 +86,7 @@ class Eager:
         self.ask()
 
     def on_disconnected(self, broker_id: int, now_ms: int) -> None:
-        raise AssertionError("nobody hangs up")
+        raise AssertionError("no broker closes the connection")
 
     def on_tick(self, now_ms: int) -> None:
         raise AssertionError("it has no deadline")
@@ -123,10 +123,10 @@ def test_producer__keeps_to_its_rate() -> None:
     throttled = [(at, body) for at, body in eager.answers[before:] if body.throttle_time_ms]
     assert throttled
     for (at, body), (next_at, _) in zip(eager.answers, eager.answers[1:], strict=False):
-        assert next_at - at >= body.throttle_time_ms, "answered first, then not heard"
+        assert next_at - at >= body.throttle_time_ms, "answered first, then muted"
     throttled = t.events_of(ClientThrottled)
     assert "client-id (default): producer_byte_rate " in text_of(throttled[0])
-    assert len(throttled) <= LONG_S // 10, "once a burst, not once a request"
+    assert len(throttled) <= LONG_S // 10, "once per burst, not once per request"
 
 
 def test_consumer__keeps_to_its_rate_and_gets_nothing_while_it_is_over_it() -> None:
@@ -163,13 +163,13 @@ def test_consumer__a_throttled_session_gets_its_records_later() -> None:
     assert session_id
     t.ask(1, ApiKey.PRODUCE, 9, produce_request())
     set_quota(t, "consumer_byte_rate", 1_000, client_id=None)
-    going_on = [m.FetchRequest(session_id=session_id, session_epoch=e) for e in (1, 2)]
-    for body in going_on:
+    continuing = [m.FetchRequest(session_id=session_id, session_epoch=e) for e in (1, 2)]
+    for body in continuing:
         body.max_wait_ms, body.min_bytes, body.max_bytes = 0, 1, 1 << 20
     limit = A.EntryData([A.EntityData("client-id", None)], [A.OpData("request_percentage", 1e-9)])
     t.ask(2, ApiKey.ALTER_CLIENT_QUOTAS, 1, A([limit]))
     t.run_for(100)
-    silent = t.ask(1, ApiKey.FETCH, 12, going_on[0]).body
+    silent = t.ask(1, ApiKey.FETCH, 12, continuing[0]).body
     assert (silent.throttle_time_ms, silent.responses) == (1_000, [])
     assert silent.session_id == session_id
     sessions = len(node.sessions)
@@ -181,7 +181,7 @@ def test_consumer__a_throttled_session_gets_its_records_later() -> None:
     assert len(node.sessions) == sessions, "a full fetch that is not answered makes none"
     set_quota(t, "request_percentage", None, client_id=None)
     t.run_for(30_000)
-    assert t.ask(1, ApiKey.FETCH, 12, going_on[1]).body.responses[0].partitions[0].high_watermark
+    assert t.ask(1, ApiKey.FETCH, 12, continuing[1]).body.responses[0].partitions[0].high_watermark
 
 
 def test_consumer__a_throttled_session_gets_a_new_watermark_later() -> None:
@@ -219,7 +219,7 @@ def test_requests__count_for_request_percentage() -> None:
     assert max(body.throttle_time_ms for _, body in eager.answers) <= 1_000
 
 
-def test_quotas__cost_nothing_again_once_they_are_gone() -> None:
+def test_quotas__cost_nothing_once_they_are_removed() -> None:
     t = Simulated()
     set_quota(t, "producer_byte_rate", LIMIT, user="ANONYMOUS")
     assert t.replica(1).log is not None
@@ -248,7 +248,7 @@ def test_connection__closed_while_muted_is_forgotten() -> None:
 
 
 def create(t: Simulated, version: int, *partitions: int) -> Any:
-    """Create topics of so many partitions each."""
+    """Create one topic per number of partitions."""
     topics = [R.CreatableTopic(f"t{t.now_ms}-{i}", n, 1) for i, n in enumerate(partitions)]
     return t.ask(1, ApiKey.CREATE_TOPICS, version, R(topics, 5_000)).body
 

@@ -1,5 +1,5 @@
-"""Limits on connections, decided without a socket.  Times and counts are those that Kafka 4.3.1
-showed to as many connections that came at once."""
+"""Limits on connections, decided without a socket.  Times and counts were measured with Kafka
+4.3.1 and the same number of simultaneous connections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kcluster.broker.quotas.connection_quotas import ConnectionQuotas, RefusedCo
 from kcluster.metadata.records import ClientQuotaRecord
 from tests.rig.one_broker import OneBroker, broker_config, broker_records
 
-HERE, THERE = "127.0.0.9", "127.0.0.8"
+ADDRESS, OTHER_ADDRESS = "127.0.0.9", "127.0.0.8"
 NOW = 1_000_000
 
 
@@ -30,15 +30,15 @@ def set_quota(one: OneBroker, address: str | None, rate: float | None) -> None:
     one.broker.publisher.apply([record], NOW)
 
 
-def come(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> RefusedConnection | None:
+def connect(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> RefusedConnection | None:
     """One connection arrives; returns why it is refused, or None."""
     assert quotas.arrived(now_ms) == 0
     return quotas.admit(address, now_ms)
 
 
 def keep_ms(quotas: ConnectionQuotas, address: str, now_ms: int = NOW) -> int | None:
-    """How long one that comes stays unserved; None: it is served."""
-    refusal = come(quotas, address, now_ms)
+    """How long a new connection stays unserved; None: it is served."""
+    refusal = connect(quotas, address, now_ms)
     return None if refusal is None else refusal.keep_ms
 
 
@@ -76,27 +76,27 @@ def test_rate__the_listener_has_a_limit_too() -> None:
 
 def test_address__twenty_are_accepted_and_the_rest_held_for_half_a_second() -> None:
     one, quotas = limited()
-    set_quota(one, HERE, 2.0)
-    held_ms = [keep_ms(quotas, HERE) for _ in range(26)]
+    set_quota(one, ADDRESS, 2.0)
+    held_ms = [keep_ms(quotas, ADDRESS) for _ in range(26)]
     assert held_ms == [None] * 20 + [500] * 6
-    assert keep_ms(quotas, THERE) is None
-    assert keep_ms(quotas, HERE, NOW + 4_030) == 470
+    assert keep_ms(quotas, OTHER_ADDRESS) is None
+    assert keep_ms(quotas, ADDRESS, NOW + 4_030) == 470
 
 
 def test_address__a_refused_connection_counts_in_no_quota() -> None:
     one, quotas = limited(max_connection_creation_rate="2", max_connections_per_ip="11")
-    set_quota(one, HERE, 1.0)
-    held_ms = [keep_ms(quotas, HERE) for _ in range(30)]
+    set_quota(one, ADDRESS, 1.0)
+    held_ms = [keep_ms(quotas, ADDRESS) for _ in range(30)]
     assert held_ms == [None] * 10 + [1000] * 20
-    assert [keep_ms(quotas, THERE) for _ in range(10)] == [None] * 10
-    set_quota(one, HERE, None)
-    assert keep_ms(quotas, HERE, NOW + 30_000) is None  # the eleventh
+    assert [keep_ms(quotas, OTHER_ADDRESS) for _ in range(10)] == [None] * 10
+    set_quota(one, ADDRESS, None)
+    assert keep_ms(quotas, ADDRESS, NOW + 30_000) is None  # the eleventh
 
 
 def test_address__the_reason_is_reported_once() -> None:
     one, quotas = limited()
-    set_quota(one, HERE, 1.0)
-    refusals = [come(quotas, HERE) for _ in range(12)]
+    set_quota(one, ADDRESS, 1.0)
+    refusals = [connect(quotas, ADDRESS) for _ in range(12)]
     reasons = [refusal.reason for refusal in refusals if refusal is not None]
     assert ["connection_creation_rate is 1" in reason for reason in reasons] == [True, False]
     assert reasons[1] == ""
@@ -105,12 +105,12 @@ def test_address__the_reason_is_reported_once() -> None:
 def test_address__the_quota_of_all_others() -> None:
     one, quotas = limited()
     set_quota(one, None, 1.0)
-    set_quota(one, HERE, 3.0)
-    assert [quotas.max_rate_of(a) for a in (HERE, THERE, "::1")] == [3, 1, 1]
-    set_quota(one, HERE, None)
-    assert quotas.max_rate_of(HERE) == 1
+    set_quota(one, ADDRESS, 3.0)
+    assert [quotas.max_rate_of(a) for a in (ADDRESS, OTHER_ADDRESS, "::1")] == [3, 1, 1]
+    set_quota(one, ADDRESS, None)
+    assert quotas.max_rate_of(ADDRESS) == 1
     set_quota(one, None, None)
-    assert quotas.max_rate_of(HERE) == 2**31 - 1
+    assert quotas.max_rate_of(ADDRESS) == 2**31 - 1
 
 
 def test_address__any_of_its_host_names_matches() -> None:
@@ -122,8 +122,8 @@ def test_address__any_of_its_host_names_matches() -> None:
 
 def test_address__a_quota_of_nan_admits_no_connection() -> None:
     one, quotas = limited()
-    set_quota(one, HERE, math.nan)
-    assert keep_ms(quotas, HERE) == 1000
+    set_quota(one, ADDRESS, math.nan)
+    assert keep_ms(quotas, ADDRESS) == 1000
 
 
 # --------------------------------------------------------------------------- how many
@@ -131,16 +131,16 @@ def test_address__a_quota_of_nan_admits_no_connection() -> None:
 
 def test_max__connections_above_it_wait_for_a_free_slot() -> None:
     _, quotas = limited(max_connections="2")
-    assert [come(quotas, HERE), come(quotas, THERE)] == [None, None]
+    assert [connect(quotas, ADDRESS), connect(quotas, OTHER_ADDRESS)] == [None, None]
     assert not quotas.has_room
-    quotas.closed(THERE)
+    quotas.closed(OTHER_ADDRESS)
     assert quotas.has_room
 
 
 def test_max__lowered_counts_the_excess_connections() -> None:
     one, quotas = limited()
     for _ in range(7):
-        assert come(quotas, HERE) is None
+        assert connect(quotas, ADDRESS) is None
     assert quotas.excess == 0
     set_configs(one, max_connections="4")
     assert quotas.excess == 3
@@ -150,10 +150,10 @@ def test_max__lowered_counts_the_excess_connections() -> None:
 
 def test_max_of_address__connections_above_it_are_closed_at_once() -> None:
     _, quotas = limited(
-        max_connections_per_ip="1", max_connections_per_ip_overrides=f"{HERE}:2,localhost:0"
+        max_connections_per_ip="1", max_connections_per_ip_overrides=f"{ADDRESS}:2,localhost:0"
     )
-    assert [keep_ms(quotas, HERE) for _ in range(3)] == [None, None, 0]
-    assert [keep_ms(quotas, THERE) for _ in range(2)] == [None, 0]
+    assert [keep_ms(quotas, ADDRESS) for _ in range(3)] == [None, None, 0]
+    assert [keep_ms(quotas, OTHER_ADDRESS) for _ in range(2)] == [None, 0]
     assert keep_ms(quotas, "127.0.0.1") == 0
-    quotas.closed(HERE)
-    assert keep_ms(quotas, HERE) is None
+    quotas.closed(ADDRESS)
+    assert keep_ms(quotas, ADDRESS) is None

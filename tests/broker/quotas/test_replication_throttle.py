@@ -1,4 +1,4 @@
-"""Replication throttles: what they hold, and that a move keeps to them in virtual time."""
+"""Replication throttles: what they limit, and that a move keeps to them in virtual time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEGABYTES = 20
 LIMIT = 1_000_000
 
 
-# ------------------------------------------------------------------------------- who, and when
+# ------------------------------------------------------------------------------- when they apply
 
 
 def test_throttle__follows_the_configs() -> None:
@@ -78,9 +78,9 @@ def test_throttle__rates_are_described_where_they_are_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "why"), [("x", "Not a number of type LONG"), ("-1", "Value must be at least 0")]
+    ("value", "reason"), [("x", "Not a number of type LONG"), ("-1", "Value must be at least 0")]
 )
-def test_throttle__an_invalid_rate_is_refused(value: str, why: str) -> None:
+def test_throttle__an_invalid_rate_is_refused(value: str, reason: str) -> None:
     t = OneBroker(broker_records(1))
     alter = m.IncrementalAlterConfigsRequest
     change = alter.AlterableConfig(LEADER + "rate", 0, value)
@@ -88,7 +88,7 @@ def test_throttle__an_invalid_rate_is_refused(value: str, why: str) -> None:
     (answer,) = t.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body).responses
     assert (answer.error_code, answer.error_message) == (
         42,
-        f"Invalid value {value} for configuration {LEADER}rate: {why}",
+        f"Invalid value {value} for configuration {LEADER}rate: {reason}",
     )
 
 
@@ -127,12 +127,12 @@ def test_throttle__an_unthrottled_move_is_immediate() -> None:
     assert took_ms < 2_000
 
 
-@pytest.mark.parametrize(("side", "kafkas_ms"), [("leader", 11_800), ("follower", 20_500)])
-def test_throttle__a_move_keeps_to_the_rate(side: str, kafkas_ms: int) -> None:
-    """As long as 4.3.1 takes; its leaders have saved up for eleven seconds when it begins."""
+@pytest.mark.parametrize(("side", "kafka_ms"), [("leader", 11_800), ("follower", 20_500)])
+def test_throttle__a_move_keeps_to_the_rate(side: str, kafka_ms: int) -> None:
+    """It takes as long as with 4.3.1, whose leaders start with eleven seconds of unused quota."""
     took_ms, t = moved_after_ms(side)
-    assert took_ms == pytest.approx(kafkas_ms, rel=0.1)
-    # The replicas in sync were never kept waiting: what is produced meanwhile is acked.
+    assert took_ms == pytest.approx(kafka_ms, rel=0.1)
+    # In-sync replicas were never delayed: records produced during the move are acked.
     assert t.produce(b"after").error == "NONE"
     assert sorted(t.isr) == [1, 2, 4]
 
@@ -156,7 +156,7 @@ def test_throttle__does_not_delay_replicas_in_sync(side: str) -> None:
     t.wait(lambda: t.isr == [1, 2, 3, 4], limit_ms=60_000)
 
 
-def test_throttle__removed_lets_all_be_fetched_at_once() -> None:
+def test_throttle__once_removed_everything_is_fetched_at_once() -> None:
     t = Simulated(brokers=4)
     for _ in range(5):
         t.produce(bytes(1_000_000))

@@ -1,4 +1,4 @@
-"""The rates behind quotas and throttles, in both ways of counting the time."""
+"""The rates behind quotas and throttles, with both ways to count time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_rate__ignores_values_older_than_eleven_windows() -> None:
     assert rate.measure(40_000) == 0
 
 
-def test_rate__what_is_taken_back_does_not_count() -> None:
+def test_rate__reverted_values_do_not_count() -> None:
     rate = SampledRate(11, 1_000)
     rate.record(100, 0)
     rate.record(-100, 10)

@@ -17,9 +17,9 @@ Alter = m.AlterPartitionReassignmentsRequest
 def reassign(
     t: Simulated, replicas: list[int] | None, via: int = 1, timeout_ms: int = 5_000
 ) -> Any:
-    """What the request is answered; None if it is not, yet."""
-    asked = Alter.ReassignablePartition(partition_index=0, replicas=replicas)
-    topic = Alter.ReassignableTopic(name=TOPIC, partitions=[asked])
+    """The response to the request; None while there is none."""
+    partition = Alter.ReassignablePartition(partition_index=0, replicas=replicas)
+    topic = Alter.ReassignableTopic(name=TOPIC, partitions=[partition])
     body = Alter(timeout_ms=timeout_ms, topics=[topic])
     return t.ask(via, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, body).body
 
@@ -126,13 +126,16 @@ def test_reassignments__a_replica_moved_away_while_its_broker_was_down_is_delete
     assert hosts(t) == [2, 3]
 
 
-def test_reassignments__without_an_answer_of_the_controller() -> None:
+def test_reassignments__without_an_answer_from_the_controller() -> None:
     t = Simulated(brokers=4)
     t.cut_off(1)
     assert reassign(t, [4], timeout_ms=0).error_code == ErrorCode.REQUEST_TIMED_OUT
     body = m.AlterPartitionReassignmentsRequest(topics=[])
     answer = t.ask(1, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, body).body
     assert (answer.error_code, answer.error_message, answer.responses) == (0, "", [])
-    asked = t.ask(1, ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, m.ListPartitionReassignmentsRequest())
+    answer = t.ask(1, ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, m.ListPartitionReassignmentsRequest())
     t.run_for(40_000)
-    assert (asked.body.error_code, asked.body.error_message) == (ErrorCode.REQUEST_TIMED_OUT, None)
+    assert (answer.body.error_code, answer.body.error_message) == (
+        ErrorCode.REQUEST_TIMED_OUT,
+        None,
+    )

@@ -1,4 +1,4 @@
-"""Replication through failures, in virtual time: what Apache Kafka does, as short stories."""
+"""Replication through failures, in virtual time: the behaviour of Apache Kafka as short stories."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_isr__a_follower_that_is_cut_off_leaves_after_the_lag_time():
 
 
 def test_min_isr__writes_need_exactly_the_minimum():
-    # RF 3, min.insync.replicas 2: one loss is borne, the second stops writes, not reads (S15).
+    # RF 3, min.insync.replicas 2: one loss is tolerated, the second stops writes, not reads (S15).
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
     t.kill(3)
@@ -98,7 +98,7 @@ def test_min_isr__not_enough_replicas_after_append_when_the_isr_shrinks_meanwhil
     t.cut(2, 1)
     waiting = t.produce(b"m1", timeout_ms=120_000)
     t.wait(lambda: t.isr == [1])
-    assert waiting.body is None, "the watermark stands still below min.insync.replicas"
+    assert waiting.body is None, "the watermark does not advance below min.insync.replicas"
     t.heal()
     t.wait(lambda: t.isr == [1, 2])
     assert waiting.error == "NONE"
@@ -124,7 +124,7 @@ def test_zombie_leader__its_unreplicated_records_are_truncated_and_never_acked()
     t.run_for(5_000)
     assert lost.error == "NONE"
     assert never.error == "REQUEST_TIMED_OUT"
-    assert t.replica(1).high_watermark == 1, "nobody reads past what was committed"
+    assert t.replica(1).high_watermark == 1, "consumers do not read past the committed offset"
     t.produce(b"m2", to=2)
     t.heal()
     t.wait(lambda: t.isr == [1, 2, 3])
@@ -191,7 +191,7 @@ def test_truncation__of_an_epoch_without_a_record():
 
 
 def test_unclean_election__loses_acked_records_and_reports_it():
-    # S11: broker 2 falls behind, the others die, broker 2 is elected all the same.
+    # S11: broker 2 falls behind, the others die, broker 2 is elected nevertheless.
     t = Simulated(min_insync_replicas=1, unclean_leader_election_enable=True)
     t.produce(b"m1")
     t.cut(2, 1)
@@ -337,7 +337,7 @@ def test_latency__replication_and_failover_work_over_slow_links(latency_ms: floa
 
 
 def test_late_answer__of_an_earlier_epoch_is_ignored():
-    # Broker 3 asks leader 1; before the slow answer is there, 2 and then 1 again have led.
+    # Broker 3 fetches from leader 1; before the slow response arrives, 2 and then 1 have led.
     t = Simulated()
     t.create_topic("other", [[1, 3]])  # so that broker 3 has a fetcher for broker 1 all along
     t.plan.fabric.set_latency(1, 3, 3_000, one_way=True)
@@ -376,7 +376,7 @@ def test_watermark__reaches_a_follower_that_had_to_truncate_first():
 
 
 def test_deleted__a_diverged_log_ending_inside_a_leaders_batch_restarts():
-    # DeleteRecords made broker 2 forget where epoch 0 ended: nothing tells 1 to truncate.
+    # DeleteRecords made broker 2 forget where epoch 0 ended: nothing makes 1 truncate.
     t = Simulated(min_insync_replicas=2)
     t.produce(b"m1")
     t.cut_off(1)

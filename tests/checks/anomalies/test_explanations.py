@@ -65,7 +65,7 @@ def test_verdict__a_cluster_that_was_not_repaired_is_unknown():
     assert (verdict.outcome, verdict.offline) == (UNKNOWN, ("orders-0",))
 
 
-def test_verdict__since_a_moment_ignores_what_happened_before():
+def test_verdict__since_a_moment_ignores_earlier_anomalies():
     stage = Stage()
     hand = stage.hand()
     with_lone_leader(stage)
@@ -380,8 +380,8 @@ def test_commit__lost_by_an_unclean_election():
 
 def with_coordinator(stage: Stage, hand: Hand) -> tuple[str, int]:
     """The partition of group g, made and led by broker 1."""
-    asked = m.FindCoordinatorRequest(coordinator_keys=["g"])
-    hand.wire.send(1, ApiKey.FIND_COORDINATOR, 4, asked)
+    body = m.FindCoordinatorRequest(coordinator_keys=["g"])
+    hand.wire.send(1, ApiKey.FIND_COORDINATOR, 4, body)
     stage.run_for(2_000)
     home = ("__consumer_offsets", coordinator_partition("g", 50))
     stage.move(*home, 1)

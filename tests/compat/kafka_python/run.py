@@ -4,9 +4,9 @@ Owns: fetching kafka-python's source distribution through pip, a cluster with th
 fixtures give a real broker, the comparison of what passed with tests.allow.  Never: keeps or copies
 their code; the distribution is unpacked outside of what git tracks.
 
-tests.allow names the tests that must pass, one a line; FINDINGS.md tells why the others do not.
-Exit code: 0 all of them passed, or pip could not fetch the distribution (said on stderr); 1 some
-did not; 2 the list itself is wrong (a test that is not there, or one that passes and is missing).
+tests.allow names the tests that must pass, one per line; FINDINGS.md explains why the others do
+not.  Exit code: 0 all of them passed, or pip could not fetch the distribution (reported on stderr);
+1 some did not; 2 the list itself is wrong (an unknown test, or one that passes and is missing).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TOPOLOGY: Final = Topology.of(
 which no client gets from more than one broker."""
 
 LEFT_OUT: Final = ("test_transactional_producer_messages", "test_transactional_producer_offsets")
-"""They wait for a minute each for what is not there (FINDINGS.md)."""
+"""Each waits a minute for something that does not exist here (FINDINGS.md)."""
 
 SERVICE: Final = '''
 """Stands in for the module of the same name, which the distribution does not carry."""
@@ -54,7 +54,7 @@ class SpawnedService:
 
 
 class ExternalService:
-    """A broker that somebody else starts and stops."""
+    """A broker that is started and stopped elsewhere."""
 
     def __init__(self, host, port):
         self.host, self.port = host, port
@@ -71,7 +71,7 @@ class ExternalService:
 
 
 class Outcome(NamedTuple):
-    """What their tests came to, by name (`test_x.py::test_y[z]`)."""
+    """The outcomes of their tests, by name (`test_x.py::test_y[z]`)."""
 
     passed: tuple[str, ...]
     failed: tuple[str, ...]
@@ -103,8 +103,8 @@ def fetch(directory: Path) -> Path | None:
                 command, check=True, timeout=FETCH_LIMIT_S, capture_output=True, text=True
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            said = (error.stderr or "").strip().splitlines()
-            reason = said[-1] if said else type(error).__name__
+            stderr = (error.stderr or "").strip().splitlines()
+            reason = stderr[-1] if stderr else type(error).__name__
             print(f"compat: skipped; pip cannot fetch {DISTRIBUTION}: {reason}", file=sys.stderr)
             return None
         with tarfile.open(unpacked.with_name(unpacked.name + ".tar.gz")) as archive:
@@ -183,12 +183,12 @@ def allowed() -> tuple[str, ...]:
 
 def verdict(outcome: Outcome, allow: Sequence[str]) -> int:
     """The exit code, its reasons on stdout."""
-    # Skipped for want of a compression library is no fault of ours.
+    # A test skipped for lack of a compression library is not our failure.
     missing = sorted(set(allow) - set(outcome.passed) - set(outcome.skipped))
     unlisted = sorted(set(outcome.passed) - set(allow))
     for name in missing:
-        why = "failed" if name in outcome.failed else "is not there"
-        print(f"compat: {name} must pass and {why}")
+        problem = "failed" if name in outcome.failed else "is missing"
+        print(f"compat: {name} must pass and {problem}")
     for name in unlisted:
         print(f"compat: {name} passes now: add it to tests.allow, take it out of FINDINGS.md")
     print(

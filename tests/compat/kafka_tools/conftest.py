@@ -33,7 +33,7 @@ Tool = Callable[..., str]
 
 
 def missing() -> str:
-    """What these tests need and do not find; empty if nothing."""
+    """The missing requirements of these tests; empty if there are none."""
     if shutil.which("java") is None:
         return "no Java"
     if not any(LIBS.glob("kafka-tools-*.jar")):
@@ -44,8 +44,8 @@ def missing() -> str:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """Three brokers, Kafka's time constants, free ports."""
-    if why := missing():
-        pytest.skip(why)
+    if reason := missing():
+        pytest.skip(reason)
     topics = {"orders": {"partitions": 3, "replication_factor": 3}}
     config = {
         "default.replication.factor": 3,
@@ -58,7 +58,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def kafka(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Tool:
-    """Run a tool by its class; all that it printed, once it ended with the `code` expected."""
+    """Run a tool by its class; returns its output if it ended with exit code `code`."""
     where = tmp_path_factory.mktemp("tools")
 
     def run(tool: str, *arguments: str, text: str = "", code: int = 0) -> str:

@@ -31,14 +31,14 @@ def test_topics__created_described_grown_and_deleted(kafka: Tool) -> None:
     assert len(re.findall(r"Partition: \d\tLeader: [123]\tReplicas: .*\tIsr: ", described)) == 2
     kafka(TOPICS, "--alter", "--topic", "tools-a", "--partitions", "4")
     assert "PartitionCount: 4" in kafka(TOPICS, "--describe", "--topic", "tools-a")
-    said = kafka(TOPICS, "--create", "--topic", "tools-a", *shape, code=1)
-    assert "Topic 'tools-a' already exists" in said
+    output = kafka(TOPICS, "--create", "--topic", "tools-a", *shape, code=1)
+    assert "Topic 'tools-a' already exists" in output
     kafka(TOPICS, "--delete", "--topic", "tools-a")
     assert "tools-a" not in kafka(TOPICS, "--list").splitlines()
     assert "does not exist" in kafka(TOPICS, "--describe", "--topic", "tools-a", code=1)
 
 
-def test_console__what_is_produced_is_consumed_by_a_group_and_offsets_move(kafka: Tool) -> None:
+def test_console__produced_records_are_consumed_by_a_group_and_offsets_move(kafka: Tool) -> None:
     kafka(TOPICS, "--create", "--topic", "tools-b", "--partitions", "1")
     kafka(PRODUCE, "--topic", "tools-b", text="one\ntwo\nthree\n")
     read = kafka(
@@ -72,18 +72,18 @@ def test_console__what_is_produced_is_consumed_by_a_group_and_offsets_move(kafka
 def test_performance__both_ways(kafka: Tool) -> None:
     kafka(TOPICS, "--create", "--topic", "tools-c", "--partitions", "3")
     size = ("--num-records", "20000", "--record-size", "100", "--throughput", "-1")
-    said = kafka(f"{TOOLS}.ProducerPerformance", "--topic", "tools-c", *size)
-    assert "20000 records sent" in said
-    said = kafka(f"{TOOLS}.ConsumerPerformance", "--topic", "tools-c", "--num-records", "20000")
-    assert re.search(r", 20000, ", said), said
+    output = kafka(f"{TOOLS}.ProducerPerformance", "--topic", "tools-c", *size)
+    assert "20000 records sent" in output
+    output = kafka(f"{TOOLS}.ConsumerPerformance", "--topic", "tools-c", "--num-records", "20000")
+    assert re.search(r", 20000, ", output), output
 
 
 def test_verifiable__each_message_is_acked_and_consumed(kafka: Tool) -> None:
     kafka(TOPICS, "--create", "--topic", "tools-d", "--partitions", "1")
-    said = kafka(f"{TOOLS}.VerifiableProducer", "--topic", "tools-d", "--max-messages", "50")
-    acked = [json.loads(line) for line in said.splitlines() if "producer_send_success" in line]
+    output = kafka(f"{TOOLS}.VerifiableProducer", "--topic", "tools-d", "--max-messages", "50")
+    acked = [json.loads(line) for line in output.splitlines() if "producer_send_success" in line]
     assert [int(line["offset"]) for line in acked] == list(range(50))
-    said = kafka(
+    output = kafka(
         f"{TOOLS}.VerifiableConsumer",
         "--topic",
         "tools-d",
@@ -94,7 +94,7 @@ def test_verifiable__each_message_is_acked_and_consumed(kafka: Tool) -> None:
         "--reset-policy",
         "earliest",
     )
-    counts = [json.loads(line) for line in said.splitlines() if '"records_consumed"' in line]
+    counts = [json.loads(line) for line in output.splitlines() if '"records_consumed"' in line]
     assert sum(line["count"] for line in counts) == 50
 
 
@@ -106,8 +106,8 @@ def test_offsets__listed_and_records_deleted(kafka: Tool, tmp_path: Path) -> Non
     wanted = {"version": 1, "partitions": [{"topic": "tools-e", "partition": 0, "offset": 3}]}
     path = tmp_path / "delete.json"
     path.write_text(json.dumps(wanted))
-    said = kafka(f"{TOOLS}.DeleteRecordsCommand", "--offset-json-file", str(path))
-    assert "low_watermark: 3" in said
+    output = kafka(f"{TOOLS}.DeleteRecordsCommand", "--offset-json-file", str(path))
+    assert "low_watermark: 3" in output
     assert "tools-e:0:3" in kafka(
         f"{TOOLS}.GetOffsetShell", "--topic", "tools-e", "--time", "earliest"
     )
@@ -120,8 +120,8 @@ def test_configs__of_topics_and_brokers_are_set_shown_and_removed(kafka: Tool) -
     assert "max.message.bytes=2000 sensitive=false" in kafka(CONFIGS, *topic, "--describe")
     kafka(CONFIGS, *topic, "--alter", "--delete-config", "max.message.bytes")
     assert "max.message.bytes" not in kafka(CONFIGS, *topic, "--describe")
-    said = kafka(CONFIGS, *topic, "--alter", "--add-config", "nosuch.config=1", code=1)
-    assert "nosuch.config" in said
+    output = kafka(CONFIGS, *topic, "--alter", "--add-config", "nosuch.config=1", code=1)
+    assert "nosuch.config" in output
     broker = ("--entity-type", "brokers", "--entity-name", "1")
     kafka(CONFIGS, *broker, "--alter", "--add-config", "log.cleaner.threads=2")
     shown = kafka(CONFIGS, *broker, "--describe")
@@ -168,8 +168,8 @@ def test_election__the_preferred_leader_leads_again(kafka: Tool, cluster: Cluste
     other = next(broker for broker in (1, 2, 3) if broker != preferred)
     cluster.move("orders", 0, other)
     election = ("--election-type", "preferred", "--topic", "orders", "--partition", "0")
-    said = kafka(f"{TOOLS}.LeaderElectionCommand", *election)
-    assert "Successfully completed leader election (PREFERRED)" in said
+    output = kafka(f"{TOOLS}.LeaderElectionCommand", *election)
+    assert "Successfully completed leader election (PREFERRED)" in output
     assert cluster.leader("orders", 0) == preferred
 
 
@@ -180,13 +180,13 @@ def test_reassignment__executed_verified_and_listed(kafka: Tool, tmp_path: Path)
     moves = [{"topic": "tools-i", "partition": p, "replicas": [3, 1]} for p in (0, 1)]
     path = tmp_path / "move.json"
     path.write_text(json.dumps({"version": 1, "partitions": moves}))
-    said = kafka(tool, "--reassignment-json-file", str(path), "--execute")
-    assert "Successfully started partition reassignments for tools-i-0,tools-i-1" in said
+    output = kafka(tool, "--reassignment-json-file", str(path), "--execute")
+    assert "Successfully started partition reassignments for tools-i-0,tools-i-1" in output
     for _ in range(5):
-        said = kafka(tool, "--reassignment-json-file", str(path), "--verify")
-        if said.count("is completed") == 2:
+        output = kafka(tool, "--reassignment-json-file", str(path), "--verify")
+        if output.count("is completed") == 2:
             break
-    assert said.count("is completed") == 2
+    assert output.count("is completed") == 2
     described = kafka(TOPICS, "--describe", "--topic", "tools-i")
     assert len(re.findall(r"Replicas: 3,1\t", described)) == 2
     assert "No partition reassignments found." in kafka(tool, "--list")

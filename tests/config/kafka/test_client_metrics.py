@@ -1,4 +1,4 @@
-"""Client metrics: which configs are refused, whom a subscription matches."""
+"""Client metrics: which configs are refused, and which clients a subscription matches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_client_metrics__refused(name: str, value: str, error: ErrorCode) -> Non
 
 
 @pytest.mark.parametrize("match", ["", " client_id = a , client_software_name=b", "client_id=[[a]"])
-def test_client_metrics__taken(match: str) -> None:
+def test_client_metrics__accepted(match: str) -> None:
     assert client_metrics_problem({"match": match, "metrics": "*", "interval.ms": "100"}) is None
 
 
@@ -42,13 +42,15 @@ def test_client_metrics__taken(match: str) -> None:
     [
         ("", True),
         ("client_id=app.*", True),
-        ("client_id=app", False),  # the whole of it must match
+        ("client_id=app", False),  # the whole value must match
         ("client_id=app-1,client_software_name=x", False),
         ("client_id=x,client_id=app-1", True),  # the last one counts
         ("client_software_version=", None),
     ],
 )
-def test_client_metrics__whom_a_subscription_matches(match: str, expected: bool | None) -> None:
+def test_client_metrics__which_clients_a_subscription_matches(
+    match: str, expected: bool | None
+) -> None:
     if expected is None:
         assert client_metrics_problem({"match": match}) is not None
         return

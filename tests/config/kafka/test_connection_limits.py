@@ -1,4 +1,4 @@
-"""max.connections.per.ip.overrides as Kafka 4.3.1 took and refused them, asked one by one."""
+"""max.connections.per.ip.overrides as Kafka 4.3.1 accepts and refuses them."""
 
 from __future__ import annotations
 

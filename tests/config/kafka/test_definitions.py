@@ -1,4 +1,4 @@
-"""BrokerConfig and TopicConfig: defaults, profiles, what wins over what."""
+"""BrokerConfig and TopicConfig: defaults, profiles, precedence."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_definitions__agree_with_kafka(row: dict[str, str]) -> None:
         assert valid_in_words(definition) == row["valid"]
 
 
-def test_definitions__have_no_config_that_kafka_has_not() -> None:
+def test_definitions__have_no_config_that_kafka_lacks() -> None:
     for scope in ("broker", "topic"):
         names = {row["name"] for row in KAFKA if row["scope"] == scope}
         assert set(defaults_of(scope)) - names <= OURS_ALONE
@@ -145,7 +145,7 @@ def test_broker_config__an_unknown_name_or_a_bad_value_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "blamed"),
+    ("overrides", "wrong"),
     [
         ({"replica.fetch.wait.max.ms": "40000"}, "replica.fetch.wait.max.ms"),
         ({"replica.lag.time.max.ms": "100"}, "replica.fetch.wait.max.ms"),
@@ -154,11 +154,11 @@ def test_broker_config__an_unknown_name_or_a_bad_value_is_an_error() -> None:
         ({"log.roll.ms": "0"}, "log.roll.ms"),
     ],
 )
-def test_broker_config__what_kafka_refuses_to_start_with_is_named(
-    overrides: dict[str, str], blamed: str
+def test_broker_config__configs_that_prevent_a_start_of_kafka_are_named(
+    overrides: dict[str, str], wrong: str
 ) -> None:
     problems = check_broker_config(BrokerConfig.resolve("kafka", overrides))
-    assert blamed in [name for name, _ in problems]
+    assert wrong in [name for name, _ in problems]
 
 
 # ------------------------------------------------------------------------------------ topics

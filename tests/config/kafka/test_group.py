@@ -1,4 +1,4 @@
-"""A group's configs: the broker's defaults beneath, its bounds around."""
+"""A group's configs, which have the broker's defaults and bounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kcluster.config.kafka.group import ValueOf, broker_value, group_config_prob
 
 
 def brokers(**values: Value) -> ValueOf:
-    """Kafka's defaults of broker configs, but for these."""
+    """Broker configs with Kafka's defaults, except for these."""
     return lambda name: values.get(name, broker_value(BrokerConfig(), name))
 
 
@@ -49,11 +49,11 @@ def test_group__refused(name: str, value: str) -> None:
         ("share.renew.acknowledge.enable", "false"),
     ],
 )
-def test_group__taken(name: str, value: str) -> None:
+def test_group__accepted(name: str, value: str) -> None:
     assert group_config_problem(brokers(), {name: value}) is None
 
 
-def test_group__a_session_outlives_a_heartbeat() -> None:
+def test_group__the_session_timeout_exceeds_the_heartbeat_interval() -> None:
     broker = brokers(**{"group.consumer.max.heartbeat.interval.ms": 60_000})
     own = {"consumer.heartbeat.interval.ms": "50000", "consumer.session.timeout.ms": "50000"}
     assert group_config_problem(broker, own) is not None

@@ -1,4 +1,4 @@
-"""`kafka_version` in a topology: for the cluster, for one broker, and what is wrong with it."""
+"""`kafka_version` in a topology: for the cluster, for one broker, and its problems."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_kafka_version__is_the_cluster_s_unless_a_broker_has_its_own() -> None:
     assert [topology.release_of(id_).name for id_ in (1, 2)] == ["2.8", "3.9"]
 
 
-def test_kafka_version__is_the_newest_if_nobody_says() -> None:
+def test_kafka_version__is_the_newest_by_default() -> None:
     assert Topology.of(brokers=1).release_of(1).name == "4.3"
 
 
@@ -33,7 +33,7 @@ def test_kafka_version__in_python_is_text_or_a_number() -> None:
     assert Topology.of(brokers=[spec]).release_of(7).name == "0.11"
 
 
-def test_kafka_version__unknown_ones_are_told_with_their_place_and_the_nearest() -> None:
+def test_kafka_version__unknown_ones_are_reported_with_their_place_and_the_nearest() -> None:
     assert problems_of("brokers: 3\nkafka_version: 2.9\n") == [
         "c.yaml:2:16 kafka_version: 2.9: no such version; the nearest is 2.8"
     ]
@@ -45,6 +45,6 @@ def test_kafka_version__unknown_ones_are_told_with_their_place_and_the_nearest()
     ]
 
 
-def test_kafka_version__a_key_that_is_nearly_it_is_named() -> None:
+def test_kafka_version__a_misspelled_key_gets_a_suggestion() -> None:
     (problem,) = problems_of("brokers: 3\nkafka_verson: 2.8\n")
     assert problem.endswith("did you mean kafka_version?")

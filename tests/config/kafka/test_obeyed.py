@@ -38,7 +38,7 @@ ALL = [
 
 
 def attributes_read(*files: Path) -> set[str]:
-    """Names of attributes read from something that is called a config."""
+    """Names of the attributes that are read from a variable called config."""
     return {
         node.attr
         for file in files
@@ -67,7 +67,7 @@ def read_by_nodes() -> set[str]:
 
 
 def is_read(definition: ConfigDef) -> bool:
-    """By a node, itself or as the default of a topic's config that is."""
+    """Whether a node reads it, or reads a topic config whose default it is."""
     if definition.field in read_by_nodes():
         return True
     return definition.scope == "broker" and any(
@@ -86,7 +86,7 @@ def test_every_config_is_read_or_marked_as_not_obeyed(definition: ConfigDef) -> 
         assert not is_read(definition), "it is read, so it is obeyed: drop `obeyed=False`"
 
 
-def test_a_broker_config_is_obeyed_if_a_topic_config_that_it_gives_the_default_of_is() -> None:
+def test_a_broker_config_is_obeyed_if_the_topic_config_with_its_default_is() -> None:
     for topic in TOPIC_CONFIGS.values():
         for synonym in topic.synonyms:
             assert BROKER_CONFIGS[synonym].obeyed == topic.obeyed, (topic.name, synonym)
@@ -103,12 +103,12 @@ def test_a_broker_config_is_obeyed_if_a_topic_config_that_it_gives_the_default_o
         "log.roll.jitter.ms",
     ],
 )
-def test_a_topology_may_not_set_what_nothing_obeys(name: str) -> None:
+def test_a_topology_may_not_set_a_config_that_nothing_obeys(name: str) -> None:
     with pytest.raises(TopologyError, match="nothing here would obey it; leave it out"):
         Topology.of(brokers=1, config={name: "1"})
 
 
 @pytest.mark.parametrize("name", ["preallocate", "segment.jitter.ms", "remote.storage.enable"])
-def test_nor_may_a_topic_of_it(name: str) -> None:
+def test_a_topic_may_not_set_a_config_that_nothing_obeys(name: str) -> None:
     with pytest.raises(TopologyError, match="nothing here would obey it; leave it out"):
         Topology.of(brokers=1, topics={"orders": {"config": {name: "1"}}})

@@ -1,4 +1,4 @@
-"""Text to values: answers of Kafka 4.3.1 (LogConfig.validate, KafkaConfig, asked in a shell)."""
+"""Text to values, as Kafka 4.3.1 converts it (LogConfig.validate, KafkaConfig)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_values__text_is_read_as_kafka_reads_it(name: str, text: str, value: obj
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "why"),
+    ("name", "text", "reason"),
     [
         ("retention.ms", "abc", "Not a number of type LONG"),
         ("retention.ms", "", "Not a number of type LONG"),
@@ -73,10 +73,10 @@ def test_values__text_is_read_as_kafka_reads_it(name: str, text: str, value: obj
         ("message.timestamp.type", "x", "String must be one of: CreateTime, LogAppendTime"),
     ],
 )
-def test_values__a_bad_value_gets_kafkas_sentence(name: str, text: str, why: str) -> None:
+def test_values__a_bad_value_gets_kafkas_message(name: str, text: str, reason: str) -> None:
     error = parse_value(TOPIC_CONFIGS[name], text)
     assert isinstance(error, ConfigError)
-    assert str(error) == f"Invalid value {text} for configuration {name}: {why}"
+    assert str(error) == f"Invalid value {text} for configuration {name}: {reason}"
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_values__a_bad_value_gets_kafkas_sentence(name: str, text: str, why: str
         ),
     ],
 )
-def test_values__and_the_odd_ones_theirs(name: str, text: str, message: str) -> None:
+def test_values__some_bad_values_get_a_special_message(name: str, text: str, message: str) -> None:
     assert str(parse_value(TOPIC_CONFIGS[name], text)) == message
 
 
@@ -106,7 +106,7 @@ ALL = [*BROKER_CONFIGS.values(), *TOPIC_CONFIGS.values()]
 
 
 @pytest.mark.parametrize("definition", ALL, ids=lambda d: f"{d.scope}-{d.name}")
-def test_values__every_default_is_valid_and_comes_back_from_its_text(definition: ConfigDef) -> None:
+def test_values__every_default_is_valid_and_survives_a_round_trip(definition: ConfigDef) -> None:
     for profile in ("kafka", "fast"):
         default = definition.default_for(profile)
         written = format_value(default)

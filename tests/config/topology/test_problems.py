@@ -1,4 +1,4 @@
-"""Topologies that are wrong: every problem, its place, and what to do about it."""
+"""Wrong topologies: every problem, its place, and what to do about it."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ BROKERS = "brokers: [{id: 1, port: 9092}, {id: 2, port: 9093}, {id: 3}]\n"
         ),
     ],
 )
-def test_problems__each_is_told_with_its_path(line: str, path: str, text: str) -> None:
+def test_problems__each_is_reported_with_its_path(line: str, path: str, text: str) -> None:
     found = problems_of(BROKERS + line)
     assert any(f" {path}" in problem and text in problem for problem in found), found
     assert all(problem.startswith("t.yaml:2:") for problem in found), found
@@ -175,7 +175,7 @@ def test_problems__of_brokers(brokers: str, path: str, text: str) -> None:
     assert text in found[0]
 
 
-def test_problems__a_broken_broker_does_not_make_others_wrong() -> None:
+def test_problems__a_wrong_broker_causes_no_problems_in_others() -> None:
     text = "{brokers: [{id: 1}, {id: x}], topics: {a: {assignment: [[1, 2]]}}}"
     assert problems_of(text) == ["t.yaml:1:26 brokers[1].id: x is not a whole number"]
 
@@ -208,13 +208,13 @@ def test_problems__a_broken_broker_does_not_make_others_wrong() -> None:
         ("[" * 5_000, "t.yaml:1:14: nested more than 12 deep"),
     ],
 )
-def test_yaml__what_is_wrong_is_said_plainly(text: str | bytes, problem: str) -> None:
+def test_yaml__mistakes_are_reported_plainly(text: str | bytes, problem: str) -> None:
     found = problems_of(text)
     assert len(found) == 1
     assert found[0].startswith(problem)
 
 
-def test_yaml__aliases_cannot_blow_it_up() -> None:
+def test_yaml__aliases_cannot_exhaust_memory() -> None:
     bomb = "a: &a [x, x]\n" + "".join(
         f"{new}: &{new} [*{old}, *{old}, *{old}]\n"
         for old, new in zip("abcdefgh", "bcdefghi", strict=True)
@@ -223,7 +223,7 @@ def test_yaml__aliases_cannot_blow_it_up() -> None:
     assert sum("aliases are not supported" in line for line in found) == 25
 
 
-def test_yaml__a_huge_text_is_not_even_read() -> None:
+def test_yaml__a_huge_text_is_not_parsed() -> None:
     assert problems_of("# " + "x" * 600_000) == ["t.yaml: larger than 512 KiB: not a topology"]
 
 
@@ -282,7 +282,7 @@ def test_file__missing_or_a_directory_is_one_line(tmp_path: Path) -> None:
         Topology.load(tmp_path)
 
 
-def test_file__is_named_in_its_problems_as_it_was_given(
+def test_file__problems_name_it_as_the_caller_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "c.yaml").write_text("brokers: x", encoding="utf-8")

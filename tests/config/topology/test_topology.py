@@ -1,4 +1,4 @@
-"""Topologies that are fine: what they come to, from files, text and Python."""
+"""Valid topologies from files, text and Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kcluster.config.topology.specs import (
 ROOT = Path(__file__).parents[3]
 
 
-def test_topology__the_teaching_one_is_what_it_says() -> None:
+def test_topology__the_example_has_the_values_of_its_file() -> None:
     topology = Topology.load(ROOT / "topology.yaml")
     assert (topology.name, topology.host, topology.profile) == ("teaching", "127.0.0.1", "kafka")
     assert topology.brokers == (
@@ -75,7 +75,7 @@ def test_topology__whole_example_of_every_key() -> None:
     assert topology.broker_config(7).broker_session_timeout_ms == 90
 
 
-def test_topology__the_program_s_defaults_are_weaker_than_the_file() -> None:
+def test_topology__the_file_overrides_the_program_s_defaults() -> None:
     follows = {"offsets.topic.replication.factor": 1, "num.partitions": 9}
     config = Topology.parse("{brokers: 1, config: {num.partitions: 2}}").broker_config(1, follows)
     assert (config.offsets_topic_replication_factor, config.num_partitions) == (1, 2)
@@ -86,7 +86,7 @@ def test_topology__bytes_are_utf8_with_or_without_a_mark(bom: bytes) -> None:
     assert Topology.parse(bom + "name: Übung\nbrokers: 1".encode()).name == "Übung"
 
 
-def test_topology__overrides_replace_what_the_file_says() -> None:
+def test_topology__overrides_replace_values_of_the_file() -> None:
     text = "profile: kafka\nbrokers: [{id: 4, port: 9092}]\n"
     topology = Topology.parse(text, brokers=2, base_port=5000, profile="fast")
     assert [(spec.id, spec.port) for spec in topology.brokers] == [(1, 5000), (2, 5001)]
@@ -105,7 +105,7 @@ def test_topology__an_overriding_base_port_renumbers_a_list(
     assert [spec.id for spec in topology.brokers] == [4, 2]
 
 
-def test_topology__python_values_say_the_same_as_a_file() -> None:
+def test_topology__python_values_mean_the_same_as_a_file() -> None:
     made = Topology.of(
         brokers=[{"id": 1, "rack": "a"}, BrokerSpec(2, 9093, config={"num.partitions": "3"})],
         topics={
@@ -150,23 +150,23 @@ def test_topology__min_insync_above_the_replicas_is_accepted_as_in_kafka() -> No
 # ------------------------------------------------------------------------------ ports in use
 
 
-def test_ports__in_use_are_told_with_their_place() -> None:
+def test_ports__in_use_are_reported_with_their_place() -> None:
     topology = Topology.parse("brokers:\n  - {id: 1, port: 9092}\n  - {id: 2}\n  - {port: 9094}\n")
-    asked = []
+    probed = []
 
     def probe(host: str, port: int) -> str | None:
-        asked.append((host, port))
+        probed.append((host, port))
         return "in use by another program" if port == 9094 else None
 
     problems = check_ports(topology, probe)
-    assert asked == [("127.0.0.1", 9092), ("127.0.0.1", 9094)]
+    assert probed == [("127.0.0.1", 9092), ("127.0.0.1", 9094)]
     assert [str(problem) for problem in problems] == [
         "topology.yaml:4:12 brokers[2].port: 9094: in use by another program;"
         " set another or leave it out for a free one"
     ]
 
 
-def test_ports__numbered_ones_are_blamed_on_base_port() -> None:
+def test_ports__numbered_ones_are_reported_at_base_port() -> None:
     topology = Topology.parse("brokers: 2\nbase_port: 9092")
     problems = check_ports(topology, lambda _host, port: "in use" if port == 9093 else None)
     assert [str(problem) for problem in problems] == [
@@ -190,16 +190,16 @@ def test_addresses__are_split(address: str, parts: tuple[str, int]) -> None:
 @pytest.mark.parametrize(
     "address", ["", ":9092", "a:", "a:b", "a:0", "a:65536", "a:1:2", "::1", "[::1", "[]:1", "a:+1"]
 )
-def test_addresses__or_refused(address: str) -> None:
+def test_addresses__bad_ones_are_refused(address: str) -> None:
     with pytest.raises(ValueError, match="address"):
         split_address(address)
 
 
-# ------------------------------------------------------------------ replicas where none are named
+# ------------------------------------------------------------------ default replication factor
 
 
 @pytest.mark.parametrize(("brokers", "factor"), [(1, 1), (2, 2), (3, 3), (5, 3)])
-def test_replication_factor__unnamed_is_three_or_as_many_as_there_are_brokers(
+def test_replication_factor__defaults_to_three_or_the_number_of_brokers(
     brokers: int, factor: int
 ) -> None:
     topology = Topology.of(brokers=brokers, topics={"a": {}, "b": TopicSpec("b")})

@@ -115,7 +115,7 @@ def test_alter__values(names: Names, key: str, value: float, is_fine: bool) -> N
     assert alter(Controller(), (names, [(key, value)])) == [wanted]
 
 
-def test_alter__an_entity_fails_as_a_whole_and_alone() -> None:
+def test_alter__an_entity_fails_as_a_whole_and_no_other_does() -> None:
     t = Controller()
     bob: Names = {"user": "bob"}
     codes = alter(t, (ALICE, [(RATE, 1.0), ("nosuch", 1.0)]), (bob, [(RATE, 2.0)]))

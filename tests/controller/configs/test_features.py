@@ -1,4 +1,4 @@
-"""Feature levels: which changes are allowed, and what they cause."""
+"""Feature levels: which changes are allowed, and their effects."""
 
 from __future__ import annotations
 

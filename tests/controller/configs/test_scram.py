@@ -47,10 +47,10 @@ def test_alter__stores_the_keys_of_rfc_7677() -> None:
     password = salted(b"pencil", salt, 4096)
     upsertion = R.ScramCredentialUpsertion("user", SHA_256, 4096, salt, password)
     assert alter(t, upsertion) == {"user": OK}
-    kept = t.node.image.scram_credentials["user", SHA_256]
-    assert base64.b64encode(kept.stored_key) == b"WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY="
-    assert base64.b64encode(kept.server_key) == b"wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
-    assert (kept.salt, kept.iterations) == (salt, 4096)
+    stored = t.node.image.scram_credentials["user", SHA_256]
+    assert base64.b64encode(stored.stored_key) == b"WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY="
+    assert base64.b64encode(stored.server_key) == b"wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
+    assert (stored.salt, stored.iterations) == (salt, 4096)
 
 
 def test_alter__mechanisms_are_independent_and_removable() -> None:

@@ -39,11 +39,11 @@ def test_membership__a_broker_silent_for_the_session_timeout_is_fenced() -> None
     t.die(1)
     p = t.partition("orders")
     assert (p.leader, p.isr, p.leader_epoch, p.partition_epoch) == (2, (2, 3), 1, 1)
-    why = "broker 1 fenced: no heartbeat for 9000 ms"
-    assert t.texts(BrokerFenced) == [f"broker 1: {why}"]
-    assert t.texts(IsrShrunk) == [f"orders-0: ISR [1, 2, 3] -> [2, 3]: {why}"]
+    reason = "broker 1 fenced: no heartbeat for 9000 ms"
+    assert t.texts(BrokerFenced) == [f"broker 1: {reason}"]
+    assert t.texts(IsrShrunk) == [f"orders-0: ISR [1, 2, 3] -> [2, 3]: {reason}"]
     assert t.texts(LeaderElected) == [
-        f"orders-0: leader 1 -> 2, epoch 1: {why}; first active replica in the ISR"
+        f"orders-0: leader 1 -> 2, epoch 1: {reason}; first active replica in the ISR"
     ]
     fenced, shrunk, elected = (
         next(note for note in t.notes if isinstance(note.event, kind))
@@ -79,7 +79,7 @@ def test_membership__a_new_incarnation_waits_for_the_old_session() -> None:
     assert t.register(1).error_code == ErrorCode.NONE
 
 
-def test_membership__the_same_incarnation_only_amends() -> None:
+def test_membership__the_same_incarnation_only_updates_its_registration() -> None:
     t = Controller()
     before = t.epochs[1]
     again = t.register(1, new_incarnation=False)
@@ -88,7 +88,7 @@ def test_membership__the_same_incarnation_only_amends() -> None:
 
 
 def test_membership__unclean_restart_within_the_session_leaves_the_isr_on_registration() -> None:
-    """Registered but never heard of: no session holds the id."""
+    """It registered but never sent a heartbeat: no session holds the id."""
     t = Controller()
     t.create("orders", [[1, 2, 3]])
     t.node.membership.sessions.register(2, t.epochs[2])  # forget its contact
@@ -131,7 +131,9 @@ def test_membership__controlled_shutdown_ends_when_all_leaders_have_moved() -> N
     assert (third.should_shut_down, third.is_fenced) == (True, True)
     assert t.node.image.brokers[1].fenced
     assert len(t.texts(BrokerFenced)) == 1
-    assert t.heartbeat(1, want_shut_down=True).should_shut_down, "asked again, answered again"
+    assert t.heartbeat(1, want_shut_down=True).should_shut_down, (
+        "a repeated request gets the same answer"
+    )
     assert len(t.texts(BrokerFenced)) == 1
 
 

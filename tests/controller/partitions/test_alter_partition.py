@@ -70,7 +70,7 @@ def test_alter_partition__unknown_topic_and_partition(t: Controller) -> None:
 
 
 def test_alter_partition__s7_fenced_replica_may_not_join(t: Controller) -> None:
-    """KIP-841: the leader has old metadata and wants back a broker that is fenced by now."""
+    """KIP-841: the leader has old metadata and proposes a broker that is fenced by now."""
     t.die(3)
     stale = t.alter(1, "orders", [1, 2, 3])
     assert stale.error_code == ErrorCode.INELIGIBLE_REPLICA

@@ -53,7 +53,7 @@ TABLE = {
         1, (1,), (), (), True, False),
     "the last known leader must be active": (
         partition((), NO_LEADER, (), (1,)), (2,), 2, ONLINE, None, None, None),
-    "unclean: anybody active when nobody is eligible": (
+    "unclean: any active replica when none is eligible": (
         partition((), NO_LEADER, (1,), (1,)), (2, 3), 2, UNCLEAN, None, None,
         2, (2,), (), (), True, False),
     "unclean allowed, but a clean one is possible": (

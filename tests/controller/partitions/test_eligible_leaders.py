@@ -1,4 +1,4 @@
-"""S9, S10: what KIP-966 changes, step by step."""
+"""S9, S10: the effects of KIP-966, step by step."""
 
 from __future__ import annotations
 

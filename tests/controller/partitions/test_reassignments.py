@@ -38,13 +38,13 @@ def reassign(
     partition: int = 0,
     may_change_factor: bool = True,
 ) -> tuple[ErrorCode, str | None]:
-    """(error, message) of the one partition asked for."""
-    asked = Alter.ReassignablePartition(partition_index=partition, replicas=replicas)
+    """(error, message) of the one requested partition."""
+    requested = Alter.ReassignablePartition(partition_index=partition, replicas=replicas)
     response = t.ask(
         1,
         Alter(
             allow_replication_factor_change=may_change_factor,
-            topics=[Alter.ReassignableTopic(name=topic, partitions=[asked])],
+            topics=[Alter.ReassignableTopic(name=topic, partitions=[requested])],
         ),
     )
     assert (response.error_code, response.error_message) == (0, None)

@@ -1,4 +1,4 @@
-"""Limits on how fast connections come, at a real listener.  With two windows of a second, as many
+"""Limits on the rate of connections, at a real listener.  With two windows of a second, as many
 as the limit may come at once; the next has to wait for a tenth of a second."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Guests:
         self.listener = cluster.driver.listeners[1]
         self._stack = stack
 
-    def come(self) -> socket.socket:
+    def connect(self) -> socket.socket:
         address = self.cluster.plan.addresses[1]
         return self._stack.enter_context(socket.create_connection(address, 5))
 
@@ -57,7 +57,7 @@ def set_quota(sock: socket.socket, rate: float) -> None:
 def test_rate__a_connection_above_the_rate_delays_those_behind_it() -> None:
     with guests(max_connection_creation_rate=str(LIMIT)) as here:
         began = time.monotonic()
-        socks = [here.come() for _ in range(LIMIT + 2)]
+        socks = [here.connect() for _ in range(LIMIT + 2)]
         assert all(is_served(sock) for sock in socks)
         # At once, had there been no limit: the clock of the broker counts whole ms.
         assert time.monotonic() - began > 0.15
@@ -65,31 +65,31 @@ def test_rate__a_connection_above_the_rate_delays_those_behind_it() -> None:
 
 def test_rate__the_broker_may_stop_while_a_connection_waits() -> None:
     with guests(max_connection_creation_rate="1") as here:
-        first, waiting = here.come(), here.come()
+        first, waiting = here.connect(), here.connect()
         assert is_served(first)
-        here.until(lambda: here.listener.is_held, "somebody waits")
+        here.until(lambda: here.listener.is_held, "waiting connection")
         here.cluster.kill(1, wait=False)
         assert [sock.recv(1) for sock in (first, waiting)] == [b"", b""]
 
 
 def test_address__connections_above_the_rate_are_closed_unanswered() -> None:
     with guests() as here:
-        admin = here.come()
+        admin = here.connect()
         set_quota(admin, LIMIT)
-        served = [here.come() for _ in range(LIMIT)]
-        refused = [here.come() for _ in range(2)]
+        served = [here.connect() for _ in range(LIMIT)]
+        refused = [here.connect() for _ in range(2)]
         assert all(is_served(sock) for sock in served)
         here.until_served(LIMIT + 1)
         began = time.monotonic()
         assert [sock.recv(1) for sock in refused] == [b"", b""]
         assert time.monotonic() - began > 0.05
         here.until_served(LIMIT + 1)
-        assert is_served(here.come())
+        assert is_served(here.connect())
 
 
 def test_connections__a_lowered_limit_closes_the_idlest() -> None:
     with guests(connections_max_idle_ms="2000") as here:
-        idlest, second, admin = here.come(), here.come(), here.come()
+        idlest, second, admin = here.connect(), here.connect(), here.connect()
         for sock in (idlest, second, admin):
             assert is_served(sock)
         alter(admin, "max.connections", "2")

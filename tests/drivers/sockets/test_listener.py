@@ -1,4 +1,4 @@
-"""Real sockets: what hostile, slow and many clients do to a listener, and what they may not.
+"""What a listener on real sockets withstands: hostile, slow and many clients.
 
 One cluster for all tests here; after each, a well-behaved client must still be served.
 """
@@ -20,6 +20,7 @@ from kcluster.handle.cluster import Cluster
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.framing import decode_response_frame, encode_request_frame
+from tests.rig.lines import read_frame
 from tests.rig.requests import batch, fetch_partition, fetch_request, produce_request
 
 MAX_REQUEST_BYTES = 4 << 20
@@ -41,7 +42,7 @@ class Served:
         return socket.create_connection(self.address, timeout=5)
 
     def send(self, data: bytes) -> bytes:
-        """Send bytes, half-close nothing, return all until the broker closes."""
+        """Send bytes without a half-close; return everything until the broker closes."""
         with self.connect() as sock:
             sock.sendall(data)
             return read_to_end(sock)
@@ -73,19 +74,6 @@ def fetch(max_wait_ms: int, correlation_id: int = 1, max_bytes: int = 50 << 20) 
 def produce(size_bytes: int, correlation_id: int = 1) -> bytes:
     body = produce_request("orders", 0, batch(bytes(size_bytes)))
     return b"".join(encode_request_frame(ApiKey.PRODUCE, 11, correlation_id, "test", body))
-
-
-def read_exactly(sock: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        chunk = sock.recv(min(size - len(data), 1 << 20))
-        assert chunk, f"closed after {len(data)} of {size} bytes"
-        data += chunk
-    return bytes(data)
-
-
-def read_frame(sock: socket.socket) -> bytes:
-    return read_exactly(sock, struct.unpack(">i", read_exactly(sock, 4))[0])
 
 
 def read_to_end(sock: socket.socket) -> bytes:
@@ -184,7 +172,7 @@ def test_listener__random_bytes_only_close_their_own_connection(served: Served) 
         assert correlation_ids(frame(read_frame(bystander))) == [5]
 
 
-# ---------------------------------------------------------------------------- slow and rude
+# ---------------------------------------------------------------------------- slow and hostile
 
 
 def test_listener__accepts_a_request_byte_by_byte(served: Served) -> None:
@@ -247,16 +235,16 @@ def test_listener__a_client_that_does_not_read_blocks_only_itself(served: Served
         for _ in range(8):
             sock.sendall(produce(size_bytes))
             read_frame(sock)
-    with served.connect() as glutton:
-        glutton.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+    with served.connect() as greedy:
+        greedy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
         count = 40
-        glutton.sendall(b"".join(fetch(0, at) for at in range(count)))
+        greedy.sendall(b"".join(fetch(0, at) for at in range(count)))
         with served.connect() as other:
             other.sendall(api_versions(9))
             assert correlation_ids(frame(read_frame(other))) == [9]
         unsent = max(c._unsent_bytes for c in served.listener.connections.values())
-        assert unsent < 12 * size_bytes, "one answer may wait, forty may not"
-        ids = [struct.unpack_from(">i", read_frame(glutton))[0] for _ in range(count)]
+        assert unsent < 12 * size_bytes, "the socket buffers hold one answer, not forty"
+        ids = [struct.unpack_from(">i", read_frame(greedy))[0] for _ in range(count)]
         assert ids == list(range(count))
 
 
@@ -329,8 +317,8 @@ def test_kill__the_port_refuses_and_stays_reserved_until_the_broker_is_back(
         assert read_to_end(sock) == b""
     with pytest.raises(ConnectionRefusedError):
         served.connect()
-    with socket.socket() as thief, pytest.raises(OSError, match="in use"):
-        thief.bind(served.address)
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(served.address)
     served.cluster.start(1)
     with served.connect() as sock:
         sock.sendall(api_versions(1))

@@ -1,4 +1,4 @@
-"""Whatever is done to a link: nothing on it overtakes anything, and nothing comes twice."""
+"""Whatever happens to a link, its messages keep their order and none arrives twice."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_loss__beyond_retransmission_resets_both_ends() -> None:
     net.fabric.shape(1, 2, LinkShape(latency_us=1_000))
     net.ask(1, 2, 2, "ignore")
     net.dispatcher.at(RESET_US - 1)
-    assert net.got(2) == [], "what comes behind it waits"
+    assert net.got(2) == [], "later messages wait"
     net.dispatcher.at(RESET_US)
     assert net.got(1) == [PeerDisconnected(2)]
     net.dispatcher.at(RESET_US + 1_000)

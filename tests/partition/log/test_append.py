@@ -1,4 +1,4 @@
-"""What a leader takes and refuses.  Errors and their order are what Kafka 4.3.1 answers."""
+"""What a leader accepts and refuses, with Kafka 4.3.1's errors in Kafka's order."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_append__refuses(data, error, log_start_offset):
         patched(sent(), ">q", 43, -2),
     ],
 )
-def test_append__takes(data):
+def test_append__accepts(data):
     appended = produce(data)
     assert (appended.error, appended.base_offset) == (E.NONE, 0)
 
@@ -97,7 +97,7 @@ def test_append__numbers_the_batch_in_the_received_buffer():
     assert log.log_end_offset == 5
 
 
-def test_append__copies_what_it_cannot_write_to():
+def test_append__copies_a_read_only_buffer():
     data = bytes(sent())
     log = filled(1)
     (batch,) = append(log, data)
@@ -105,13 +105,13 @@ def test_append__copies_what_it_cannot_write_to():
     assert parse_batches(data)[0].base_offset == 0
 
 
-def test_append__a_max_timestamp_that_lies_is_corrected():
+def test_append__a_wrong_max_timestamp_is_corrected():
     (batch,) = append(new_log(), patched(sent(timestamp=500), ">q", 35, NOW_MS * 10))
     assert (batch.max_timestamp, batch.timestamp_type) == (500, 0)
     assert check_crc(batch)
 
 
-def test_append__a_topic_of_create_time_takes_the_log_append_bit_away():
+def test_append__a_topic_of_create_time_clears_the_log_append_time_bit():
     (batch,) = append(new_log(), patched(GOOD, ">h", 21, 8))
     assert batch.timestamp_type == 0
     assert parse_batches(batch.buffer)[0].attributes == 0
@@ -132,7 +132,7 @@ def test_append__log_append_time_is_stamped_and_answered():
     assert [index for index, _ in refused.record_errors] == [0, 1]
 
 
-def test_append__timestamps_out_of_bounds_are_named_one_by_one():
+def test_append__timestamps_out_of_bounds_are_reported_one_by_one():
     config = TopicConfig(message_timestamp_before_max_ms=1_000)
     times = [NOW_MS, NOW_MS - 1_000, NOW_MS - 1_001, NOW_MS + 3_600_001, -1]
     refused = produce(build_batch([Record(0, at, b"k") for at in times]), config)
@@ -159,7 +159,7 @@ def test_append__a_topic_has_its_own_codec(wanted, codec):
     assert [record.value for record in read_records(batch)] == [b"v0", b"v1", b"v2"]
 
 
-def test_append__what_a_topic_must_recompress_has_to_open():
+def test_append__a_batch_to_recompress_must_be_readable():
     garbage = patched(GOOD, ">h", 21, 1)
     refused = produce(garbage, TopicConfig(compression_type="zstd"))
     assert refused.error == E.UNKNOWN_SERVER_ERROR

@@ -64,7 +64,7 @@ def test_compact__followers_keep_the_batches_they_share():
     assert contents(follower) == [(0, "a", "1"), (1, "a", "2")]
 
 
-def test_compact__the_newest_segment_and_the_uncommitted_are_left_alone():
+def test_compact__the_newest_segment_and_uncommitted_records_are_kept():
     log = log_of([("a", "1")], [("a", "2")], [("a", "3")])
     append(log, keyed(("a", "4")), config=CONFIG)
     assert compact(log, NOW_MS, CONFIG, high_watermark=2) == 1
@@ -73,14 +73,14 @@ def test_compact__the_newest_segment_and_the_uncommitted_are_left_alone():
     assert [value for _, _, value in contents(log)] == ["3", "4"]
 
 
-def test_compact__the_young_are_left_alone():
+def test_compact__recent_records_are_kept():
     config = replace(CONFIG, min_compaction_lag_ms=1_000)
     log = log_of([("a", "1")], [("a", "2")], config=config)
     assert compact(log, NOW_MS + 999, config, 2) == 0
     assert compact(log, NOW_MS + 1_001, config, 2) == 1
 
 
-def test_compact__waits_until_enough_is_dirty():
+def test_compact__waits_for_the_dirty_ratio():
     config = replace(CONFIG, min_cleanable_dirty_ratio=0.6)
     log = log_of([("a", "1"), ("b", "1")], config=config)
     compact(log, NOW_MS, config, 2)
@@ -92,7 +92,7 @@ def test_compact__waits_until_enough_is_dirty():
     assert compact(log, NOW_MS + 5_001, soon, 3) == 1
 
 
-def test_compact__tombstones_stay_for_a_while():
+def test_compact__tombstones_stay_for_their_retention_time():
     config = replace(CONFIG, delete_retention_ms=1_000, min_cleanable_dirty_ratio=0.0)
     log = log_of([("a", "1"), ("b", "1")], [("a", None)])
     compact(log, NOW_MS, config, 3)
@@ -116,7 +116,7 @@ def test_compact__the_last_batch_of_a_producer_stays_for_its_sequence():
     assert log.producers.states[5].next_sequence == 1
 
 
-def test_compact__small_segments_are_joined():
+def test_compact__small_segments_are_merged():
     log = log_of(*([(f"k{n}", "v")] for n in range(12)))
     assert len(log.segments) == 13
     compact(log, NOW_MS, CONFIG, 12)
@@ -125,7 +125,7 @@ def test_compact__small_segments_are_joined():
     assert all(segment.size_bytes <= 400 for segment in log.segments)
 
 
-def test_compact__is_apart_from_what_expire_does():
+def test_compact__is_independent_of_expire():
     log = log_of([("a", "1")], [("a", "2")])
     assert expire(log, NOW_MS, CONFIG, 2) == 0
     assert contents(log) == [(0, "a", "1"), (1, "a", "2")]

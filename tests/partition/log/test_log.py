@@ -59,7 +59,7 @@ def test_read__returns_nothing_of_a_batch_that_reaches_the_end_offset(end_offset
     assert ranges(filled(9).read(5, EVERYTHING, 8)) == []
 
 
-def test_read__the_first_batch_comes_whatever_its_size():
+def test_read__the_first_batch_is_returned_whatever_its_size():
     log = filled(2, 2, 2)
     size = log.segments[0].batches[0].size_bytes
     assert ranges(log.read(0, 1, 6)) == [(0, 1)]
@@ -73,7 +73,7 @@ def test_read__an_empty_log_has_nothing():
     assert new_log().read(0, EVERYTHING, 0) == []
 
 
-def test_read__outside_of_the_log_is_the_callers_mistake():
+def test_read__outside_the_log_is_an_error_of_the_caller():
     log = filled(2)
     log.advance_log_start_offset(1)
     for offset in (0, 3):
@@ -104,7 +104,7 @@ def test_follow__batches_of_a_later_epoch_are_left_for_the_next_fetch():
     assert follower.log_end_offset == 2
 
 
-def test_follow__offsets_may_leap_but_not_return():
+def test_follow__offsets_may_skip_but_not_go_back():
     leader = filled(2, 2, 2)
     first, _, third = leader.batches_from(0)
     follower = new_log()
@@ -114,7 +114,7 @@ def test_follow__offsets_may_leap_but_not_return():
         follower.append_as_follower([third], 0, NOW_MS, CONFIG)
 
 
-def test_follow__an_empty_log_may_begin_inside_of_a_batch():
+def test_follow__an_empty_log_may_begin_inside_a_batch():
     leader = filled(5, epoch=3)
     follower = new_log()
     follower.truncate_fully_and_start_at(2)
@@ -163,7 +163,7 @@ def test_roll__by_the_segments_age_where_there_are_no_timestamps(later_ms, segme
         (9, 6, [(0, 0), (2, 3)]),
         (6, 6, [(0, 0), (2, 3)]),
         (5, 5, [(0, 0), (2, 3)]),
-        (4, 3, [(0, 0)]),  # inside of a batch: that goes as a whole
+        (4, 3, [(0, 0)]),  # inside a batch: the whole batch is dropped
         (3, 3, [(0, 0)]),
         (1, 1, [(0, 0)]),
         (0, 0, []),
@@ -187,7 +187,7 @@ def idempotent(log: Log, sequence: int, config: TopicConfig = CONFIG) -> None:
 
 @pytest.mark.parametrize("config", [CONFIG, SMALL_SEGMENTS])
 @pytest.mark.parametrize("offset", [1, 2, 7, 19])
-def test_truncate__producers_are_what_they_were_then(config, offset):
+def test_truncate__producer_states_are_those_at_that_offset(config, offset):
     log, expected = new_log(), new_log()
     for sequence in range(20):
         idempotent(log, sequence, config)
@@ -207,14 +207,14 @@ def test_truncate__the_batch_that_the_log_starts_in_counts_for_its_producer():
     idempotent(log, 3)
 
 
-def test_truncate__below_the_start_begins_the_log_anew():
+def test_truncate__below_the_start_restarts_the_log():
     log = filled(2, 2, 2)
     log.advance_log_start_offset(3)
     log.truncate_to(2)
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (2, 2, 0)
 
 
-def test_truncate__inside_of_the_batch_that_the_log_starts_in_leaves_nothing():
+def test_truncate__inside_the_batch_that_the_log_starts_in_leaves_nothing():
     log = filled(5)
     log.advance_log_start_offset(2)
     log.truncate_to(4)
@@ -231,7 +231,7 @@ def test_truncate__fully_and_start_at():
     assert ranges(log.read(50, EVERYTHING, EVERYTHING)) == [(50, 50)]
 
 
-def test_truncate__leaves_what_followers_share():
+def test_truncate__keeps_the_batches_that_followers_share():
     leader = filled(2, 2)
     follower = following(leader)
     leader.truncate_to(2)
@@ -259,7 +259,7 @@ def timed(*batches: list[int], config: TopicConfig = CONFIG) -> Log:
 
 @pytest.mark.parametrize("config", [CONFIG, SMALL_SEGMENTS])
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("timestamp", "answer"),
     [
         (0, (10, 0, 0)),
         (11, (30, 1, 0)),
@@ -269,8 +269,10 @@ def timed(*batches: list[int], config: TopicConfig = CONFIG) -> Log:
         (51, None),
     ],
 )
-def test_time__first_record_not_older(config, asked, answer):
-    assert timed([10, 30, 20], [15, 50], [50], config=config).offset_for_timestamp(asked) == answer
+def test_time__first_record_not_older(config, timestamp, answer):
+    assert (
+        timed([10, 30, 20], [15, 50], [50], config=config).offset_for_timestamp(timestamp) == answer
+    )
 
 
 def test_time__records_below_the_log_start_do_not_count():
@@ -290,13 +292,13 @@ def test_time__greatest_timestamp_is_that_of_its_first_record(config):
 # ----------------------------------------------------------------------------------- power loss
 
 
-def test_flush__what_was_never_flushed_is_lost():
+def test_flush__unflushed_records_are_lost():
     log = filled(2, 2)
     assert log.lose_unflushed() == 4
     assert (log.log_start_offset, log.log_end_offset) == (0, 0)
 
 
-def test_flush__what_was_flushed_stays():
+def test_flush__flushed_records_are_kept():
     log = filled(2, 2)
     log.flush()
     append(log, sent(3))

@@ -1,4 +1,4 @@
-"""A log against a list that does the same the slow way, through random histories."""
+"""A log compared with a plain list through random histories."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def producers_of(batches: list[Batch]) -> dict[int, ProducerState]:
 
 
 class Model:
-    """Kept batches in a plain list."""
+    """The retained batches in a plain list."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
@@ -57,26 +57,26 @@ class Model:
 def check(log: Log, model: Model) -> None:
     assert (log.log_start_offset, log.log_end_offset) == (model.start, model.end)
     assert log.log_start_offset <= log.flushed_offset <= log.log_end_offset
-    kept = log.batches_from(model.start)
-    assert kept == model.read(model.start, EVERYTHING)
+    retained = log.batches_from(model.start)
+    assert retained == model.read(model.start, EVERYTHING)
     for offset in range(model.start, model.end + 1):
         for end_offset in (model.end, (model.start + model.end) // 2):
             expected = [] if offset >= end_offset else model.read(offset, end_offset)
             assert log.read(offset, EVERYTHING, end_offset) == expected
     epochs = [epoch for epoch, _ in log.epochs.entries]
     assert epochs == sorted(epochs)
-    for batch in kept:
+    for batch in retained:
         offset = max(batch.base_offset, model.start)
         assert log.epochs.epoch_for_offset(offset) == batch.leader_epoch
     known = log.producers.states
-    for producer_id, state in producers_of(kept).items():
+    for producer_id, state in producers_of(retained).items():
         assert known[producer_id].next_sequence == state.next_sequence
         assert known[producer_id].batches[-1] == state.batches[-1]
 
 
 @given(STEPS)
 @settings(max_examples=150)
-def test_log__does_what_a_plain_list_does(steps):
+def test_log__behaves_like_a_plain_list(steps):
     log, model, epoch = new_log(), Model(), 0
     for what, number, producer_id in steps:
         if what == "append":

@@ -31,7 +31,7 @@ def test_expire__by_age():
     assert log.size_bytes == 2 * BATCH_BYTES
 
 
-def test_expire__the_newest_segment_goes_too_when_it_is_due():
+def test_expire__the_newest_segment_is_deleted_when_it_expires():
     config = TopicConfig(retention_ms=5_000)
     log = daily(config)
     assert expire(log, NOW_MS + 50_000, config, 4) == 4
@@ -41,7 +41,7 @@ def test_expire__the_newest_segment_goes_too_when_it_is_due():
     assert ranges(log.read(4, EVERYTHING, 5)) == [(4, 4)]
 
 
-def test_expire__nothing_at_or_above_the_high_watermark_goes():
+def test_expire__nothing_at_or_above_the_high_watermark_is_deleted():
     config = TopicConfig(retention_ms=0, **ONE_BATCH)
     log = daily(config)
     assert expire(log, NOW_MS + 50_000, config, 2) == 2
@@ -57,7 +57,7 @@ def test_expire__by_size():
     assert expire(log, NOW_MS, less, 4) == 0  # whole segments only
 
 
-def test_expire__segments_below_the_start_go_under_any_policy():
+def test_expire__segments_below_the_start_are_deleted_under_any_policy():
     config = TopicConfig(cleanup_policy=("compact",), retention_ms=0, **ONE_BATCH)
     log = daily(config)
     log.advance_log_start_offset(2)

@@ -1,6 +1,6 @@
-"""One sweep for the tests of what is made of it: reference.yaml, 4 cells of 20 seeds.
+"""One sweep for the tests of its results: reference.yaml, 4 cells of 20 seeds.
 
-Owns: the sweep, done once.  Never: what it should have found (reference.json).
+Owns: the sweep, run once.  Never: the expected figures (reference.json).
 """
 
 from __future__ import annotations

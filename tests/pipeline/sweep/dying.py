@@ -1,4 +1,4 @@
-"""A run that kills who plays it, and a driver to be killed: `dying.py GRID OUT LOG MASTER`.
+"""A run that kills its own process, and a driver to be killed: `dying.py GRID OUT LOG MASTER`.
 
 Owns: plays that note each run in a file, one line each, before it is played.  Never: asserts.
 """
@@ -24,7 +24,7 @@ def noting(log: str, kills: dict[int, str], driver: int = 0) -> Play:
     process above it, `driver` that one as soon as the killed executor's run was played again."""
 
     def play(cell: Cell, seed: int) -> RunRow:
-        # Travels by value, so everything that it needs is imported here.
+        # Pickled by value, so everything that it needs is imported here.
         import os
         import signal
         import threading
@@ -52,14 +52,14 @@ def noting(log: str, kills: dict[int, str], driver: int = 0) -> Play:
                     if all(words.count(str(other)) > 1 for other in first) or ends.wait(0.05):
                         break
                 os.kill(driver, signal.SIGKILL)
-                ends.wait(30)  # its task must not be committed; this process goes with the driver
+                ends.wait(30)  # its task must not be committed; this process ends with the driver
         return real(cell, seed)
 
     return play
 
 
 def main(grid: str, out: str, log: str, master: str, kills: str) -> None:
-    """A driver that is killed in the midst of its sweep."""
+    """A driver that is killed in the middle of its sweep."""
     from kcluster.pipeline.session import SMALL, open_session
     from kcluster.pipeline.sweep.grid import load_grid
     from kcluster.pipeline.sweep.job import sweep

@@ -1,4 +1,4 @@
-"""A cell and a seed are one run, the same everywhere; every column of a cell does something."""
+"""A cell and a seed make one run, the same everywhere; every column of a cell has an effect."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ def cell(**columns: Any) -> Cell:
     return Cell(**{**SHORT, **columns})
 
 
-def rows(given: Cell, seeds: range = range(1, 4)) -> list[RunRow]:
-    found = [play(given, seed) for seed in seeds]
+def rows(grid_cell: Cell, seeds: range = range(1, 4)) -> list[RunRow]:
+    found = [play(grid_cell, seed) for seed in seeds]
     assert not any(row.error for row in found), [row.error for row in found]
     return found
 
 
-def lost(given: Cell) -> int:
-    return sum(row.lost for row in rows(given))
+def lost(grid_cell: Cell) -> int:
+    return sum(row.lost for row in rows(grid_cell))
 
 
 def test_cells__a_run_is_the_same_in_another_process_with_other_hashes() -> None:
-    given = cell(partitions=3, racks=3, consumers=1, mtbf_ms=3_000, failures=0)
-    here = msgspec.structs.replace(play(given, 7), wall_ms=0.0)
+    grid_cell = cell(partitions=3, racks=3, consumers=1, mtbf_ms=3_000, failures=0)
+    here = msgspec.structs.replace(play(grid_cell, 7), wall_ms=0.0)
     assert here.failures
     assert here.trace_hash
     assert not here.error
     there = subprocess.run(
-        [sys.executable, "-c", AGAIN, msgspec.json.encode(given)],
+        [sys.executable, "-c", AGAIN, msgspec.json.encode(grid_cell)],
         text=True,
         timeout=60,
         capture_output=True,
@@ -61,10 +61,10 @@ def test_cells__a_run_is_the_same_in_another_process_with_other_hashes() -> None
 
 
 def test_cells__a_replay_is_the_run_event_by_event() -> None:
-    given = cell(failures=2, acks="1", flush_interval_ms=500, racks=3)
-    told = text_of(given, 5, "again", "why")
-    result = run_scenario(Scenario.parse(told, "again.yaml"), "virtual", 5)
-    assert (result.trace_hash, result.scenario.seed) == (play(given, 5).trace_hash, 5)
+    grid_cell = cell(failures=2, acks="1", flush_interval_ms=500, racks=3)
+    text = text_of(grid_cell, 5, "again", "why")
+    result = run_scenario(Scenario.parse(text, "again.yaml"), "virtual", 5)
+    assert (result.trace_hash, result.scenario.seed) == (play(grid_cell, 5).trace_hash, 5)
 
 
 @pytest.mark.parametrize("how", ["failures", "mtbf"])
@@ -85,7 +85,7 @@ def test_cells__cells_that_differ_in_durability_meet_the_same_failures(how: str)
 def test_cells__a_repair_time_scales_the_same_draws() -> None:
     quick, slow, never = (cell(failures=1, repair_ms=x) for x in (1_000, 10_000, "none"))
     for seed in range(1, 20):
-        (a,), (b,), (c,) = (failures_of(given, seed) for given in (quick, slow, never))
+        (a,), (b,), (c,) = (failures_of(grid_cell, seed) for grid_cell in (quick, slow, never))
         assert (a.at_ms, a.brokers) == (b.at_ms, b.brokers) == (c.at_ms, c.brokers)
         assert c.repair_ms is None
         assert a.repair_ms is not None
@@ -94,27 +94,29 @@ def test_cells__a_repair_time_scales_the_same_draws() -> None:
 
 
 @pytest.mark.parametrize("domain", ["broker", "rack", "all"])
-def test_cells__what_fails_together_and_what_is_away_fails_not(domain: str) -> None:
+def test_cells__a_domain_fails_together_and_a_failed_one_does_not_fail_again(domain: str) -> None:
     together = {
         "broker": [(1,), (2,), (3,), (4,), (5,)],
         "rack": [(1, 2, 3), (4, 5)],
         "all": [(1, 2, 3, 4, 5)],
     }
     for how in ({"failures": 50}, {"mtbf_ms": 5_000}):
-        given = Cell(brokers=5, racks=2, failure_domain=domain, repair_ms=4_000, **how)
-        found = [failure for seed in range(1, 9) for failure in failures_of(given, seed)]
+        grid_cell = Cell(brokers=5, racks=2, failure_domain=domain, repair_ms=4_000, **how)
+        found = [failure for seed in range(1, 9) for failure in failures_of(grid_cell, seed)]
         assert sorted({failure.brokers for failure in found}) == together[domain]
         for seed in range(1, 9):
             back: dict[tuple[int, ...], int] = {}
-            for failure in failures_of(given, seed):
-                assert given.first_failure_ms <= failure.at_ms < given.duration_ms
+            for failure in failures_of(grid_cell, seed):
+                assert grid_cell.first_failure_ms <= failure.at_ms < grid_cell.duration_ms
                 assert failure.at_ms > back.get(failure.brokers, 0)
                 back[failure.brokers] = failure.at_ms + (failure.repair_ms or 0)
 
 
-def test_cells__failures_come_as_often_as_the_grid_says() -> None:
-    given = Cell(mtbf_ms=10_000, repair_ms=1, first_failure_ms=0, duration_ms=100_000, brokers=3)
-    count = sum(len(failures_of(given, seed)) for seed in range(1, 201))
+def test_cells__failures_are_as_frequent_as_the_grid_states() -> None:
+    grid_cell = Cell(
+        mtbf_ms=10_000, repair_ms=1, first_failure_ms=0, duration_ms=100_000, brokers=3
+    )
+    count = sum(len(failures_of(grid_cell, seed)) for seed in range(1, 201))
     # 3 brokers, 10 each in a run, 200 runs: 6,000 of a Poisson process, within four deviations
     assert abs(count - 6_000) < 4 * 6_000**0.5
     exact = Cell(failures=2, repair_ms=1)
@@ -124,7 +126,7 @@ def test_cells__failures_come_as_often_as_the_grid_says() -> None:
     assert sorted(x.brokers for x in failures_of(gone, 1)) == [(1,), (2,), (3,)]
 
 
-def test_cells__power_takes_what_was_not_flushed() -> None:
+def test_cells__a_power_failure_loses_unflushed_records() -> None:
     all_at_once = {"failure": "power", "failure_domain": "all"}
     never, each, tenth, often, seldom = (
         lost(cell(**all_at_once, **flush))
@@ -144,17 +146,19 @@ def test_cells__power_takes_what_was_not_flushed() -> None:
     assert lost(cell(**{**all_at_once, "failure": "wipe"}, flush_messages=1)) > 0
 
 
-def test_cells__a_rack_that_brokers_know_of_takes_no_partition_along() -> None:
+def test_cells__with_rack_awareness_a_failed_rack_loses_nothing() -> None:
     rack = {"brokers": 4, "racks": 2, "replication_factor": 2, "failure_domain": "rack"}
-    told, untold = (
-        sum(row.lost for row in rows(cell(**rack, rack_aware=aware), range(1, 13)))
-        for aware in (True, False)
+    aware, unaware = (
+        sum(row.lost for row in rows(cell(**rack, rack_aware=is_aware), range(1, 13)))
+        for is_aware in (True, False)
     )
-    assert told == 0 < untold
+    assert aware == 0 < unaware
 
 
-def test_cells__acks_and_in_sync_replicas_and_unclean_election_decide_what_is_lost() -> None:
-    # Both brokers of a partition go for good, one after the other.
+def test_cells__acks_and_in_sync_replicas_and_unclean_election_decide_which_records_are_lost() -> (
+    None
+):
+    # Both brokers of a partition fail permanently, one after the other.
     hard = {
         "replication_factor": 2,
         "brokers": 2,
@@ -196,14 +200,14 @@ def test_cells__the_lag_time_bounds_how_long_a_slow_replica_holds_writes() -> No
 
 
 @pytest.mark.parametrize("how", ["kill", "power", "wipe", "clean", "pause"])
-def test_cells__a_broker_is_back_however_it_went_and_however_soon(how: str) -> None:
+def test_cells__a_broker_returns_however_it_failed_and_however_soon(how: str) -> None:
     for repair_ms in (1, 2_000):
-        given = cell(failure=how, failures=12, repair_ms=repair_ms, failure_domain="all")
-        assert all(row.failures >= 3 for row in rows(given))
+        grid_cell = cell(failure=how, failures=12, repair_ms=repair_ms, failure_domain="all")
+        assert all(row.failures >= 3 for row in rows(grid_cell))
 
 
 def test_cells__the_rest_of_the_columns_reaches_the_run() -> None:
-    given = cell(
+    grid_cell = cell(
         brokers=4,
         partitions=2,
         idempotent=False,
@@ -213,10 +217,10 @@ def test_cells__the_rest_of_the_columns_reaches_the_run() -> None:
         duration_ms=3_000,
         failures=0,
     )
-    scenario = scenario_of(given, 1)
+    scenario = scenario_of(grid_cell, 1)
     assert scenario.topology.brokers[-1].id == 4
     assert (scenario.workload.producers[0].idempotent, scenario.duration_ms) == (False, 3_000)
-    (row,) = rows(given, range(1, 2))
+    (row,) = rows(grid_cell, range(1, 2))
     assert abs(row.sent - 60) <= 1
     assert row.acked == row.sent
     assert row.failures == 0

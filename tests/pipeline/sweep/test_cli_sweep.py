@@ -1,4 +1,4 @@
-"""`kcluster pipeline sweep` and `replay`: what they say, and what they refuse in a line."""
+"""`kcluster pipeline sweep` and `replay`: their output, and errors in one line."""
 
 from __future__ import annotations
 
@@ -93,23 +93,21 @@ def test_cli_sweep__runs_are_summed_and_compared_and_a_loss_can_be_replayed(
         loss = next(iter(csv.DictReader(file)))
     program, group, *replay = shlex.split(loss["replay"])
     assert (program, group) == ("kcluster", "pipeline")
-    told = kcluster(*replay)
-    assert told.exit_code == 0
-    assert f"  invalid: {loss['lost']} lost-write" in told.stdout
-    assert told.stdout.endswith(f"  replay: {loss['replay']}\n")
+    result = kcluster(*replay)
+    assert result.exit_code == 0
+    assert f"  invalid: {loss['lost']} lost-write" in result.stdout
+    assert result.stdout.endswith(f"  replay: {loss['replay']}\n")
 
 
-def test_cli_sweep__a_replay_is_told_as_a_scenario_that_runs_by_itself(
-    grid: str, tmp_path: Path
-) -> None:
-    told = kcluster("replay", grid, "acks=1,replication_factor=1", "3", "--scenario")
-    assert told.exit_code == 0
+def test_cli_sweep__a_replay_is_printed_as_a_complete_scenario(grid: str, tmp_path: Path) -> None:
+    result = kcluster("replay", grid, "acks=1,replication_factor=1", "3", "--scenario")
+    assert result.exit_code == 0
     file = tmp_path / "again.yaml"
-    file.write_text(told.stdout)
+    file.write_text(result.stdout)
     from kcluster.scenario.language.scenario import Scenario
     from kcluster.scenario.play.running import run_scenario
 
-    scenario = Scenario.parse(told.stdout, str(file))
+    scenario = Scenario.parse(result.stdout, str(file))
     assert scenario.seed == 3
     result = run_scenario(scenario, "virtual", scenario.seed)
     ran = kcluster("replay", grid, "1", "3", "--out", str(tmp_path / "runs"))
@@ -122,7 +120,7 @@ def test_cli_sweep__a_replay_is_told_as_a_scenario_that_runs_by_itself(
 
 def test_cli_sweep__bad_input_is_one_line(grid: str, tmp_path: Path) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # nobody listens
+        taken.bind(("127.0.0.1", 0))  # no server listens there
         master = f"spark://127.0.0.1:{taken.getsockname()[1]}"
         assert refused("sweep", grid, "--out", str(tmp_path / "o"), "--master", master) == (
             f"no Spark at {master}: {master.removeprefix('spark://')}: Connection refused"
@@ -150,6 +148,6 @@ def test_cli_sweep__the_help_names_every_column() -> None:
     assert [key for key in Cell().columns() if key not in words] == []
 
 
-def test_cli_sweep__progress_has_the_rate_and_what_is_left() -> None:
+def test_cli_sweep__progress_shows_the_rate_and_the_time_left() -> None:
     assert _rate(0, 1.0, 10) == ""
     assert _rate(30, 2.0, 900) == f"15.0 runs/s, {timedelta(minutes=1)} left"

@@ -1,4 +1,4 @@
-"""Sweeps of what has an exact answer: the share of runs that lose something is what it must be.
+"""Sweeps with an exact solution: the share of runs that lose records is the derived one.
 
 Each case is a cell and the probability, derived beside it.  The interval is the exact one of 99.9 %
 (Clopper and Pearson), and seeds are fixed: a case fails when the simulator or the draws change, not
@@ -70,9 +70,9 @@ def check_mean(name: str, rows: list[RunRow], wanted: float) -> None:
 
 
 @pytest.mark.parametrize(("brokers", "mtbf_s"), [(1, 16), (2, 8), (3, 6)])
-def test_closed_form__disks_that_go_one_by_one(brokers: int, mtbf_s: int) -> None:
-    """Each broker's disk goes after an exponential time, nothing is repaired: all is lost when all
-    have gone, the product of independent chances."""
+def test_closed_form__disks_that_fail_one_by_one(brokers: int, mtbf_s: int) -> None:
+    """Each broker's disk fails after an exponential time, nothing is repaired: records are lost
+    when all have failed, which has the product of independent probabilities."""
     seconds = 8.0
     rows = rows_of(cell_of(brokers, seconds, mtbf_ms=mtbf_s * 1_000), 150)
     wanted = (1 - math.exp(-seconds / mtbf_s)) ** brokers
@@ -81,7 +81,7 @@ def test_closed_form__disks_that_go_one_by_one(brokers: int, mtbf_s: int) -> Non
 
 @pytest.mark.parametrize(("failures", "wanted"), [(2, 0), (3, 1)])
 def test_closed_form__as_many_failures_as_replicas(failures: int, wanted: int) -> None:
-    """Three replicas, disks that are not repaired: two may go, three may not."""
+    """Three replicas, disks that are not repaired: two failures are survived, three are not."""
     rows = rows_of(cell_of(3, 8.0, failures=failures), 40)
     assert {row.lost > 0 for row in rows} == {wanted == 1}
 
@@ -108,7 +108,7 @@ def test_closed_form__second_disk_before_the_first_is_repaired() -> None:
 
 
 @pytest.mark.parametrize("flush_messages", [1, 2, 5])
-def test_closed_form__power_goes_between_two_flushes(flush_messages: int) -> None:
+def test_closed_form__power_fails_between_two_flushes(flush_messages: int) -> None:
     """RF 1, flushed every M records, one power failure at a uniform time: 0 to M - 1 records are
     not flushed, each number as likely."""
     cell = cell_of(
@@ -125,7 +125,7 @@ def test_closed_form__power_goes_between_two_flushes(flush_messages: int) -> Non
     check_mean(f"RF 1, flush.messages {flush_messages}", rows, (flush_messages - 1) / 2)
 
 
-def test_closed_form__leader_dies_before_the_follower_has_it() -> None:
+def test_closed_form__leader_dies_before_the_follower_has_the_record() -> None:
     """RF 2, acks=1, one broker dies, in half of the runs the leader.  A follower's fetch takes two
     ways of L, and what is appended meanwhile waits for the next: a record waits for L on average.
     Lost: rate * L records of a leader's death; any: unless the record before is older than that

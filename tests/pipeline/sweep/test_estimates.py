@@ -1,4 +1,4 @@
-"""The formulas, against tables and hand."""
+"""The formulas, compared with published tables and calculations by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_estimates__intervals_of_a_published_table(
     assert wilson(hits, runs) == pytest.approx(score, abs=5e-5)
 
 
-def test_estimates__nothing_lost_is_not_never() -> None:
+def test_estimates__no_loss_has_a_positive_upper_bound() -> None:
     low, high = clopper_pearson(0, 1_000)
     assert low == 0
     assert high == pytest.approx(1 - 0.025 ** (1 / 1_000))  # (1 - p)^n = 2.5 %

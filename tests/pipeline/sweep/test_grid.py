@@ -1,4 +1,4 @@
-"""A grid as cells and seeds; what is wrong with one is told at its place, all at once."""
+"""A grid as cells and seeds; all its problems are reported at once, each with its place."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def columns(text: str) -> Grid:
     return parse_grid(f"grid: {{{text}}}")
 
 
-def test_grid__cells_are_all_combinations_that_can_be() -> None:
+def test_grid__cells_are_all_possible_combinations() -> None:
     grid = parse_grid(GRID)
     assert (grid.name, grid.seeds) == ("durability", (1, 2, 3))
     assert grid.varied == ("replication_factor", "min_insync_replicas", "acks")
@@ -81,7 +81,7 @@ def test_grid__cells_are_all_combinations_that_can_be() -> None:
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_grid__what_is_wrong_is_told_at_its_place(text: str) -> None:
+def test_grid__a_problem_is_reported_with_its_place(text: str) -> None:
     with pytest.raises(GridError) as caught:
         parse_grid(text, "g.yaml")
     assert str(caught.value) == WRONG[text]
@@ -94,16 +94,16 @@ def test_grid__all_problems_at_once_in_the_order_of_places() -> None:
     assert places == ["g.yaml:1:12", "g.yaml:3:3", "g.yaml:4:12", "g.yaml:5:3", "g.yaml:6:1"]
 
 
-def test_grid__a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_grid__an_unreadable_file_is_reported(tmp_path: Path) -> None:
     whole = {"no.yaml": None, "binary.yaml": b"name: a\ngrid: \xff", "big.yaml": b"#" * 600_000}
-    told = []
+    message = []
     for name, data in whole.items():
         if data is not None:
             (tmp_path / name).write_bytes(data)
         with pytest.raises(GridError) as caught:
             load_grid(tmp_path / name)
-        told.append(str(caught.value).removeprefix(f"{tmp_path}/"))
-    assert told == [
+        message.append(str(caught.value).removeprefix(f"{tmp_path}/"))
+    assert message == [
         "no.yaml: cannot be read: No such file or directory",
         "binary.yaml:2:1: not UTF-8",
         "big.yaml:1:1: larger than 512 KiB: not a grid",
@@ -141,13 +141,13 @@ def test_grid__a_cell_is_found_by_its_number_or_by_its_columns() -> None:
         "acks=0": "cell acks=0: no cell matches;"
         " replication_factor=1 min_insync_replicas=1 acks=1 is cell 1",
     }
-    for words, told in wrong.items():
+    for words, message in wrong.items():
         with pytest.raises(ValueError) as caught:
             grid.find(words)
-        assert str(caught.value) == told
+        assert str(caught.value) == message
 
 
-def test_grid__seeds_by_words() -> None:
+def test_grid__seeds_read_each_form() -> None:
     grid = columns("acks: [1, all]")
     assert len(grid.seeds) == 100
     assert with_seeds(grid, "3").seeds == (1, 2, 3)
@@ -164,13 +164,13 @@ def test_grid__seeds_by_words() -> None:
         str(2**63) + "..": "is not a seed",
         f"{2**63}..{2**63}": "is the highest seed",
     }
-    for words, told in wrong.items():
+    for words, message in wrong.items():
         with pytest.raises(ValueError) as caught:
             with_seeds(grid, words)
-        assert told in str(caught.value)
+        assert message in str(caught.value)
 
 
-def test_grid__a_cells_key_is_its_own_in_every_grid() -> None:
+def test_grid__a_cells_key_is_the_same_in_every_grid() -> None:
     grid = columns("acks: [1, all], failures: 1, repair: 2s")
     assert grid.cells[1].key == Cell(failures=1, repair_ms=2_000).key
     assert len({cell.key for cell in grid.cells}) == 2

@@ -1,4 +1,4 @@
-"""Each (cell, seed) of a grid is run once, whatever dies; what is there counts, what is not is run.
+"""Each (cell, seed) of a grid is run once, whatever dies; finished runs are kept, others are run.
 
 The tests' grids have runs of a second of virtual time, a few ms each.
 """
@@ -49,8 +49,8 @@ def rows_in(spark: SparkSession, grid: Grid, out: Path) -> dict[tuple[str, int],
     found: dict[tuple[str, int], RunRow] = {}
     for row in table_of(spark, out).toLocalIterator():
         assert (row["cell"], row["seed"]) not in found
-        given = msgspec.convert(row.asDict(), RunRow)
-        found[row["cell"], row["seed"]] = msgspec.structs.replace(given, wall_ms=0.0)
+        run = msgspec.convert(row.asDict(), RunRow)
+        found[row["cell"], row["seed"]] = msgspec.structs.replace(run, wall_ms=0.0)
     return found
 
 
@@ -66,16 +66,16 @@ def noted(log: Path) -> list[int]:
     return [int(line.split()[0]) for line in log.read_text().splitlines()]
 
 
-def test_job__a_sweep_is_each_run_once_and_goes_on_with_what_is_missing(
+def test_job__a_sweep_plays_each_run_once_and_resumes_with_missing_ones(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     grid = parse_grid(GRID)
-    told: list[tuple[int, int]] = []
-    first = sweep(spark, with_seeds(grid, "4"), tmp_path, lambda *counts: told.append(counts))
+    progress: list[tuple[int, int]] = []
+    first = sweep(spark, with_seeds(grid, "4"), tmp_path, lambda *counts: progress.append(counts))
     assert (first.runs, first.found, first.played, first.problems) == (8, 0, 8, [])
-    assert told[0] == (0, 8)
-    assert told[-1] == (8, 8)
-    assert told == sorted(told)
+    assert progress[0] == (0, 8)
+    assert progress[-1] == (8, 8)
+    assert progress == sorted(progress)
     second = sweep(spark, grid, tmp_path)
     assert (second.runs, second.found, second.played) == (32, 8, 24)
     third = sweep(spark, grid, tmp_path)
@@ -100,12 +100,10 @@ def test_job__tasks_cost_alike_whatever_their_cells_do() -> None:
     is_long = [x >= 2 * sum(costs) / len(costs) for x in costs]
     assert is_long == sorted(is_long, reverse=True)
     few = tasks_of(parse_grid(ONE_CELL), bytearray(8), 2)
-    assert len(few) == 15  # of little work too: no core is idle for long at the end
+    assert len(few) == 15  # also with little work: no core is idle for long at the end
 
 
-def test_job__a_worker_that_is_killed_is_no_end_of_the_sweep(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_job__a_sweep_survives_a_killed_worker(spark: SparkSession, tmp_path: Path) -> None:
     grid, log = parse_grid(ONE_CELL), tmp_path / "log"
     swept = sweep(spark, grid, tmp_path / "out", play=dying.noting(str(log), {9: "worker"}))
     assert swept.played == 60
@@ -120,7 +118,7 @@ def test_job__a_worker_that_is_killed_is_no_end_of_the_sweep(
 
 
 def spark_home(tmp_path: Path) -> str:
-    """Of links to the real one: executors' directories are made in it, and stay."""
+    """Links to the real one, as executors create directories in it and leave them."""
     from pyspark.find_spark_home import _find_spark_home
 
     home = tmp_path / "spark"
@@ -136,7 +134,7 @@ def spark_home(tmp_path: Path) -> str:
 def test_job__an_executor_and_then_the_driver_are_killed_and_nothing_is_lost_or_repeated(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Two executors on a cluster, with a Python that does not find the package by itself."""
+    """Two executors on a cluster, whose Python cannot import the package by itself."""
     out, log, file = tmp_path / "out", tmp_path / "log", tmp_path / "grid.yaml"
     file.write_text(ONE_CELL)
     python = tmp_path / "python"
@@ -169,16 +167,16 @@ def test_job__an_executor_and_then_the_driver_are_killed_and_nothing_is_lost_or_
     assert {place.parts[-3] for place in files} == {ARCHIVE}  # the package was shipped
 
     grid = parse_grid(ONE_CELL)
-    kept = {seed for _, seed in rows_in(spark, grid, out)}
-    assert kept
-    assert kept < set(grid.seeds)
-    assert 20 in kept
-    assert 45 not in kept
-    assert all(before[seed] == 1 for seed in kept if not 15 < seed < 26)
+    finished = {seed for _, seed in rows_in(spark, grid, out)}
+    assert finished
+    assert finished < set(grid.seeds)
+    assert 20 in finished
+    assert 45 not in finished
+    assert all(before[seed] == 1 for seed in finished if not 15 < seed < 26)
     log.write_text("")
     swept = sweep(spark, grid, out, play=dying.noting(str(log), {}))
-    assert (swept.found, swept.played) == (len(kept), 60 - len(kept))
-    assert Counter(noted(log)) == Counter(set(grid.seeds) - kept)  # each once, none that was there
+    assert (swept.found, swept.played) == (len(finished), 60 - len(finished))
+    assert Counter(noted(log)) == Counter(set(grid.seeds) - finished)  # each once, no finished one
 
     assert rows_in(spark, grid, out) == expected(grid)
     sweep(spark, grid, tmp_path / "undisturbed")
@@ -190,7 +188,7 @@ def test_job__an_executor_and_then_the_driver_are_killed_and_nothing_is_lost_or_
     assert disturbed[0].runs == 60
 
 
-def test_job__a_run_that_raises_is_told_by_cell_and_seed_and_run_again_next_time(
+def test_job__a_run_that_raises_is_reported_by_cell_and_seed_and_run_again(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     grid = with_seeds(parse_grid(GRID), "8")
@@ -213,11 +211,11 @@ def test_job__a_run_that_raises_is_told_by_cell_and_seed_and_run_again_next_time
     assert report_errors(spark, grid, str(tmp_path)) == 0
 
 
-def test_job__a_file_cut_short_is_set_aside_and_its_runs_are_run_again(
+def test_job__a_truncated_file_is_set_aside_and_its_runs_are_repeated(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     grid = with_seeds(parse_grid(GRID), "8")
-    out = tmp_path / "out [1] {a}"  # Spark would take it for a pattern
+    out = tmp_path / "out [1] {a}"  # Spark would read it as a glob pattern
     sweep(spark, grid, out)
     files = sorted(out.glob("runs/*/*.parquet"))
     data = files[0].read_bytes()
@@ -234,14 +232,14 @@ def test_job__a_file_cut_short_is_set_aside_and_its_runs_are_run_again(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"format": 99}, "a table of version 99; this reads version 1"),
         ({"lost": None}, "a table of another version: it has no column lost"),
     ],
 )
 def test_job__a_table_of_another_version_is_refused(
-    spark: SparkSession, tmp_path: Path, change: dict[str, Any], told: str
+    spark: SparkSession, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     import pyarrow
     from pyarrow import parquet
@@ -252,14 +250,14 @@ def test_job__a_table_of_another_version_is_refused(
     row = {**msgspec.to_builtins(whole), **change}
     place = tmp_path / "runs" / "1"
     place.mkdir(parents=True)
-    kept = {name: [value] for name, value in row.items() if value is not None}
-    parquet.write_table(pyarrow.table(kept), place / "part-0.parquet")
+    columns = {name: [value] for name, value in row.items() if value is not None}
+    parquet.write_table(pyarrow.table(columns), place / "part-0.parquet")
     with pytest.raises(SweepError) as caught:
         sweep(spark, parse_grid(ONE_CELL), tmp_path)
-    assert str(caught.value) == f"{tmp_path}: {told}"
+    assert str(caught.value) == f"{tmp_path}: {message}"
 
 
-def test_job__an_error_of_spark_itself_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+def test_job__an_error_of_spark_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
     place = tmp_path / "runs" / "1"
     place.mkdir(parents=True)
     (place / "part-0.parquet").write_bytes(b"PAR1" + b"nonsense" * 9 + b"PAR1")

@@ -1,4 +1,4 @@
-"""The two plots: what they say, and that nothing lies on anything else."""
+"""The two plots: their texts, and that nothing overlaps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ grid:
 
 
 def sums_of(grid: Grid) -> list[CellSummary]:
-    """Some with losses and some without, two at the same place, one without a run."""
+    """Some with losses and some without, two at the same point, one without a run."""
     sums = [
         CellSummary(
             cell.key,
@@ -52,7 +52,7 @@ def texts_of(axes: Any) -> list[str]:
     return [text.get_text() for text in axes.texts]
 
 
-def test_plots__a_cell_of_the_heat_map_says_its_share_and_interval() -> None:
+def test_plots__a_cell_of_the_heat_map_shows_its_share_and_interval() -> None:
     grid = parse_grid(GRID)
     sums = sums_of(grid)
     assert len(grid.cells) == 10  # 3 in sync of 2 replicas cannot be
@@ -79,17 +79,17 @@ def test_plots__numbers_of_the_trade_off_do_not_overlap() -> None:
     assert len(names) == 9
 
 
-def test_plots__cells_without_a_loss_hang_from_their_interval() -> None:
+def test_plots__cells_without_a_loss_are_drawn_at_their_upper_bound() -> None:
     grid = parse_grid("grid: {acks: [1, all]}")
     sums = [
         CellSummary(grid.cells[0].key, runs=100, losses=10, failures=100, writes_ms=1_000),
         CellSummary(grid.cells[1].key, runs=100, failures=100, writes_ms=2_000),
     ]
     lost: Any
-    kept: Any
-    lost, kept = trade_off(grid, sums).axes[0].collections[-2:]
+    lossless: Any
+    lost, lossless = trade_off(grid, sums).axes[0].collections[-2:]
     assert lost.get_offsets().tolist() == [[0.01, 0.1]]
-    assert kept.get_offsets().tolist() == [[0.02, sums[1].loss_exact[1]]]
+    assert lossless.get_offsets().tolist() == [[0.02, sums[1].loss_exact[1]]]
 
 
 def test_plots__one_cell_or_none_with_a_run(tmp_path: Path) -> None:

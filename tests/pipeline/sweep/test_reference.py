@@ -1,7 +1,7 @@
 """The figures of reference.yaml are those of reference.json, value by value.
 
 They change when the simulator, the draws or the formulas do.  If that is what a change is for (a
-difference from Kafka mended, a new field of the clients' timing), look at what moved, renew, and
+difference from Kafka fixed, a new field of the clients' timing), look at what moved, renew, and
 say why in the commit:
 
     KCLUSTER_RENEW=1 pytest tests/pipeline/sweep/test_reference.py
@@ -27,7 +27,7 @@ OF_THE_MACHINE = ("wall_ms_a_run",)
 pytestmark = pytest.mark.timeout_s(240)
 
 
-def test_reference__the_figures_are_as_they_were(swept: Swept) -> None:
+def test_reference__the_figures_are_unchanged(swept: Swept) -> None:
     found = figures_of(swept.grid, swept.sums, MS_PER_YEAR)
     for row in found:
         for name in OF_THE_MACHINE:

@@ -1,4 +1,4 @@
-"""The files of a report: words, figures as tables, every loss with what plays it again."""
+"""The files of a report: text, tables of figures, and the command that replays each loss."""
 
 from __future__ import annotations
 
@@ -50,28 +50,28 @@ def test_report__figures_as_csv_and_parquet(
     held = [row.asDict() for row in spark.read.parquet(str(written / "cells.parquet")).collect()]
     assert held == wanted
     with open(written / "cells.csv", encoding="utf-8", newline="") as file:
-        told = list(csv.DictReader(file))
-    assert [row["losses"] for row in told] == [str(cell.losses) for cell in swept.sums]
-    assert [row["acks"] for row in told] == ["1", "1", "all", "all"]
-    assert list(told[0]) == list(wanted[0])
+        rows = list(csv.DictReader(file))
+    assert [row["losses"] for row in rows] == [str(cell.losses) for cell in swept.sums]
+    assert [row["acks"] for row in rows] == ["1", "1", "all", "all"]
+    assert list(rows[0]) == list(wanted[0])
 
 
-def test_report__every_loss_can_be_played_again(swept: Swept, written: Path) -> None:
+def test_report__every_loss_can_be_replayed(swept: Swept, written: Path) -> None:
     with open(written / "losses.csv", encoding="utf-8", newline="") as file:
         losses = list(csv.DictReader(file))
     assert len(losses) == sum(cell.losses for cell in swept.sums)
     assert sum(int(row["lost"]) for row in losses) == sum(cell.lost for cell in swept.sums)
     first = losses[0]
     words = first["replay"].removeprefix("kcluster pipeline ").split()
-    told = CliRunner().invoke(pipeline, words).output
-    assert re.search(rf"lost-write.*\b{first['lost']}\b", told), told
-    kept = sorted((written / "losses").glob("*.yaml"))
-    assert len(kept) == sum(min(5, cell.losses) for cell in swept.sums)
-    assert Scenario.load(kept[0]).name == kept[0].stem
+    text = CliRunner().invoke(pipeline, words).output
+    assert re.search(rf"lost-write.*\b{first['lost']}\b", text), text
+    files = sorted((written / "losses").glob("*.yaml"))
+    assert len(files) == sum(min(5, cell.losses) for cell in swept.sums)
+    assert Scenario.load(files[0]).name == files[0].stem
 
 
-def test_report__markdown_has_every_cell_and_says_what_a_year_is(written: Path) -> None:
-    told = (written / "report.md").read_text("utf-8")
+def test_report__markdown_has_every_cell_and_explains_its_year(written: Path) -> None:
+    text = (written / "report.md").read_text("utf-8")
     for line in (
         "# reference",
         f"    {COMMAND}",
@@ -79,10 +79,10 @@ def test_report__markdown_has_every_cell_and_says_what_a_year_is(written: Path) 
         "![heat_map](heat_map.png)",
         "![trade_off](trade_off.png)",
     ):
-        assert line in told.splitlines()
-    assert told.count("acks=all min_insync_replicas=2") >= 2
-    assert "each broker fails once in 365.25 days" in told
-    rows = [line.count("|") for line in told.splitlines() if line.startswith("| ")]
+        assert line in text.splitlines()
+    assert text.count("acks=all min_insync_replicas=2") >= 2
+    assert "each broker fails once in 365.25 days" in text
+    rows = [line.count("|") for line in text.splitlines() if line.startswith("| ")]
     assert set(rows) == {10, 13, 6}  # durability, availability, losses
 
 
@@ -95,7 +95,7 @@ def test_report__the_page_needs_no_other_file(written: Path) -> None:
     assert "kcluster pipeline replay" in page
 
 
-def test_report__two_settings_beside_each_other(spark: SparkSession, swept: Swept) -> None:
+def test_report__two_settings_side_by_side(spark: SparkSession, swept: Swept) -> None:
     pair = pair_of(spark, swept.grid, swept.out, 0, 2)
     lines = comparison(swept.grid, swept.sums, 0, 2, pair)
     first = "## acks=1 min_insync_replicas=1 against acks=all min_insync_replicas=1"
@@ -105,6 +105,6 @@ def test_report__two_settings_beside_each_other(spark: SparkSession, swept: Swep
     assert lines[-1].startswith(both)
 
 
-def test_report__an_interval_from_nothing_is_told_as_below() -> None:
+def test_report__an_interval_from_zero_is_written_as_below() -> None:
     assert span((0.0, 0.00368)) == "below 0.37 %"
     assert span((0.0009, 0.1776)) == "0.09 to 17.8 %"

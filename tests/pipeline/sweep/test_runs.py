@@ -1,4 +1,4 @@
-"""What a sweep keeps of a run."""
+"""What a sweep records of a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_runs__the_table_has_the_columns_of_a_row_with_the_types_of_earlier_tabl
     assert list(types) == ["bigint"]
 
 
-def test_runs__a_quiet_run_has_all_of_its_records_and_no_failover() -> None:
+def test_runs__a_run_without_failures_keeps_all_records_and_has_no_failover() -> None:
     row = play(Cell(duration_ms=5_000), 1)
     assert (row.format, row.outcome, row.error) == (FORMAT, "valid", "")
     assert (row.sent, row.acked, row.lost, row.failures) == (51, 51, 0, 0)
@@ -34,11 +34,11 @@ def test_runs__a_quiet_run_has_all_of_its_records_and_no_failover() -> None:
     assert 0 < row.ack_p50_ms <= (row.ack_p99_ms or 0) < 100
 
 
-def test_runs__a_leader_that_goes_is_followed_by_a_failover() -> None:
-    given = Cell(failures=1, repair_ms="none", failure="kill", duration_ms=20_000)
-    rows = [play(given, seed) for seed in range(12, 16)]
+def test_runs__a_dead_leader_causes_a_failover() -> None:
+    cell = Cell(failures=1, repair_ms="none", failure="kill", duration_ms=20_000)
+    rows = [play(cell, seed) for seed in range(12, 16)]
     led = [row for row in rows if row.elected_ms]
-    assert 0 < len(led) < len(rows)  # a follower's end is none
+    assert 0 < len(led) < len(rows)  # the death of a follower is not a failover
     for row in led:
         ((noticed,), (elected,), (acked,)) = (row.noticed_ms, row.elected_ms, row.acked_ms)
         # broker.session.timeout.ms is 9 s, a heartbeat was at most 2 s old
@@ -48,7 +48,7 @@ def test_runs__a_leader_that_goes_is_followed_by_a_failover() -> None:
 
 
 def test_runs__without_another_replica_it_lasts_until_the_leader_is_back() -> None:
-    given = Cell(
+    cell = Cell(
         brokers=1,
         replication_factor=1,
         failures=1,
@@ -57,7 +57,7 @@ def test_runs__without_another_replica_it_lasts_until_the_leader_is_back() -> No
         duration_ms=120_000,
         rate_per_s=1,
     )
-    rows = [play(given, seed) for seed in range(1, 6)]
+    rows = [play(cell, seed) for seed in range(1, 6)]
     led = [row for row in rows if row.acked_ms]
     assert led
     assert all(row.elected_ms for row in led)
@@ -66,9 +66,9 @@ def test_runs__without_another_replica_it_lasts_until_the_leader_is_back() -> No
         assert abs(row.writes_unavailable_ms - row.acked_ms[0]) < 2_000
 
 
-def test_runs__one_that_raises_is_told_in_a_line_and_the_others_are_played() -> None:
+def test_runs__one_that_raises_is_reported_in_one_line_and_the_others_are_played() -> None:
     class Odd(Exception):
-        """Of no family that anybody would think of."""
+        """An exception that no handler expects."""
 
     def odd(cell: Cell, seed: int) -> RunRow:
         if seed == 2:
@@ -86,7 +86,7 @@ def test_runs__one_that_raises_is_told_in_a_line_and_the_others_are_played() -> 
         row_of(stops, Cell(), 1)
 
 
-def test_runs__a_worker_plays_the_numbers_that_are_not_done() -> None:
+def test_runs__a_worker_plays_the_missing_runs() -> None:
     import msgspec
 
     cells = [Cell(), Cell(acks="1")]

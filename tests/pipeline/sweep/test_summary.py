@@ -1,4 +1,4 @@
-"""A sweep's sums are those of its runs, played here one by one without Spark."""
+"""The sums of a sweep are those of its runs, played here one by one without Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def played(swept: Swept) -> list[list[RunRow]]:
 
 
 def nearest_rank(values: list[int], percent: int) -> float:
-    """As percentile_approx does it: of n ordered values that number ceil(n p)."""
+    """Like percentile_approx: value number ceil(n p) of n ordered ones."""
     ordered = sorted(values)
     return float(ordered[max(0, -(-len(ordered) * percent // 100) - 1)])
 
@@ -52,7 +52,7 @@ def test_summary__each_sum_is_that_of_the_runs(swept: Swept, played: list[list[R
 
 
 def test_summary__some_lose_and_some_do_not(swept: Swept) -> None:
-    """The reference says something."""
+    """The reference covers both cases."""
     assert 0 < swept.sums[0].losses < swept.sums[0].runs
     assert swept.sums[0].elected
     assert swept.sums[0].first_ack > swept.sums[0].elected

@@ -21,7 +21,7 @@ NAMES = [line.name for line in APIS.values()]
 
 
 def outcome(decode, *arguments):
-    """The message, or what is wrong with the bytes."""
+    """The message, or the error of the bytes."""
     try:
         return decode(*arguments)
     except ProtocolError as error:
@@ -106,7 +106,7 @@ def test_fuzz__stored_offsets_found_by_hypothesis(data, version):
     check("OffsetCommitValue", version, decode, data)
 
 
-# ------------------------------------------------------------------- what an error message says
+# ------------------------------------------------------------------------------ error messages
 
 
 def failure(api_key, version, data, kind="request"):
@@ -145,7 +145,7 @@ START = b"\x00\xff\xff\x00\x00\x00\x64"  # Produce v9: no transactional id, acks
         (START + b"\x01\x01\x00\x09a", ("tag 0 of 9 bytes, 1 left", 11, "tags")),
     ],
 )
-def test_protocol_error__says_what_is_wrong_where_in_which_field(data, expected):
+def test_protocol_error__names_the_mistake_its_position_and_its_field(data, expected):
     assert failure(0, 9, data) == expected
 
 

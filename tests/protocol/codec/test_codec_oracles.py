@@ -49,7 +49,7 @@ def messages_of(name: str, key: int, version: int, kind: str):
 
 
 def kafka_python_classes() -> dict[str, Any]:
-    """Message name -> class, of every module of kafka.protocol but those of before 3.0."""
+    """Message name -> class, of every module of kafka.protocol except those from before 3.0."""
     found = {}
     for module in pkgutil.walk_packages(kafka_protocol.__path__, "kafka.protocol."):
         if ".old" not in module.name and "generate" not in module.name:

@@ -54,12 +54,12 @@ def test_schema__reads_every_fact_of_a_line():
     assert (response.is_flexible(8), response.is_flexible(9)) == (False, True)
 
 
-def test_schema__merges_what_4_0_removed_with_what_came_since():
+def test_schema__merges_versions_that_4_0_removed_with_newer_ones():
     fields = {f.name: f for f in message_schema("OffsetCommitRequest").top.fields[-1].struct.fields}
     assert fields["name"].versions == (0, 9)
     assert fields["topic_id"].versions == (10, schema.LAST_VERSION)
     partition = {f.name: f for f in fields["partitions"].struct.fields}
-    assert partition["commit_timestamp"].versions == (1, 1)  # known to 3.9.1 only
+    assert partition["commit_timestamp"].versions == (1, 1)  # in 3.9.1 only
     vote = message_schema("VoteRequest").top.fields[2].struct.fields[1].struct
     assert "candidate_id" not in [f.name for f in vote.fields]  # renamed to replica_id in 4.x
 
@@ -120,7 +120,7 @@ def test_messages__classes_have_the_schema_s_fields_and_defaults():
                 assert value == field.default
 
 
-def test_messages__the_stub_says_what_the_classes_are():
+def test_messages__the_stub_describes_the_classes():
     stub = ast.parse((Path(m.__file__).with_suffix(".pyi")).read_text())
     classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
     assert list(classes) == ["Message", *message_names()]

@@ -30,7 +30,7 @@ def test_batch_builder__makes_the_bytes_that_build_batch_makes(
     assert builder.count == count
 
 
-def test_batch_builder__knows_its_size_and_gives_new_bytes_each_time() -> None:
+def test_batch_builder__has_the_final_size_and_returns_new_bytes_each_time() -> None:
     builder = BatchBuilder()
     for _ in range(3_000):
         builder.append(5, b"k", b"v")

@@ -51,7 +51,7 @@ def test_snappy__raw_blocks_are_read_too():
 
 
 @pytest.mark.parametrize("block_length", [b"\x00", b"\x00\x00\x01\x00abc", b"\xff\xff\xff\xff"])
-def test_snappy__broken_block_lengths_are_told(block_length):
+def test_snappy__broken_block_lengths_are_reported(block_length):
     with pytest.raises(CompressionError):
         decompress(SNAPPY, compress(SNAPPY, b"")[:16] + block_length)
 
@@ -60,7 +60,7 @@ def test_lz4__blocks_are_independent_as_the_java_client_demands():
     assert compress(LZ4, PLAIN)[4] & 0x20
 
 
-def test_compression__unknown_codecs_are_told():
+def test_compression__unknown_codecs_are_reported():
     with pytest.raises(CompressionError):
         decompress(5, b"")
     with pytest.raises(CompressionError):

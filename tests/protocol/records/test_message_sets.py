@@ -1,4 +1,4 @@
-"""Message sets against kafka-python's reader and builder of them."""
+"""Message sets compared with kafka-python's reader and builder."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_read__what_kafka_python_built(magic: int, codec: int) -> None:
     "codec", [compression.NONE, compression.GZIP, compression.SNAPPY, compression.LZ4]
 )
 @pytest.mark.parametrize("magic", [0, 1])
-def test_read__gives_back_what_was_built(magic: int, codec: int) -> None:
+def test_read__returns_what_was_built(magic: int, codec: int) -> None:
     opened = read_message_set(build_message_set(RECORDS, magic, codec))
     assert opened.records == (RECORDS if magic else without_times(RECORDS))
     assert (opened.codec, opened.is_log_append_time) == (codec, False)
@@ -107,7 +107,7 @@ def damaged(data: bytes, at: int) -> bytes:
 
 
 def resealed(data: bytes) -> bytes:
-    """With the crc that the one message in `data` has now."""
+    """The one message in `data`, with its crc recomputed."""
     return data[:12] + struct.pack(">I", crc32(data[16:])) + data[16:]
 
 
@@ -140,7 +140,7 @@ INVALID = {
 
 
 @pytest.mark.parametrize("case", INVALID)
-def test_read__what_is_wrong_is_told(case: str) -> None:
+def test_read__mistakes_are_reported(case: str) -> None:
     data, error = INVALID[case]
     with pytest.raises(InvalidRecords) as caught:
         read_message_set(data)
@@ -176,7 +176,7 @@ def test_up_convert__is_one_batch_with_offsets_from_0(magic: int, codec: int) ->
     assert batch.timestamp_type == 0
 
 
-def test_up_convert__takes_no_log_append_time_and_no_wrapper_among_others() -> None:
+def test_up_convert__refuses_log_append_time_and_a_wrapper_among_others() -> None:
     wrapper = build_message_set(RECORDS, 1, compression.GZIP)
     for data, error in (
         (build_message_set(RECORDS, 1, is_log_append_time=True), ErrorCode.INVALID_TIMESTAMP),
@@ -211,7 +211,7 @@ def test_down_convert__leaves_out_what_is_before_the_offset_and_control_batches(
     assert [r.offset for r in read_by_kafka_python(down_convert(batches, 1, 8))] == [8, 10]
 
 
-def test_down_convert__zstd_ends_the_set_or_is_an_error_if_it_comes_first() -> None:
+def test_down_convert__zstd_ends_the_set_and_is_an_error_if_it_comes_first() -> None:
     plain = build_batch(RECORDS[:1], base_offset=7)
     zstd = build_batch(RECORDS[:1], base_offset=8, compression="zstd")
     assert [
@@ -235,7 +235,7 @@ def test_xxh32__is_that_of_the_reference(data: bytes, value: int) -> None:
     assert xxh32_of_few(data) == value
 
 
-def test_lz4__the_old_checksum_is_another_and_comes_back() -> None:
+def test_lz4__the_old_checksum_differs_and_is_restored() -> None:
     frame = compression.compress(compression.LZ4, b"x" * 100)
     old = lz4_with_checksum(frame, of_magic_too=True)
     assert old != frame

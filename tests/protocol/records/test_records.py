@@ -24,7 +24,7 @@ from kcluster.protocol.records.records import (
 ONE = build_batch([Record(0, 1_000, b"k", b"v")])
 TWO = build_batch([Record(0, 1_000, b"k", b"v"), Record(0, 1_007, None, None)])
 
-# One record, written down byte by byte: key "k", value "v", header a=b.
+# One record, written byte by byte: key "k", value "v", header a=b.
 BY_HAND = bytes.fromhex(
     "000000000000000000000040ffffffff02"
     "00000000"  # crc, sealed below
@@ -87,7 +87,7 @@ def test_parse__a_batch_cut_off_at_the_end_is_left_out(size):
         (bytearray(100), ErrorCode.CORRUPT_MESSAGE),
     ],
 )
-def test_parse__what_is_no_batch_is_refused_as_kafka_does(data, error):
+def test_parse__bytes_that_are_no_batch_are_refused_as_by_kafka(data, error):
     for before in (bytearray(), TWO):
         with pytest.raises(InvalidRecords) as caught:
             parse_batches(before + data)
@@ -144,7 +144,7 @@ RECORDS = st.lists(
 
 
 @given(RECORDS, st.sampled_from(CODEC_NAMES), st.integers(0, 1 << 40))
-def test_read__gives_back_what_was_built(records, codec, base_offset):
+def test_read__returns_what_was_built(records, codec, base_offset):
     batch = one(build_batch(records, base_offset=base_offset, compression=codec, leader_epoch=4))
     expected = [
         Record(base_offset + i, r.timestamp, r.key, r.value, r.headers)
@@ -157,12 +157,12 @@ def test_read__gives_back_what_was_built(records, codec, base_offset):
     assert batch.max_timestamp == max(record.timestamp for record in records)
 
 
-def test_build__keeps_gaps_between_offsets_when_told_where_they_end():
-    kept = [Record(12, 5, b"a", b"1"), Record(17, 6, b"b", b"2")]
-    batch = one(build_batch(kept, base_offset=10, last_offset=19, delete_horizon_ms=99))
+def test_build__keeps_gaps_between_offsets_up_to_the_given_end():
+    spaced = [Record(12, 5, b"a", b"1"), Record(17, 6, b"b", b"2")]
+    batch = one(build_batch(spaced, base_offset=10, last_offset=19, delete_horizon_ms=99))
     assert (batch.base_offset, batch.last_offset, batch.record_count) == (10, 19, 2)
     assert batch.base_timestamp == 99
-    assert read_records(batch) == kept
+    assert read_records(batch) == spaced
 
 
 def test_build__may_be_empty():

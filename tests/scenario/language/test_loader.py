@@ -1,4 +1,4 @@
-"""Scenario files: what they mean, and every mistake with its place."""
+"""Scenario files: their meaning, and every mistake with its place."""
 
 from __future__ import annotations
 
@@ -113,11 +113,11 @@ WRONG = (
 )
 
 
-@pytest.mark.parametrize(("text", "said"), WRONG, ids=[text[:40] for text, _ in WRONG])
-def test_scenario__a_problem_is_reported_with_its_place(text: str, said: str) -> None:
+@pytest.mark.parametrize(("text", "expected"), WRONG, ids=[text[:40] for text, _ in WRONG])
+def test_scenario__a_problem_is_reported_with_its_place(text: str, expected: str) -> None:
     with pytest.raises(ScenarioError) as error:
         Scenario.parse(text, "s.yaml")
-    assert said in str(error.value)
+    assert expected in str(error.value)
     if text and "nowhere" not in text:
         assert str(error.value).startswith("s.yaml:1:")
 

@@ -1,4 +1,4 @@
-"""Targets, conditions, times and counts, as a person writes them."""
+"""Targets, conditions, times and counts as scenario files write them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_condition__reads_each_form(text: str, means: tuple[str, str, int]) -> N
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "said"),
+    ("read", "text", "expected"),
     [
         (targets.targets, "leadr(orders-0)", "did you mean leader?"),
         (targets.targets, "leader(orders)", "like orders-0"),
@@ -91,9 +91,9 @@ def test_condition__reads_each_form(text: str, means: tuple[str, str, int]) -> N
     ],
 )
 def test_words__a_wrong_value_is_refused_with_the_reason(
-    read: object, text: str, said: str
+    read: object, text: str, expected: str
 ) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)):
+    with pytest.raises(ValueError, match=re.escape(expected)):
         read(text)  # type: ignore[operator]  # one of three functions
 
 

@@ -34,7 +34,7 @@ def live_runs() -> Iterator[dict[str, Future[RunResult]]]:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_incident__ends_as_its_file_states_in_virtual_time(file: Path) -> None:
     scenario = Scenario.load(file)
-    assert len(scenario.story.split()) > 20, "a story that teaches"
+    assert len(scenario.story.split()) > 20, "incidents explain themselves"
     first = run_scenario(scenario, "virtual")
     assert first.passed, report(first)
     assert run_scenario(scenario, "virtual").trace_hash == first.trace_hash
@@ -47,5 +47,7 @@ def test_incident__ends_as_its_file_states_live(
 ) -> None:
     result = live_runs[file.stem].result()
     if not result.passed:
-        result = run_scenario(Scenario.load(file), "live")  # alone: others may have been in the way
+        result = run_scenario(
+            Scenario.load(file), "live"
+        )  # run alone: other runs may have delayed it
     assert result.passed, report(result)

@@ -1,4 +1,4 @@
-"""A verdict names requests that nobody answered."""
+"""A verdict names requests that got no reply."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ duration: 5s
 def test_no_reply__is_judged_by_the_verdict(
     forgotten: ApiKey | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest, count = BrokerNode.reply, [0]
+    original, count = BrokerNode.reply, [0]
 
     def reply(self: BrokerNode, request: object, body: object) -> None:
         if getattr(request, "api_key", None) == forgotten and request.connection_id >= 0:
             count[0] += 1
             if count[0] == 20:
                 return
-        honest(self, request, body)
+        original(self, request, body)
 
     monkeypatch.setattr(BrokerNode, "reply", reply)
     verdict = run_scenario(Scenario.parse(SCENARIO), "virtual").verdict

@@ -1,4 +1,4 @@
-"""ElectLeaders: the controller's answer, or the lack of it."""
+"""ElectLeaders: the controller's answer, or a timeout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.rig.one_broker import OneBroker, broker_records
+from tests.rig.one_broker import OneBroker
 
 
 def elect(election_type: int = 0, timeout_ms: int = 100) -> m.ElectLeadersRequest:
@@ -23,11 +23,6 @@ def errors(response: m.ElectLeadersResponse) -> list[tuple[str, int, int]]:
         for topic in response.replica_election_results
         for partition in topic.partition_result
     ]
-
-
-@pytest.fixture
-def one() -> OneBroker:
-    return OneBroker(broker_records(1))
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

@@ -1,4 +1,4 @@
-"""UpdateFeatures, as a broker passes it on; what ApiVersions then tells."""
+"""UpdateFeatures as a broker forwards it, and what ApiVersions lists afterwards."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ TWO_DIRS = "/a,/b"
 def describe(one: OneBroker, topics: Any = None, version: int = 5) -> dict[str, Any]:
     """By directory, by topic: partition -> (size, lag)."""
     Topic = m.DescribeLogDirsRequest.DescribableLogDirTopic
-    asked = None if topics is None else [Topic(name, list(at)) for name, at in topics.items()]
-    body = m.DescribeLogDirsRequest(topics=asked)
+    requested = None if topics is None else [Topic(name, list(at)) for name, at in topics.items()]
+    body = m.DescribeLogDirsRequest(topics=requested)
     response = one.ask(ApiKey.DESCRIBE_LOG_DIRS, version, body)
     return {
         result.log_dir: {

@@ -1,4 +1,4 @@
-"""DescribeQuorum and voters, as a broker passes them on."""
+"""DescribeQuorum and changes of voters, as a broker forwards them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_quorum__brokers_are_observers_of_the_metadata_log() -> None:
     assert {len(set(o.replica_directory_id)) > 1 for o in partition.observers} == {True}
 
 
-def test_quorum__a_dead_broker_stays_behind_and_is_forgotten() -> None:
+def test_quorum__a_dead_broker_falls_behind_and_is_removed() -> None:
     t = Simulated()
     t.kill(3)
     killed_ms = t.now_ms

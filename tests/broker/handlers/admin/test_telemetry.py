@@ -73,20 +73,20 @@ def test_telemetry__a_star_subscribes_to_all_metrics() -> None:
 def test_telemetry__software_is_known_from_api_versions() -> None:
     record = subscription(metrics="a", match="client_software_name=lib.*")
     one = OneBroker(broker_records(1), record)
-    asked = m.ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2")
-    one.ask(ApiKey.API_VERSIONS, 3, asked)
+    body = m.ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2")
+    one.ask(ApiKey.API_VERSIONS, 3, body)
     assert get(one).requested_metrics == ["a"]
     one.broker.step(one.now_ms, ConnectionClosed(1))
     assert get(one).requested_metrics == []
 
 
 def test_telemetry__is_listed_while_a_subscription_exists(one: OneBroker) -> None:
-    asked = m.ApiVersionsRequest(client_software_name="a", client_software_version="1")
-    listed = {key.api_key for key in one.ask(ApiKey.API_VERSIONS, 3, asked).api_keys}
+    body = m.ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    listed = {key.api_key for key in one.ask(ApiKey.API_VERSIONS, 3, body).api_keys}
     assert set(TELEMETRY) <= listed
     listed = {
         key.api_key
-        for key in OneBroker(broker_records(1)).ask(ApiKey.API_VERSIONS, 3, asked).api_keys
+        for key in OneBroker(broker_records(1)).ask(ApiKey.API_VERSIONS, 3, body).api_keys
     }
     assert not set(TELEMETRY) & listed
 
@@ -127,7 +127,7 @@ def test_telemetry__a_push_for_changed_subscriptions_is_refused(one: OneBroker) 
         ({"metrics": bytes(1 << 20)}, ErrorCode.NONE),
     ],
 )
-def test_telemetry__what_may_be_pushed(
+def test_telemetry__pushes_are_checked(
     one: OneBroker, fields: dict[str, Any], error: ErrorCode
 ) -> None:
     assert push(one, get(one), **fields) == error

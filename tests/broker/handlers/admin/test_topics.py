@@ -1,4 +1,4 @@
-"""CreateTopics and its like: the controller's answer, or the lack of it."""
+"""CreateTopics and similar APIs: the controller's answer, or a timeout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.rig.one_broker import OneBroker, broker_records, topic_id
+from tests.rig.one_broker import OneBroker, topic_id
 
 TIMED_OUT = ErrorCode.REQUEST_TIMED_OUT
 
@@ -17,11 +17,6 @@ TIMED_OUT = ErrorCode.REQUEST_TIMED_OUT
 def create(*names: str, timeout_ms: int = 500) -> m.CreateTopicsRequest:
     topics = [m.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1) for name in names]
     return m.CreateTopicsRequest(topics=topics, timeout_ms=timeout_ms)
-
-
-@pytest.fixture
-def one() -> OneBroker:
-    return OneBroker(broker_records(1))
 
 
 def test_topics__the_controllers_answer_is_forwarded_unchanged(one: OneBroker) -> None:

@@ -1,4 +1,4 @@
-"""AlterConfigs, both kinds: who decides on what."""
+"""Both APIs that alter configs: what the broker refuses, and what the controller decides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.rig.one_broker import OneBroker, broker_records
+from tests.rig.one_broker import OneBroker
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 BAD = ErrorCode.INVALID_REQUEST
@@ -35,11 +35,6 @@ def alter(one: OneBroker, *resources: Any) -> Any:
 
 def errors(response: Any) -> list[tuple[str, int]]:
     return [(r.resource_name, r.error_code) for r in response.responses]
-
-
-@pytest.fixture
-def one() -> OneBroker:
-    return OneBroker(broker_records(1))
 
 
 def test_configs__accepted_changes_are_forwarded_to_the_controller(one: OneBroker) -> None:

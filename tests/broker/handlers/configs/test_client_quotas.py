@@ -1,4 +1,4 @@
-"""DescribeClientQuotas: filters and order; AlterClientQuotas as it is passed on."""
+"""DescribeClientQuotas: filters and order; AlterClientQuotas as a broker forwards it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def describe(
         ([("ip", ANY, None)], False, {(IP,)}),
     ],
 )
-def test_describe__what_matches(
+def test_describe__filters_select_entities(
     wanted: list[Wanted], strict: bool, found: set[tuple[Part, ...]]
 ) -> None:
     answer = describe(OneBroker(broker_records(1), QUOTAS), *wanted, strict=strict)
@@ -82,7 +82,7 @@ def test_describe__values() -> None:
         ([("group", EXACT, "a")], ErrorCode.UNSUPPORTED_VERSION),
     ],
 )
-def test_describe__filters_that_make_no_sense(wanted: list[Wanted], error: ErrorCode) -> None:
+def test_describe__invalid_filters_are_refused(wanted: list[Wanted], error: ErrorCode) -> None:
     answer = describe(OneBroker(broker_records(1), QUOTAS), *wanted)
     assert (answer.error_code, answer.entries) == (error, None)
     assert answer.error_message

@@ -1,4 +1,4 @@
-"""ListConfigResources: what there is that has configs."""
+"""ListConfigResources: the resources that have configs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_config_resources__no_type_named_is_all() -> None:
     assert listed() == listed(TOPIC, BROKER, LOGGER, METRICS, GROUP)
 
 
-def test_config_resources__v0_knows_client_metrics_only() -> None:
+def test_config_resources__v0_lists_client_metrics_only() -> None:
     answer = OneBroker(broker_records(1), [ConfigRecord(METRICS, "m", "metrics", "*")]).ask(
         ApiKey.LIST_CONFIG_RESOURCES, 0, m.ListConfigResourcesRequest()
     )

@@ -102,7 +102,7 @@ def test_describe_configs__broker_settings_follow_in_their_order() -> None:
         assert (of.value, of.config_source, synonyms(of)) == ("777000", 2, chain)
 
 
-def test_describe_configs__what_the_topology_sets_is_static() -> None:
+def test_describe_configs__configs_of_the_topology_are_static() -> None:
     of = entry(OneBroker(BASE, num_partitions=4), BROKER, "1", "num.partitions")
     assert (of.value, of.config_source, of.read_only) == ("4", 4, True)
     assert synonyms(of) == [("num.partitions", "4", 4), ("num.partitions", "1", 5)]
@@ -131,7 +131,7 @@ def test_describe_configs__a_broker_describes_only_itself(
     assert (of.value, of.config_source, of.config_type) == (value, source, kind)
 
 
-def test_describe_configs__no_name_is_what_is_set_for_all_brokers() -> None:
+def test_describe_configs__an_empty_broker_name_returns_the_cluster_defaults() -> None:
     one = OneBroker(BASE, [broker_config("", "min.insync.replicas", "2")])
     (only,) = describe(one, BROKER, "").configs
     assert (only.name, only.value, only.config_source) == ("min.insync.replicas", "2", 3)
@@ -152,7 +152,9 @@ def test_describe_configs__no_name_is_what_is_set_for_all_brokers() -> None:
         (99, "x", ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_describe_configs__what_cannot_be_described(kind: int, name: str, error: ErrorCode) -> None:
+def test_describe_configs__unknown_resources_are_refused(
+    kind: int, name: str, error: ErrorCode
+) -> None:
     result = describe(OneBroker(BASE), kind, name)
     assert (result.error_code, result.configs) == (error, [])
 

@@ -1,4 +1,4 @@
-"""Versions that 4.0 removed, and what brokers of their time did otherwise."""
+"""Versions that 4.0 removed, and how brokers of older releases differ."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def one_of(version: str, *more: Any, **configs: Any) -> OneBroker:
 
 
 def offsets_v0(one: OneBroker, timestamp: int, most: int = 10, partition: int = 0) -> Any:
-    asked = m.ListOffsetsRequest.ListOffsetsPartition(
+    item = m.ListOffsetsRequest.ListOffsetsPartition(
         partition_index=partition, timestamp=timestamp, max_num_offsets=most
     )
-    topic = m.ListOffsetsRequest.ListOffsetsTopic(name="orders", partitions=[asked])
+    topic = m.ListOffsetsRequest.ListOffsetsTopic(name="orders", partitions=[item])
     body = m.ListOffsetsRequest(replica_id=-1, topics=[topic])
     return one.ask(ApiKey.LIST_OFFSETS, 0, body).topics[0].partitions[0]
 
@@ -66,7 +66,7 @@ def three_segments() -> OneBroker:
         (LATEST, 0, []),
     ],
 )
-def test_list_offsets_v0__gives_the_offsets_of_segments(
+def test_list_offsets_v0__returns_the_offsets_of_segments(
     three_segments: OneBroker, timestamp: int, most: int, offsets: list[int]
 ) -> None:
     answer = offsets_v0(three_segments, timestamp, most)
@@ -114,13 +114,13 @@ def test_create_topics__zookeeper_brokers_that_are_not_the_controller_refuse(
     assert len(one.asked) == (error is None)
 
 
-@pytest.mark.parametrize(("version", "asked"), [("2.3", (0, -1)), ("2.4", (-1, -1))])
-def test_create_topics__defaults_came_with_2_4(version: str, asked: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("version", "expected"), [("2.3", (0, -1)), ("2.4", (-1, -1))])
+def test_create_topics__defaults_came_with_2_4(version: str, expected: tuple[int, int]) -> None:
     one = one_of(version)
     topic = m.CreateTopicsRequest.CreatableTopic(name="n", num_partitions=-1, replication_factor=-1)
     assert one.ask(ApiKey.CREATE_TOPICS, 0, m.CreateTopicsRequest([topic], 1_000)) is None
     (sent,) = one.asked[0].message.body.topics
-    assert (sent.num_partitions, sent.replication_factor) == asked
+    assert (sent.num_partitions, sent.replication_factor) == expected
 
 
 def test_create_topics__the_zookeeper_controller_is_listed_and_serves() -> None:
@@ -143,8 +143,8 @@ def test_metadata__the_error_for_a_topic_being_created_depends_on_zookeeper(
     version: str, error: ErrorCode
 ) -> None:
     one = one_of(version)
-    asked = m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name="new")])
-    assert one.ask(ApiKey.METADATA, 1, asked).topics[0].error_code == error
+    request = m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name="new")])
+    assert one.ask(ApiKey.METADATA, 1, request).topics[0].error_code == error
     assert len(one.asked) == 1
 
 

@@ -1,4 +1,4 @@
-"""Produce: what is checked, in which order, and what the answer tells."""
+"""Produce: what is checked, in which order, and what the response contains."""
 
 from __future__ import annotations
 

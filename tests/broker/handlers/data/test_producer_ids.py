@@ -1,4 +1,4 @@
-"""InitProducerId: blocks of ids, and who gets none."""
+"""InitProducerId: blocks of ids, and the requests that get none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.rig.one_broker import OneBroker, broker_records
+from tests.rig.one_broker import OneBroker
 
 NONE = ErrorCode.NONE
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -18,16 +18,11 @@ def block(start: int, length: int = 1000) -> m.AllocateProducerIdsResponse:
 
 
 def init(one: OneBroker, version: int = 4, **fields: object) -> m.InitProducerIdResponse | None:
-    given = {"transactional_id": None, "producer_id": -1, "producer_epoch": -1} | fields
+    values = {"transactional_id": None, "producer_id": -1, "producer_epoch": -1} | fields
     answer: m.InitProducerIdResponse | None = one.ask(
-        ApiKey.INIT_PRODUCER_ID, version, m.InitProducerIdRequest(**given)
+        ApiKey.INIT_PRODUCER_ID, version, m.InitProducerIdRequest(**values)
     )
     return answer
-
-
-@pytest.fixture
-def one() -> OneBroker:
-    return OneBroker(broker_records(1))
 
 
 @pytest.fixture
@@ -46,7 +41,7 @@ def test_producer_ids__the_first_producer_waits_for_the_first_block(one: OneBrok
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_producer_ids__ids_of_a_block_are_given_one_by_one(
+def test_producer_ids__ids_of_a_block_are_assigned_one_by_one(
     supplied: OneBroker, version: int
 ) -> None:
     first, second = init(supplied, version), init(supplied, version)
@@ -56,7 +51,7 @@ def test_producer_ids__ids_of_a_block_are_given_one_by_one(
     assert supplied.asked == []
 
 
-def test_producer_ids__the_next_block_is_fetched_when_nine_tenths_are_gone(
+def test_producer_ids__the_next_block_is_fetched_when_nine_tenths_are_used(
     supplied: OneBroker,
 ) -> None:
     for _ in range(899):

@@ -69,7 +69,7 @@ def test_describe_producers__an_unknown_topic_has_an_error_message(
     assert answer.error_message
 
 
-def test_describe_transactions__nobody_coordinates_them() -> None:
+def test_describe_transactions__no_broker_coordinates_them() -> None:
     body = m.DescribeTransactionsRequest(transactional_ids=["a", "", "a"])
     answer = leader().ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, body)
     assert [(s.transactional_id, s.error_code) for s in answer.transaction_states] == [
@@ -79,7 +79,7 @@ def test_describe_transactions__nobody_coordinates_them() -> None:
     ]
 
 
-def test_describe_transactions__who_leads_their_partition_knows_none() -> None:
+def test_describe_transactions__the_leader_of_their_partition_has_none() -> None:
     # "a" hashes to 97, an odd number: partition 1.
     topic = topic_records("__transaction_state", (2,), (1,))
     one = OneBroker(broker_records(1, 2), topic)

@@ -1,4 +1,4 @@
-"""FindCoordinator: who it names, and how __consumer_offsets comes to be."""
+"""FindCoordinator: the broker it names, and the creation of __consumer_offsets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kcluster.protocol.errors import ErrorCode
 from tests.broker.coordinator.group_broker import GroupBroker, fresh_broker
 
 
-def test_find_coordinator__creates_the_topic_on_first_need() -> None:
+def test_find_coordinator__creates_the_topic_on_first_use() -> None:
     broker = GroupBroker(offsets_topic_num_partitions=4)
     request = m.FindCoordinatorRequest(key="g")
     for _ in range(2):

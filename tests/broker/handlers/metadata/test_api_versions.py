@@ -41,7 +41,7 @@ def listed(response: m.ApiVersionsResponse) -> dict[int, tuple[int, int]]:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_api_versions__lists_what_a_real_broker_lists_of_the_served_apis(version: int) -> None:
+def test_api_versions__lists_the_served_apis_as_a_real_broker_does(version: int) -> None:
     one = OneBroker(broker_records(1))
     response = one.ask(ApiKey.API_VERSIONS, version, asked_by())
     ours = listed(response)

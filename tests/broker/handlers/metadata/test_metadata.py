@@ -1,4 +1,4 @@
-"""Metadata: what an image comes to in an answer, and topics created by being asked for."""
+"""Metadata: the response made from an image, and auto-created topics."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import VERSIONS, ApiKey
 from kcluster.protocol.errors import ErrorCode
-from tests.rig.one_broker import OneBroker, broker_records
+from tests.rig.one_broker import OneBroker
 
 REQUESTS = {
     ApiKey.SASL_HANDSHAKE: m.SaslHandshakeRequest(mechanism="PLAIN"),
@@ -20,11 +20,6 @@ REQUESTS = {
     ApiKey.DESCRIBE_DELEGATION_TOKEN: m.DescribeDelegationTokenRequest(owners=None),
 }
 NOT_HERE = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-
-
-@pytest.fixture
-def one() -> OneBroker:
-    return OneBroker(broker_records(1))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials; AlterUserScramCredentials as it is passed on."""
+"""DescribeUserScramCredentials; AlterUserScramCredentials as a broker forwards it."""
 
 from __future__ import annotations
 
