@@ -83,10 +83,10 @@ def listed(release: Release) -> list[tuple[int, int, int]]:
         if api_key in BETWEEN_BROKERS:
             rows.append((api_key, low, high))
             continue
-        found = served(release, api_key)
-        if found is not None:
-            low = low if api_key == ApiKey.PRODUCE else found[0]
-            rows.append((api_key, low, found[1]))
+        versions = served(release, api_key)
+        if versions is not None:
+            low = low if api_key == ApiKey.PRODUCE else versions[0]
+            rows.append((api_key, low, versions[1]))
     return rows
 
 

@@ -120,9 +120,9 @@ def free_name(wanted: str | None, topology: Topology) -> str:
         return check_name(wanted)
     if topology.name != DEFAULT_NAME:
         return check_name(topology.name)
-    taken = running_clusters()
+    running = running_clusters()
     numbered = (DEFAULT_NAME if n == 1 else f"{DEFAULT_NAME}-{n}" for n in range(1, 10_000))
-    return next(name for name in numbered if name not in taken)
+    return next(name for name in numbered if name not in running)
 
 
 def _versions(cluster: Cluster) -> str:

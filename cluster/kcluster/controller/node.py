@@ -173,15 +173,15 @@ class ControllerNode:
         self.leader_elections.start(now_ms)
 
     def _answer(self, request: PeerRequest, now_ms: int) -> None:
-        asked = request.body
-        if isinstance(asked, Envelope):
-            self.mutation_quotas.begin(asked, now_ms)
-            asked = asked.body
-        handler = self._handlers.get(type(asked).__name__)
+        message = request.body
+        if isinstance(message, Envelope):
+            self.mutation_quotas.begin(message, now_ms)
+            message = message.body
+        handler = self._handlers.get(type(message).__name__)
         if handler is None:
             return  # no message to a controller: its sender runs into its own timeout
-        body = handler(asked, now_ms)
-        if asked is not request.body:
+        body = handler(message, now_ms)
+        if message is not request.body:
             self.mutation_quotas.end(body)
         self._answers.append(
             Send(request.source, PeerResponse(self.node_id, request.request_id, body))

@@ -117,9 +117,9 @@ class DemoStory:
         self._stage(f"broker {leader} starts again and catches up")
         self._cluster.start(leader)
         replicas = next(
-            found.replicas
-            for found in self._cluster.status().partitions
-            if (found.topic, found.partition) == (self._topic, partition)
+            status.replicas
+            for status in self._cluster.status().partitions
+            if (status.topic, status.partition) == (self._topic, partition)
         )
         self._cluster.wait_for(
             isr=(self._topic, partition, len(replicas)), timeout_s=SEEN_TIMEOUT_S
@@ -160,21 +160,21 @@ class DemoStory:
         self, wanted: type[BrokerEvent], broker_id: int, label: str, since: int, text: str | None
     ) -> Moment:
         """The first event of this type about the broker; `text` None: the event's own words."""
-        found = self._watch.first_event(wanted, lambda event: event.broker == broker_id, since)
-        if found is None:
+        moment = self._watch.first_event(wanted, lambda event: event.broker == broker_id, since)
+        if moment is None:
             return Moment(None, label, text or f"broker {broker_id}: not seen")
-        return Moment(found[0], label, text_of(found[1]) if text is None else text)
+        return Moment(moment[0], label, text_of(moment[1]) if text is None else text)
 
     def _back_in_isr(self, broker_id: int, since: int) -> Moment:
-        found = self._watch.first_event(
+        moment = self._watch.first_event(
             IsrExpanded,
             lambda event: self._watch.is_about_partition(event) and broker_id in event.isr,
             since,
         )
         label = "in sync"
-        if found is None:
+        if moment is None:
             return Moment(None, label, f"broker {broker_id} did not come back into the ISR")
-        return Moment(found[0], label, sentence_of(found[1]))
+        return Moment(moment[0], label, sentence_of(moment[1]))
 
     def _all_answered(self) -> bool:
         """Whether all lines that may be sent have an outcome: nothing more will happen."""

@@ -46,7 +46,7 @@ METADATA_APIS: Final = (
 
 
 class RuleError(ValueError):
-    """A rule that makes no sense; str() has one line per problem."""
+    """An invalid rule; str() has one line per problem."""
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     effect: Effect
     name: str = ""
-    """Chosen by whoever adds it; `rule-1`, `rule-2`, … if empty."""
+    """Chosen by the caller; `rule-1`, `rule-2`, … if empty."""
     apis: tuple[int, ...] = ()
     """API keys; all if empty."""
     versions: Versions | None = None
@@ -294,18 +294,18 @@ def _effect(effect: Any, words: dict[str, Any], problems: list[str]) -> Effect |
         for word in words
         if word != kind and word in _PARAMETERS and word not in _EXTRAS[kind]
     ]
-    given = {word: words[word] for word in _EXTRAS[kind] if word in words}
-    return _build_effect(kind, words[kind], given, problems)
+    extras = {word: words[word] for word in _EXTRAS[kind] if word in words}
+    return _build_effect(kind, words[kind], extras, problems)
 
 
-def _build_effect(kind: str, value: Any, given: dict[str, Any], problems: list[str]) -> Effect:
+def _build_effect(kind: str, value: Any, extras: dict[str, Any], problems: list[str]) -> Effect:
     if kind.endswith("_ms") and (not isinstance(value, int) or value < 0):
         problems.append(f"{kind}={value}: a whole number of ms")
     allowed = {"drop": _OF, "close": _WHEN}.get(kind)
     if allowed and value not in allowed:
         problems.append(f"{kind}={value}: {' or '.join(allowed)}")
-    if given.get("of", "reply") not in _OF:
-        problems.append(f"of={given['of']}: {' or '.join(_OF)}")
+    if extras.get("of", "reply") not in _OF:
+        problems.append(f"of={extras['of']}: {' or '.join(_OF)}")
     if kind == "stale":
         return StaleMetadata()
     effects: dict[str, Any] = {
@@ -316,6 +316,6 @@ def _build_effect(kind: str, value: Any, given: dict[str, Any], problems: list[s
         "throttle_ms": ThrottleClient,
         "reorder_ms": Reorder,
     }
-    effect: Effect = effects[kind](value, **given)
+    effect: Effect = effects[kind](value, **extras)
     assert isinstance(effect, EFFECTS)
     return effect

@@ -387,13 +387,13 @@ class Replica:
         if not lagging:
             return None
         behind = {follower.broker_id for follower in lagging}
-        kept = tuple(broker_id for broker_id in isr if broker_id not in behind)
+        remaining = tuple(broker_id for broker_id in isr if broker_id not in behind)
         reason = "; ".join(
             f"broker {f.broker_id} not caught up for {now_ms - f.last_caught_up_ms} ms"
             f" (at offset {f.log_end_offset} of {end})"
             for f in lagging
         )
-        return self._propose(kept, isr, reason)
+        return self._propose(remaining, isr, reason)
 
     def _propose(
         self, isr: tuple[int, ...], maximal_isr: tuple[int, ...], reason: str

@@ -153,7 +153,9 @@ class TestedCluster(Cluster, _Recorded):
         if refusal:
             raise ClusterError(f"{chosen}: {refusal}")
         self._wait(
-            self.verbs.settled.has_applied_all, REPAIR_LIMIT_S, "the brokers did not learn of it"
+            self.verbs.settled.has_applied_all,
+            REPAIR_LIMIT_S,
+            "not all brokers know the new leader",
         )
         return chosen
 

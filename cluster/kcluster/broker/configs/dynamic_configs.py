@@ -91,8 +91,8 @@ def _is_one_brokers_own(name: str) -> bool:
 def _whole_problem(settings: BrokerSettings, level: Mapping[str, str], for_one: bool) -> str | None:
     after = after_change(settings, level, for_one)
     if after.config is not settings.config:
-        for name, why in check_broker_config(after.config):
-            return f"{name}: {why}"
+        for name, reason in check_broker_config(after.config):
+            return f"{name}: {reason}"
     for check in _CHECKS:
         problem = check(settings, after)
         if problem is not None:

@@ -296,16 +296,16 @@ class ClassicGroup(Group):
     def leave(self, leavers: list[MemberIdentity], now_ms: int) -> list[MemberResponse]:
         """Each one's outcome, in the order asked; the group rebalances once for all of them."""
         answers = []
-        gone: list[str] = []
+        departures: list[str] = []
         for leaver in leavers:
             error = self._leave_one(leaver)
             if error is ErrorCode.NONE:
                 name = leaver.member_id or leaver.group_instance_id
-                gone.append(f"{name} left; its reason: {leaver.reason or NO_REASON}")
+                departures.append(f"{name} left; its reason: {leaver.reason or NO_REASON}")
             answers.append(leave_answer(leaver, error))
-        if gone:
+        if departures:
             if self.state in (STABLE, COMPLETING_REBALANCE):
-                self._prepare("; ".join(gone), now_ms)
+                self._prepare("; ".join(departures), now_ms)
             elif self.state is PREPARING_REBALANCE:
                 self._complete_join_if_ready(now_ms)
         return answers

@@ -342,10 +342,10 @@ class Roster(Struct):
         for member in self.members.values():
             if self.protocol_name is None:
                 return None
-            found = topics_of_subscription(member.protocols.get(self.protocol_name, b""))
-            if found is None:
+            topics_read = topics_of_subscription(member.protocols.get(self.protocol_name, b""))
+            if topics_read is None:
                 return None
-            topics.update(found)
+            topics.update(topics_read)
         return frozenset(topics)
 
     # ------------------------------------------------------------------ in messages
@@ -413,16 +413,16 @@ class Roster(Struct):
     @staticmethod
     def restored(value: GroupMetadataValue) -> Roster:
         """What `value` was written from."""
-        found = Roster(
+        roster = Roster(
             generation=value.generation,
             protocol_type=value.protocol_type or None,
             protocol_name=value.protocol,
             leader=value.leader,
         )
         for saved in value.members:
-            found.add(ClassicMember.restored(saved, value.protocol_type, value.protocol or ""))
-        found.subscribed_topics = found._read_subscriptions()
-        return found
+            roster.add(ClassicMember.restored(saved, value.protocol_type, value.protocol or ""))
+        roster.subscribed_topics = roster._read_subscriptions()
+        return roster
 
 
 # -------------------------------------------------------------------------------- subscriptions

@@ -87,21 +87,21 @@ class OffsetRecord(Struct, frozen=True):
 
 
 def _read_offset(key: bytes, value: bytes | None) -> OffsetRecord:
-    found = record_codec("OffsetCommitKey", _KEY_VERSION).decode_prefixed(key)
+    decoded = record_codec("OffsetCommitKey", _KEY_VERSION).decode_prefixed(key)
     committed = None if value is None else _read_committed(value)
-    return OffsetRecord(found.group, found.topic, found.partition, committed)
+    return OffsetRecord(decoded.group, decoded.topic, decoded.partition, committed)
 
 
 def _read_committed(value: bytes) -> CommittedOffset:
     (version,) = _INT16.unpack_from(value)
-    found = record_codec("OffsetCommitValue", version).decode_prefixed(value)
+    decoded = record_codec("OffsetCommitValue", version).decode_prefixed(value)
     return CommittedOffset(
-        offset=found.offset,
-        leader_epoch=found.leader_epoch,
-        metadata=found.metadata,
-        commit_timestamp_ms=found.commit_timestamp,
-        expire_timestamp_ms=found.expire_timestamp,
-        topic_id=found.topic_id,
+        offset=decoded.offset,
+        leader_epoch=decoded.leader_epoch,
+        metadata=decoded.metadata,
+        commit_timestamp_ms=decoded.commit_timestamp,
+        expire_timestamp_ms=decoded.expire_timestamp,
+        topic_id=decoded.topic_id,
     )
 
 

@@ -96,15 +96,15 @@ class OffsetStore(Struct):
 
 
 def committed_offset(
-    asked: CommitPartition, topic_id: bytes, expire_timestamp_ms: int, now_ms: int
+    commit: CommitPartition, topic_id: bytes, expire_timestamp_ms: int, now_ms: int
 ) -> CommittedOffset:
     """What a commit of one partition stores.  Kafka: OffsetAndMetadata.fromRequest."""
-    has_timestamp = asked.commit_timestamp >= 0  # only version 1 has
+    has_timestamp = commit.commit_timestamp >= 0  # only version 1 has
     return CommittedOffset(
-        offset=asked.committed_offset,
-        leader_epoch=asked.committed_leader_epoch,
-        metadata=asked.committed_metadata or "",
-        commit_timestamp_ms=asked.commit_timestamp if has_timestamp else now_ms,
+        offset=commit.committed_offset,
+        leader_epoch=commit.committed_leader_epoch,
+        metadata=commit.committed_metadata or "",
+        commit_timestamp_ms=commit.commit_timestamp if has_timestamp else now_ms,
         expire_timestamp_ms=expire_timestamp_ms,
         topic_id=topic_id,
     )

@@ -204,8 +204,8 @@ class ClientQuotas:
         if key not in self._limits:
             if len(self._limits) >= MAX_KNOWN:
                 self._limits.clear()
-            found = find_limit(self._view.image.client_quotas, quota, ANONYMOUS, client_id)
-            self._limits[key] = found
+            limit = find_limit(self._view.image.client_quotas, quota, ANONYMOUS, client_id)
+            self._limits[key] = limit
         return self._limits[key]
 
     def _use(self, quota: str, client_id: str, amount: float, now_ms: int) -> int:

@@ -170,16 +170,16 @@ class ReplicaFetcher:
     def _hold_back(self, now_ms: int) -> None:
         """Leave out replicas that a throttle holds back; name the others of them again."""
         timers, throttle = self._timers, self._throttles.follower
-        held: dict[Replica, None] = {}
+        held_back: dict[Replica, None] = {}
         for key, replica in self._replicas.items():
             if throttle is not None and throttle.holds_back(replica, now_ms):
-                held[replica] = None
+                held_back[replica] = None
                 self._leave_out(replica)
             elif replica in self._held and ("fetcher", self._leader, key) not in timers:
                 self._named[replica] = None
                 self._forgotten.pop(replica, None)
-        self._held = held
-        if held and not self._has_partitions():
+        self._held = held_back
+        if held_back and not self._has_partitions():
             until_ms = now_ms + self._view.config.replica_fetch_backoff_ms
             timers.set(("fetcher", self._leader, "throttle"), until_ms, self.send)
 

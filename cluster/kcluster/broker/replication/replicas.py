@@ -45,9 +45,9 @@ class Replicas:
         """
         partitions = self._by_topic.get(topic)
         if partitions is not None:
-            found = partitions.get(partition)
-            if found is not None:
-                return found
+            hosted = partitions.get(partition)
+            if hosted is not None:
+                return hosted
         image = self.image.topics.get(topic)
         if image is None or not 0 <= partition < len(image.partitions):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -70,13 +70,13 @@ class Replicas:
         """The replica that a fetcher wants, by the topic id (Fetch v13+) or name in its request."""
         if not by_id:
             return self.find(wanted.topic, wanted.partition)
-        found = self.find_by_id(wanted.topic_id, wanted.partition)
-        if found is ErrorCode.UNKNOWN_TOPIC_ID and wanted.topic:
+        replica = self.find_by_id(wanted.topic_id, wanted.partition)
+        if replica is ErrorCode.UNKNOWN_TOPIC_ID and wanted.topic:
             # The topic existed when its name was looked up, and was deleted since.
             if wanted.topic in self.image.topics:
                 return ErrorCode.INCONSISTENT_TOPIC_ID
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return found
+        return replica
 
     def find_leader(self, topic: str, partition: int) -> Replica | ErrorCode:
         """The replica here that leads `topic`-`partition`, or why there is none."""

@@ -15,10 +15,10 @@ def current_leader(
     image: MetadataImage, topic: str, topic_id: bytes, partition: int
 ) -> tuple[int, int]:
     """(leader id, leader epoch) of a partition; (-1, -1) if it is unknown."""
-    found = image.topic_by_id(topic_id) or image.topics.get(topic)
-    if found is None or not 0 <= partition < len(found.partitions):
+    topic_image = image.topic_by_id(topic_id) or image.topics.get(topic)
+    if topic_image is None or not 0 <= partition < len(topic_image.partitions):
         return -1, -1
-    registration = found.partitions[partition]
+    registration = topic_image.partitions[partition]
     return registration.leader, registration.leader_epoch
 
 

@@ -92,24 +92,28 @@ class SessionPartition:
     )  # fmt: skip
 
     def __init__(
-        self, key: PartitionKey, topic: str, topic_id: bytes, asked: m.FetchRequest.FetchPartition
+        self,
+        key: PartitionKey,
+        topic: str,
+        topic_id: bytes,
+        requested: m.FetchRequest.FetchPartition,
     ) -> None:
         self.key = key
         self.topic = topic
         self.topic_id = topic_id
-        self.partition: int = asked.partition
+        self.partition: int = requested.partition
         self.replica: Replica | None = None
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
-        self.ask(asked)
+        self.ask(requested)
 
-    def ask(self, asked: m.FetchRequest.FetchPartition) -> None:
+    def ask(self, requested: m.FetchRequest.FetchPartition) -> None:
         """Take over what a fetch asks for, the first or a later one."""
-        self.fetch_offset: int = asked.fetch_offset
-        self.current_leader_epoch: int = asked.current_leader_epoch
-        self.last_fetched_epoch: int = asked.last_fetched_epoch
-        self.log_start_offset: int = asked.log_start_offset
-        self.max_bytes: int = asked.partition_max_bytes
+        self.fetch_offset: int = requested.fetch_offset
+        self.current_leader_epoch: int = requested.current_leader_epoch
+        self.last_fetched_epoch: int = requested.last_fetched_epoch
+        self.log_start_offset: int = requested.log_start_offset
+        self.max_bytes: int = requested.partition_max_bytes
 
 
 class ParkedFetch(DelayedOperation):
@@ -169,13 +173,13 @@ class FetchSession:
         partitions, moved = self.partitions, self.moved
         for topic in body.topics:
             name, topic_id = _name_and_id(image, topic, by_id)
-            for asked in topic.partitions:
-                key: PartitionKey = (topic_id if by_id else name, asked.partition)
+            for requested in topic.partitions:
+                key: PartitionKey = (topic_id if by_id else name, requested.partition)
                 known = partitions.get(key)
                 if known is None:
-                    known = partitions[key] = SessionPartition(key, name, topic_id, asked)
+                    known = partitions[key] = SessionPartition(key, name, topic_id, requested)
                 else:
-                    known.ask(asked)
+                    known.ask(requested)
                 moved[known] = None
 
     def watch(self, wanted: SessionPartition, replica: Replica) -> None:
@@ -241,16 +245,16 @@ class FetchSessions:
             if session is not None:
                 session.update(body, self._view.image)
             return session
-        found = self._find(session_id, session_epoch, by_id, now_ms)
-        if not isinstance(found, FetchSession):
-            return found
-        if found.parked is not None:
-            found.parked.supersede()
-        found.update(body, self._view.image)
-        if not found.partitions:
-            self.remove(found.session_id)
+        existing = self._find(session_id, session_epoch, by_id, now_ms)
+        if not isinstance(existing, FetchSession):
+            return existing
+        if existing.parked is not None:
+            existing.parked.supersede()
+        existing.update(body, self._view.image)
+        if not existing.partitions:
+            self.remove(existing.session_id)
             return None
-        return found
+        return existing
 
     def _find(
         self, session_id: int, epoch: int, uses_topic_ids: bool, now_ms: int
@@ -320,9 +324,9 @@ def named_partitions(
     named: dict[PartitionKey, SessionPartition] = {}
     for topic in body.topics:
         name, topic_id = _name_and_id(image, topic, by_id)
-        for asked in topic.partitions:
-            key: PartitionKey = (topic_id if by_id else name, asked.partition)
-            named[key] = SessionPartition(key, name, topic_id, asked)
+        for requested in topic.partitions:
+            key: PartitionKey = (topic_id if by_id else name, requested.partition)
+            named[key] = SessionPartition(key, name, topic_id, requested)
     return named
 
 

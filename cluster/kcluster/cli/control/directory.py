@@ -61,10 +61,10 @@ def make_runtime_directory() -> str:
 
 def check_runtime_directory(path: str) -> None:
     """Raise ControlError if another user could put a socket into the directory."""
-    found = os.lstat(path)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    info = os.lstat(path)
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
         raise ControlError(f"{path} is not a directory of yours; remove it, or have it removed")
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    if stat.S_IMODE(info.st_mode) & 0o077:
         raise ControlError(f"{path} is open to other users; close it with: chmod 700 {path}")
 
 

@@ -29,9 +29,9 @@ def command(paths: tuple[str, ...], out: str, master: str, verbose: bool) -> Non
         from kcluster.pipeline.timeline import read, timeline, write
 
         with Progress("reading runs", job.spark) as progress:
-            found = timeline(job.tables)
+            tables = timeline(job.tables)
             progress.part("writing tables")
-            places = write(found, out)
+            places = write(tables, out)
             places.append(write_page(read(job.spark, out), out, len(job.runs)))
         report_problems(job)
         for place in places:

@@ -152,11 +152,11 @@ class Configs:
                 operation = _OPERATIONS[config.config_operation]
                 text = f"Can't {operation} to key {config.name} because its type is not LIST."
                 return ApiError(ErrorCode.INVALID_CONFIG, text)
-            given = config.value.split(",")
+            members = config.value.split(",")
             if config.config_operation == _APPEND:
-                items += [item for item in given if item not in items]
+                items += [item for item in members if item not in items]
             else:
-                items = [item for item in items if item not in given]
+                items = [item for item in items if item not in members]
             changes[config.name] = ",".join(items)
         return changes
 

@@ -123,8 +123,8 @@ class Membership:
         reason = Fenced(broker_id, Fencing.UNREGISTERED)
         records = self._partitions.on_broker_leaving(reason, cause)
         self.sessions.remove(broker_id)
-        gone = UnregisterBrokerRecord(broker_id, registration.epoch, cause)
-        self._metadata.commit([*records, gone])
+        record = UnregisterBrokerRecord(broker_id, registration.epoch, cause)
+        self._metadata.commit([*records, record])
         return m.UnregisterBrokerResponse()
 
     # ---------------------------------------------------------------------------- heartbeats

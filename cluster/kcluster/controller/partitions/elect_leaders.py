@@ -133,16 +133,16 @@ class LeaderElections:
             return None
         return self._partitions.record_of(Change(topic, partition, election, reason, None))
 
-    def move(self, asked: MoveLeader) -> None:
+    def move(self, request: MoveLeader) -> None:
         """Nothing happens unless `asked.leader` is an active member of the ISR and not yet
         leader."""
         image = self._metadata.image
-        partition = image.partition(asked.topic, asked.partition)
+        partition = image.partition(request.topic, request.partition)
         if partition is None:
             return
-        election = elections.move_leader(partition, asked.leader, image.is_active)
+        election = elections.move_leader(partition, request.leader, image.is_active)
         if election is not None:
-            change = Change(asked.topic, partition, election, Requested(), None)
+            change = Change(request.topic, partition, election, Requested(), None)
             self._metadata.commit([self._partitions.record_of(change)])
 
     # -------------------------------------------------------------------------- by the clock

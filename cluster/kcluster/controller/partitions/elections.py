@@ -188,8 +188,8 @@ def _targets(
     # As in Kafka, a broker that is no replica any more may stay in the ELR, but is not elected.
     # DIFFERS: it leaves when it is to be a replica again: in Kafka it could lead with an empty log.
     newcomers = [broker for broker in assigned.replicas if broker not in partition.replicas]
-    gone = (*target, *newcomers, unclean_shutdown)
-    elr = (broker for broker in candidates if broker not in gone)
+    excluded = (*target, *newcomers, unclean_shutdown)
+    elr = (broker for broker in candidates if broker not in excluded)
     return _Targets(target, tuple(sorted(elr)), assigned, done is not None)
 
 

@@ -263,9 +263,9 @@ def _check_records(
         if compacted and record.key is None:
             keyless += 1
             problems.append((index, "a compacted topic takes no record without a key"))
-        elif (why := _bad_timestamp(batch, record, config, now_ms)) is not None:
+        elif (problem := _bad_timestamp(batch, record, config, now_ms)) is not None:
             not_in_bounds += 1
-            problems.append((index, why))
+            problems.append((index, problem))
     if not problems:
         return None
     if not_in_bounds:
@@ -274,7 +274,7 @@ def _check_records(
             f"{not_in_bounds} of {len(records)} records have an invalid timestamp",
             tuple(problems),
         )
-    shown = "; ".join(f"record {index}: {why}" for index, why in problems[:_TEXTS_SHOWN])
+    shown = "; ".join(f"record {index}: {problem}" for index, problem in problems[:_TEXTS_SHOWN])
     return Refusal(
         ErrorCode.INVALID_RECORD, f"{keyless} records are invalid: {shown}", tuple(problems)
     )

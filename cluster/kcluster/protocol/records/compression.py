@@ -133,7 +133,7 @@ def _decompress_snappy(view: memoryview, size_max: int) -> bytes:
         return _decompress_raw_snappy(view, size_max)
     parts: list[bytes] = []
     position = len(_XERIAL_HEADER)
-    left = size_max
+    remaining = size_max
     while position < len(view):
         if position + 4 > len(view):
             raise CompressionError("snappy: truncated block length")
@@ -141,8 +141,8 @@ def _decompress_snappy(view: memoryview, size_max: int) -> bytes:
         position += 4
         if size < 0 or position + size > len(view):
             raise CompressionError(f"snappy: block of {size} bytes does not fit")
-        parts.append(_decompress_raw_snappy(view[position : position + size], left))
-        left -= len(parts[-1])
+        parts.append(_decompress_raw_snappy(view[position : position + size], remaining))
+        remaining -= len(parts[-1])
         position += size
     return b"".join(parts)
 

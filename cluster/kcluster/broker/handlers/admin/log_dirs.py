@@ -59,11 +59,11 @@ def describe_log_dirs(
 def _asked_for(broker: BrokerNode, body: m.DescribeLogDirsRequest) -> list[Replica]:
     if body.topics is None:
         return sorted(broker.replicas.all(), key=lambda replica: (replica.topic, replica.partition))
-    asked = dict.fromkeys(
+    names = dict.fromkeys(
         (topic.topic, partition) for topic in body.topics for partition in topic.partitions
     )
-    found = [broker.replicas.find(*name) for name in asked]
-    return [replica for replica in found if isinstance(replica, Replica)]
+    replicas = [broker.replicas.find(*name) for name in names]
+    return [replica for replica in replicas if isinstance(replica, Replica)]
 
 
 def _topics(replicas: list[Replica]) -> list[LogDirsTopic]:

@@ -187,11 +187,11 @@ def _with_changes(current: Mapping[str, str], resource: Any) -> dict[str, str] |
                 return ResourceResult(ErrorCode.INVALID_CONFIG, f"{name} is no list that is known")
             text = level.get(name, format_value(definition.default)) or ""
             items = [item for item in text.split(",") if item]
-            given = config.value.split(",")
+            members = config.value.split(",")
             if operation == APPEND:
-                items += [item for item in given if item not in items]
+                items += [item for item in members if item not in items]
             else:
-                items = [item for item in items if item not in given]
+                items = [item for item in items if item not in members]
             level[name] = ",".join(items)
     return level
 
