@@ -13,5 +13,5 @@ decides for the cluster (controller/ does).  Kafka: BrokerServer and what it is 
     coordinator/  consumer groups
 
 Modules import downward in the order handlers, replication, quotas, serving; none of them imports
-the node (ports.py has what they get of it), except that handlers name its type.
+the node (they see it through ports.py), except that handlers name its type.
 """

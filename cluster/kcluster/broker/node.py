@@ -73,7 +73,7 @@ PEER_API_OF: Final[dict[type, tuple[int, int]]] = {
         VERSIONS[ApiKey.OFFSET_FOR_LEADER_EPOCH][1],
     ),
 }
-"""What brokers ask of each other, in the latest version; clients' handlers serve it."""
+"""The requests between brokers, in their latest versions; the handlers for clients serve them."""
 
 NOTES_OF_A_RUN: Final = 1 << 32
 """Each life of a broker numbers its notes from another multiple of this: ids never repeat."""
@@ -155,7 +155,7 @@ class BrokerNode:
     def __repr__(self) -> str:
         return f"<broker {self.node_id} epoch={self.epoch} metadata={self.image.offset}>"
 
-    # ----------------------------------------------------------------- as a driver sees it
+    # ---------------------------------------------------------------------- as a driver sees it
 
     @property
     def deadline_ms(self) -> int | None:
@@ -228,7 +228,7 @@ class BrokerNode:
     def _on_shutdown(self, _event: Shutdown, now_ms: int) -> None:
         self.lifecycle.shut_down(now_ms)
 
-    # ------------------------------------------- what handlers and the coordinator use
+    # ---------------------------------------------------- what handlers and the coordinator use
 
     @property
     def config(self) -> BrokerConfig:

@@ -1,4 +1,4 @@
-"""Clients' metrics: the subscriptions to them, and each client that pushes them.
+"""Client metrics: the subscriptions to them, and each client that pushes them.
 
 Owns: the instances of clients that ask for subscriptions, their clocks and counters.  Never: reads
 or keeps what is pushed: the handler counts it and leaves a note, like a plugin that discards it.

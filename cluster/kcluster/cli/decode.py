@@ -1,4 +1,4 @@
-"""What `kcluster decode` reads and shows: bytes in several forms, and their fields.
+"""The input and output of `kcluster decode`: bytes in several forms, and their fields.
 
 Owns: reading hex, base64, raw files and stdin; the columns, the colours.  Never: decodes
 (protocol/hexdump.py does).  Kafka: no counterpart.
@@ -67,7 +67,7 @@ def api_of_response(
 
 
 def read_bytes(source: str, form: str) -> bytes:
-    """The bytes that SOURCE means."""
+    """The bytes that SOURCE refers to."""
     if source == "-":
         return _read(sys.stdin.buffer.read(), form)
     path = Path(source)

@@ -1,4 +1,4 @@
-"""`kcluster up` at work: a cluster in the foreground, with its control socket and its output.
+"""The work of `kcluster up`: a cluster in the foreground, with its control socket and its output.
 
 Owns: the order of starting and stopping, what is printed meanwhile.  Never: imports click (see
 main.py), prints from the cluster's thread: a blocked terminal must not stop the cluster.
@@ -67,7 +67,7 @@ class Traced(Struct, gc=False):
 
 
 class StopWanted(Struct):
-    """The cluster is to stop."""
+    """A request to stop the cluster."""
 
 
 def run_reporting(options: UpOptions, began_s: float) -> int:
@@ -146,7 +146,7 @@ class Printer:
         self._origin_ms = origin_ms
         self.names: dict[bytes, str] = {}
         """Topic names by id, learned from answers to clients: a client that uses an id has
-        asked."""
+        requested it."""
 
     def ready(self, cluster: Cluster, name: str, took_s: float) -> None:
         """Print the line that says where clients find the cluster."""

@@ -1,4 +1,4 @@
-"""What the controller's parts see of it: the metadata, one way to change it, one way to explain.
+"""What the controller's parts see of it: the metadata, one way to change it, one way to report why.
 
 Owns: the port's shape.  Never: holds state: each part (Membership, Partitions, Topics, Configs, …)
 owns its own and is given this port by its constructor.

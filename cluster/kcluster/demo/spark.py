@@ -53,7 +53,7 @@ class Audited(Struct, frozen=True):
 
 
 class SparkPart:
-    """What Spark does in the demo: `attach`, `start`, `wait_for_rows`, `finish`, in this order.
+    """Spark's part of the demo: `attach`, `start`, `wait_for_rows`, `finish`, in this order.
     Raises SessionError, in one line, without Java or pyspark."""
 
     def __init__(self, place: Path) -> None:
@@ -68,7 +68,7 @@ class SparkPart:
         self._recorder = Recorder(cluster.driver.dispatcher, cluster.plan)
 
     def start(self, topic: str) -> None:
-        """Start to read the topic into a table."""
+        """Start reading the topic into a table."""
         options = IngestOptions(
             self._cluster.bootstrap,
             (topic,),

@@ -1,12 +1,12 @@
 """The demo's story: a leader is killed under load, comes back, and gets its leadership back.
 
 Owns: what happens to the cluster and when, how many lines may be sent meanwhile.  Never: counts
-(demo/count.py), sends (demo/load.py), prints.  Kafka: the failover that every course draws.
+(demo/count.py), sends (demo/load.py), prints.  Kafka: the failover of every introduction.
 
-Why it has two acts.  A killed process refuses connections, so a client whose leader dies sees no
-error code; it looks for another broker.  NOT_LEADER_OR_FOLLOWER comes from a broker that is alive
-but no longer the leader.  So in the second act the old leader is started again and, once it is back
-in the ISR, elected while clients still send to its successor.
+It has two acts for this reason.  A killed process refuses connections, so a client whose leader
+dies sees no error code; it looks for another broker.  NOT_LEADER_OR_FOLLOWER comes from a broker
+that is alive but no longer the leader.  So in the second act the old leader is started again and,
+once it is back in the ISR, elected while clients still send to its successor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kcluster.operations.errors import ClusterError
 ASSIGNED_TIMEOUT_S: Final = 30.0
 SEEN_TIMEOUT_S: Final = 30.0
 REFUSED_TIMEOUT_S: Final = 3.0
-"""How long the second act waits for a client to be refused; with very few lines none may be."""
+"""How long the second act waits for a refused request; with very few lines there may be none."""
 
 
 class DemoStory:
@@ -154,7 +154,7 @@ class DemoStory:
         )
         return moments
 
-    # ------------------------------------------------------------------------------ moments
+    # ---------------------------------------------------------------------------------- moments
 
     def _note_moment(
         self, wanted: type[BrokerEvent], broker_id: int, label: str, since: int, text: str | None
@@ -177,14 +177,13 @@ class DemoStory:
         return Moment(moment[0], label, sentence_of(moment[1]))
 
     def _all_answered(self) -> bool:
-        """Whether all lines that may be sent have an outcome: nothing more will happen."""
+        """Whether all lines that may be sent have an outcome, so nothing more will happen."""
         ledger = self._ledger
         answered = len(ledger.acked) + len(ledger.failed)
         return ledger.sent >= self._producing.allowed and answered >= ledger.sent
 
     def _until(self, condition: Callable[[], bool], timeout_s: float = SEEN_TIMEOUT_S) -> bool:
-        """Wait for a condition; False if it does not hold in time.  The story goes on all the
-        same."""
+        """Wait for a condition; False if it does not hold in time.  The story then continues."""
         deadline = time.monotonic() + timeout_s
         while not condition():
             if time.monotonic() > deadline or not self._consuming.is_alive():

@@ -88,7 +88,7 @@ class LiveDriver:
         self._stopped: Event | None = None
         self.thread_id: int | None = None
 
-    # ---------------------------------------------------------------------- run and stop
+    # ----------------------------------------------------------------------------- run and stop
 
     def run(self, on_ready: Callable[[], None] | None = None) -> None:
         """Start every node, then serve until `stop`.  `on_ready` is called when clients can
@@ -138,7 +138,7 @@ class LiveDriver:
             if self._accepts_commands:
                 self._alarm.send()
 
-    # ------------------------------------------------------------------------ other threads
+    # ---------------------------------------------------------------------------- other threads
 
     def call(self, function: Callable[[], T]) -> Future[T]:
         """Run `function` in the driver's thread between two dispatches; from any thread.  A
@@ -198,7 +198,7 @@ class LiveDriver:
             self.bugs.append(value)
         self._report_error(context, kind, value, trace)
 
-    # --------------------------------------------------------------------- time and dispatch
+    # ------------------------------------------------------------------------ time and dispatch
 
     def now_ms(self) -> int:
         return self.dispatcher.now_us // 1000
@@ -313,7 +313,7 @@ class LiveDriver:
                 listener.close_idle(self.now_ms())
             self.settle()
 
-    # --------------------------------------------------------------------- connections of clients
+    # ------------------------------------------------------------------- connections of clients
 
     def pump_later(self, connection: BrokerConnection) -> None:
         if not connection.is_dirty:

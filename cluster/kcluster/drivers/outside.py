@@ -158,7 +158,7 @@ class Outside:
     def _on_lost(self, link: Link, at_us: int) -> None:
         self._dispatcher.on_lost(link, at_us)
 
-    # --------------------------------------------------------------------- which nodes match
+    # ------------------------------------------------------------------- which nodes match
 
     def _connection(
         self, node_id: int, request: Request, nodes: tuple[int, ...]

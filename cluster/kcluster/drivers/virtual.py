@@ -64,7 +64,7 @@ class VirtualDriver(NetworkVerbs):
             self.dispatcher.tap = self._trace_delivery
         self.dispatcher.at(self._start_us)
 
-    # ----------------------------------------------------------------------- life and time
+    # ---------------------------------------------------------------------------- life and time
 
     def open(self) -> None:
         """Start every process, at this moment."""
@@ -113,7 +113,7 @@ class VirtualDriver(NetworkVerbs):
         """Call `callback` at this time."""
         self.time.at(at_ms * 1000, callback)
 
-    # --------------------------------------------------------------------------- operations
+    # ------------------------------------------------------------------------------- operations
 
     def kill(self, broker_id: int, how: str = "kill") -> None:
         """End a broker's process: `kill`, `power`, `wipe`; `clean` asks it to shut down."""
@@ -173,7 +173,7 @@ class VirtualDriver(NetworkVerbs):
         """The cluster's state at this moment."""
         return cluster_status(self.plan, self.dispatcher)
 
-    # ------------------------------------------------------------------------- the trace
+    # -------------------------------------------------------------------------------- the trace
 
     def trace_hash(self) -> str:
         """One value for the whole trace so far."""

@@ -70,7 +70,7 @@ class VirtualTime:
         """Clock: the present time."""
         return self.dispatcher.now_us
 
-    # ------------------------------------------------------------------------------- passes
+    # ----------------------------------------------------------------------------------- passes
 
     def run(self, limit_us: int, condition: Callable[[], bool]) -> bool:
         """Advance time until `condition()` holds or nothing more is due up to `limit_us`; returns
@@ -146,7 +146,7 @@ class VirtualTime:
             client.deadline_ms is None for client in self.clients.values()
         )
 
-    # --------------------------------------------------------------------- for clients' wires
+    # ----------------------------------------------------------------------- for clients' wires
 
     def connect(self, client_id: int, broker_id: int) -> ClientConnection:
         """Open a connection; the first request shows whether the broker accepts it."""
@@ -163,7 +163,7 @@ class VirtualTime:
         """Close the client's end of a connection."""
         self._transit.close_from_client(connection)
 
-    # ------------------------------------------------------------- the ends of connections
+    # ------------------------------------------------------------------ the ends of connections
 
     def at_broker(self, connection: ClientConnection, message: Request) -> bool:
         """Ends: a request has arrived."""
@@ -204,7 +204,7 @@ class VirtualTime:
     def _on_lost(self, link: Link, at_us: int) -> None:
         self.dispatcher.on_lost(link, at_us)
 
-    # -------------------------------------------------------------------------- as an Outlet
+    # ----------------------------------------------------------------------------- as an Outlet
 
     def reply(self, node_id: int, reply: Reply) -> None:
         """Outlet: a broker has answered."""

@@ -89,7 +89,7 @@ class Cluster(NetworkVerbs):
         """Ids of all brokers, up or not."""
         return tuple(self.plan.addresses)
 
-    # ---------------------------------------------------------------------------- life
+    # ------------------------------------------------------------------------------- life
 
     def __enter__(self) -> Self:
         self.open()
@@ -148,7 +148,7 @@ class Cluster(NetworkVerbs):
         for port in self._ports.values():
             port.release()
 
-    # ------------------------------------------------------------------------ processes
+    # -------------------------------------------------------------------------- processes
 
     def kill(
         self,
@@ -308,7 +308,7 @@ class Cluster(NetworkVerbs):
         for subscriber in self._subscribers:
             subscriber(entry)
 
-    # ----------------------------------------------------------------- the driver's thread
+    # ---------------------------------------------------------------- the driver's thread
 
     def call(self, function: Callable[[], T]) -> T:
         """Call a function in the driver's thread, between two dispatches."""

@@ -70,7 +70,7 @@ class PartitionRegistration(Struct, frozen=True):
     removing_replicas: tuple[int, ...] = ()
 
 
-# ---------------------------------------------------------------------------------- records
+# ------------------------------------------------------------------------------------------ records
 
 
 class RegisterBrokerRecord(Struct, frozen=True):
@@ -196,7 +196,7 @@ class Envelope(Struct, gc=False):
     is_strict: bool
 
 
-# ------------------------------------------------------------- brokers pull the log with these
+# ------------------------------------------------------------------ brokers pull the log with these
 
 
 class MetadataFetch(Struct, gc=False):

@@ -43,7 +43,7 @@ class NetworkControl:
         self._links = links
         self._settled = settled
 
-    # ------------------------------------------------------------------------------ verbs
+    # ------------------------------------------------------------------------------------ verbs
 
     def isolate(self, nodes: Nodes, others: Nodes | None = None, *, one_way: bool = False) -> Undo:
         """Cut `nodes` off from `others`, by default from all nodes but clients from outside;
@@ -125,7 +125,7 @@ class NetworkControl:
         layers = self._links.shape(*self._ends(nodes, others), shape, one_way=one_way)
         return lambda: self._links.remove_layers(layers)
 
-    # ---------------------------------------------------------------------- nodes by words
+    # --------------------------------------------------------------------------- nodes by words
 
     @property
     def servers(self) -> tuple[int, ...]:

@@ -115,7 +115,7 @@ class Verbs:
         self._process(broker_id, ProcessState.PAUSED)
         self._dispatcher.resume(broker_id)
 
-    # ---------------------------------------------------------------------------- leaders
+    # -------------------------------------------------------------------------- leaders
 
     def leader(self, topic: str, partition: int) -> int:
         """The broker that leads a partition."""
@@ -153,7 +153,7 @@ class Verbs:
             text = (results[0].error_message if results else None) or error.text
             raise ClusterError(f"{topic}-{partition}: {error.name}: {text}")
 
-    # ------------------------------------------------------------------------------ rules
+    # ---------------------------------------------------------------------------- rules
 
     def add_rule(self, rule: Rule) -> str:
         """Add a rule of protocol faults; returns its name."""

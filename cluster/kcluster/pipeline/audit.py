@@ -280,7 +280,7 @@ def _with_fates(placed: DataFrame, late_ms: int) -> DataFrame:
 
 
 def _causes() -> dict[str, Column]:
-    """For each fate the columns `<fate>_by` (the cause) and `<fate>_setting` (the setting that
+    """For each fate the columns `<fate>_by` (its cause) and `<fate>_setting` (the setting that
     allows it); null for records without that fate."""
     from pyspark.sql import functions as F
 

@@ -1,4 +1,4 @@
-"""A Spark session for the jobs, or one line why there is none.
+"""A Spark session for the jobs, or a one-line reason why there is none.
 
 Owns: the settings and log level of a session, the check of the master before Spark waits a minute
 for it, shipping the package to workers, the errors for missing pyspark, Java or master.  Never:

@@ -263,7 +263,7 @@ def latencies_of(sends: DataFrame) -> DataFrame:
 
 def requests_of(requests: DataFrame) -> DataFrame:
     """(api, client, requests, runs, p50, p95, p99, max): from a request's arrival at a broker to
-    its answer; `client`: its client.id.  Of a Fetch also the time there was nothing to read."""
+    its answer; `client`: its client.id.  For a Fetch this includes the wait for records."""
     from pyspark.sql import functions as F
 
     return (

@@ -1,8 +1,8 @@
-"""Builds the response with a chosen error for any API, from the error fields of its schema.
+"""Builds the response with a given error for any API, from the error fields of its schema.
 
 Owns: which topics and partitions a request names, the response with an error for all or some of
 them, a request without those, merging two responses.  Never: decides that there is an error
-(faults/rules.py does), or changes a message that it is given.
+(faults/rules.py does), or changes a message that is passed to it.
 Kafka: AbstractRequest.getErrorResponse, which every API writes by hand.
 
 The error goes into the innermost entries that the response has: into partitions, else into topics,
@@ -203,7 +203,7 @@ class ErrorAnswers:
                 else:
                     yield item, inner
 
-    # --------------------------------------------------------------- a broker's response
+    # ----------------------------------------------------------------- a broker's response
 
     def override(self, answer: Any) -> tuple[Any, bool]:
         """A broker's response with the error in it, and whether it has a field for the error."""

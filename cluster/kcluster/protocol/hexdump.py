@@ -178,7 +178,7 @@ class _Tracer(CarefulReader):
         self.name = name
         self.spans: list[Span] = []
 
-    # ------------------------------------------------------------------------- header and body
+    # -------------------------------------------------------------------------- header and body
 
     def named(self, name: str, kind: str) -> int:
         """A number of the header."""
@@ -234,7 +234,7 @@ class _Tracer(CarefulReader):
         data = bytes(self.buffer[begin - self.start : end - self.start])
         return Span(begin, end - begin, path, kind, data, problem=problem)
 
-    # ------------------------------------------------------------ what the careful decoder calls
+    # ----------------------------------------------------------- what the careful decoder calls
 
     def fixed(self, kind: str) -> int:
         value = super().fixed(kind)

@@ -129,7 +129,7 @@ def _batch(reader: _RecordDumper) -> int:
     data = reader.data
     whole = LENGTH_END + int.from_bytes(data[8:LENGTH_END], "big", signed=True)
     if len(data) <= MAGIC_AT or len(data) < whole:
-        reader.rest("bytes", "a batch that is cut off, as the last of a fetch may be")
+        reader.rest("bytes", "an incomplete batch, as the last one of a fetch may be")
         return len(data)
     if whole <= MAGIC_AT:
         raise BadBytes("a batch length that leaves no room for a batch")
@@ -138,7 +138,7 @@ def _batch(reader: _RecordDumper) -> int:
         _message(reader)
     else:
         _batch_v2(reader)
-    reader.rest("bytes", "follow what the batch says it has")
+    reader.rest("bytes", "follow the declared records")
     return whole
 
 

@@ -101,7 +101,7 @@ class Dispatcher:
         self._notes = 0
         self._shutdown_limits_us: dict[int, int] = {}
 
-    # ------------------------------------------------------------------------------- time
+    # -------------------------------------------------------------------------------- time
 
     @property
     def now_ms(self) -> int:
@@ -329,7 +329,7 @@ class Dispatcher:
             self._in_flight, (arrival_us, self._sequence, source, process, process.life, event)
         )
 
-    # ----------------------------------------------------------------------- life and death
+    # ---------------------------------------------------------------------- life and death
 
     def start(self, node_id: int) -> None:
         """Start a process that is down, on its current disk."""

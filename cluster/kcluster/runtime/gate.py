@@ -129,7 +129,7 @@ class FaultGate:
         self._stale: dict[str, dict[int, StaleImage]] = {}
         """By rule and broker."""
 
-    # --------------------------------------------------------------------------- the rules
+    # -------------------------------------------------------------------------------- the rules
 
     def add(self, rule: Rule) -> str:
         """Add a rule after the others; RuleError if its name is taken."""
@@ -170,7 +170,7 @@ class FaultGate:
             for name, entry in self.book.entries.items()
         )
 
-    # ------------------------------------------------------------------------ requests
+    # --------------------------------------------------------------------------------- requests
 
     def admit(self, node_id: int, request: Request) -> bool:
         """Whether the broker gets this request now; if not, the gate has dealt with it."""
@@ -291,7 +291,7 @@ class FaultGate:
             delivery.tap(delivery.now_us, node_id, request)
         delivery.send_reply(node_id, Reply(request, body))
 
-    # ----------------------------------------------------------------------- replies from brokers
+    # --------------------------------------------------------------------- replies from brokers
 
     def on_reply(self, node_id: int, reply: Reply) -> None:
         """A broker has replied: pass the reply on, changed or delayed if a rule says so, or drop

@@ -166,7 +166,7 @@ class TestedCluster(Cluster, _Recorded):
         if problems:
             raise ClusterError("; ".join(problems))
         failure = "not all replicas are in sync again"
-        self._wait(self.verbs.settled.is_whole, REPAIR_LIMIT_S, failure)
+        self._wait(self.verbs.settled.all_in_sync, REPAIR_LIMIT_S, failure)
 
     def story(self, parent: Path) -> list[str]:
         """The report of a failed test: timeline, verdict, seed, run directory."""

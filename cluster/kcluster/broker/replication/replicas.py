@@ -1,6 +1,7 @@
 """The replicas on this broker: found by name or id, and what happens when one has moved.
 
-Owns: which replicas are here; those that moved in this step, and waking those who wait for them.
+Owns: which replicas are here; those that moved in this step, and completing the requests that wait
+for them.
 Never: creates or deletes a replica by itself (publisher.py decides), changes a replica's state.
 Kafka: ReplicaManager (getPartitionOrError, tryCompleteActions).
 """
@@ -19,7 +20,8 @@ from kcluster.protocol.errors import ErrorCode
 class Replicas:
     """Replicas by (topic id, partition).
 
-    `moved`: those to look at when the step ends, as something that others wait for has changed.
+    `moved`: those to check when the step ends, because something that requests wait for has
+    changed.
     """
 
     __slots__ = ("_by_key", "_by_topic", "image", "last_fetches", "moved")
@@ -33,7 +35,7 @@ class Replicas:
         self.last_fetches: dict[int, int] = {}
         """Per follower broker, when it last fetched from this one."""
 
-    # ------------------------------------------------------------------------------ look-up
+    # ---------------------------------------------------------------------------------- look-up
 
     def get(self, topic_id: bytes, partition: int) -> Replica | None:
         return self._by_key.get((topic_id, partition))
@@ -88,7 +90,7 @@ class Replicas:
     def all(self) -> list[Replica]:
         return list(self._by_key.values())
 
-    # ---------------------------------------------------------------------- coming and going
+    # ---------------------------------------------------------------------------------- hosting
 
     def add(self, replica: Replica) -> None:
         """Host a replica from now on."""
@@ -103,10 +105,10 @@ class Replicas:
         if not partitions:
             del self._by_topic[replica.topic]
 
-    # --------------------------------------------------------------------------------- waking
+    # ----------------------------------------------------------------------------------- waking
 
     def touch(self, replica: Replica) -> None:
-        """Something that others may wait for has changed: wake them when the step ends."""
+        """Something that requests may wait for has changed: check them when the step ends."""
         self.moved[replica] = None
 
     def wake(self, now_ms: int) -> None:

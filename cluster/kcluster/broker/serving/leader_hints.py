@@ -23,7 +23,7 @@ def current_leader(
 
 
 def node_endpoints(image: MetadataImage, leaders: dict[int, None], endpoint: Any) -> list[Any]:
-    """Addresses of those leaders that are up, so that the client need not ask for them.
+    """Addresses of those leaders that are up, so that the client need not request metadata.
     `endpoint`: the class of the response that holds one."""
     brokers = image.brokers
     return [

@@ -1,10 +1,10 @@
-"""Who fetches and what it wants: readers, the partitions they name, incremental fetch sessions.
+"""Fetchers and what they request: readers, their partitions, incremental fetch sessions.
 
 Owns: what is remembered of a fetcher between its fetches; sessions, their epochs and eviction.
 Never: reads a log (reading.py), answers a fetch (handlers/data/fetch.py).
 Kafka: FetchParams, FetchManager.newContext, FetchSession, FetchSessionCache; KIP-227.
 
-A session hears from Replicas.wake when one of its replicas moves.  So a fetch looks only at the
+Replicas.wake notifies a session when one of its replicas moves.  So a fetch checks only the
 partitions that it names or that have moved since: ten thousand idle partitions cost nothing.
 """
 
@@ -41,7 +41,7 @@ PartitionKey = tuple[Any, int]
 @mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class Reader:
-    """Who fetches, and by which rules.
+    """A fetcher, and the rules that apply to it.
 
     `follower_id`: broker id, or CONSUMER_ID.  `leader_only`: False for a consumer that may read
     from any replica (KIP-392, Fetch v11+).  `wants_hints`: the answer names the leader where this
@@ -80,7 +80,7 @@ class Reader:
 
 @final
 class SessionPartition:
-    """One partition as its fetcher asked for it last, and what the last answer said of it.
+    """One partition as last requested by its fetcher, and what the last answer reported.
 
     `replica`: the one that serves it, while a session watches that; else None.
     """
@@ -108,7 +108,7 @@ class SessionPartition:
         self.ask(requested)
 
     def ask(self, requested: m.FetchRequest.FetchPartition) -> None:
-        """Take over what a fetch asks for, the first or a later one."""
+        """Take over what a fetch requests, whether the first or a later one."""
         self.fetch_offset: int = requested.fetch_offset
         self.current_leader_epoch: int = requested.current_leader_epoch
         self.last_fetched_epoch: int = requested.last_fetched_epoch
@@ -122,7 +122,7 @@ class ParkedFetch(DelayedOperation):
     __slots__ = ()
 
     def is_news(self, replica: Replica, wanted: SessionPartition) -> bool:
-        """Whether the move of a partition of its session is worth another look."""
+        """Whether the move of a partition of its session may complete the fetch."""
         raise AssertionError("a subclass knows what it waits for")
 
     def try_complete(self, now_ms: int) -> None:
@@ -183,7 +183,7 @@ class FetchSession:
                 moved[known] = None
 
     def watch(self, wanted: SessionPartition, replica: Replica) -> None:
-        """Hear of it when `replica`, which serves `wanted`, moves."""
+        """Be notified when `replica`, which serves `wanted`, moves."""
         if self.is_closed:
             # Evicted for another session while its last fetch was parked.
             return
@@ -299,7 +299,7 @@ class FetchSessions:
         return False
 
     def forget_answer(self, session_id: int) -> None:
-        """The last answer was not sent: the next one repeats what it said."""
+        """The last answer was not sent: the next one repeats its content."""
         session = self._sessions.get(session_id)
         if session is not None:
             for wanted in session.moved:

@@ -1,7 +1,7 @@
 """Brokers and partitions as people type them: `1`, `orders-0`.
 
-Owns: reading what was typed against the cluster's status; a wrong word is answered with the right
-one.  Never: decides whether the cluster can do what was asked.
+Owns: reading what was typed against the cluster's status; suggestions for wrong words.  Never:
+decides whether the cluster can do what was asked.
 Kafka: kafka-topics.sh --describe shows the same names.
 """
 

@@ -34,7 +34,9 @@ _INTERRUPTED: Final = 130
 @click.command("sweep")
 @click.argument("file", metavar="GRID.yaml")
 @click.option("--seeds", metavar="N", help="A number, or a list: 1..50,77.  [default: the grid's]")
-@click.option("--out", metavar="DIR", default="sweep", show_default=True, help="Where to write to.")
+@click.option(
+    "--out", metavar="DIR", default="sweep", show_default=True, help="The output directory."
+)
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
 @click.option(
     "--compare", nargs=2, metavar="A B", help="Compare two cells: numbers, or acks=all,brokers=3."

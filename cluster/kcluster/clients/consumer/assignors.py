@@ -98,7 +98,7 @@ def _round_robin(members: Sequence[MemberSubscription], counts: Mapping[str, int
     return assigned
 
 
-# ---------------------------------------------------------------------------------- sticky
+# ------------------------------------------------------------------------------------------- sticky
 
 
 def _sticky(members: Sequence[MemberSubscription], counts: Mapping[str, int]) -> Assignment:

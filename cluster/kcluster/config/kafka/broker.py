@@ -97,7 +97,7 @@ _REPLICATION: Final = Spec("SHORT", 1)
 class BrokerConfig(Struct, frozen=True):
     """The effective configs of one broker.  Without arguments: Kafka's defaults."""
 
-    # ------------------------------------------------------------ sessions with the controller
+    # --------------------------------------------------------- sessions with the controller
     broker_heartbeat_interval_ms: Annotated[int, _TIME] = 2_000
     broker_session_timeout_ms: Annotated[int, _TIME] = 9_000
     controller_socket_timeout_ms: Annotated[int, _TIME] = 30_000
@@ -143,7 +143,7 @@ class BrokerConfig(Struct, frozen=True):
     compression_lz4_level: Annotated[int, _int(1, maximum=17, dynamic=_CLUSTER)] = 9
     compression_zstd_level: Annotated[int, _int(-131_072, maximum=22, dynamic=_CLUSTER)] = 3
 
-    # ------------------------------------------------------------------------------- sockets
+    # ------------------------------------------------------------------------------ sockets
     socket_request_max_bytes: Annotated[int, _INT_1] = 104_857_600
     connections_max_idle_ms: Annotated[int, _LONG] = 600_000
     max_connections: Annotated[int, _LOG_INT_0] = _MAX_INT
@@ -151,7 +151,7 @@ class BrokerConfig(Struct, frozen=True):
     max_connections_per_ip_overrides: Annotated[str, _OVERRIDES] = ""
     max_connection_creation_rate: Annotated[int, _LOG_INT_0] = _MAX_INT
 
-    # ---------------------------------------------------------------- groups and their offsets
+    # ------------------------------------------------------------- groups and their offsets
     group_initial_rebalance_delay_ms: Annotated[int, _TIME] = 3_000
     group_min_session_timeout_ms: Annotated[int, _TIME] = 6_000
     group_max_session_timeout_ms: Annotated[int, _INT] = 1_800_000
@@ -164,7 +164,7 @@ class BrokerConfig(Struct, frozen=True):
     offsets_topic_replication_factor: Annotated[int, _REPLICATION] = 3
     offsets_topic_segment_bytes: Annotated[int, _INT_1] = 104_857_600
 
-    # ------------------------------------------------------------ producer ids, transactions
+    # ----------------------------------------------------------- producer ids, transactions
     producer_id_expiration_ms: Annotated[int, _int(1, dynamic=_CLUSTER)] = _DAY_MS
     producer_id_expiration_check_interval_ms: Annotated[int, _TIME_1] = 600_000
     transaction_max_timeout_ms: Annotated[int, _INT_1] = 900_000
@@ -173,7 +173,7 @@ class BrokerConfig(Struct, frozen=True):
     transaction_state_log_replication_factor: Annotated[int, _REPLICATION] = 3
     transaction_state_log_segment_bytes: Annotated[int, _INT_1] = 104_857_600
 
-    # -------------------------------------------------------------------------------- quotas
+    # ------------------------------------------------------------------------------- quotas
     quota_window_num: Annotated[int, _INT_1] = 11
     quota_window_size_seconds: Annotated[int, _INT_1] = 1
     controller_quota_window_num: Annotated[int, _INT_1] = 11
@@ -181,7 +181,7 @@ class BrokerConfig(Struct, frozen=True):
     replication_quota_window_num: Annotated[int, _INT_1] = 11
     replication_quota_window_size_seconds: Annotated[int, _INT_1] = 1
 
-    # ---------------------------------------------------------------------------------- logs
+    # --------------------------------------------------------------------------------- logs
     log_dir: Annotated[tuple[str, ...], _DIRECTORIES] = ("/tmp/kafka-logs",)
     log_dirs: Annotated[tuple[str, ...] | None, _DIRECTORIES] = None
     log_retention_ms: Annotated[int | None, _LOG_LONG] = None
@@ -216,7 +216,7 @@ class BrokerConfig(Struct, frozen=True):
     ] = 0.5
     log_cleaner_min_compaction_lag_ms: Annotated[int, _LOG_LONG_0] = 0
 
-    # --------------------------------------- defaults of topic configs without an effect here
+    # ------------------------------------- defaults of topic configs without an effect here
     log_index_interval_bytes: Annotated[int, _unused("INT", 0)] = 4_096
     log_index_size_max_bytes: Annotated[int, _unused("INT", 4)] = 10_485_760
     log_local_retention_bytes: Annotated[int, _unused("LONG", -2)] = -2

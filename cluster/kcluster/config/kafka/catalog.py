@@ -87,7 +87,7 @@ def _row(name: str, kind: str, mode: str, default: str, valid: str = "") -> tupl
     return ConfigDef(name, "broker", value, spec), mode.endswith(_INTERNAL)
 
 
-# --------------------------------------------------------------------------------- documentation
+# ------------------------------------------------------------------------------------ documentation
 
 Scope = Literal["broker", "topic", "group", "client-metrics"]
 

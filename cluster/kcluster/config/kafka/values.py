@@ -131,7 +131,7 @@ def definitions_of(struct: type[Struct], scope: Scope) -> dict[str, ConfigDef]:
     return definitions
 
 
-# ------------------------------------------------------------------------- text to value
+# ------------------------------------------------------------------------------------ text to value
 
 
 def parse_value(definition: ConfigDef, text: str | bool | int | float) -> Value | ConfigError:
@@ -244,7 +244,7 @@ def _number(bound: float) -> str:
     return str(int(bound)) if bound == int(bound) else str(bound)
 
 
-# ------------------------------------------------------------------------- overrides
+# ---------------------------------------------------------------------------------------- overrides
 
 
 def parse_overrides(

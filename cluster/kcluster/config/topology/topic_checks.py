@@ -126,7 +126,7 @@ class _Topic:
                 self.reading.wrong(node, path, problem)
         return own
 
-    # ------------------------------------------------------------------------- assignment
+    # ------------------------------------------------------------------------------- assignment
 
     def _assignment(
         self, partitions: int | None, replication_factor: int | None

@@ -111,7 +111,8 @@ class Membership:
         return m.BrokerRegistrationResponse(broker_epoch=existing.epoch)
 
     def unregister(self, request: Any, _now_ms: int) -> Any:
-        """Behaviour: forgets a broker for good.  If it runs, its heartbeats fail from now on."""
+        """Behaviour: removes a broker's registration.  If it runs, its heartbeats fail from now
+        on."""
         broker_id = request.broker_id
         registration = self._metadata.image.brokers.get(broker_id)
         if registration is None:

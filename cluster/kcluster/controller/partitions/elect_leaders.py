@@ -43,7 +43,7 @@ _WORDS: Final = {
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
 }
-"""As Kafka's broker words them."""
+"""Kafka's messages."""
 
 
 class LeaderElections:
@@ -165,7 +165,8 @@ class LeaderElections:
         self._metadata.timers.set(key, now_ms + interval_ms, check)
 
     def _check(self, mode: ElectionMode) -> bool:
-        """Elect where it helps; True when there may be more than one check may elect."""
+        """Elect where it helps; True if more partitions may need an election than one check may
+        hold."""
         preferred = mode is ElectionMode.PREFERRED
         image, index = self._metadata.image, self._partitions.index
         records: list[MetadataRecord] = []

@@ -81,7 +81,7 @@ class Partitions:
         """The mode of elections that follow from a change, not from a request."""
         return ElectionMode.UNCLEAN if self.unclean_allowed(topic) else ElectionMode.ONLINE
 
-    # --------------------------------------------------------------------------- one change
+    # ---------------------------------------------------------------------------- one change
 
     def elect(
         self,

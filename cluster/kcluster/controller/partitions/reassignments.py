@@ -1,7 +1,7 @@
 """Partitions move: AlterPartitionReassignments (API 45, v0-1), ListPartitionReassignments (46, v0).
 
 Owns: which reassignments may begin or be cancelled, and the list of those in progress.  Never:
-decides what a reassignment makes of the replicas (reassigning.py), when it is complete or who leads
+decides how a reassignment changes the replicas (reassigning.py), when it is complete or who leads
 then (elections.py).
 Kafka: ReplicationControlManager.alterPartitionReassignments, listPartitionReassignments; KIP-455,
 KIP-860 (a request may forbid changes of the replication factor).

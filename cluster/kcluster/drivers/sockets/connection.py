@@ -213,7 +213,7 @@ class BrokerConnection:
             else:
                 self._readable.stop()
 
-    # ---------------------------------------------------------------------- to the broker
+    # --------------------------------------------------------------------- to the broker
 
     def pump(self) -> None:
         """Hand over frames until one must wait.  Replies are written together, when the driver has

@@ -162,7 +162,7 @@ class LiveClients:
         if not self._is_inside:
             self._arm()  # called by a user in the driver's thread, so no `leave` will follow
 
-    # ------------------------------------------------------------- the ends of connections
+    # ----------------------------------------------------------- the ends of connections
 
     def connect(self, client_id: int, name: int) -> ClientSocket:
         """Open a connection; the socket connects when the first request has passed the link."""
@@ -362,7 +362,7 @@ class ClientSocket(CarriedConnection):
         assert answered == correlation_id, (answered, correlation_id)
         self._clients.transmit_reply(self, correlation_id, body)
 
-    # ---------------------------------------------------------------------------- the end
+    # --------------------------------------------------------------------------- the end
 
     def on_closed(self) -> None:
         """The broker has closed its end, or never opened it."""

@@ -133,7 +133,7 @@ def _clean(segment: Segment, work: _Pass) -> Segment:
 
 
 def _clean_batch(batch: Batch, work: _Pass) -> Batch | None:
-    """What remains of `batch`: itself, a smaller one, or None."""
+    """The part of `batch` to keep: itself, a smaller batch, or None."""
     if batch.is_control:
         return batch
     horizon_ms = batch.base_timestamp if batch.attributes & DELETE_HORIZON_BIT else None

@@ -6,8 +6,8 @@ Kafka: UnifiedLog.analyzeAndValidateRecords, LogValidator; KIP-467 (record error
 
 DIFFERS: Kafka reads the records of every batch.  Here they are opened only where something depends
 on them (a compacted topic, a timestamp out of bounds, a change of codec).  Otherwise the lengths of
-the records are added up in small uncompressed batches, such as a home-made client sends; the header
-of a larger batch is trusted.
+the records are added up in small uncompressed batches, such as a hand-written client sends; the
+header of a larger batch is trusted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Offsets that an ingest wanted and its source did not read: exact ranges, each with its reason.
+"""Offsets that an ingest's source should have read but did not: exact ranges, each with its reason.
 
 Owns: the decision.  Its inputs are the batch's offsets, the state of the log at the previous batch,
 and views of the log before and after this batch was read.  Never: asks a broker (view.py), reads
@@ -7,7 +7,7 @@ Kafka: KafkaOffsetReader's reportDataLoss and KafkaDataConsumer's "Skip missing 
 these losses; KIP-320 (epochs) and KIP-516 (ids) reveal the others.
 
 Gaps that compaction or transactions leave do not count as lost, with one exception: if the log
-start moves past a gap while the batch is read, nobody can tell what the gap held, and it counts.
+start moves past a gap while the batch is read, nothing shows what the gap held, so it counts.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Source(Protocol):
         """Ranges of a finished batch that were not read.  A repeated call returns them again."""
 
     def committed(self) -> None:
-        """The losses of the last batch are recorded; `losses` returns them no more."""
+        """The losses of the last batch are recorded; `losses` no longer returns them."""
 
     def at_rest(self, positions: Offsets, known: Known, now: View) -> list[Lost]:
         """Losses that no batch will reveal.  Updates `known`."""

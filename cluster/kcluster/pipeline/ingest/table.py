@@ -155,7 +155,7 @@ class IngestTable:
         self.storage.delete(file)
         self.storage.rename(f"{staged}/{written}", file)
 
-    # ---------------------------------------------------------------- state of the job
+    # ------------------------------------------------------------------------- state of the job
 
     def run_state(self, run: str) -> RunState | None:
         text = self.storage.read(f"runs/{run}/run.json")

@@ -35,7 +35,7 @@ class Lookups:
         self.client = client
         self.settings = settings
 
-    # ----------------------------------------------------------------------- what is there
+    # ------------------------------------------------------------------------------- partitions
 
     def partitions(self, expected: Iterable[str] = ()) -> dict[str, Topic]:
         """The subscribed topics as they are now.
@@ -79,7 +79,9 @@ class Lookups:
             for index in indexes:
                 if index not in topics[name].partitions:
                     count = len(topics[name].partitions)
-                    raise SourceError(f"assign: {name} has {count} partitions, and no {index}")
+                    raise SourceError(
+                        f"assign: {name} has {count} partitions; there is no partition {index}"
+                    )
         return self.keys(topics)
 
     def _is_read(self, topic: Topic) -> bool:
@@ -88,7 +90,7 @@ class Lookups:
             return matches and not topic.is_internal
         return topic.name in self.settings.topics or topic.name in self.settings.assigned
 
-    # ----------------------------------------------------------------------- which offsets
+    # ---------------------------------------------------------------------------------- offsets
 
     def bound(self, bound: Bound, keys: Iterable[Key], option: str) -> dict[Key, Mark]:
         """The mark at which each partition begins or ends."""
@@ -177,7 +179,8 @@ class Lookups:
     def _ask_offsets(
         self, node: int, keys: list[Key], at: Mapping[Key, int], level: int, marks: dict[Key, Mark]
     ) -> str:
-        """Put the answer of one broker into `marks`; returns why something is missing, or ""."""
+        """Add the answer of one broker to `marks`; returns the reason if something is missing, else
+        ""."""
         entry = m.ListOffsetsRequest.ListOffsetsPartition
         topics: dict[str, m.ListOffsetsRequest.ListOffsetsTopic] = {}
         for key in keys:
@@ -200,7 +203,7 @@ class Lookups:
                 marks[key] = Mark(row.offset, self.client.leader(*key).epoch, known.id)
         return reason
 
-    # ----------------------------------------------------------------------- what a log is now
+    # -------------------------------------------------------------------------- the current log
 
     def log_now(self, wanted: Wanted) -> LogNow | None:
         """The current log of a partition; None if it does not exist.  Unreachable."""

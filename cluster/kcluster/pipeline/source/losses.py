@@ -1,4 +1,4 @@
-"""Offsets that a reader wanted and that no longer exist: exact ranges, each with its reason.
+"""Requested offsets that no longer exist: exact ranges, each with its reason.
 
 Owns: the decision, from the wanted offsets and the current log; its text.  Never: asks a broker
 (lookups.py), decides whether the job ends (failOnDataLoss does).

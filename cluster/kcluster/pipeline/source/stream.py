@@ -98,7 +98,7 @@ class Stream:
         """The ranges of a batch."""
         return self._planner.ranges(from_json(start), from_json(end), self._ends)
 
-    # ----------------------------------------------------------------------------- latest
+    # ----------------------------------------------------------------------------------- latest
 
     def _now(self, expected: Iterable[str]) -> dict[Key, Mark]:
         """The ends of all subscribed partitions, but not beyond the target."""

@@ -97,7 +97,7 @@ class _Writer:
         self._limit_bytes = min(settings.batch_bytes, settings.request_bytes)
         self._partition_of_key = lru_cache(1 << 14)(partition_of_key)
 
-    # ------------------------------------------------------------------------------ rows
+    # ------------------------------------------------------------------------------------- rows
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Buffer rows; sends some when the buffer is full."""
@@ -165,7 +165,7 @@ class _Writer:
     def _check_partition(self, topic: str, partition: int) -> None:
         count = self._count(topic)
         if not 0 <= partition < count:
-            raise SourceError(f"{topic} has {count} partitions, and no {partition}")
+            raise SourceError(f"{topic} has {count} partitions; there is no partition {partition}")
 
     def _count(self, topic: str) -> int:
         known = self._client.topics.get(topic)
@@ -185,7 +185,7 @@ class _Writer:
             backoff_ms = self._settings.client.retry_backoff_ms
             deadline.wait(backoff_ms, f"no topic {topic} at {self._client.bootstrap}")
 
-    # ---------------------------------------------------------------------------- sending
+    # ---------------------------------------------------------------------------------- sending
 
     def flush(self) -> None:
         """Send all buffered rows; returns when they are acked."""
@@ -207,8 +207,8 @@ class _Writer:
         self._waiting_bytes = 0
 
     def _round(self) -> str:
-        """Send one request to each leader with the first batch of each partition.  Returns why some
-        failed, or ""."""
+        """Send one request to each leader with the first batch of each partition.  Returns the
+        reason if some failed, else ""."""
         reason = ""
         by_leader: dict[int, list[Key]] = {}
         for where in self._full:
@@ -280,7 +280,8 @@ class _Writer:
         return batch.encoded
 
     def _answered(self, where: Key, row: Any) -> str:
-        """Handle the answer for the first batch.  Returns why it must be retried, or ""."""
+        """Handle the answer for the first batch.  Returns the reason if it must be retried, else
+        ""."""
         error = error_of(row.error_code)
         if error in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             self._done(where)

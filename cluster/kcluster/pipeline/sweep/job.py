@@ -156,7 +156,7 @@ def cost_of(cell: Cell) -> float:
     return 15 + seconds * (0.3 + 0.05 * cell.brokers + record * cell.rate_per_s)
 
 
-# ---------------------------------------------------------------------------------- the table
+# ---------------------------------------------------------------------------------------- the table
 
 
 def has_runs(out: str | os.PathLike[str]) -> bool:
@@ -224,7 +224,7 @@ def errors_of(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> I
     yield from (row for row in rows if row["seed"] in seeds)
 
 
-# -------------------------------------------------------------------------- progress, failures
+# ------------------------------------------------------------------------------- progress, failures
 
 
 @contextmanager

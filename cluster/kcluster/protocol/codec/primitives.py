@@ -1,9 +1,9 @@
 """Bytes of the protocol, one value at a time: helpers of compiled codecs, and the careful decoder.
 
 Owns: variable-length integers, and `decode_carefully`, which walks the schema and knows position
-and path of everything it reads.  Never: is on the hot path: compiler.py's functions decode, and
-call the careful decoder when they fail, to find out what is wrong and where.  Both accept the same
-bytes and return the same message.  Kafka: ByteUtils, ByteBufferAccessor, generated readers.
+and path of everything it reads.  Never: on the hot path: compiler.py's functions decode, and call
+the careful decoder when they fail, to find out what is wrong and where.  Both accept the same bytes
+and return the same message.  Kafka: ByteUtils, ByteBufferAccessor, generated readers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INT32_ARRAYS: Final = tuple(Packer(f">{n}i") for n in range(32))
 PACKERS: Final = {name: Packer(">" + code) for name, code in FIXED_TYPES.items()}
 
 
-# ------------------------------------------------------------------ helpers of compiled functions
+# -------------------------------------------------------------------- helpers of compiled functions
 
 
 def uvarint(value: int) -> bytes:
@@ -87,7 +87,7 @@ def spread(values: list[Any]) -> tuple[int, list[Any]]:
     return sum(map(len, buffers)), buffers
 
 
-# ------------------------------------------------------------------------------ careful decoder
+# ---------------------------------------------------------------------------------- careful decoder
 
 
 @cache

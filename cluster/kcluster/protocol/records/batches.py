@@ -141,7 +141,7 @@ class Batch:
         return (self.base_sequence + delta) % SEQUENCE_MODULUS
 
 
-# --------------------------------------------------------------------------------- header view
+# -------------------------------------------------------------------------------------- header view
 
 
 def parse_batches(buffer: Buffer) -> list[Batch]:

@@ -1,7 +1,7 @@
 """Codecs of record batches: none, gzip, snappy, lz4, zstd, with a limit on the decompressed size.
 
-Owns: compressing and decompressing the records section of a batch.  Never: knows what a record is,
-is needed for a batch that is only stored and forwarded.
+Owns: compressing and decompressing the records section of a batch.  Never: knows what a record is;
+used for a batch that is only stored and forwarded.
 Kafka: CompressionType, Compression; codec ids are the low three bits of a batch's attributes.
 
 Snappy is written in the block framing of the Java client (xerial) and read in that framing or raw,
@@ -99,7 +99,7 @@ def _decompress_growing(
     decompress_into: Callable[[Any, Any], int], data: Buffer, size_max: int
 ) -> memoryview:
     """The codecs raise the same exception for "does not fit" and "is damaged".  So the output grows
-    until it fits or the limit is reached; the last exception then tells which it was."""
+    until it fits or the limit is reached; the last exception then shows which it was."""
     import cramjam
 
     size = min(max(_FIRST_GUESS_MIN, 8 * len(memoryview(data))), size_max)

@@ -1,7 +1,7 @@
 """Records of a batch: building batches from records, reading records from batches.
 
-Owns: the layout of a record.  Never: is needed to store or forward a batch, which takes its header
-only.
+Owns: the layout of a record.  Never: used to store or forward a batch, for which its header is
+enough.
 Kafka: DefaultRecord, MemoryRecordsBuilder; KIP-82 (headers), KIP-98 (format v2).
 
 The header view of batches (batches.py) is part of this module's interface.

@@ -93,8 +93,9 @@ def alter_replica_log_dirs(
     Behaviour:
     - LOG_DIR_NOT_FOUND for a directory that is not in log.dirs (compared as text), for any
       partition;
-    - REPLICA_NOT_AVAILABLE for a partition that is not here; when it comes it is created there;
-    - of two directories for one partition the last counts.
+    - REPLICA_NOT_AVAILABLE for a partition that is not here; if it is assigned later, it is created
+    there;
+    - of two directories for one partition the last one is used.
     """
     wanted = {
         (topic.name, partition): wanted_dir.path

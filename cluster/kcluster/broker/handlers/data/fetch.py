@@ -56,7 +56,7 @@ READ_COMMITTED: Final = 1
 
 NO_ERROR: Final = ErrorCode.NONE
 _HINTED: Final = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
-"""Errors that come with a hint of who leads (KIP-951)."""
+"""Errors that come with a hint at the leader (KIP-951)."""
 _UNKNOWN: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
 """Errors found before anything is read: their answers have an empty list where others have null."""
 _NONE_WATCHED: Final[list[Replica]] = []
@@ -170,7 +170,7 @@ class PendingFetch(ParkedFetch):
 
     def collect(self, now_ms: int, record_progress: bool = False) -> CollectedReads:
         """Read what there is.  As in Kafka a follower's progress is recorded after reading: the
-        answer has the watermark of before its fetch."""
+        answer has the watermark from before its fetch."""
         collected = CollectedReads()
         session, reader = self.session, self.reader
         throttle = self.broker.throttles.leader if reader.is_follower else None
@@ -200,7 +200,7 @@ class PendingFetch(ParkedFetch):
                 and read.high_watermark == wanted.sent_high_watermark
                 and read.log_start_offset == wanted.sent_log_start_offset
             ):
-                # No news until it moves; unless the budget or a throttle kept its records back.
+                # Nothing new until it moves, unless the budget or a throttle held its records back.
                 if budget > 0 and not is_held_back:
                     del session.moved[wanted]
                 continue
@@ -283,10 +283,10 @@ class PendingFetch(ParkedFetch):
         self.abandon()
         self.broker.reply(self.request, response)
 
-    # ------------------------------------------------------------------------------ answering
+    # ----------------------------------------------------------------------------- answering
 
     def response(self, collected: CollectedReads, now_ms: int) -> m.FetchResponse:
-        """The answer with all that was found; in a session that is only what is new (KIP-227)."""
+        """The response with all that was read; in a session only what is new (KIP-227)."""
         if self.reader.is_follower and self.broker.throttles.leader is not None:
             self.broker.throttles.leader.record_answer(collected.reads, now_ms)
         session, version = self.session, self.request.api_version
