@@ -1,4 +1,4 @@
-"""The hinge: what goes into a node, what comes out, and what a driver guarantees.
+"""The contract of nodes and drivers: a node's inputs, its effects, and what a driver guarantees.
 
 Owns: the types of inputs and effects, the base of all events, the `Node` protocol.  Never: imports
 anything of ours; every layer may import this.
@@ -16,15 +16,15 @@ What every driver guarantees
      nodes are quiet again before the driver reads the next bytes from a client.
   5. `now_ms` never goes back, and is the same for every step of one dispatch.
   6. Of one connection at most one Request is in a node; the next is delivered after its Reply.
-     A node owes exactly one Reply to each Request, in this step or a later one, and none any more
-     once its connection has closed.
+     A node owes exactly one Reply to each Request, in this step or a later one, but none once its
+     connection has closed.
   7. A node whose `deadline_ms` is set gets a Tick at that time or later.
   8. When a process dies, every node that it could talk to gets a PeerDisconnected; so does a node
      that sends to a process that is down (connection refused).  A cut link, or a paused process,
      is silence: nothing arrives, and nobody is notified.  When a link is healed, both ends get
      a PeerDisconnected, because what was under way over it is lost.
 What no driver guarantees
-  - that a PeerRequest gets its PeerResponse (links are cut): ask again after a timeout of your own;
+  - that a PeerRequest gets its PeerResponse (links are cut): its sender needs its own timeout;
   - that a Tick is on time; - any order between messages of different senders.
 """
 
@@ -121,9 +121,9 @@ class _PeerMessage:
 @mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class PeerRequest(_PeerMessage):
-    """A question from another node of the cluster, over the fabric.
+    """A request from another node of the cluster, over the fabric.
 
-    `request_id`: chosen by the sender, and repeated in the answer.  `body`: a protocol message
+    `request_id`: chosen by the sender, and repeated in the response.  `body`: a protocol message
     (FetchRequest, AlterPartitionRequest, …) or `MetadataFetch`.
     """
 
@@ -221,7 +221,7 @@ class CloseConnection(Struct, gc=False):
 class Event(Protocol):
     """What happened, as facts: one of the types in `kcluster.events`, which has one for each kind.
 
-    Its words are made last, from its fields, and in one place (cluster/kcluster/events/words.py).
+    Its text is made from these fields in one place, cluster/kcluster/events/words.py.
     """
 
     @property
@@ -263,7 +263,7 @@ class Node(Protocol):
         """The earliest time at which this node wants a Tick; None for never."""
 
     def step(self, now_ms: int, incoming: Input) -> Sequence[Effect]:
-        """Take one input; return what is to be done, in order."""
+        """Take one input; return its effects, in order."""
 
 
 class Rng(Protocol):

@@ -1,4 +1,4 @@
-"""A node's own alarm clock: many deadlines, one `deadline_ms` for the driver.
+"""A node's timers: many deadlines, of which the driver sees only the earliest.
 
 Owns: keyed deadlines of one node.  Never: reads a clock; `now_ms` comes in.
 Kafka: TimingWheel / SystemTimer; a heap here, for the few deadlines that a node has at a time.

@@ -12,7 +12,7 @@ import kcluster.broker.handlers  # noqa: F401  # registers what is served
 from kcluster.broker.channel import Channel
 from kcluster.broker.handlers.metadata.api_versions import build_api_versions, too_new
 from kcluster.broker.registry import SERVED_APIS
-from kcluster.broker.versions import BETWEEN_BROKERS, LATEST, listed, said_by, served
+from kcluster.broker.versions import BETWEEN_BROKERS, LATEST, error_of_release, listed, served
 from kcluster.contract import Request
 from kcluster.metadata.image import MetadataImage
 from kcluster.protocol import messages as m
@@ -130,5 +130,5 @@ def test_served__produce_v0_is_listed_from_4_0_on_and_not_served():
         ("0.11", ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ],
 )
-def test_said_by__errors_of_later_releases_are_replaced(version, error, expected):
-    assert said_by(releases()[version], error) is expected
+def test_error_of_release__errors_of_later_releases_are_replaced(version, error, expected):
+    assert error_of_release(releases()[version], error) is expected

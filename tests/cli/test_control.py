@@ -149,7 +149,7 @@ def test_directory__writable_by_others_is_not_used(
         path.mkdir()
         path.chmod(0o770)
     for attempt in (lambda: make_server(echo=echo), lambda: ask(EchoRequest("x"))):
-        with pytest.raises(ControlError, match=r"chmod 700|not a directory of yours"):
+        with pytest.raises(ControlError, match=r"chmod 700|not a directory that you own"):
             attempt()
 
 

@@ -85,7 +85,9 @@ def test_kill__returns_when_the_others_have_a_new_leader(cluster: Cluster) -> No
     assert cluster.leader("orders", 0) == 2
     with pytest.raises(ClusterError, match="broker 1 is down"):
         cluster.kill(1)
-    with pytest.raises(ClusterError, match="how='hard': it is one of kill, clean, power, wipe"):
+    with pytest.raises(
+        ClusterError, match="how='hard': it must be one of kill, clean, power, wipe"
+    ):
         cluster.kill(2, "hard")
 
 

@@ -203,7 +203,7 @@ def test_writer__rows_go_to_the_partitions_of_javas_producer(cluster: TestedClus
     assert sum(counts) == 300
     assert min(counts[1:]) >= 100
     assert counts[0] > 0
-    with pytest.raises(SourceError, match=f"{other} has 3 partitions, and no 3"):
+    with pytest.raises(SourceError, match=f"{other} has 3 partitions; there is no partition 3"):
         write(settings, [batch(value=["v"], topic=[other], partition=[3])])
     with pytest.raises(SourceError, match="a row has no topic"):
         write(settings, [batch(value=["v"], topic=pa.array([None], pa.string()))])

@@ -1,4 +1,4 @@
-"""The topics that a broker has created by itself: internal ones, and those that clients name.
+"""The topics that a broker creates automatically: internal ones, and those that clients request.
 
 Owns: their partitions, replication factor and configs.  Never: asks the controller (handlers and
 the coordinator do).  Kafka: DefaultAutoTopicCreationManager.creatableTopic.
@@ -15,7 +15,7 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPI
 
 
 def auto_created_topic(name: str, config: BrokerConfig) -> Any:
-    """The CreatableTopic that a broker asks for.  Internal topics have configs of their own."""
+    """The CreatableTopic that a broker requests.  Internal topics have their own configs."""
     if name == GROUP_METADATA_TOPIC:
         spec = TopicSpec(
             name=name,

@@ -58,7 +58,7 @@ class Quotas(Protocol):
 
 
 class ChannelBroker(Protocol):
-    """The part of a broker that a channel needs."""
+    """What a channel needs from a broker (broker/node.py)."""
 
     image: MetadataImage
     release: Release
@@ -113,7 +113,7 @@ class Channel:
         if served is None:
             served = self._find(api_key, api_version)
             if served is None:
-                # Its header must be whole all the same, as 4.3.1 has it.
+                # As in 4.3.1, its header must still be complete.
                 decode_request_header(frame)
                 return self._answer_in_version_0(correlation_id)
         if (
@@ -183,7 +183,7 @@ class Channel:
 
     def _is_for_all(self, api_key: int) -> bool:
         """Whether the answer may be reused.  ApiVersions must reach its handler while there are
-        subscriptions to clients' metrics: it notes each client's software then."""
+        subscriptions to clients' metrics: its handler then records each client's software."""
         return api_key != ApiKey.API_VERSIONS or not client_metrics(self._broker.image)
 
     def _keep(self, key: bytes, buffers: list[Buffer]) -> None:
@@ -206,8 +206,8 @@ class Channel:
 
 
 def _has_errors(body: Any) -> bool:
-    """Whether an answer has an error.  Its handler may also have acted (asked for a topic to be
-    created), so the next such request must reach the broker."""
+    """Whether an answer has an error.  Its handler may also have acted (requested a topic), so the
+    next such request must reach the broker."""
     if getattr(body, "error_code", 0):
         return True
     return any(topic.error_code for topic in getattr(body, "topics", None) or ())

@@ -67,13 +67,13 @@ class Lifecycle:
         self._fetching = False
         self._caught_up = False
         self._incarnation_id = rng.randbytes(16)
-        """Tells a retry of this life's registration from another life's."""
+        """Distinguishes a retry of this life's registration from one of another life."""
         disk.mount(view.config.log_dirs or view.config.log_dir)
 
     # -------------------------------------------------------------------------- registration
 
     def start(self, now_ms: int) -> None:
-        """Register with the controller, again and again until it answers."""
+        """Register with the controller, retrying until it answers."""
         view = self._view
         listener = m.BrokerRegistrationRequest.Listener(
             name="PLAINTEXT", host=view.host, port=view.port, security_protocol=0

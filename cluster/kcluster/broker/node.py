@@ -57,7 +57,7 @@ PEER_API_OF: Final[dict[type, tuple[int, int]]] = {
         VERSIONS[ApiKey.OFFSET_FOR_LEADER_EPOCH][1],
     ),
 }
-"""What brokers ask of each other, in the latest version; clients' handlers serve it."""
+"""The requests between brokers, in their latest versions; the handlers for clients serve them."""
 
 NOTES_OF_A_RUN: Final = 1 << 32
 """Each life of a broker numbers its notes from another multiple of this: ids never repeat."""
@@ -113,7 +113,7 @@ class BrokerNode(Broker):
     def __repr__(self) -> str:
         return f"<broker {self.node_id} epoch={self.epoch} metadata={self.image.offset}>"
 
-    # ----------------------------------------------------------------- as a driver sees it
+    # ---------------------------------------------------------------------- as a driver sees it
 
     @property
     def deadline_ms(self) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.broker.serving.reading import PartitionRead
-from kcluster.broker.versions import said_by
+from kcluster.broker.versions import error_of_release
 from kcluster.partition.replica import Replica
 from kcluster.protocol.errors import NONE, ErrorCode
 from kcluster.protocol.records.batches import InvalidRecords
@@ -58,7 +58,7 @@ def replace_newer_errors(release: Release, response: Any) -> None:
     for topic in response.responses:
         for answer in topic.partition_responses:
             if answer.error_code > release.highest_error:
-                answer.error_code = said_by(release, answer.error_code)
+                answer.error_code = error_of_release(release, answer.error_code)
 
 
 # -------------------------------------------------------------------------------------- Fetch
@@ -69,7 +69,7 @@ def convert_fetched(
 ) -> None:
     """Convert `data`, a partition of a FetchResponse before v10, to what its version can hold."""
     if read.error:
-        data.error_code = said_by(release, read.error)
+        data.error_code = error_of_release(release, read.error)
         return
     replica = replicas.find(read.wanted.topic, read.wanted.partition)
     if not isinstance(replica, Replica):
@@ -99,7 +99,7 @@ def _down_convert(
 
 
 def _refuse(release: Release, data: Any, error: ErrorCode) -> None:
-    data.error_code = said_by(release, error)
+    data.error_code = error_of_release(release, error)
     data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
     data.aborted_transactions = []
     data.records = b""

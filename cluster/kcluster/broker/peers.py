@@ -1,7 +1,7 @@
-"""Questions to other nodes, and their answers or time-outs.
+"""Requests to other nodes, and their responses or timeouts.
 
-Owns: which questions are under way and their time-outs.  Never: what is asked, or what follows
-from the answer (the asker's callback does).  Kafka: InterBrokerSendThread,
+Owns: the requests in flight and their timeouts.  Never: knows what is requested, or handles a
+response (the sender's callback does).  Kafka: InterBrokerSendThread,
 NodeToControllerChannelManager.
 """
 
@@ -15,11 +15,11 @@ from kcluster.broker.purgatory import DelayedOperation, Purgatory
 from kcluster.contract import CONTROLLER_ID, PeerRequest, PeerResponse, Send
 
 Answered = Callable[[Any, int], None]
-"""(body of the answer, or None: no answer came in time, or the peer is gone; now_ms)."""
+"""(body of the response, or None if none came in time or the peer is gone; now_ms)."""
 
 
 class PeerCall(DelayedOperation):
-    """One question under way.  Subclasses handle the answer."""
+    """One request in flight.  Subclasses handle the response."""
 
     __slots__ = ("calls", "peer", "request_id")
 
@@ -30,7 +30,7 @@ class PeerCall(DelayedOperation):
         self.request_id = -1
 
     def answered(self, body: Any, now_ms: int) -> None:
-        """The answer is `body`; None: no answer came in time, or the peer is gone."""
+        """`body` of the response; None: none came in time, or the peer is gone."""
         raise AssertionError("a subclass handles the answer")
 
     def expire(self, now_ms: int) -> None:
@@ -40,7 +40,7 @@ class PeerCall(DelayedOperation):
 
 @final
 class _Question(PeerCall):
-    """A question whose answer goes to a callback."""
+    """A request whose response goes to a callback."""
 
     __slots__ = ("_on_answer",)
 
@@ -54,7 +54,7 @@ class _Question(PeerCall):
 
 @final
 class PeerCalls:
-    """All questions of one broker that are under way."""
+    """All requests of one broker that are in flight."""
 
     __slots__ = ("_next_id", "_outbox", "_purgatory", "_under_way", "_view")
 
@@ -72,8 +72,8 @@ class PeerCalls:
         return self.put(_Question(peer, on_answer), body, timeout_ms, now_ms)
 
     def ask_controller(self, body: Any, on_answer: Answered, timeout_ms: int, now_ms: int) -> None:
-        """Ask the controller; `on_answer(None, now_ms)` when no answer came in time, which is
-        controller.socket.timeout.ms at most."""
+        """Ask the controller; `on_answer(None, now_ms)` if no answer came in time, at most
+        controller.socket.timeout.ms."""
         timeout_ms = min(timeout_ms, self._view.config.controller_socket_timeout_ms)
         self.ask(CONTROLLER_ID, body, on_answer, timeout_ms, now_ms)
 
@@ -88,7 +88,7 @@ class PeerCalls:
         return call
 
     def on_response(self, response: PeerResponse, now_ms: int) -> None:
-        """Finish the call that this answers; an answer after its time-out is dropped."""
+        """Finish the call that this answers; an answer after the timeout is dropped."""
         call = self._under_way.get(response.request_id)
         if call is not None:
             self.finish(call, response.body, now_ms)

@@ -1,4 +1,4 @@
-"""What the parts of a broker get of it: its view of itself and the cluster, and its outbox.
+"""What the parts of a broker see of it: its view of itself and the cluster, and its outbox.
 
 Owns: `BrokerView`, `Outbox`, and the ports whose other side must not be imported.  Never: decides
 anything, or knows a part.
@@ -21,7 +21,7 @@ from kcluster.protocol.releases import Release
 
 @final
 class BrokerView:
-    """Who a broker is, how it is configured, and the cluster as it knows it.
+    """A broker's identity, its configs, and the cluster as it knows it.
 
     Three fields change: `epoch` (lifecycle.py), `config` and what is in `image` (publisher.py).
     """
@@ -86,7 +86,7 @@ class Outbox:
 
 
 class OffsetsTopicListener(Protocol):
-    """What hears of __consumer_offsets and deleted topics: the group coordinator."""
+    """Is notified about __consumer_offsets and deleted topics: the group coordinator."""
 
     def on_elected(self, partition: int, now_ms: int) -> None:
         """This broker now leads a partition of __consumer_offsets."""

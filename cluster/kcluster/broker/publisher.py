@@ -1,7 +1,7 @@
 """Metadata put into effect on one broker: records to the image, and the replicas in line with it.
 
 Owns: which replicas are created, deleted and given a role as metadata arrives; the broker's current
-config.  Never: decides any of it (the controller has), changes a replica's state but through
+config.  Never: decides any of it (the controller has), changes a replica's state except through
 `Replica`.
 Kafka: BrokerMetadataPublisher, ReplicaManager.applyDelta, DynamicConfigPublisher.
 """
@@ -37,7 +37,7 @@ from kcluster.protocol.names import GROUP_METADATA_TOPIC
 
 
 class MetadataPublisher:
-    """Applies metadata records.  `coordinator` hears of __consumer_offsets."""
+    """Applies metadata records.  `coordinator` is notified about __consumer_offsets."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class MetadataPublisher:
     def _adopt(
         self, topic: str, new: PartitionRegistration, cause: NoteId | None, now_ms: int
     ) -> None:
-        """Make the replica here what `new` says; create or delete it as needed."""
+        """Bring the replica here in line with `new`; create or delete it as needed."""
         view = self._view
         key = (new.topic_id, new.partition)
         replica = self._replicas.get(*key)

@@ -1,4 +1,4 @@
-"""Which APIs a broker serves: handlers find their way here by registration.
+"""Which APIs a broker serves: the table in which handlers register themselves.
 
 Owns: the table API key -> (handler, versions).  Never: a switch; adding an API touches its handler
 file alone.  Kafka: KafkaApis.handle, but as a table.

@@ -1,4 +1,4 @@
-"""Clients' metrics: the subscriptions to them, and each client that pushes them.
+"""Client metrics: the subscriptions to them, and each client that pushes them.
 
 Owns: the instances of clients that ask for subscriptions, their clocks and counters.  Never: reads
 or keeps what is pushed: the handler counts it and leaves a note, like a plugin that discards it.
@@ -58,10 +58,10 @@ class ClientInstance:
 
     def subscribe(self, subscriptions: list[Subscription], version: int) -> None:
         """Match with the current subscriptions; earlier matches and the clocks are reset."""
-        found = [s.config for s in subscriptions if s.matches(self.attributes)]
-        names = {name for config in found for name in config.metrics}
+        configs = [s.config for s in subscriptions if s.matches(self.attributes)]
+        names = {name for config in configs for name in config.metrics}
         self.metrics = (ALL_METRICS,) if ALL_METRICS in names else tuple(sorted(names))
-        self.push_interval_ms = min([DEFAULT_INTERVAL_MS, *(c.interval_ms for c in found)])
+        self.push_interval_ms = min([DEFAULT_INTERVAL_MS, *(c.interval_ms for c in configs)])
         self.version = version
         self.last_get_ms = self.last_push_ms = None
         self.terminating = False
@@ -122,20 +122,20 @@ class ClientTelemetry:
         now_ms: int,
     ) -> ClientInstance:
         """The client of this id; created, or matched with changed subscriptions, where needed."""
-        found = self.instances.pop(instance_id, None)
+        known = self.instances.pop(instance_id, None)
         subscriptions = self.subscriptions(image)
-        if found is None or found.expires_ms <= now_ms:
-            found = ClientInstance(instance_id, attributes, connection_id)
-        self.instances[instance_id] = found
-        if found.version != self._version:
-            found.subscribe(subscriptions, self._version)
-            found.connection_id = connection_id
+        if known is None or known.expires_ms <= now_ms:
+            known = ClientInstance(instance_id, attributes, connection_id)
+        self.instances[instance_id] = known
+        if known.version != self._version:
+            known.subscribe(subscriptions, self._version)
+            known.connection_id = connection_id
             self._by_connection[connection_id] = instance_id
-        found.expires_ms = now_ms + max(MIN_KEPT_MS, INTERVALS_KEPT * found.push_interval_ms)
+        known.expires_ms = now_ms + max(MIN_KEPT_MS, INTERVALS_KEPT * known.push_interval_ms)
         if len(self.instances) > MAX_INSTANCES:
             oldest = next(iter(self.instances.values()))
             self._drop(oldest)
-        return found
+        return known
 
     def note_software(self, connection_id: int, name: str, version: str) -> None:
         """Note a client's software, which ApiVersions has from v3 on."""
@@ -146,9 +146,9 @@ class ClientTelemetry:
         self.software.pop(connection_id, None)
         instance_id = self._by_connection.get(connection_id)
         if instance_id is not None:
-            found = self.instances.get(instance_id)
-            if found is not None:
-                self._drop(found)
+            instance = self.instances.get(instance_id)
+            if instance is not None:
+                self._drop(instance)
             self._by_connection.pop(connection_id, None)
 
     def _drop(self, instance: ClientInstance) -> None:

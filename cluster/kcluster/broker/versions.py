@@ -1,4 +1,4 @@
-"""What a broker of an older release serves and lists, and its words for newer errors.
+"""What a broker of an older release serves and lists, and what it returns for newer errors.
 
 Owns: which of a release's APIs have handlers here; the differences between releases that handlers
 need.  Never: has the table of releases (protocol/releases.py), answers a request.
@@ -40,7 +40,7 @@ BETWEEN_BROKERS: Final = (
     ApiKey.ALTER_PARTITION,
     ApiKey.ALLOCATE_PRODUCER_IDS,
 )
-"""Listed by ZooKeeper brokers, which ask each other; no client does."""
+"""Listed by ZooKeeper brokers, which send them to each other; clients do not."""
 # DIFFERS: listed as by such a broker, but a request for one closes its connection.
 
 _FEATURE_SINCE: Final = {
@@ -75,7 +75,7 @@ def served(release: Release, api_key: int) -> Versions | None:
 
 def listed(release: Release) -> list[tuple[int, int, int]]:
     """(API key, lowest, highest version) as ApiVersions has them, by key."""
-    # DIFFERS: without the APIs that have no handler here: a client should not be sent there.
+    # DIFFERS: APIs without a handler here are not listed, so that clients do not use them.
     rows = []
     for api_key, (low, high) in release.listed.items():
         if api_key in TELEMETRY:
@@ -83,10 +83,10 @@ def listed(release: Release) -> list[tuple[int, int, int]]:
         if api_key in BETWEEN_BROKERS:
             rows.append((api_key, low, high))
             continue
-        found = served(release, api_key)
-        if found is not None:
-            low = low if api_key == ApiKey.PRODUCE else found[0]
-            rows.append((api_key, low, found[1]))
+        versions = served(release, api_key)
+        if versions is not None:
+            low = low if api_key == ApiKey.PRODUCE else versions[0]
+            rows.append((api_key, low, versions[1]))
     return rows
 
 
@@ -100,14 +100,14 @@ def feature_range(release: Release, name: str, low: int, high: int) -> Versions 
     return low, high
 
 
-def said_by(release: Release, error: ErrorCode) -> ErrorCode:
+def error_of_release(release: Release, error: ErrorCode) -> ErrorCode:
     """The error that a broker of `release` returns in place of `error`."""
     if error <= release.highest_error:
         return error
     return _SAID_BEFORE.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-# ------------------------------------------------------------------- where brokers are controllers
+# --------------------------------------------------------------------------- brokers as controllers
 
 CONTROLLERS_OWN: Final = frozenset(
     {

@@ -24,7 +24,7 @@ from kcluster import __version__, build
 from kcluster.cli.control.protocol import ControlError
 
 _UNTRUNCATED: Final = 200
-"""More characters than any verb's first sentence has: the overview wraps, and cuts nothing off."""
+"""Longer than any verb's first sentence, so the overview wraps it and cuts nothing off."""
 
 
 class Section(StrEnum):

@@ -1,4 +1,4 @@
-"""What `kcluster decode` reads and shows: bytes in several forms, and their fields.
+"""The input and output of `kcluster decode`: bytes in several forms, and their fields.
 
 Owns: reading hex, base64, raw files and stdin; the columns, the colours.  Never: decodes
 (protocol/hexdump.py does).  Kafka: no counterpart.
@@ -45,10 +45,10 @@ def api_of_response(
 ) -> tuple[int, int] | None:
     """The API and version of a response; None for a request, which has them in its header."""
     if request is not None:
-        asked = dump_frames(read_bytes(request, form))[0]
-        if not is_known(asked.api_key, asked.api_version):
-            raise click.UsageError(f"--request: {asked.error}")
-        return asked.api_key, asked.api_version
+        dump = dump_frames(read_bytes(request, form))[0]
+        if not is_known(dump.api_key, dump.api_version):
+            raise click.UsageError(f"--request: {dump.error}")
+        return dump.api_key, dump.api_version
     if api is None and version is None and not response:
         return None
     if api is None or version is None:
@@ -67,7 +67,7 @@ def api_of_response(
 
 
 def read_bytes(source: str, form: str) -> bytes:
-    """The bytes that SOURCE means."""
+    """The bytes that SOURCE refers to."""
     if source == "-":
         return _read(sys.stdin.buffer.read(), form)
     path = Path(source)
@@ -135,15 +135,15 @@ def _as_json(dump: Dump) -> dict[str, Any]:
 
 def _field(span: Span) -> dict[str, Any]:
     value = span.value.hex() if isinstance(span.value, bytes) else span.value
-    found = {
+    values = {
         "offset": span.offset,
         "size": span.size,
         "path": span.path,
         "type": span.type,
         "value": value,
     }
-    found |= {name: text for name in ("note", "problem") if (text := getattr(span, name))}
-    return found
+    values |= {name: text for name in ("note", "problem") if (text := getattr(span, name))}
+    return values
 
 
 def print_dumps(dumps: list[Dump], data: bytes, in_full: bool) -> None:

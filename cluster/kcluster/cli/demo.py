@@ -1,4 +1,4 @@
-"""`kcluster demo` at work: a cluster, real clients, a leader killed under load, the count.
+"""The work of `kcluster demo`: a cluster, real clients, a leader killed under load, the count.
 
 Owns: the topology, the text to send, what is printed.  Never: the order of events (demo/story.py).
 Kafka: no counterpart.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kcluster.handle.cluster import Cluster
 
 LOAD_S: Final = 3.0
-"""About how long it takes to send the text, besides what the story waits for."""
+"""Roughly how long it takes to send the text, apart from the story's waits."""
 
 DEFAULT_TOPIC: Final = "orders"
 MIN_LINES: Final = 8
@@ -61,7 +61,9 @@ def run(
 ) -> bool:
     """The whole demo; returns whether nothing was lost."""
     version = require_clients().__version__
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # the timeline shows what it would log
+    logging.getLogger("kafka").setLevel(
+        logging.CRITICAL
+    )  # the timeline already shows what it would log
     lines = read_lines(file)
     from kcluster.handle.cluster import Cluster
 

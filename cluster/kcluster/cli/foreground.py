@@ -1,4 +1,4 @@
-"""`kcluster up` at work: a cluster in the foreground, with its control socket and its output.
+"""The work of `kcluster up`: a cluster in the foreground, with its control socket and its output.
 
 Owns: the order of starting and stopping, what is printed meanwhile.  Never: imports click (see
 main.py), prints from the cluster's thread: a blocked terminal must not stop the cluster.
@@ -67,7 +67,7 @@ class Traced(Struct, gc=False):
 
 
 class StopWanted(Struct):
-    """The cluster is to stop."""
+    """A request to stop the cluster."""
 
 
 def run_reporting(options: UpOptions, began_s: float) -> int:
@@ -120,9 +120,9 @@ def free_name(wanted: str | None, topology: Topology) -> str:
         return check_name(wanted)
     if topology.name != DEFAULT_NAME:
         return check_name(topology.name)
-    taken = running_clusters()
+    running = running_clusters()
     numbered = (DEFAULT_NAME if n == 1 else f"{DEFAULT_NAME}-{n}" for n in range(1, 10_000))
-    return next(name for name in numbered if name not in taken)
+    return next(name for name in numbered if name not in running)
 
 
 def _versions(cluster: Cluster) -> str:
@@ -146,7 +146,7 @@ class Printer:
         self._origin_ms = origin_ms
         self.names: dict[bytes, str] = {}
         """Topic names by id, learned from answers to clients: a client that uses an id has
-        asked."""
+        requested it."""
 
     def ready(self, cluster: Cluster, name: str, took_s: float) -> None:
         """Print the line that says where clients find the cluster."""

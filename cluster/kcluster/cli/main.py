@@ -2,8 +2,8 @@
 
 Owns: the way from a command line to a verb.  Never: does a verb's work.  Start-up time is a
 feature.  A plain `kcluster up …` is parsed here without click, which would take a third of the time
-until the first broker answers.  Everything that this parser does not know for certain, including
-`--help`, goes to click, which decides.
+until the first broker answers.  Everything that this parser is not certain about, including
+`--help`, goes to click.
 """
 
 from __future__ import annotations

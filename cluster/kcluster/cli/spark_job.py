@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SparkJob(NamedTuple):
-    """A job at work.  `problems`: what could not be read of the runs."""
+    """A running job.  `problems`: what could not be read of the runs."""
 
     spark: SparkSession
     runs: list[RunDirectory]

@@ -1,4 +1,4 @@
-"""The topology that a command line means, with a check that its ports are free.
+"""The topology that a command line selects, with a check that its ports are free.
 
 Owns: the defaults of FILE, probing the ports before anything starts.  Never: reads YAML itself.
 """

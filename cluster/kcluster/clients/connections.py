@@ -417,7 +417,7 @@ class NetworkClient:
             self.metadata.rebootstrap(self.wire.broker_ids)
             broker_id = self.least_loaded(now_ms)
         if broker_id == NO_BROKER or not self.is_ready(broker_id, now_ms):
-            # If a connection becomes ready earlier, that response gives the client a turn.
+            # If a connection becomes ready earlier, that response triggers a turn of the client.
             self._metadata_hold_ms = now_ms + self.settings.reconnect_backoff_ms
             return
         self._is_metadata_in_flight = True

@@ -146,7 +146,7 @@ class Metadata:
         """The topic with this id, if it is known."""
         return self._names.get(topic_id)
 
-    # --------------------------------------------------------------------------- requests
+    # -------------------------------------------------------------------------- requests
 
     def add_topic(self, topic: str) -> None:
         """Request this topic from now on, and at once if it is new."""
@@ -287,7 +287,7 @@ class Metadata:
         self.version += 1
         return True
 
-    # ---------------------------------------------------------------------------- time
+    # ------------------------------------------------------------------------------ time
 
     def _schedule(self) -> None:
         """Set `due_ms`, after a change of anything that it depends on."""
@@ -306,5 +306,5 @@ class Metadata:
         self.due_ms = max(0 if self._needs_update else due_ms, allowed_ms)
 
     def stop(self) -> None:
-        """Request nothing any more."""
+        """Stop all requests."""
         self.due_ms = NEVER_MS

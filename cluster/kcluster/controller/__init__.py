@@ -1,1 +1,1 @@
-"""The controller: the cluster's metadata log, and the decisions that end up in it."""
+"""The controller: the cluster's metadata log, and the decisions recorded in it."""

@@ -1,10 +1,10 @@
-"""The topology's topics: created as soon as the brokers that should hold them are there.
+"""The topology's topics: created as soon as the brokers that should host them are available.
 
 Owns: when a topic of the topology is created.  Never: how (topics/topics.py).
-Kafka has nothing like it: there an operator waits, then creates them.
+Kafka: no counterpart; an operator waits for the brokers, then creates topics.
 
 As soon as all expected brokers are unfenced, all topics are created.  If a session timeout passes
-before, each topic is created as soon as the brokers that are there can hold it.
+before, each topic is created as soon as the available brokers can host it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TIMER: Final = "bootstrap"
 
 class Bootstrap:
     """Creates the pending topics.  They are kept in the metadata log, so that the next controller
-    goes on where this one stopped."""
+    continues where this one stopped."""
 
     def __init__(
         self,

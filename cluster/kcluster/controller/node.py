@@ -1,7 +1,7 @@
 """The controller as one node: inputs in, effects out; all metadata changes pass through here.
 
 Owns: the metadata log's image, which brokers wait for more of the log, the controller's parts.
-Never: decides (its parts do); does I/O, reads a clock, draws randomness but from its rng.
+Never: decides (its parts do); does I/O, reads a clock, draws randomness except from its rng.
 Kafka: QuorumController, ControllerApis.  One node is active at a time: when its process dies, the
 next one takes over the metadata log, which outlives it (metadata_log.py, docs/decisions/005).
 
@@ -127,7 +127,7 @@ class ControllerNode:
         )
         self._handlers = handlers_of(parts)
 
-    # ------------------------------------------------------------------------------ as a Node
+    # --------------------------------------------------------------------------- as a Node
 
     @property
     def deadline_ms(self) -> int | None:
@@ -149,7 +149,7 @@ class ControllerNode:
             case MoveLeader():
                 self.leader_elections.move(incoming)
             case PeerDisconnected(peer=peer):
-                # Its process is gone, so nobody reads the answer.  Its session expires in time.
+                # Its process is gone, so no answer is needed.  Its session will expire.
                 self._stop_waiting(peer)
             case _:
                 # PeerResponse: the controller asks nothing.  Request: it has no clients.  Shutdown:
@@ -173,15 +173,15 @@ class ControllerNode:
         self.leader_elections.start(now_ms)
 
     def _answer(self, request: PeerRequest, now_ms: int) -> None:
-        asked = request.body
-        if isinstance(asked, Envelope):
-            self.mutation_quotas.begin(asked, now_ms)
-            asked = asked.body
-        handler = self._handlers.get(type(asked).__name__)
+        message = request.body
+        if isinstance(message, Envelope):
+            self.mutation_quotas.begin(message, now_ms)
+            message = message.body
+        handler = self._handlers.get(type(message).__name__)
         if handler is None:
-            return  # no message to a controller: its sender runs into its own timeout
-        body = handler(asked, now_ms)
-        if asked is not request.body:
+            return  # not a message to a controller: its sender's timeout expires
+        body = handler(message, now_ms)
+        if message is not request.body:
             self.mutation_quotas.end(body)
         self._answers.append(
             Send(request.source, PeerResponse(self.node_id, request.request_id, body))

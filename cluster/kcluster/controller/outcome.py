@@ -1,4 +1,4 @@
-"""What a request of the controller failed with: a value, never an exception.
+"""The error of a request to the controller: a value, never an exception.
 
 Owns: ApiError.  Never: which code a situation gets (the handlers decide).  Kafka: ApiError.
 """
@@ -11,7 +11,7 @@ from kcluster.protocol.errors import ErrorCode
 
 
 class ApiError(Struct, frozen=True):
-    """A Kafka error code and the words for a person; `message` None where Kafka sends none."""
+    """A Kafka error code and a message for people; `message` None where Kafka sends none."""
 
     code: ErrorCode
     message: str | None = None

@@ -1,4 +1,4 @@
-"""What the controller's parts see of it: the metadata, one way to change it, one way to explain;
+"""What the controller's parts see of it: the metadata, one way to change it, one way to report why;
 and what membership sees of the partitions.
 
 Owns: the ports' shapes.  Never: holds state: each part (Membership, Partitions, Topics, Configs, …)

@@ -61,16 +61,16 @@ class Quorum:
 
     def record_fetch(self, broker_id: int, offset: int, now_ms: int) -> None:
         """A broker that fetches from `offset` on has all records before it."""
-        seen = self.observers.get(broker_id)
-        if seen is None:
-            seen = self.observers[broker_id] = Observer(offset, now_ms)
+        observer = self.observers.get(broker_id)
+        if observer is None:
+            observer = self.observers[broker_id] = Observer(offset, now_ms)
         if offset >= len(self._records):
-            seen.last_caught_up_ms = now_ms
-        elif 0 < seen.leader_end_offset <= offset:
+            observer.last_caught_up_ms = now_ms
+        elif 0 < observer.leader_end_offset <= offset:
             # It has all records that the log had when it last fetched.
-            seen.last_caught_up_ms = max(seen.last_caught_up_ms, seen.last_fetch_ms)
-        seen.log_end_offset, seen.last_fetch_ms = offset, now_ms
-        seen.leader_end_offset = len(self._records)
+            observer.last_caught_up_ms = max(observer.last_caught_up_ms, observer.last_fetch_ms)
+        observer.log_end_offset, observer.last_fetch_ms = offset, now_ms
+        observer.leader_end_offset = len(self._records)
 
     # ----------------------------------------------------------------------------- DescribeQuorum
 
@@ -79,12 +79,12 @@ class Quorum:
         request each partition is unknown.
         Versions: v1 when a replica last fetched and last was caught up (KIP-836), v2 directory ids
         and endpoints (KIP-853)."""
-        asked = [
+        requested = [
             (topic.topic_name, p.partition_index)
             for topic in request.topics
             for p in topic.partitions
         ]
-        is_known = asked == [(CLUSTER_METADATA_TOPIC, 0)] and len(request.topics) == 1
+        is_known = requested == [(CLUSTER_METADATA_TOPIC, 0)] and len(request.topics) == 1
         response = m.DescribeQuorumResponse(error_message="")
         for topic in request.topics:
             partitions = [
@@ -102,8 +102,8 @@ class Quorum:
 
     def _metadata_partition(self, now_ms: int) -> Any:
         end_offset = len(self._records)
-        for broker_id, seen in list(self.observers.items()):
-            if now_ms - seen.last_fetch_ms >= OBSERVER_SESSION_MS:
+        for broker_id, observer in list(self.observers.items()):
+            if now_ms - observer.last_fetch_ms >= OBSERVER_SESSION_MS:
                 del self.observers[broker_id]
         return m.DescribeQuorumResponse.PartitionData(
             partition_index=0,
@@ -125,11 +125,11 @@ class Quorum:
                 m.DescribeQuorumResponse.ReplicaState(
                     replica_id=broker_id,
                     replica_directory_id=self._directory(broker_id),
-                    log_end_offset=seen.log_end_offset,
-                    last_fetch_timestamp=seen.last_fetch_ms,
-                    last_caught_up_timestamp=seen.last_caught_up_ms,
+                    log_end_offset=observer.log_end_offset,
+                    last_fetch_timestamp=observer.last_fetch_ms,
+                    last_caught_up_timestamp=observer.last_caught_up_ms,
                 )
-                for broker_id, seen in sorted(self.observers.items())
+                for broker_id, observer in sorted(self.observers.items())
             ],
         )
 

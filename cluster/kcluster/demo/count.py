@@ -1,4 +1,4 @@
-"""The demo's ledger: which lines were sent, acked and read, so that the count is exact.
+"""The demo's ledger: the lines that were sent, acked and read, for an exact count.
 
 Owns: the outcome of every line, and where it was read.  Never: talks to a cluster.
 Kafka: VerifiableProducer and VerifiableConsumer; Jepsen's words (acked, failed, lost, duplicated).

@@ -53,7 +53,7 @@ class Audited(Struct, frozen=True):
 
 
 class SparkPart:
-    """What Spark does in the demo: `attach`, `start`, `wait_for_rows`, `finish`, in this order.
+    """Spark's part of the demo: `attach`, `start`, `wait_for_rows`, `finish`, in this order.
     Raises SessionError, in one line, without Java or pyspark."""
 
     def __init__(self, place: Path) -> None:
@@ -68,7 +68,7 @@ class SparkPart:
         self._recorder = Recorder(cluster.driver.dispatcher, cluster.plan)
 
     def start(self, topic: str) -> None:
-        """Start to read the topic into a table."""
+        """Start reading the topic into a table."""
         options = IngestOptions(
             self._cluster.bootstrap,
             (topic,),
@@ -119,9 +119,9 @@ class SparkPart:
         table = self._ingesting.options.out
         try:
             records = read_records(self.spark, table)
-            found = audit(tables, contents=_contents(records, run.name, lines))
-            totals = [row.asDict() for row in found.totals.toLocalIterator()]
-            found.close()
+            result = audit(tables, contents=_contents(records, run.name, lines))
+            totals = [row.asDict() for row in result.totals.toLocalIterator()]
+            result.close()
         finally:
             tables.close()
         sums = {name: sum(row[name] for row in totals) for name in _COUNTED}
@@ -193,11 +193,11 @@ def _contents(records: DataFrame, run: str, lines: Sequence[str]) -> DataFrame:
     )
 
 
-def audited_lines(found: Audited) -> list[str]:
+def audited_lines(audited: Audited) -> list[str]:
     """The audit as the demo prints it."""
     return [
-        f"Spark {found.version} ingested {found.rows:,} records in {found.batches} batches"
+        f"Spark {audited.version} ingested {audited.rows:,} records in {audited.batches} batches"
         " meanwhile, and audited them:",
-        "  ".join(f"{name} {getattr(found, name):,}" for name in _COUNTED),
-        f"again: kcluster pipeline audit {found.run} --table {found.table}",
+        "  ".join(f"{name} {getattr(audited, name):,}" for name in _COUNTED),
+        f"again: kcluster pipeline audit {audited.run} --table {audited.table}",
     ]

@@ -1,12 +1,12 @@
 """The demo's story: a leader is killed under load, comes back, and gets its leadership back.
 
 Owns: what happens to the cluster and when, how many lines may be sent meanwhile.  Never: counts
-(demo/count.py), sends (demo/load.py), prints.  Kafka: the failover that every course draws.
+(demo/count.py), sends (demo/load.py), prints.  Kafka: the failover of every introduction.
 
-Why it has two acts.  A killed process refuses connections, so a client whose leader dies sees no
-error code; it looks for another broker.  NOT_LEADER_OR_FOLLOWER comes from a broker that is alive
-but no longer the leader.  So in the second act the old leader is started again and, once it is back
-in the ISR, elected while clients still send to its successor.
+It has two acts for this reason.  A killed process refuses connections, so a client whose leader
+dies sees no error code; it looks for another broker.  NOT_LEADER_OR_FOLLOWER comes from a broker
+that is alive but no longer the leader.  So in the second act the old leader is started again and,
+once it is back in the ISR, elected while clients still send to its successor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kcluster.operations.errors import ClusterError
 ASSIGNED_TIMEOUT_S: Final = 30.0
 SEEN_TIMEOUT_S: Final = 30.0
 REFUSED_TIMEOUT_S: Final = 3.0
-"""How long the second act waits for a client to be refused; with very few lines none may be."""
+"""How long the second act waits for a refused request; with very few lines there may be none."""
 
 
 class DemoStory:
@@ -117,9 +117,9 @@ class DemoStory:
         self._stage(f"broker {leader} starts again and catches up")
         self._cluster.start(leader)
         replicas = next(
-            found.replicas
-            for found in self._cluster.status().partitions
-            if (found.topic, found.partition) == (self._topic, partition)
+            status.replicas
+            for status in self._cluster.status().partitions
+            if (status.topic, status.partition) == (self._topic, partition)
         )
         self._cluster.wait_for(
             isr=(self._topic, partition, len(replicas)), timeout_s=SEEN_TIMEOUT_S
@@ -154,37 +154,36 @@ class DemoStory:
         )
         return moments
 
-    # ------------------------------------------------------------------------------ moments
+    # ---------------------------------------------------------------------------------- moments
 
     def _note_moment(
         self, wanted: type[BrokerEvent], broker_id: int, label: str, since: int, text: str | None
     ) -> Moment:
         """The first event of this type about the broker; `text` None: the event's own words."""
-        found = self._watch.first_event(wanted, lambda event: event.broker == broker_id, since)
-        if found is None:
+        moment = self._watch.first_event(wanted, lambda event: event.broker == broker_id, since)
+        if moment is None:
             return Moment(None, label, text or f"broker {broker_id}: not seen")
-        return Moment(found[0], label, text_of(found[1]) if text is None else text)
+        return Moment(moment[0], label, text_of(moment[1]) if text is None else text)
 
     def _back_in_isr(self, broker_id: int, since: int) -> Moment:
-        found = self._watch.first_event(
+        moment = self._watch.first_event(
             IsrExpanded,
             lambda event: self._watch.is_about_partition(event) and broker_id in event.isr,
             since,
         )
         label = "in sync"
-        if found is None:
+        if moment is None:
             return Moment(None, label, f"broker {broker_id} did not come back into the ISR")
-        return Moment(found[0], label, sentence_of(found[1]))
+        return Moment(moment[0], label, sentence_of(moment[1]))
 
     def _all_answered(self) -> bool:
-        """Whether all lines that may be sent have an outcome: nothing more will happen."""
+        """Whether all lines that may be sent have an outcome, so nothing more will happen."""
         ledger = self._ledger
         answered = len(ledger.acked) + len(ledger.failed)
         return ledger.sent >= self._producing.allowed and answered >= ledger.sent
 
     def _until(self, condition: Callable[[], bool], timeout_s: float = SEEN_TIMEOUT_S) -> bool:
-        """Wait for a condition; False if it does not hold in time.  The story goes on all the
-        same."""
+        """Wait for a condition; False if it does not hold in time.  The story then continues."""
         deadline = time.monotonic() + timeout_s
         while not condition():
             if time.monotonic() > deadline or not self._consuming.is_alive():

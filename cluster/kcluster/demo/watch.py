@@ -1,4 +1,4 @@
-"""What the demo observes: the cluster's notes, and the brokers' answers about one partition.
+"""The demo's observations: the cluster's notes, and the brokers' answers about one partition.
 
 Owns: collecting both, finding the moments of a failover in them.  Never: causes any of them.
 Kafka: no counterpart.  All times are on the cluster's clock, in milliseconds.
@@ -98,12 +98,12 @@ class FailoverWatch:
                 )
             )
 
-    # ------------------------------------------------------------------------------ finding
+    # ---------------------------------------------------------------------------------- finding
 
     def first_event(
         self, wanted: type[E], accepts: Callable[[E], bool], since: int = 0
     ) -> tuple[int, E] | None:
-        """The first event of a type from the note with index `since` on that `accepts` accepts,
+        """The first event of a type that `accepts` accepts, from the note with index `since` on,
         and its time in ms."""
         for note in self.notes[since:]:
             event = note.event

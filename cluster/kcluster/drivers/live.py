@@ -6,8 +6,8 @@ affected.  Kafka: the machines that brokers run on.
 
 Time is the wall clock at the start plus the progress of a monotonic clock since then: it never goes
 back, and record timestamps are real.  If this process gets no CPU for a while, everything that was
-due meanwhile still happens at its own time and in order (Dispatcher.at), so that on a busy machine
-no broker is fenced for heartbeats for which only the simulator was late.
+due meanwhile still happens at its own time and in order (Dispatcher.at), so on a busy machine no
+broker is fenced because the simulator was late with its heartbeats.
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ MAX_LATE_US: Final = 2_000_000
 
 LONGEST_SLEEP_S: Final = 3600.0
 IDLE_SWEEPS: Final = 8
-"""Idle connections are looked for this many times per connections.max.idle.ms."""
+"""How many times per connections.max.idle.ms idle connections are checked for."""
 LONGEST_SWEEP_S: Final = 1.0
-"""At most this long after max.connections was lowered, excess connections are closed.  In Kafka
+"""Excess connections are closed within this time after max.connections was lowered.  In Kafka
 a network thread does that when it next wakes."""
 
 
 class LiveDriver:
-    """Runs a plan's nodes.  `run` owns the calling thread, `call` and `stop` are for others."""
+    """Runs a plan's nodes.  `run` takes over the calling thread; other threads use `call` and
+    `stop`."""
 
     def __init__(
         self, plan: Plan, ports: dict[int, ReservedPort], log: Callable[[str], None] | None = None
@@ -59,11 +60,12 @@ class LiveDriver:
         self.plan = plan
         self.ports = ports
         self.dispatcher = Dispatcher(plan.fabric, plan.processes, self)
-        self.outside: Outside | None = None  # while something is done to links of such clients
+        self.outside: Outside | None = None  # only while links of such clients are cut or shaped
         self._outside = Outside(self)
         self.listeners: dict[int, Listener] = {}
         self.bugs: list[BaseException] = []
-        """Exceptions of steps: each is a bug of the simulator, so a test that met one must fail."""
+        """Exceptions raised by steps.  Each is a bug in the simulator, so the test that hit it must
+        fail."""
         self._log = log
         self._offset_us = (time.time_ns() - time.monotonic_ns()) // 1000
         """The cluster's clock minus the monotonic clock."""
@@ -86,7 +88,7 @@ class LiveDriver:
         self._stopped: Event | None = None
         self.thread_id: int | None = None
 
-    # ---------------------------------------------------------------------- run and stop
+    # ----------------------------------------------------------------------------- run and stop
 
     def run(self, on_ready: Callable[[], None] | None = None) -> None:
         """Start every node, then serve until `stop`.  `on_ready` is called when clients can
@@ -136,7 +138,7 @@ class LiveDriver:
             if self._accepts_commands:
                 self._alarm.send()
 
-    # ------------------------------------------------------------------------ other threads
+    # ---------------------------------------------------------------------------- other threads
 
     def call(self, function: Callable[[], T]) -> Future[T]:
         """Run `function` in the driver's thread between two dispatches; from any thread.  A
@@ -150,8 +152,8 @@ class LiveDriver:
         return future
 
     def when(self, condition: Callable[[], bool]) -> Future[None]:
-        """A future that is done when `condition()` holds between two dispatches; for the driver's
-        thread."""
+        """A future that completes when `condition()` holds between two dispatches.  Call this in
+        the driver's thread."""
         future: Future[None] = Future()
         if condition():
             future.set_result(None)
@@ -160,7 +162,7 @@ class LiveDriver:
         return future
 
     def forget_condition(self, future: Future[None]) -> None:
-        """The future of `when` is not needed any more."""
+        """Stop checking the condition of a future from `when`."""
         self._conditions = [entry for entry in self._conditions if entry[1] is not future]
 
     def _run_commands(self) -> None:
@@ -169,7 +171,7 @@ class LiveDriver:
             self._stopped.set()
         while self._commands:
             function, future = self._commands.popleft()
-            # A greenlet for each, so that its exception goes to its future.
+            # Each runs in its own greenlet, so that its exception reaches its own future.
             greenlet = gevent.Greenlet(self._run_command, function)
             greenlet.link(_Settled(future))
             greenlet.start()
@@ -183,9 +185,9 @@ class LiveDriver:
     def _refuse_commands(self) -> None:
         with self._commands_lock:
             self._accepts_commands = False
-            left, self._commands = self._commands, deque()
+            refused, self._commands = self._commands, deque()
         ended = ClusterError("the cluster was stopped")
-        for _, future in left:
+        for _, future in refused:
             future.set_exception(ended)
         for _, waiting in self._conditions:
             waiting.set_exception(ended)
@@ -196,7 +198,7 @@ class LiveDriver:
             self.bugs.append(value)
         self._report_error(context, kind, value, trace)
 
-    # --------------------------------------------------------------------- time and dispatch
+    # ------------------------------------------------------------------------ time and dispatch
 
     def now_ms(self) -> int:
         return self.dispatcher.now_us // 1000
@@ -205,7 +207,7 @@ class LiveDriver:
         now_us = time.monotonic_ns() // 1000 + self._offset_us
         late_us = now_us - self.dispatcher.quiet_until_us
         if late_us > MAX_LATE_US:
-            # This process got no CPU: the cluster's time stands still for as long.
+            # This process got no CPU: the cluster's clock stands still for that long.
             self._offset_us -= late_us - MAX_LATE_US
             now_us -= late_us - MAX_LATE_US
         self.dispatcher.at(now_us)
@@ -311,7 +313,7 @@ class LiveDriver:
                 listener.close_idle(self.now_ms())
             self.settle()
 
-    # --------------------------------------------------------------------- connections of clients
+    # ------------------------------------------------------------------- connections of clients
 
     def pump_later(self, connection: BrokerConnection) -> None:
         if not connection.is_dirty:
@@ -358,7 +360,7 @@ class LiveDriver:
         return fresh.port
 
     def outside_clients(self, pattern: str, by_host: bool) -> tuple[int, ...]:
-        """Outlet: they get a node of the network when it is first asked for."""
+        """Outlet: the network node of these clients, created on first use."""
         self.outside = self._outside
         return (self._outside.find(pattern, by_host),)
 

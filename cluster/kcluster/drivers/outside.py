@@ -1,17 +1,17 @@
-"""Clients from outside as nodes of the network, by client.id or address: they too can be cut off.
+"""Clients from outside as nodes of the network, by client.id or address, so links can be cut.
 
 Owns: their node ids, and their requests and replies while these are delayed.  Never: reads a socket
 (drivers/sockets/connection.py), decides how a message passes over a link (network/transit.py).
 Kafka: iptables and tc on the machines of clients.
 
-A request names its client, so its bytes are read first, and are then kept from the broker for as
-long as they would have been under way; a reply is kept from its client likewise.  A connection that
-is broken is closed, as those of the project's own clients are.
+A request names its client, so it is read from the socket first and then withheld from the broker
+for as long as the link would have taken.  A reply is withheld from its client in the same way.  A
+broken connection is closed, as with the project's own clients.
 # DIFFERS: a connection can be made across a cut, and only its first request is lost.
 # DIFFERS: pipelined requests on a slow link arrive one at a time, each after the reply to the one
-before it.
-# DIFFERS: the end of a connection is not delayed, nor lost in a cut: a client learns at once that
-its broker has died, and a reply that is under way then is lost.
+#   before it.
+# DIFFERS: the end of a connection is neither delayed nor lost in a cut: a client learns at once
+#   that its broker has died, and a reply that is under way then is lost.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OutsideHost(Protocol):
     """What this needs from the live driver."""
 
     outside: Outside | None
-    """Asked about every request and reply; None while no link of such clients is cut or shaped."""
+    """Sees every request and reply; None while no link of such clients is cut or shaped."""
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -55,17 +55,17 @@ class OutsideConnection(CarriedConnection):
 
 
 class Outside:
-    """All clients from outside of a live cluster.  The driver asks it only while their links are
-    cut or shaped."""
+    """All outside clients of a live cluster.  The driver uses it only while their links are cut or
+    shaped."""
 
     def __init__(self, driver: OutsideHost) -> None:
         self._driver = driver
         self._dispatcher = driver.dispatcher
         self._fabric = driver.dispatcher.fabric
         self._seen_changes = -1
-        """The fabric's count of changes when its links were last looked at."""
+        """`Fabric.changes` when the links were last checked."""
         self._ids: dict[tuple[bool, str], int] = {}
-        """The node of each (whether it is a pattern of addresses, pattern)."""
+        """Node id by (whether the pattern matches addresses, pattern)."""
         self._nodes_found: dict[tuple[str | None, str], tuple[int, ...]] = {}
         """By client.id and address: the nodes whose patterns match."""
         self._connections: dict[tuple[int, int], OutsideConnection] = {}
@@ -81,13 +81,14 @@ class Outside:
             node = self._ids[key] = FIRST_OUTSIDE_ID + len(self._ids)
             self._fabric.clients[node] = f"at {pattern}" if by_host else pattern
             for broker_id in self._dispatcher.processes:
-                # Their real distance is TCP's.
+                # TCP itself adds the real latency.
                 self._fabric.set_latency(node, broker_id, 0)
             self._nodes_found.clear()
         return node
 
     def takes_request(self, node_id: int, request: Request) -> bool:
-        """Whether a request passes over links from here, and the driver has no more to do."""
+        """Whether this takes over a request: it travels over a link, and the driver must not
+        deliver it."""
         if self._seen_changes != self._fabric.changes:
             self._check_links()
         nodes = self._nodes(request)
@@ -96,14 +97,15 @@ class Outside:
         return bool(nodes)
 
     def takes_reply(self, node_id: int, reply: Reply) -> bool:
-        """Whether a reply passes over links from here, and the driver has no more to do."""
+        """Whether this takes over a reply: it travels over a link, and the driver must not write
+        it."""
         nodes = self._nodes(reply.request)
         if nodes:
             self._transit.to_client(self._connection(node_id, reply.request, nodes), reply)
         return bool(nodes)
 
     def _check_links(self) -> None:
-        """When none of their links is cut or shaped any more, the driver need not ask."""
+        """Detach from the driver once none of their links is cut or shaped."""
         self._seen_changes = self._fabric.changes
         ids = self._ids.values()
         links = (*self._fabric.cuts, *self._fabric.shaped)
@@ -119,7 +121,7 @@ class Outside:
         return self._dispatcher.now_us
 
     def at(self, at_us: int, callback: Callable[[], object]) -> None:
-        """Clock: call back at that time, and without a detour if it is now."""
+        """Clock: call back at that time, directly if it is now."""
         if at_us <= self._dispatcher.now_us:
             callback()
         else:
@@ -145,18 +147,18 @@ class Outside:
     def close_at_broker(self, connection: OutsideConnection) -> None:
         """Ends: the connection is broken."""
         if self._dispatcher.processes[connection.broker_id].life == connection.life:
-            reason = "something of it was lost on the network"
+            reason = "a message was lost on the network"
             self._dispatcher.outlet.close_connection(
                 connection.broker_id, connection.connection_id, reason
             )
 
     def close_at_client(self, connection: OutsideConnection) -> None:
-        """Ends: nothing to do, for one socket is both ends."""
+        """Ends: nothing to do, since both ends are one socket."""
 
     def _on_lost(self, link: Link, at_us: int) -> None:
         self._dispatcher.on_lost(link, at_us)
 
-    # --------------------------------------------------------------------- which node it is
+    # ------------------------------------------------------------------- which nodes match
 
     def _connection(
         self, node_id: int, request: Request, nodes: tuple[int, ...]
@@ -190,7 +192,8 @@ class Outside:
         )
 
     def _is_ours(self, request: Request) -> bool:
-        """The project's own clients have their own nodes, over TCP, too."""
+        """Whether this is one of the project's own clients: they have their own nodes, over TCP
+        too."""
         name, _, number = (request.client_id or "").partition("client-")
         if name or not number.isdecimal():
             return False

@@ -64,7 +64,7 @@ class VirtualDriver(NetworkVerbs):
             self.dispatcher.tap = self._trace_delivery
         self.dispatcher.at(self._start_us)
 
-    # ----------------------------------------------------------------------- life and time
+    # ---------------------------------------------------------------------------- life and time
 
     def open(self) -> None:
         """Start every process, at this moment."""
@@ -76,7 +76,7 @@ class VirtualDriver(NetworkVerbs):
         self._do(start_all)
 
     def add_client(self, client: ClientStateMachine) -> ClientWire:
-        """Start a client; its wire has the id by which links to it are named."""
+        """Start a client; returns its wire, whose `client_id` names its links."""
         client_id = FIRST_CLIENT_ID + len(self.clients)
         rng = Random(f"{self.plan.seed}/{client_id}")
         wire = ClientWire(self.time, client_id, tuple(self.plan.addresses), rng)
@@ -92,7 +92,7 @@ class VirtualDriver(NetworkVerbs):
         return self.dispatcher.now_ms
 
     def run_until(self, at_ms: int) -> None:
-        """Let time pass until `at_ms`, everything at that moment included."""
+        """Run until `at_ms`, including everything due at that moment."""
         self.time.run(at_ms * 1000, _never)
         self.dispatcher.at(at_ms * 1000)
 
@@ -105,14 +105,15 @@ class VirtualDriver(NetworkVerbs):
         return self.time.run(self.dispatcher.now_us + limit_ms * 1000, condition)
 
     def run_until_idle(self, limit_ms: int) -> bool:
-        """Run until no client waits for an answer or for a time; whether that is so in the end."""
+        """Run until no client waits for a response or a deadline; returns whether that point was
+        reached."""
         return self.run_until_condition(self.time.is_idle, limit_ms)
 
     def at(self, at_ms: int, callback: Callable[[], None]) -> None:
         """Call `callback` at this time."""
         self.time.at(at_ms * 1000, callback)
 
-    # --------------------------------------------------------------------------- operations
+    # ------------------------------------------------------------------------------- operations
 
     def kill(self, broker_id: int, how: str = "kill") -> None:
         """End a broker's process: `kill`, `power`, `wipe`; `clean` asks it to shut down."""
@@ -163,7 +164,7 @@ class VirtualDriver(NetworkVerbs):
         return self._do(lambda: operation(self.verbs.network))
 
     def _do(self, operation: Callable[[], T]) -> T:
-        """Change the cluster, and let everything happen that follows at this moment."""
+        """Change the cluster, and run everything that follows at this moment."""
         result = operation()
         self.time.settle()
         return result
@@ -172,7 +173,7 @@ class VirtualDriver(NetworkVerbs):
         """The cluster's state at this moment."""
         return cluster_status(self.plan, self.dispatcher)
 
-    # ------------------------------------------------------------------------- the trace
+    # -------------------------------------------------------------------------------- the trace
 
     def trace_hash(self) -> str:
         """One value for the whole trace so far."""
@@ -191,7 +192,7 @@ class VirtualDriver(NetworkVerbs):
         ]
 
     def draw(self) -> tuple[float, ...]:
-        """The next random number of each node; equal at the end of equal runs."""
+        """Draw the next random number of each node.  Equal runs end with equal numbers."""
         return tuple(rng.random() for rng in self.plan.rngs.values())
 
     def _keep(self, note: Note) -> None:

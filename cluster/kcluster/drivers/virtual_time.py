@@ -5,7 +5,7 @@ Never: reads a clock, opens a socket, encodes a message (they are passed as obje
 message passes over a link (network/transit.py); is called by users (virtual.py is).
 Kafka: no counterpart; FoundationDB's simulation is the model.
 
-A *pass* goes to the next time at which something is due, and lets all of it happen: first brokers'
+A *pass* moves to the next time at which something is due and runs all of it: first brokers'
 deadlines and messages between them, then what is scheduled, then clients' deadlines.
 """
 
@@ -53,7 +53,7 @@ class VirtualTime:
         """(µs, sequence number, callback)."""
         self._sequence = 0
         self._now: deque[Callback] = deque()
-        """Callbacks for the present time, behind those that the heap has for it."""
+        """Callbacks for the current time; they run after those on the heap."""
         self._connections: dict[int, ClientConnection] = {}
         """By id, those whose broker's end is open."""
         self._connection_ids = 0
@@ -70,10 +70,10 @@ class VirtualTime:
         """Clock: the present time."""
         return self.dispatcher.now_us
 
-    # ------------------------------------------------------------------------------- passes
+    # ----------------------------------------------------------------------------------- passes
 
     def run(self, limit_us: int, condition: Callable[[], bool]) -> bool:
-        """Let time pass until `condition()` holds, or nothing more is due up to `limit_us`; returns
+        """Advance time until `condition()` holds or nothing more is due up to `limit_us`; returns
         whether it holds."""
         dispatcher, idle = self.dispatcher, 0
         while not condition():
@@ -133,7 +133,7 @@ class VirtualTime:
                     dispatcher.deliver(connection.broker_id, request)
 
     def at(self, at_us: int, callback: Callback) -> None:
-        """Call back at a time to come, after the callbacks that the same time has already."""
+        """Call back at a future time, after the callbacks already scheduled for that time."""
         if at_us == self.dispatcher.now_us:
             self._now.append(callback)
         else:
@@ -146,10 +146,10 @@ class VirtualTime:
             client.deadline_ms is None for client in self.clients.values()
         )
 
-    # --------------------------------------------------------------------- for clients' wires
+    # ----------------------------------------------------------------------- for clients' wires
 
     def connect(self, client_id: int, broker_id: int) -> ClientConnection:
-        """Make a new connection; whether the broker accepts it shows with the first request."""
+        """Open a connection; the first request shows whether the broker accepts it."""
         self._connection_ids += 1
         connection = ClientConnection(self._connection_ids, client_id, broker_id)
         self._connections[connection.connection_id] = connection
@@ -163,7 +163,7 @@ class VirtualTime:
         """Close the client's end of a connection."""
         self._transit.close_from_client(connection)
 
-    # ------------------------------------------------------------- the ends of connections
+    # ------------------------------------------------------------------ the ends of connections
 
     def at_broker(self, connection: ClientConnection, message: Request) -> bool:
         """Ends: a request has arrived."""
@@ -187,8 +187,8 @@ class VirtualTime:
         """Ends: the client has closed the connection, or it is broken."""
         self._connections.pop(connection.connection_id, None)
         if connection.is_accepted:
-            gone = ConnectionClosed(connection.connection_id)
-            self.dispatcher.deliver(connection.broker_id, gone)
+            closed = ConnectionClosed(connection.connection_id)
+            self.dispatcher.deliver(connection.broker_id, closed)
 
     def close_at_client(self, connection: ClientConnection) -> None:
         """Ends: the end of the connection has arrived."""
@@ -204,7 +204,7 @@ class VirtualTime:
     def _on_lost(self, link: Link, at_us: int) -> None:
         self.dispatcher.on_lost(link, at_us)
 
-    # -------------------------------------------------------------------------- as an Outlet
+    # ----------------------------------------------------------------------------- as an Outlet
 
     def reply(self, node_id: int, reply: Reply) -> None:
         """Outlet: a broker has answered."""
@@ -223,9 +223,9 @@ class VirtualTime:
         if connection is not None:
             self._trace.append(f"broker {node_id} closes connection {connection_id}: {reason}")
             self._close_from_broker(connection)
-            # This may be in a step of the broker, so it gets the event after it.
-            gone = ConnectionClosed(connection_id)
-            self.at(self.now_us, partial(self.dispatcher.deliver, node_id, gone))
+            # The broker may be in the middle of a step, so it gets the event afterwards.
+            closed = ConnectionClosed(connection_id)
+            self.at(self.now_us, partial(self.dispatcher.deliver, node_id, closed))
 
     def new_port(self, node_id: int) -> int:
         """Outlet: a port that no broker has."""

@@ -41,11 +41,11 @@ def named(node: BrokerNode, request: Request) -> list[tuple[str, int | None]]:
     names = node.image.topic_names
     if request.api_key == ApiKey.METADATA and request.body.topics is None:
         return [(name, None) for name in node.image.topics]
-    found = topics_named(request.api_key, request.api_version, request.body, names.get)
+    topics = topics_named(request.api_key, request.api_version, request.body, names.get)
     if request.api_key == ApiKey.FETCH:
         known = node.sessions.peek(request.body.session_id)
-        found += [(wanted.topic, wanted.partition) for wanted in known]
-    return found
+        topics += [(wanted.topic, wanted.partition) for wanted in known]
+    return topics
 
 
 def with_error(

@@ -48,7 +48,7 @@ METADATA_APIS: Final = (
 
 
 class RuleError(ValueError):
-    """A rule that makes no sense; str() has one line per problem."""
+    """An invalid rule; str() has one line per problem."""
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     effect: AnyEffect
     name: str = ""
-    """Chosen by whoever adds it; `rule-1`, `rule-2`, … if empty."""
+    """Chosen by the caller; `rule-1`, `rule-2`, … if empty."""
     apis: tuple[int, ...] = ()
     """API keys; all if empty."""
     versions: Versions | None = None
@@ -185,7 +185,7 @@ class RuleBook:
         return None
 
 
-# ------------------------------------------------------------------------- rules from keywords
+# ------------------------------------------------------------------------------ rules from keywords
 
 
 def rule(
@@ -304,18 +304,18 @@ def _effect(effect: Any, words: dict[str, Any], problems: list[str]) -> AnyEffec
         for word in words
         if word != kind and word in _PARAMETERS and word not in _EXTRAS[kind]
     ]
-    given = {word: words[word] for word in _EXTRAS[kind] if word in words}
-    return _build_effect(kind, words[kind], given, problems)
+    extras = {word: words[word] for word in _EXTRAS[kind] if word in words}
+    return _build_effect(kind, words[kind], extras, problems)
 
 
-def _build_effect(kind: str, value: Any, given: dict[str, Any], problems: list[str]) -> AnyEffect:
+def _build_effect(kind: str, value: Any, extras: dict[str, Any], problems: list[str]) -> AnyEffect:
     if kind.endswith("_ms") and (not isinstance(value, int) or value < 0):
         problems.append(f"{kind}={value}: a whole number of ms")
     choices: type[StrEnum] | None = {"drop": Half, "close": CloseTime}.get(kind)
     if choices is not None:
         value = _choice(kind, value, choices, problems)
-    if "of" in given:
-        given = {**given, "of": _choice("of", given["of"], Half, problems)}
+    if "of" in extras:
+        extras = {**extras, "of": _choice("of", extras["of"], Half, problems)}
     if kind == "stale":
         return StaleMetadata()
     effects: dict[str, Any] = {
@@ -326,7 +326,7 @@ def _build_effect(kind: str, value: Any, given: dict[str, Any], problems: list[s
         "throttle_ms": ThrottleClient,
         "reorder_ms": Reorder,
     }
-    effect: AnyEffect = effects[kind](value, **given)
+    effect: AnyEffect = effects[kind](value, **extras)
     assert isinstance(effect, EFFECTS)
     return effect
 

@@ -43,14 +43,14 @@ class _BrokerThen:
 def copied(image: MetadataImage) -> MetadataImage:
     """A copy that does not change with the image: its values are replaced rather than mutated,
     except for the lists of partitions and the dicts of configs, which are copied."""
-    found = MetadataImage()
+    copy = MetadataImage()
     for name in MetadataImage.__slots__:
         value = getattr(image, name)
-        setattr(found, name, dict(value) if isinstance(value, dict) else value)
-    found.topics = {
+        setattr(copy, name, dict(value) if isinstance(value, dict) else value)
+    copy.topics = {
         name: TopicImage(topic.name, topic.topic_id, list(topic.partitions))
         for name, topic in image.topics.items()
     }
-    found.configs = {key: dict(values) for key, values in image.configs.items()}
-    found.client_quotas = {key: dict(values) for key, values in image.client_quotas.items()}
-    return found
+    copy.configs = {key: dict(values) for key, values in image.configs.items()}
+    copy.client_quotas = {key: dict(values) for key, values in image.client_quotas.items()}
+    return copy

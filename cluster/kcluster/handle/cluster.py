@@ -1,8 +1,8 @@
 """Cluster: the handle of a running cluster, for Python, the command line and tests.
 
 Owns: the operations of users, and when each of them is complete.  Never: changes a node's state
-itself (everything goes through the driver's thread).  Kafka: the operator with kill -9, iptables
-and kafka-leader-election at hand.
+itself (everything goes through the driver's thread).  Kafka: an operator with kill -9, iptables and
+kafka-leader-election.
 
 Every method may be called from any thread.  It returns when the cluster has settled, and raises
 ClusterError, with the reason, if that takes too long or the operation is not possible.
@@ -89,7 +89,7 @@ class Cluster(NetworkVerbs):
         """Ids of all brokers, up or not."""
         return tuple(self.plan.addresses)
 
-    # ---------------------------------------------------------------------------- life
+    # ------------------------------------------------------------------------------- life
 
     def __enter__(self) -> Self:
         self.open()
@@ -109,7 +109,7 @@ class Cluster(NetworkVerbs):
 
     def open(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Start the cluster in its own thread; returns when all brokers serve clients."""
-        assert self._thread is None, "a Cluster is opened once"
+        assert self._thread is None, "a Cluster can be opened only once"
         ready: Future[None] = Future()
 
         def serve() -> None:
@@ -148,7 +148,7 @@ class Cluster(NetworkVerbs):
         for port in self._ports.values():
             port.release()
 
-    # ------------------------------------------------------------------------ processes
+    # -------------------------------------------------------------------------- processes
 
     def kill(
         self,
@@ -222,13 +222,13 @@ class Cluster(NetworkVerbs):
         self._do(lambda: self._verbs.elect(topic, partition, unclean, answer.set_result))
         body = self._result(answer, timeout_s, "the controller did not answer")
         self._verbs.check_elected(topic, partition, body)
-        self._wait(self._settled.has_applied_all, timeout_s, "the brokers did not learn of it")
+        self._wait(self._settled.has_applied_all, timeout_s, "not all brokers know the new leader")
         return self.leader(topic, partition)
 
     # ------------------------------------------------------------------------------ rules
 
     def add_rule(self, rule: Rule) -> str:
-        """Put a rule of protocol faults (`cluster.rule(…)`) in force; returns its name."""
+        """Add a rule of protocol faults (`cluster.rule(…)`) in force; returns its name."""
         return self._do(lambda: self._verbs.add_rule(rule))
 
     def remove_rule(self, name: str) -> None:
@@ -308,7 +308,7 @@ class Cluster(NetworkVerbs):
         for subscriber in self._subscribers:
             subscriber(entry)
 
-    # ----------------------------------------------------------------- the driver's thread
+    # ---------------------------------------------------------------- the driver's thread
 
     def call(self, function: Callable[[], T]) -> T:
         """Call a function in the driver's thread, between two dispatches."""

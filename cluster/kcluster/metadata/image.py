@@ -1,8 +1,8 @@
 """The metadata image: the state of the cluster that a node builds by applying records.
 
 Owns: what each record does to an image.  Never: decides anything (elections.py, placement.py do),
-knows a broker's runtime state.  Every broker applies the same records to an image of its own, at
-its own offset.
+knows a broker's runtime state.  Every broker applies the same records to its own image, up to its
+own offset.
 Kafka: MetadataImage, MetadataDelta.
 
 Values inside an image (BrokerRegistration, PartitionRegistration) are frozen and shared by all

@@ -25,7 +25,7 @@ CLUSTER_DEFAULT: Final = ""
 """Resource name of cluster-wide dynamic broker configs."""
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Whose a quota is: (`user`, `client-id` or `ip`, its name); None stands for all others."""
+"""The entity of a quota: (`user`, `client-id` or `ip`, its name); None stands for all others."""
 
 
 class BrokerRegistration(Struct, frozen=True):
@@ -40,7 +40,7 @@ class BrokerRegistration(Struct, frozen=True):
     fenced: bool = True
     in_controlled_shutdown: bool = False
     incarnation_id: bytes = b""
-    """Drawn by the broker's process at its start: another one means that it was restarted."""
+    """Drawn by the broker's process at its start; a different one shows that it was restarted."""
 
     @property
     def is_active(self) -> bool:
@@ -58,10 +58,10 @@ class PartitionRegistration(Struct, frozen=True):
     leader: int
     """Broker id or NO_LEADER."""
     leader_epoch: int
-    """One up at each change of leader, to another broker or to none.  An ISR shrink alone has not
-    bumped it since 3.6 (KAFKA-15021)."""
+    """Incremented at each change of leader, to another broker or to none.  Since 3.6 an ISR shrink
+    alone does not increment it (KAFKA-15021)."""
     partition_epoch: int
-    """One up at each change of anything."""
+    """Incremented at each change of any field."""
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
     recovering: bool = False
@@ -70,7 +70,7 @@ class PartitionRegistration(Struct, frozen=True):
     removing_replicas: tuple[int, ...] = ()
 
 
-# ---------------------------------------------------------------------------------- records
+# ------------------------------------------------------------------------------------------ records
 
 
 class RegisterBrokerRecord(Struct, frozen=True):
@@ -81,7 +81,7 @@ class RegisterBrokerRecord(Struct, frozen=True):
 
 
 class BrokerRegistrationChangeRecord(Struct, frozen=True):
-    """Fenced, unfenced, or going down in a controlled way.  None: no change."""
+    """Fenced, unfenced, or in controlled shutdown.  None: no change."""
 
     broker_id: int
     broker_epoch: int
@@ -186,7 +186,7 @@ MetadataRecord = (
 
 
 class Envelope(Struct, gc=False):
-    """A client's request to the controller, where it matters whose it is.  Kafka: KIP-590.
+    """A client's request to the controller, with the client's id.  Kafka: KIP-590.
 
     `is_strict`: new enough to be refused for its client's controller_mutation_rate.
     """
@@ -196,7 +196,7 @@ class Envelope(Struct, gc=False):
     is_strict: bool
 
 
-# ------------------------------------------------------------- brokers pull the log with these
+# ------------------------------------------------------------------ brokers pull the log with these
 
 
 class MetadataFetch(Struct, gc=False):
@@ -209,7 +209,8 @@ class MetadataFetch(Struct, gc=False):
 
 
 class MetadataFetchResponse(Struct, gc=False):
-    """`records[i]` has offset `first_offset + i`.  Empty when the wait ended without news."""
+    """`records[i]` has offset `first_offset + i`.  Empty when the wait ended without new
+    records."""
 
     first_offset: int
     records: list[MetadataRecord]

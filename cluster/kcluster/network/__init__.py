@@ -1,1 +1,1 @@
-"""Links between nodes (fabric, pure), and the sockets of the live driver (listener, connection)."""
+"""Links between nodes (latency, loss, bandwidth, cuts) and how clients' messages pass over them."""

@@ -77,8 +77,9 @@ class Fabric:
 
     `node_ids`: brokers and the controller, sorted; `clients`: names by node id.  `rng`: required by
     links with jitter or loss.
-    `is_unimpaired`: no link is cut, delayed or shaped, so a message arrives at once and nothing
-    need be asked; `has_cuts`: some link is cut.  `changes`: counts the changes of links.
+    `is_unimpaired`: no link is cut, delayed or shaped, so every message arrives at once and
+    `transmit` need not be called; `has_cuts`: some link is cut.  `changes`: counts the changes of
+    links.
     """
 
     __slots__ = (

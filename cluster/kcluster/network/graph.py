@@ -53,7 +53,7 @@ def graph_of(fabric: Fabric, kinds: Mapping[int, str], racks: Mapping[int, str])
 
 
 def sides_of(fabric: Fabric) -> Sides:
-    """The present sides of the network."""
+    """The current sides of the network."""
     if not fabric.cuts:
         return Sides(((*fabric.node_ids, *fabric.clients),))
     # 0.15 s to import, and only a partition needs it.

@@ -61,14 +61,14 @@ class CarriedConnection:
         self.broker_id = broker_id
         self.set_clients(client_ids)
         self.is_open = True
-        """The client's end: the client has not closed it, nor learned that the broker has."""
+        """The client's end: the client has neither closed it nor learned that the broker has."""
         self.broker_end_is_open = True
         """Also true before the first message has arrived there."""
         self.lost_to_broker = False
         """A message to the broker was lost, so no more arrives there (rule 3)."""
         self.lost_to_client = False
         self.is_reset = False
-        """It was found broken: its end is all that still reaches the client."""
+        """It was found broken: only the end of the connection still reaches the client."""
         self.arrival_at_broker_us = self.arrival_at_client_us = 0
         """When the last message sent arrives there."""
 
@@ -88,10 +88,11 @@ class Clock(Protocol):
 
     @property
     def now_us(self) -> int:
-        """The present time."""
+        """The current time."""
 
     def at(self, at_us: int, callback: Callable[[], object]) -> None:
-        """Call back at that time; callbacks for the same time run in the order of their coming."""
+        """Call back at that time; callbacks for the same time run in the order in which they were
+        scheduled."""
 
 
 class Ends(Protocol[C_contra]):

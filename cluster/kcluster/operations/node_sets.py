@@ -43,7 +43,7 @@ class NetworkControl:
         self._links = links
         self._settled = settled
 
-    # ------------------------------------------------------------------------------ verbs
+    # ------------------------------------------------------------------------------------ verbs
 
     def isolate(self, nodes: Nodes, others: Nodes | None = None, *, one_way: bool = False) -> Undo:
         """Cut `nodes` off from `others`, by default from all nodes but clients from outside;
@@ -125,7 +125,7 @@ class NetworkControl:
         layers = self._links.shape(*self._ends(nodes, others), shape, one_way=one_way)
         return lambda: self._links.remove_layers(layers)
 
-    # ---------------------------------------------------------------------- nodes by words
+    # --------------------------------------------------------------------------- nodes by words
 
     @property
     def servers(self) -> tuple[int, ...]:
@@ -145,20 +145,20 @@ class NetworkControl:
     def find(self, nodes: Nodes) -> tuple[int, ...]:
         """The ids of the nodes that are named, each once, in the order of naming."""
         named = (nodes,) if isinstance(nodes, int | str) else tuple(nodes)
-        found = tuple(dict.fromkeys(node for word in named for node in self._find(word)))
-        if not found:
+        node_ids = tuple(dict.fromkeys(node for word in named for node in self._find(word)))
+        if not node_ids:
             raise ClusterError(f"{nodes}: names no node")
-        return found
+        return node_ids
 
     def client(self, name: str) -> tuple[int, ...]:
         """Clients by name, client.id or a pattern."""
         own = tuple(node for node, known in self._own.items() if fnmatchcase(known, name))
         if own and "*" not in name:
             return own
-        found = (*own, *self._outside(name))
-        if not found:
+        node_ids = (*own, *self._outside(name))
+        if not node_ids:
             raise ClusterError(f"client {name}: {unknown('client', name, self._own.values())}")
-        return found
+        return node_ids
 
     def _find(self, word: int | str) -> tuple[int, ...]:
         if isinstance(word, int):

@@ -56,7 +56,7 @@ class Settled:
             and self.has_applied_all()
         )
 
-    def is_whole(self) -> bool:
+    def all_in_sync(self) -> bool:
         """All brokers serve, and every replica is in sync."""
         return self.all_serving() and all(map(self.is_in_sync, self._brokers()))
 

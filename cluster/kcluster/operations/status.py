@@ -172,7 +172,7 @@ def controller_image(dispatcher: Dispatcher) -> MetadataImage:
 
 
 def _high_watermark(broker: Any, topic: str, registration: PartitionRegistration) -> int | None:
-    """The leader's high watermark; None while it is down or does not know yet that it leads."""
+    """The leader's high watermark; None while it is down or has not yet learned that it leads."""
     if broker is None:
         return None
     replica = broker.leader_replica(topic, registration.partition)

@@ -1,4 +1,4 @@
-"""What users may do to a cluster, in either driver: checks, then the operation, without waiting.
+"""The operations of users on a cluster, in either driver: checks, then the change, without waiting.
 
 Owns: which operation is allowed when, the text of a refusal.  Never: waits for what follows
 (`Cluster` and `VirtualDriver` do).  Kafka: kill, iptables, kafka-leader-election.
@@ -115,7 +115,7 @@ class Verbs:
         self._process(broker_id, ProcessState.PAUSED)
         self._dispatcher.resume(broker_id)
 
-    # ---------------------------------------------------------------------------- leaders
+    # -------------------------------------------------------------------------- leaders
 
     def leader(self, topic: str, partition: int) -> int:
         """The broker that leads a partition."""
@@ -153,10 +153,10 @@ class Verbs:
             text = (results[0].error_message if results else None) or error.text
             raise ClusterError(f"{topic}-{partition}: {error.name}: {text}")
 
-    # ------------------------------------------------------------------------------ rules
+    # ---------------------------------------------------------------------------- rules
 
     def add_rule(self, rule: Rule) -> str:
-        """Put a rule of protocol faults in force; returns its name."""
+        """Add a rule of protocol faults; returns its name."""
         for broker_id in rule.brokers:
             self.broker(broker_id)
         gate = self._dispatcher.gate
@@ -182,8 +182,8 @@ class Verbs:
 
     def clear_rules(self) -> None:
         """Remove all rules."""
-        for found in self.rules():
-            self.remove_rule(found.name)
+        for rule in self.rules():
+            self.remove_rule(rule.name)
 
     def rules(self) -> tuple[RuleStatus, ...]:
         """The rules in force, in order, and how often each has applied."""
@@ -226,14 +226,14 @@ class Verbs:
 
 def release(kafka_version: str) -> Release:
     """The release with this name; ClusterError if it is unknown."""
-    found = find_release(kafka_version)
-    if found is None:
+    known = find_release(kafka_version)
+    if known is None:
         raise ClusterError(f"kafka_version={unknown_version(kafka_version)}")
-    return found
+    return known
 
 
 def death_kind(how: str) -> DeathKind:
     """The kind of death with this name; ClusterError if it is unknown."""
     if how not in tuple(DeathKind):
-        raise ClusterError(f"how={how!r}: it is one of {', '.join(DeathKind)}")
+        raise ClusterError(f"how={how!r}: it must be one of {', '.join(DeathKind)}")
     return DeathKind(how)

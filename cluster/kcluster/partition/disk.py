@@ -45,7 +45,7 @@ class Disk:
         self.clean_shutdown = False
         """Whether the last run ended by a controlled shutdown (.kafka_cleanshutdown)."""
         self.is_full = False
-        """No space is left, and no broker can run on this disk."""
+        """No space is left, so no broker can run on this disk."""
         self.runs = 0
         """How many processes have run on it; a replaced disk keeps the count."""
 
@@ -74,7 +74,7 @@ class Disk:
         self._dir_of.pop((topic_id, partition), None)
         return self.logs.pop((topic_id, partition), None) is not None
 
-    # ------------------------------------------------------------------- log directories
+    # -------------------------------------------------------------------------- log directories
 
     def mount(self, dirs: tuple[str, ...]) -> None:
         """Set the log directories; logs of other directories are then in the first."""
@@ -121,7 +121,7 @@ class Disk:
             log.flush()
 
     def lose_unflushed(self) -> tuple[LostRange, ...]:
-        """Power was lost; return what is gone of each log that lost something."""
+        """Power was lost; return what was lost from each affected log."""
         self.clean_shutdown = False
         lost = []
         for (topic_id, partition), log in self.logs.items():

@@ -54,8 +54,8 @@ class EpochCache:
         """Return (greatest known epoch <= `epoch`, offset at which it ended, exclusive).
 
         The newest epoch ends at `log_end_offset`.  For an epoch older than all known ones: that
-        epoch and the start of the oldest known one, as what lay before is deleted.  For one newer
-        than all known ones, or none: (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET).
+        epoch and the start of the oldest known one, as everything before it is deleted.  For one
+        newer than all known ones, or none: (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET).
         """
         if epoch == self.latest:
             if epoch == UNDEFINED_EPOCH:

@@ -60,15 +60,15 @@ class FollowerProgress:
         self.last_caught_up_ms = last_caught_up_ms
         """When it last had everything that the leader had at its previous fetch."""
         self.log_end_offset = UNKNOWN_OFFSET
-        """It has all before this offset: the one that it fetched from last."""
+        """It has everything before this offset, from which it last fetched."""
         self.log_start_offset = UNKNOWN_OFFSET
-        """Where its log begins, by its last fetch."""
+        """Its log start, according to its last fetch."""
         self.last_fetch_ms = BEFORE_START_MS
         """When it fetched last; BEFORE_START_MS: not yet from this leader, in this epoch."""
         self.leader_end_at_last_fetch = 0
         """Where this leader's log ended then."""
         self.broker_epoch = -1
-        """Of the life that fetched last; -1 before the first fetch."""
+        """The broker epoch of the life that fetched last; -1 before the first fetch."""
 
 
 class IsrProposal(Struct, frozen=True):
@@ -83,7 +83,8 @@ class IsrProposal(Struct, frozen=True):
 
 
 class AckWait:
-    """Somebody who waits until all before `required_offset` is committed; the broker subclasses it.
+    """A request that waits until all before `required_offset` is committed; the broker subclasses
+    it.
 
     Its place is in `Replica.acks_waiting`, from `wait_for_ack` until it is answered.
     """
@@ -95,7 +96,7 @@ class AckWait:
 
     def answered(self, error: ErrorCode, now_ms: int) -> None:
         """It is committed (NONE), or never will be for the reason given."""
-        raise AssertionError("a subclass knows who waits")
+        raise AssertionError("a subclass answers")
 
 
 class Replica:
@@ -154,11 +155,11 @@ class Replica:
         self.high_watermark = max(
             log.log_start_offset, min(log.high_watermark_checkpoint, log.log_end_offset)
         )
-        """All before it is on every in-sync replica; a follower knows it a fetch late."""
+        """All before it is on every in-sync replica; a follower learns it one fetch later."""
 
         # Of a leader only.
         self.leader_epoch_start_offset = 0
-        """Where the log ended when this epoch began; who joins the ISR must have come this far."""
+        """The log end when this epoch began; a follower must reach it to join the ISR."""
         self.followers: dict[int, FollowerProgress] = {}
         """By broker id: every other replica of the registration."""
         self.proposal: IsrProposal | None = None
@@ -174,11 +175,12 @@ class Replica:
         self.asked_end_offset = -1
         """The log end of that fetch."""
 
-        # Who waits for this replica to move; the broker completes them.
+        # Requests that wait for this replica to move; the broker completes them.
         self.acks_waiting: list[AckWait] = []
         """By required offset, ascending."""
         self.fetches_waiting: dict[object, Callable[[int], None]] = {}
-        """What to call with now_ms, by whom it concerns: fetches without a session, and more."""
+        """Callbacks (now_ms) by the object that registered them: fetches without a session, and
+        others."""
         self.sessions: dict[Any, Any] = {}
         """The broker's FetchSession -> its SessionPartition that this replica serves; types that
         this layer does not see."""
@@ -207,7 +209,7 @@ class Replica:
         # Capped, as by Kafka: an RF 1 topic with min.insync.replicas=2 still takes acks=all.
         self.min_isr = min(config.min_insync_replicas, len(self.registration.replicas))
 
-    # ------------------------------------------------------------------------------- role
+    # ----------------------------------------------------------------------------------- role
 
     def lead(self, registration: PartitionRegistration, now_ms: int) -> bool:
         """Become, or stay, the leader of `registration`.  True if a new epoch begins.
@@ -356,8 +358,8 @@ class Replica:
     def propose_expansion(self, follower_id: int) -> IsrProposal | None:
         """The ISR with `follower_id` added, if it qualifies; it holds the watermark at once.
 
-        Kafka: Partition.maybeExpandIsr: it must have all that is committed, and all of before this
-        epoch.
+        Kafka: Partition.maybeExpandIsr: it must have everything committed, and everything from
+        before this epoch.
         """
         isr = self.registration.isr
         if self.proposal is not None or follower_id in isr:
@@ -387,13 +389,13 @@ class Replica:
         if not lagging:
             return None
         behind = {follower.broker_id for follower in lagging}
-        kept = tuple(broker_id for broker_id in isr if broker_id not in behind)
+        remaining = tuple(broker_id for broker_id in isr if broker_id not in behind)
         reason = "; ".join(
             f"broker {f.broker_id} not caught up for {now_ms - f.last_caught_up_ms} ms"
             f" (at offset {f.log_end_offset} of {end})"
             for f in lagging
         )
-        return self._propose(kept, isr, reason)
+        return self._propose(remaining, isr, reason)
 
     def _propose(
         self, isr: tuple[int, ...], maximal_isr: tuple[int, ...], reason: str
@@ -417,7 +419,7 @@ class Replica:
         self._take(registration)
         return self.advance_high_watermark(now_ms)
 
-    # ---------------------------------------------------------------------- records, both roles
+    # -------------------------------------------------------------------- records, both roles
 
     def append_as_leader(self, records: Any, acks: int, now_ms: int) -> Appended:
         """Append a producer's batch.  The watermark moves at once if no other replica must have it.
@@ -438,7 +440,7 @@ class Replica:
         return appended
 
     def retire(self) -> None:
-        """This broker no longer hosts the partition: the replica serves nobody from now on."""
+        """This broker no longer hosts the partition: the replica serves no requests from now on."""
         self.role = NO_ROLE
         self.is_leader = False
         self.followers = {}

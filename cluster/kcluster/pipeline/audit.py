@@ -107,12 +107,12 @@ def audit(tables: Tables, late_ms: int = LATE_MS, contents: DataFrame | None = N
     return Audit(fates, summary_of(known), totals_of(known), [counts, read])
 
 
-def _report(tables: Tables, field: str, found: DataFrame) -> int:
+def _report(tables: Tables, field: str, table: DataFrame) -> int:
     """Report the runs with bad lines (their topic is null); returns the count of good rows."""
     from pyspark.sql import functions as F
 
     is_bad = F.col("topic").isNull()
-    rows = found.groupBy(F.when(is_bad, F.col("run")).alias("run")).count().collect()
+    rows = table.groupBy(F.when(is_bad, F.col("run")).alias("run")).count().collect()
     tables.report(field, (row["run"] for row in rows if row["run"] is not None))
     return sum(row["count"] for row in rows if row["run"] is None)
 
@@ -122,8 +122,8 @@ def shape_of(contents: DataFrame, notes: DataFrame) -> AuditShape:
     from pyspark.sql import functions as F
 
     first = F.col("copy") == 0
-    held = F.when(first, "held").otherwise("more")
-    kind = F.when(F.col("state") == HELD, held).when(first, F.col("state"))
+    held_kind = F.when(first, "held").otherwise("more")
+    kind = F.when(F.col("state") == HELD, held_kind).when(first, F.col("state"))
     overtaking = first_held(contents).where(F.col("ahead.offset") > F.col("offset"))
     each = (
         contents.select(kind.alias("kind"))
@@ -184,12 +184,12 @@ def _fates(
 
     contents = tables["contents"]
     sends = tables.whole("sends")
-    held = first_held(contents)
+    held_rows = first_held(contents)
     if shape.overtaking:
-        held = _with_errors(held, tables.narrow("sends", *KEYS[1:], "number", "error"))
+        held_rows = _with_errors(held_rows, tables.narrow("sends", *KEYS[1:], "number", "error"))
     else:
-        held = held.withColumn("error", F.lit(""))
-    placed = with_rows(sends, held, "held", shape.is_small)
+        held_rows = held_rows.withColumn("error", F.lit(""))
+    placed = with_rows(sends, held_rows, "held", shape.is_small)
     if table is None:
         rows = copies_of(contents) if shape.more else None
         placed = with_rows(placed, rows, "more", shape.is_small, "copies int")
@@ -222,16 +222,16 @@ def _fates(
     return _with_fates(placed, late_ms)
 
 
-def _with_errors(held: DataFrame, sends: DataFrame) -> DataFrame:
+def _with_errors(held_rows: DataFrame, sends: DataFrame) -> DataFrame:
     """Held rows with `error`: the error of the record that they overtook."""
     from pyspark.sql import functions as F
 
-    overtaking = held.where(F.col("ahead.offset") > F.col("offset"))
+    overtaking = held_rows.where(F.col("ahead.offset") > F.col("offset"))
     wanted = overtaking.select(*KEYS, F.col("ahead.number").alias("number")).distinct()
     errors = sends.join(F.broadcast(wanted), [*KEYS, "number"]).select(
         *KEYS, F.col("number").alias("ahead_number"), "error"
     )
-    named = held.withColumn("ahead_number", F.col("ahead.number"))
+    named = held_rows.withColumn("ahead_number", F.col("ahead.number"))
     return named.join(F.broadcast(errors), [*KEYS, "ahead_number"], "left").drop("ahead_number")
 
 
@@ -280,7 +280,7 @@ def _with_fates(placed: DataFrame, late_ms: int) -> DataFrame:
 
 
 def _causes() -> dict[str, Column]:
-    """For each fate the columns `<fate>_by` (the cause) and `<fate>_let` (the setting that
+    """For each fate the columns `<fate>_by` (its cause) and `<fate>_setting` (the setting that
     allows it); null for records without that fate."""
     from pyspark.sql import functions as F
 
@@ -297,20 +297,20 @@ def _causes() -> dict[str, Column]:
     is_doubled = F.col("duplicated") > 0
     return {
         "lost_by": F.when(F.col("lost"), F.when(F.col("in_log"), missing).otherwise(by)),
-        "lost_let": F.when(
+        "lost_setting": F.when(
             F.col("lost"), F.when(F.col("in_log"), "").otherwise(F.coalesce(acks, allowed_by))
         ),
         "duplicated_by": F.when(is_doubled, F.coalesce(error, none)),
-        "duplicated_let": F.when(is_doubled, retried),
+        "duplicated_setting": F.when(is_doubled, retried),
         "reordered_by": F.when(F.col("reordered"), F.coalesce(refused, error, none)),
-        "reordered_let": F.when(F.col("reordered"), retried),
+        "reordered_setting": F.when(F.col("reordered"), retried),
         "late_by": F.when(F.col("late"), F.coalesce(election_within(), error, none)),
     }
 
 
 _GROUPS: Final = (
-    *PARTITION, "epoch", "producer", "outcome", "lost_by", "lost_let", "duplicated_by",
-    "duplicated_let", "reordered_by", "reordered_let", "late_by",
+    *PARTITION, "epoch", "producer", "outcome", "lost_by", "lost_setting", "duplicated_by",
+    "duplicated_setting", "reordered_by", "reordered_setting", "late_by",
 )  # fmt: skip
 
 
@@ -335,7 +335,7 @@ def summary_of(counts: DataFrame) -> DataFrame:
 
     def fate(name: str) -> Column:
         records = F.col("more") if name == "duplicated" else F.col("sent")
-        allowed_by = F.lit("") if name == "late" else F.col(f"{name}_let")
+        allowed_by = F.lit("") if name == "late" else F.col(f"{name}_setting")
         return F.struct(
             F.lit(name).alias("fate"),
             F.col(f"{name}_by").alias("cause"),
@@ -368,7 +368,7 @@ def totals_of(counts: DataFrame) -> DataFrame:
     flagged = [
         where(F.col(f"{name}_by").isNotNull()).alias(name) for name in FATES if name != "duplicated"
     ]
-    found = counts.groupBy(*PARTITION).agg(
+    totals = counts.groupBy(*PARTITION).agg(
         F.sum("sent").alias("sent"), *outcomes, F.sum("more").alias("duplicated"), *flagged
     )
-    return found.select(*PARTITION, "sent", *_OUTCOMES, *FATES).orderBy(*PARTITION)
+    return totals.select(*PARTITION, "sent", *_OUTCOMES, *FATES).orderBy(*PARTITION)

@@ -110,9 +110,9 @@ def with_disks(cut: DataFrame, tables: Tables) -> DataFrame:
         & (F.col("log_end_offset") >= F.col("offset") + F.col("count"))
     )
     rows = [*KEYS, "number"]
-    found = reached.select(*rows, "at_ms", "broker", "taken_ms", "disk").distinct()
+    disk_losses = reached.select(*rows, "at_ms", "broker", "taken_ms", "disk").distinct()
     places = tables["leaders"].select(*PARTITION, F.col("at_ms").alias("since_ms"), "replicas")
-    known = found.join(F.broadcast(places), list(PARTITION)).where("since_ms <= at_ms")
+    known = disk_losses.join(F.broadcast(places), list(PARTITION)).where("since_ms <= at_ms")
     last = known.groupBy(*rows, "broker", "taken_ms", "disk").agg(
         F.max_by("replicas", "since_ms").alias("replicas")
     )

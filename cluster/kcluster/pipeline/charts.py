@@ -41,35 +41,35 @@ Bar = tuple[str, Sequence[float], str]
 """(label, lengths: one, or p50, p95 and p99, text after the bar)."""
 
 
-def write_page(found: Timeline, out: str | os.PathLike[str], runs: int) -> Path:
+def write_page(tables: Timeline, out: str | os.PathLike[str], runs: int) -> Path:
     """`timeline.html` in `out`; returns the file."""
     page = Path(out) / "timeline.html"
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(page_of(found, runs), "utf-8")
+    page.write_text(page_of(tables, runs), "utf-8")
     return page
 
 
-def page_of(found: Timeline, runs: int) -> str:
+def page_of(tables: Timeline, runs: int) -> str:
     """The page; collects at most MAX_BARS rows of each table."""
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><title>kcluster: timeline</title>'
         f"<style>{_STYLE}</style><h1>{_runs(runs)}</h1>"
-        + "".join((*_of_partitions(found), *_of_clients(found)))
+        + "".join((*_of_partitions(tables), *_of_clients(tables)))
         + "</html>\n"
     )
 
 
-def _of_partitions(found: Timeline) -> list[str]:
+def _of_partitions(tables: Timeline) -> list[str]:
     """Plots about partitions: windows, failovers, ISR churn."""
     from pyspark.sql import functions as F
 
-    windows = found.windows.groupBy("kind", "topic", "partition", "cause").agg(
+    windows = tables.windows.groupBy("kind", "topic", "partition", "cause").agg(
         F.sum("duration_ms").alias("ms"),
         F.count("*").alias("windows"),
         F.count_distinct("run").alias("runs"),
     )
-    churn = found.isr.groupBy("topic", "partition").agg(
+    churn = tables.isr.groupBy("topic", "partition").agg(
         F.sum("shrinks").alias("shrinks"),
         F.sum("expands").alias("expands"),
         F.sum(F.col("shrinks") + F.col("expands")).alias("changes"),
@@ -87,7 +87,7 @@ def _of_partitions(found: Timeline) -> list[str]:
                 for row in _highest(windows, "ms")
             ),
         ),
-        _plot("Failover", "ms since the leader became unreachable", _of_failovers(found), _KEY),
+        _plot("Failover", "ms since the leader became unreachable", _of_failovers(tables), _KEY),
         _plot(
             "ISR churn",
             "changes in all runs",
@@ -103,7 +103,7 @@ def _of_partitions(found: Timeline) -> list[str]:
     ]
 
 
-def _of_clients(found: Timeline) -> list[str]:
+def _of_clients(tables: Timeline) -> list[str]:
     """Plots about clients: errors, latencies, request times."""
     return [
         _plot(
@@ -115,7 +115,7 @@ def _of_clients(found: Timeline) -> list[str]:
                     [row["times"]],
                     f"{row['times']:,} in {_runs(row['runs'])} ({row['per_second']:.2f}/s)",
                 )
-                for row in _highest(found.errors, "times")
+                for row in _highest(tables.errors, "times")
             ),
         ),
         _plot(
@@ -127,7 +127,7 @@ def _of_clients(found: Timeline) -> list[str]:
                     _percents(row),
                     f"{_words(row)} of {row['acked']:,}",
                 )
-                for row in _highest(found.latencies, "p99")
+                for row in _highest(tables.latencies, "p99")
             ),
             _KEY,
         ),
@@ -140,7 +140,7 @@ def _of_clients(found: Timeline) -> list[str]:
                     _percents(row),
                     f"{_words(row)} of {row['requests']:,}",
                 )
-                for row in _highest(found.requests, "p99")
+                for row in _highest(tables.requests, "p99")
             ),
             _KEY,
         ),
@@ -154,8 +154,8 @@ def _highest(table: Any, column: str) -> Sequence[Any]:
     return rows
 
 
-def _of_failovers(found: Timeline) -> Iterable[Bar]:
-    rows = {row["step"]: row for row in found.failover_times.collect()}
+def _of_failovers(tables: Timeline) -> Iterable[Bar]:
+    rows = {row["step"]: row for row in tables.failover_times.collect()}
     for step in ("noticed", "elected", "acked"):
         row = rows.get(step)
         if row is not None:

@@ -24,7 +24,7 @@ _FIELDS: Final = frozenset(name for each in EVENT_TYPES for name in each.__struc
 
 
 def is_a(*types: type[TaggedEvent]) -> Column:
-    """Whether a note is about an event of one of these types."""
+    """Whether a note's event is of one of these types."""
     from pyspark.sql import functions as F
 
     return F.col("event.kind").isin(*map(kind, types))
@@ -44,8 +44,8 @@ def partition_of_note() -> list[str | Column]:
 
 
 def with_words(notes: DataFrame, *types: type[TaggedEvent]) -> DataFrame:
-    """The notes about events of these types with `text`, for display only.  They are collected, so
-    they must be few."""
+    """The notes with events of these types and their `text`, for display only.  They are collected,
+    so they must be few."""
     from pyspark.sql import functions as F
 
     chosen = notes.where(is_a(*types))

@@ -1,4 +1,4 @@
-"""A Spark session for the jobs, or one line why there is none.
+"""A Spark session for the jobs, or a one-line reason why there is none.
 
 Owns: the settings and log level of a session, the check of the master before Spark waits a minute
 for it, shipping the package to workers, the errors for missing pyspark, Java or master.  Never:
@@ -156,15 +156,15 @@ def _without_stderr() -> Iterator[None]:
     """Processes started inside inherit a null stderr.  This hides Java's output before its log
     level is set, and its stacks when a worker dies."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    stderr = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
         yield
     finally:
-        os.dup2(kept, 2)
+        os.dup2(stderr, 2)
         os.close(nowhere)
-        os.close(kept)
+        os.close(stderr)
 
 
 def _patient(master: str) -> str:
@@ -182,15 +182,17 @@ def _check_master(master: str) -> None:
         )
     if not master.startswith("spark://"):
         return
-    whys = []
-    found = _STANDALONE.findall(master.removeprefix("spark://"))
-    for host, port in found:
+    reasons = []
+    addresses = _STANDALONE.findall(master.removeprefix("spark://"))
+    for host, port in addresses:
         try:
             socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
         except (OSError, OverflowError) as error:
-            whys.append(f"{host}:{port}: {getattr(error, 'strerror', None) or error}")
-    if len(whys) == len(found):
-        raise SessionError(f"no Spark at {master}: {whys[0] if whys else 'no host:port in it'}")
+            reasons.append(f"{host}:{port}: {getattr(error, 'strerror', None) or error}")
+    if len(reasons) == len(addresses):
+        raise SessionError(
+            f"no Spark at {master}: {reasons[0] if reasons else 'no host:port in it'}"
+        )
 
 
 def _ship(spark: SparkSession) -> None:

@@ -73,16 +73,16 @@ class RunDirectory(msgspec.Struct, frozen=True):
 def find_runs(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[RunDirectory], list[str]]:
     """The runs at or directly below each path, sorted by name, and problems of their files.
     RunError if a path has no run, two runs share a name, or a run has another format."""
-    found: dict[str, RunDirectory] = {}
+    runs: dict[str, RunDirectory] = {}
     problems: list[str] = []
     for path in map(Path, paths):
         for place in _places(path):
-            other = found.get(place.name)
+            other = runs.get(place.name)
             if other is None:
-                found[place.name] = _run(place, problems)
+                runs[place.name] = _run(place, problems)
             elif other.path != place:
                 raise RunError(f"{place}: {other.path} is a run of the same name")
-    return [found[name] for name in sorted(found)], problems
+    return [runs[name] for name in sorted(runs)], problems
 
 
 def _places(path: Path) -> list[Path]:
@@ -131,9 +131,9 @@ class Tables:
             here = table.where(IS_BAD).select("run", F.lit(field).alias("field"))
             bad = here if bad is None else bad.union(here)
         if bad is not None:
-            found = bad.distinct().collect()
+            bad_runs = bad.distinct().collect()
             for field in fresh:
-                self.report(field, (row["run"] for row in found if row["field"] == field))
+                self.report(field, (row["run"] for row in bad_runs if row["field"] == field))
 
     def whole(self, field: str) -> DataFrame:
         """The table with the column `is_bad`; bad lines are null except for `run`.  It is not
@@ -198,8 +198,8 @@ def frame_of(
         return raw.select(*columns, run.alias("run"))
     names = [name for name in raw.columns if name != _CORRUPT]
     marked = raw.select(*names, run.alias("run"), _is_bad(row_type).alias(IS_BAD))
-    kept = (F.when(~F.col(IS_BAD), F.col(name)).alias(name) for name in names)
-    return marked.select(*kept, "run", IS_BAD)
+    columns_or_null = (F.when(~F.col(IS_BAD), F.col(name)).alias(name) for name in names)
+    return marked.select(*columns_or_null, "run", IS_BAD)
 
 
 def _pattern(path: Path) -> str:
@@ -213,9 +213,9 @@ def ddl(row_type: type[msgspec.Struct]) -> str:
 
 
 def _struct(row_type: type[msgspec.Struct]) -> inspect.StructType:
-    found = inspect.type_info(row_type)
-    assert isinstance(found, inspect.StructType), row_type
-    return found
+    info = inspect.type_info(row_type)
+    assert isinstance(info, inspect.StructType), row_type
+    return info
 
 
 def _columns(fields: Iterable[inspect.Field], between: str) -> str:
@@ -252,9 +252,9 @@ def _merged(structs: Sequence[inspect.StructType]) -> str:
     columns = {tag_field: "string"}
     for struct in structs:
         for each in struct.fields:
-            found = spark_type(each.type)
-            known = columns.setdefault(each.encode_name, found)
-            assert known == found, (each.encode_name, known, found)
+            field_type = spark_type(each.type)
+            known = columns.setdefault(each.encode_name, field_type)
+            assert known == field_type, (each.encode_name, known, field_type)
     return f"struct<{', '.join(f'`{name}`: {column}' for name, column in columns.items())}>"
 
 

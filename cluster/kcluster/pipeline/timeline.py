@@ -67,10 +67,10 @@ def timeline(tables: Tables) -> Timeline:
     )
 
 
-def write(found: Timeline, out: str | os.PathLike[str]) -> list[Path]:
+def write(tables: Timeline, out: str | os.PathLike[str]) -> list[Path]:
     """Each table as Parquet below `out`; returns their directories."""
     places = []
-    for name, table in found.tables().items():
+    for name, table in tables.tables().items():
         place = Path(out) / name
         table.write.mode("overwrite").parquet(str(place))
         places.append(place)
@@ -125,7 +125,7 @@ def failovers_of(notes: DataFrame, sends: DataFrame) -> DataFrame:
     timed = timed.withColumn("down_ms", F.array_min(begun)).where(
         (F.col("new") >= 0) & F.col("down_ms").isNotNull()
     )
-    seen = F.filter("fenced", lambda at: at.between(F.col("down_ms"), F.col("left_ms")))
+    fencings = F.filter("fenced", lambda at: at.between(F.col("down_ms"), F.col("left_ms")))
     keys = [*PARTITION, "epoch", "at_ms"]
     acks = sends.where("outcome = 'acked'").select(*PARTITION, "sent_ms", "ended_ms")
     first = (
@@ -143,7 +143,7 @@ def failovers_of(notes: DataFrame, sends: DataFrame) -> DataFrame:
             "new",
             "clean",
             "down_ms",
-            (F.array_min(seen) - F.col("down_ms")).alias("noticed_ms"),
+            (F.array_min(fencings) - F.col("down_ms")).alias("noticed_ms"),
             (F.col("at_ms") - F.col("down_ms")).alias("elected_ms"),
             (F.col("first_ms") - F.col("down_ms")).alias("acked_ms"),
         )
@@ -189,12 +189,12 @@ def _absences(notes: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     link = F.when(field("destination") == CONTROLLER_ID, field("source"))
-    gone = is_a(BrokerDown, BrokerPaused, LinkCut)
+    unreachable = is_a(BrokerDown, BrokerPaused, LinkCut)
     back = is_a(BrokerUnfenced, BrokerResumed, LinkHealed)
     fenced = is_a(BrokerFenced)
     broker = F.when(is_a(LinkCut, LinkHealed), link).otherwise(field("broker"))
-    about = notes.where(gone | back | fenced).withColumn("old", broker)
-    when = {"gone": gone, "back": back, "fenced": fenced}
+    about = notes.where(unreachable | back | fenced).withColumn("old", broker)
+    when = {"gone": unreachable, "back": back, "fenced": fenced}
     return (
         about.where(F.col("old").isNotNull())
         .groupBy("run", "old")
@@ -263,7 +263,7 @@ def latencies_of(sends: DataFrame) -> DataFrame:
 
 def requests_of(requests: DataFrame) -> DataFrame:
     """(api, client, requests, runs, p50, p95, p99, max): from a request's arrival at a broker to
-    its answer; `client`: its client.id.  Of a Fetch also the time there was nothing to read."""
+    its answer; `client`: its client.id.  For a Fetch this includes the wait for records."""
     from pyspark.sql import functions as F
 
     return (
@@ -282,5 +282,5 @@ def _percentiles(name: str, count: str | None = None) -> list[Column]:
     from pyspark.sql import functions as F
 
     often = F.lit(1) if count is None else F.col(count)
-    found = [F.percentile(name, each / 100, often).alias(f"p{each}") for each in PERCENTS]
-    return [*found, F.max(name).alias("max")]
+    percentiles = [F.percentile(name, each / 100, often).alias(f"p{each}") for each in PERCENTS]
+    return [*percentiles, F.max(name).alias("max")]

@@ -158,14 +158,14 @@ def codec(api_key: int, api_version: int) -> Codec:
 
     KeyError unless `is_known`.
     """
-    found = _codecs.get((api_key, api_version))
-    if found is None:
+    known = _codecs.get((api_key, api_version))
+    if known is None:
         from kcluster.protocol.codec.compiler import Codec
 
         if not is_known(api_key, api_version):
             raise KeyError((api_key, api_version))
-        found = _codecs[api_key, api_version] = Codec(APIS[api_key].name, api_key, api_version)
-    return found
+        known = _codecs[api_key, api_version] = Codec(APIS[api_key].name, api_key, api_version)
+    return known
 
 
 def record_codec(name: str, version: int) -> RecordCodec:
@@ -173,12 +173,12 @@ def record_codec(name: str, version: int) -> RecordCodec:
 
     KeyError if there is no such record or version.
     """
-    found = _record_codecs.get((name, version))
-    if found is None:
+    known = _record_codecs.get((name, version))
+    if known is None:
         from kcluster.protocol.codec.compiler import RecordCodec
 
         low, high = record_lines()[name].versions
         if not low <= version <= high:
             raise KeyError((name, version))
-        found = _record_codecs[name, version] = RecordCodec(name, version)
-    return found
+        known = _record_codecs[name, version] = RecordCodec(name, version)
+    return known

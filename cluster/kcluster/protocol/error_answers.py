@@ -1,8 +1,8 @@
-"""Builds the response with a chosen error for any API, from the error fields of its schema.
+"""Builds the response with a given error for any API, from the error fields of its schema.
 
 Owns: which topics and partitions a request names, the response with an error for all or some of
 them, a request without those, merging two responses.  Never: decides that there is an error
-(faults/rules.py does), or changes a message that it is given.
+(faults/rules.py does), or changes a message that is passed to it.
 Kafka: AbstractRequest.getErrorResponse, which every API writes by hand.
 
 The error goes into the innermost entries that the response has: into partitions, else into topics,
@@ -112,14 +112,16 @@ class ErrorAnswers:
 
     def answer(self, request: Any) -> Any | None:
         """The response to a request that no broker has served; None if it has no error field."""
-        made, has_error = self._mirror(self._response, self._class, request, self._request, None, 0)
-        return made if has_error else None
+        response, has_error = self._mirror(
+            self._response, self._class, request, self._request, None, 0
+        )
+        return response if has_error else None
 
     def _mirror(
         self,
         answer_schema: StructSchema,
         cls: Any,
-        asked: Any,
+        requested: Any,
         schema: StructSchema,
         topic: str | None,
         depth: int,
@@ -128,14 +130,14 @@ class ErrorAnswers:
         has_error = False
         for field in self._arrays(answer_schema, depth):
             entries = []
-            for item, item_schema in self._counterparts(field, asked, schema):
-                made, is_in_entry = self._entry(field, item, item_schema, topic, depth)
+            for item, item_schema in self._counterparts(field, requested, schema):
+                entry, is_in_entry = self._entry(field, item, item_schema, topic, depth)
                 if is_in_entry:
-                    entries.append(made)
+                    entries.append(entry)
                     has_error = True
             values[field.name] = entries
         if depth:
-            values |= _keys(answer_schema, asked)
+            values |= _keys(answer_schema, requested)
         return self._failed(answer_schema, cls, values, has_error)
 
     def _entry(
@@ -182,7 +184,7 @@ class ErrorAnswers:
                     yield field
 
     def _counterparts(
-        self, field: FieldSchema, asked: Any, schema: StructSchema
+        self, field: FieldSchema, requested: Any, schema: StructSchema
     ) -> Iterator[tuple[Any, StructSchema | None]]:
         """The elements of a request to which a response's array has entries, with their schemas."""
         arrays = [x for x in schema.fields if x.is_array and x.is_in(self._version)]
@@ -193,7 +195,7 @@ class ErrorAnswers:
         has_topics = any(x.name in _TOPIC_FIELDS for x in field.struct.fields)
         for array in chosen:
             inner = array.struct
-            for item in getattr(asked, array.name) or ():
+            for item in getattr(requested, array.name) or ():
                 below = [] if inner is None else [x for x in inner.fields if x.name == "topics"]
                 if has_topics and below:
                     # By directory in the request, not in the response (AlterReplicaLogDirs).
@@ -201,7 +203,7 @@ class ErrorAnswers:
                 else:
                     yield item, inner
 
-    # --------------------------------------------------------------- a broker's response
+    # ----------------------------------------------------------------- a broker's response
 
     def override(self, answer: Any) -> tuple[Any, bool]:
         """A broker's response with the error in it, and whether it has a field for the error."""
@@ -229,8 +231,8 @@ class ErrorAnswers:
             return cls(**values | changes), True
         if self._wanted is not None and topic is None:
             return answer, False
-        made, has_error = self._failed(struct, cls, _keys(struct, answer), False)
-        return (made, True) if has_error else (answer, False)
+        entry, has_error = self._failed(struct, cls, _keys(struct, answer), False)
+        return (entry, True) if has_error else (answer, False)
 
     # ----------------------------------------------------------- which parts get the error
 
@@ -240,13 +242,17 @@ class ErrorAnswers:
         if topic is not None:
             partition = partition_of(item)
             return partition is None or self._wanted(topic, partition), topic
-        found = topic_of(item, self._name_of)
-        return found is None or self._wanted(found, None), found
+        topic_name = topic_of(item, self._name_of)
+        return topic_name is None or self._wanted(topic_name, None), topic_name
 
     def rest(self, request: Any) -> Any | None:
         """The request without the parts that get the error; None if nothing is left of it."""
-        found = _without(self._request, request, self._version, self._name_of, self._wanted)
-        return found if any(named(self._request, found, self._version, self._name_of)) else None
+        remainder = _without(self._request, request, self._version, self._name_of, self._wanted)
+        return (
+            remainder
+            if any(named(self._request, remainder, self._version, self._name_of))
+            else None
+        )
 
     def merged(self, answer: Any, errors: Any) -> Any:
         """A broker's response to `rest`, with the entries of `answer(request)`."""
@@ -262,13 +268,13 @@ def topics_named(
 
 
 def named(
-    schema: StructSchema, asked: Any, version: int, name_of: NameOf
+    schema: StructSchema, requested: Any, version: int, name_of: NameOf
 ) -> Iterator[tuple[str, int | None]]:
     """The same, by the request's schema."""
     for field in schema.fields:
         if not field.is_array or not field.is_in(version):
             continue
-        for item in getattr(asked, field.name) or ():
+        for item in getattr(requested, field.name) or ():
             if _names_topics(field):
                 topic = topic_of(item, name_of)
                 partitions = _partitions_of(field, item)
@@ -283,9 +289,9 @@ def topic_of(item: Any, name_of: NameOf) -> str | None:
     if isinstance(item, str):
         return item
     for name in _TOPIC_FIELDS:
-        found: str | None = getattr(item, name, None)
-        if found:
-            return found
+        topic: str | None = getattr(item, name, None)
+        if topic:
+            return topic
     topic_id = getattr(item, "topic_id", None)
     return name_of(topic_id) if topic_id else None
 
@@ -319,23 +325,23 @@ def _partitions_of(field: FieldSchema, item: Any) -> list[int | None] | None:
 
 
 def _without(
-    schema: StructSchema, asked: Any, version: int, name_of: NameOf, wanted: Wanted | None
+    schema: StructSchema, requested: Any, version: int, name_of: NameOf, wanted: Wanted | None
 ) -> Any:
-    values = {field.name: getattr(asked, field.name) for field in schema.fields}
+    values = {field.name: getattr(requested, field.name) for field in schema.fields}
     for field in schema.fields:
         items = values[field.name]
         if not field.is_array or not items or not field.is_in(version):
             continue
-        left = []
+        remaining = []
         for item in items:
             if _names_topics(field):
                 item = _topic_without(field, item, name_of, wanted)
             elif field.struct is not None:
                 item = _without(field.struct, item, version, name_of, wanted)
             if item is not None:
-                left.append(item)
-        values[field.name] = left
-    return type(asked)(**values)
+                remaining.append(item)
+        values[field.name] = remaining
+    return type(requested)(**values)
 
 
 def _topic_without(
@@ -349,21 +355,21 @@ def _topic_without(
         return None
     assert topic is not None
     values = {x.name: getattr(item, x.name) for x in field.struct.fields}
-    left = [x for x in values[inner.name] if not wanted(topic, partition_of(x))]
-    values[inner.name] = left
-    return type(item)(**values) if left else None
+    remaining = [x for x in values[inner.name] if not wanted(topic, partition_of(x))]
+    values[inner.name] = remaining
+    return type(item)(**values) if remaining else None
 
 
 def _keys(struct: StructSchema, value: Any) -> dict[str, Any]:
     """The fields that identify an entry, from a request's element or a response's entry."""
-    found = {}
+    keys = {}
     for field in struct.fields:
         if field.name in KEYS and field.struct is None:
             for name in (field.name, _ALIASES.get(field.name, field.name)):
                 if hasattr(value, name):
-                    found[field.name] = getattr(value, name)
+                    keys[field.name] = getattr(value, name)
                     break
-    return found
+    return keys
 
 
 def _merged(struct: StructSchema, top: Any, cls: Any, answer: Any, errors: Any) -> Any:

@@ -187,8 +187,8 @@ def encode_response_frame(
     api_key: int, api_version: int, correlation_id: int, message: Any
 ) -> list[Buffer]:
     """A response with length and header, as buffers to send one after the other."""
-    found = codec(api_key, api_version)
-    return frame_response(found, correlation_id, found.encode_response(message))
+    api_codec = codec(api_key, api_version)
+    return frame_response(api_codec, correlation_id, api_codec.encode_response(message))
 
 
 def frame_response(codec: Codec, correlation_id: int, body: list[Buffer]) -> list[Buffer]:
@@ -209,16 +209,16 @@ def encode_request_frame(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None, message: Any
 ) -> list[Buffer]:
     """A request with length and header, as buffers to send one after the other."""
-    found = codec(api_key, api_version)
-    body = found.encode_request(message)
-    if found.request_header_version == 0:
+    api_codec = codec(api_key, api_version)
+    body = api_codec.encode_request(message)
+    if api_codec.request_header_version == 0:
         header = _FRAME_START.pack(0, api_key, api_version, correlation_id, 0)[:-2]
     elif client_id is None:
         header = _FRAME_START.pack(0, api_key, api_version, correlation_id, -1)
     else:
         name = client_id.encode()
         header = _FRAME_START.pack(0, api_key, api_version, correlation_id, len(name)) + name
-    if found.request_header_version == 2:
+    if api_codec.request_header_version == 2:
         header += b"\0"
     size = len(header) - 4 + sum(map(len, body))
     return [_SIZE.pack(size) + header[4:] + body[0], *body[1:]]
@@ -226,19 +226,19 @@ def encode_request_frame(
 
 def decode_response_frame(api_key: int, api_version: int, frame: Buffer) -> tuple[int, Any]:
     """(correlation id, message) of a response frame."""
-    found = codec(api_key, api_version)
-    if len(frame) < 4 + found.response_header_version:
+    api_codec = codec(api_key, api_version)
+    if len(frame) < 4 + api_codec.response_header_version:
         raise ProtocolError(f"{len(frame)} bytes are too few for a response header", 0)
     (correlation_id,) = _SIZE.unpack_from(frame, 0)
     position = 4
-    if found.response_header_version:
+    if api_codec.response_header_version:
         try:
             position = skip_tags(frame, 5, frame[4])
         except (IndexError, ValueError):
             raise ProtocolError("the header's tagged fields do not fit", 4, "tags") from None
         if position > len(frame):
             raise ProtocolError("the header's tagged fields do not fit", 4, "tags")
-    return correlation_id, found.decode_response(frame, position)
+    return correlation_id, api_codec.decode_response(frame, position)
 
 
 __all__ = [

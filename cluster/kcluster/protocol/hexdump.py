@@ -54,15 +54,15 @@ class Dump(Struct):
 def split_frames(data: bytes) -> list[tuple[int, int]] | None:
     """(offset, size) of the frames in `data`, without the four bytes of size before each; None if
     there are no such four bytes: then `data` is one frame."""
-    found, position = [], 0
+    frames, position = [], 0
     while position < len(data):
         size = int.from_bytes(data[position : position + LENGTH_BYTES], "big", signed=True)
         position += LENGTH_BYTES
         if size < 0 or position + size > len(data):
             return None
-        found.append((position, size))
+        frames.append((position, size))
         position += size
-    return found or None
+    return frames or None
 
 
 def dump_frames(
@@ -118,10 +118,10 @@ def dump_request(frame: bytes, offset: int = 0) -> Dump:
         if not is_known(dump.api_key, dump.api_version):
             raise reader.refuse(dump.api_key, dump.api_version)
         reader.named(*_CORRELATION)
-        found = codec(dump.api_key, dump.api_version)
-        if found.request_header_version >= 1:
+        api_codec = codec(dump.api_key, dump.api_version)
+        if api_codec.request_header_version >= 1:
             reader.client_id()
-        if found.request_header_version >= 2:
+        if api_codec.request_header_version >= 2:
             reader.header_tags()
         reader.body(f"{APIS[dump.api_key].name}Request", dump.api_version)
     except ProtocolError as error:
@@ -178,7 +178,7 @@ class _Tracer(CarefulReader):
         self.name = name
         self.spans: list[Span] = []
 
-    # ------------------------------------------------------------------------- header and body
+    # -------------------------------------------------------------------------- header and body
 
     def named(self, name: str, kind: str) -> int:
         """A number of the header."""
@@ -198,9 +198,9 @@ class _Tracer(CarefulReader):
         if size > self.left:
             raise self.fail(f"{size} bytes claimed, {self.left} left", start)
         if size > 0:
-            found = bytes(self.take(size))
+            data = bytes(self.take(size))
             try:
-                self._add(self.position - size, "string", found.decode())
+                self._add(self.position - size, "string", data.decode())
             except UnicodeDecodeError as error:
                 raise self.fail("not UTF-8", self.position - size + error.start) from None
         self.path = []
@@ -234,7 +234,7 @@ class _Tracer(CarefulReader):
         data = bytes(self.buffer[begin - self.start : end - self.start])
         return Span(begin, end - begin, path, kind, data, problem=problem)
 
-    # ------------------------------------------------------------ what the careful decoder calls
+    # ----------------------------------------------------------- what the careful decoder calls
 
     def fixed(self, kind: str) -> int:
         value = super().fixed(kind)

@@ -104,9 +104,9 @@ class _RecordDumper:
 
     def rest(self, kind: str, problem: str = "") -> None:
         """Record all remaining bytes as one span."""
-        left = self.data[self.position :]
-        if left:
-            self.add(len(left), "", kind, left, problem=problem)
+        remaining = self.data[self.position :]
+        if remaining:
+            self.add(len(remaining), "", kind, remaining, problem=problem)
 
 
 def record_spans(data: bytes, at: int, path: str) -> Iterator[Span]:
@@ -129,7 +129,7 @@ def _batch(reader: _RecordDumper) -> int:
     data = reader.data
     whole = LENGTH_END + int.from_bytes(data[8:LENGTH_END], "big", signed=True)
     if len(data) <= MAGIC_AT or len(data) < whole:
-        reader.rest("bytes", "a batch that is cut off, as the last of a fetch may be")
+        reader.rest("bytes", "an incomplete batch, as the last one of a fetch may be")
         return len(data)
     if whole <= MAGIC_AT:
         raise BadBytes("a batch length that leaves no room for a batch")
@@ -138,7 +138,7 @@ def _batch(reader: _RecordDumper) -> int:
         _message(reader)
     else:
         _batch_v2(reader)
-    reader.rest("bytes", "follow what the batch says it has")
+    reader.rest("bytes", "follow the declared records")
     return whole
 
 
@@ -149,9 +149,9 @@ def _batch_v2(reader: _RecordDumper) -> None:
     for name, code in HEADER_FIELDS:
         note = problem = ""
         if name == "crc":
-            found = crc32c_of(data[CRC_START:])
-            if found != int.from_bytes(data[CRC_AT:CRC_START], "big"):
-                problem = f"the bytes have {found}"
+            actual_crc = crc32c_of(data[CRC_START:])
+            if actual_crc != int.from_bytes(data[CRC_AT:CRC_START], "big"):
+                problem = f"the bytes have {actual_crc}"
         elif name == "attributes":
             note = _attributes(attributes)
         reader.fixed(name, code, note, problem)
@@ -210,9 +210,9 @@ def _message(reader: _RecordDumper) -> None:
     for name, code in MESSAGE_FIELDS:
         note = problem = ""
         if name == "crc":
-            found = crc32(data[MAGIC_AT:])
-            if found != int.from_bytes(data[LENGTH_END:MAGIC_AT], "big"):
-                problem = f"the bytes have {found}"
+            actual_crc = crc32(data[MAGIC_AT:])
+            if actual_crc != int.from_bytes(data[LENGTH_END:MAGIC_AT], "big"):
+                problem = f"the bytes have {actual_crc}"
         elif name == "attributes":
             note = _attributes(data[MAGIC_AT + 1])
         reader.fixed(name, code, note, problem)

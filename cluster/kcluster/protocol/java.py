@@ -40,13 +40,13 @@ def hash_order(
     `first_size`: the initial number of buckets, a power of two.  Keys in one bucket stay in the
     order of insertion.
     """
-    found = list(dict.fromkeys(keys))
+    ordered = list(dict.fromkeys(keys))
     size = first_size
-    while 4 * len(found) > 3 * size:
+    while 4 * len(ordered) > 3 * size:
         size *= 2
 
     def bucket(key: K) -> int:
         code = hash_of(key) & _MASK
         return (code ^ code >> 16) & (size - 1)
 
-    return sorted(found, key=bucket)
+    return sorted(ordered, key=bucket)

@@ -52,9 +52,9 @@ def _text(value: Any) -> str:
 
 def message_class(name: str) -> type[Message]:
     """The class of `ProduceRequest`, `OffsetCommitKey`, …; KeyError if there is none."""
-    found = globals().get(name)
-    if isinstance(found, type) and found.__module__ == __name__ and found is not Message:
-        return found
+    known = globals().get(name)
+    if isinstance(known, type) and known.__module__ == __name__ and known is not Message:
+        return known
     top = _schema.message_schema(name).top
     classes: dict[str, type[Message]] = {}
     for struct in _schema.structs_below(top).values():

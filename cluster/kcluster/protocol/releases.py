@@ -95,10 +95,10 @@ def find_release(text: str) -> Release | None:
     parts = text.split(".")
     # Before 1.0 a release had three numbers and its patches four.
     for length in (3, 2) if parts[0] == "0" else (2,):
-        found = known.get(".".join(parts[:length]))
+        release = known.get(".".join(parts[:length]))
         rest = parts[length:]
-        if found is not None and len(rest) <= 2 and all(_is_number(part) for part in rest):
-            return found
+        if release is not None and len(rest) <= 2 and all(_is_number(part) for part in rest):
+            return release
     return None
 
 

@@ -1,6 +1,6 @@
 """Builds the nodes, disks and links of a cluster from a topology.
 
-Owns: with which values each node is made, and the source of its randomness.  Never: opens a
+Owns: the values that each node is built with, and the source of its randomness.  Never: opens a
 port, reads a clock.  Kafka: kafka-storage format, and the start scripts.
 
 All randomness in a cluster comes from one seed, through one generator per node, so that the random
@@ -29,7 +29,7 @@ from kcluster.runtime.process import Process
 
 
 class Plan(Struct):
-    """All that a driver needs to run a cluster.  `processes`: the controller first, then brokers
+    """Everything a driver needs to run a cluster.  `processes`: the controller first, then brokers
     by id; none is up yet."""
 
     topology: Topology

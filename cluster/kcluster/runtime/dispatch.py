@@ -5,7 +5,7 @@ flight between nodes, nodes' deadlines, where notes go.  Never: reads a clock (t
 time), touches a socket (`Outlet` does).  Kafka: the machines, the kernel and the network.
 
 A *dispatch* is one `run`: events are delivered first in, first out, until none is left for the
-present time.  Guarantees: contract.py, 1 to 8.
+current time.  Guarantees: contract.py, 1 to 8.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ _UP: Final = ProcessState.UP
 _PAUSED: Final = ProcessState.PAUSED
 
 MAX_STEPS: Final = 300_000
-"""More steps in one dispatch than any work needs: two nodes keep asking each other."""
+"""The limit on steps in one dispatch.  Beyond it two nodes send each other messages without end."""
 
 MAX_IDLE: Final = 100_000
-"""More dispatches at one time than any work needs: a node ignores its Ticks."""
+"""The limit on dispatches at one time.  Beyond it a node ignores its Ticks."""
 
 _LIFE_SHIFT: Final = 40
 _ASKED_BITS: Final = (1 << _LIFE_SHIFT) - 1
@@ -77,7 +77,7 @@ class Dispatcher:
         self.note_sinks: tuple[NoteSink, ...] = ()
         self.reply_sinks: tuple[ReplySink, ...] = ()
         self.withheld_sinks: tuple[Callable[[Reply], None], ...] = ()
-        """Called with replies that a rule keeps from their clients, or delays."""
+        """Called with replies that a rule withholds from their clients or delays."""
         self.close_sinks: tuple[Callable[[int, int], None], ...] = ()
         """Called with (connection id, now_ms) of connections that a broker or a rule closes."""
         self.heal_sinks: tuple[HealSink, ...] = ()
@@ -101,7 +101,7 @@ class Dispatcher:
         self._notes = 0
         self._shutdown_limits_us: dict[int, int] = {}
 
-    # ------------------------------------------------------------------------------- time
+    # -------------------------------------------------------------------------------- time
 
     @property
     def now_ms(self) -> int:
@@ -131,7 +131,7 @@ class Dispatcher:
         self.now_us = max(self.now_us, now_us)
 
     def advance(self, now_us: int) -> None:
-        """Set the time, deliver what has arrived, give the Ticks that are due, run."""
+        """Set the time, deliver arrived messages and due Ticks, and run."""
         self.now_us = max(self.now_us, now_us)
         while self._callbacks and self._callbacks[0][0] <= self.now_us:
             heappop(self._callbacks)[2]()
@@ -149,7 +149,7 @@ class Dispatcher:
         self.quiet_until_us = self.next_due_us()
 
     def deliver(self, node_id: int, event: Input) -> None:
-        """Give `event` to a node at the present time, and run."""
+        """Deliver `event` to a node at the current time, and run."""
         if self._in_flight:
             self._collect_arrivals()
         process = self.processes[node_id]
@@ -157,7 +157,7 @@ class Dispatcher:
         self._run()
 
     def hand_in(self, node_id: int, event: Input) -> None:
-        """Give `event` to a node; the messages between nodes that result wait for `run`, so that
+        """Deliver `event` to a node; the resulting messages between nodes wait for `run`, so that
         requests of many clients are replicated together."""
         self._step(self.processes[node_id], event, self.now_us // 1000)
 
@@ -167,7 +167,7 @@ class Dispatcher:
         return not self._pending and not self._touched
 
     def run(self) -> None:
-        """Deliver the messages between nodes until none is left for the present time."""
+        """Deliver the messages between nodes until none is left for the current time."""
         self._run()
 
     def later(self, at_us: int, callback: Callable[[], object]) -> None:
@@ -292,11 +292,11 @@ class Dispatcher:
         # A response must not reach a later life of the node that asked, so the life is part of the
         # request id; in the first life it adds 0.
         if type(message) is PeerResponse:
-            asked = message.request_id
-            if asked >> _LIFE_SHIFT != process.life:
+            request_id = message.request_id
+            if request_id >> _LIFE_SHIFT != process.life:
                 return
             if process.life:
-                message = PeerResponse(message.source, asked & _ASKED_BITS, message.body)
+                message = PeerResponse(message.source, request_id & _ASKED_BITS, message.body)
         elif source.life:
             number = source.life << _LIFE_SHIFT | message.request_id
             message = PeerRequest(message.source, number, message.body)
@@ -329,10 +329,10 @@ class Dispatcher:
             self._in_flight, (arrival_us, self._sequence, source, process, process.life, event)
         )
 
-    # ----------------------------------------------------------------------- life and death
+    # ---------------------------------------------------------------------- life and death
 
     def start(self, node_id: int) -> None:
-        """Start a process that is down, on its present disk."""
+        """Start a process that is down, on its current disk."""
         process = self.processes[node_id]
         assert process.state is ProcessState.DOWN, process.state
         process.node = process.last_node = process.build_node()
@@ -349,14 +349,14 @@ class Dispatcher:
         self._run()
 
     def shut_down(self, node_id: int, limit_us: int) -> None:
-        """Ask a process to stop cleanly; it is killed if it has not after `limit_us`."""
+        """Ask a process to stop cleanly; it is killed if it still runs after `limit_us`."""
         assert self.processes[node_id].state is not ProcessState.DOWN
         self._shutdown_limits_us[node_id] = self.now_us + limit_us
         self.quiet_until_us = min(self.quiet_until_us, self.now_us + limit_us)
         self.deliver(node_id, Shutdown())
 
     def pause(self, node_id: int) -> None:
-        """Pause a process; its events are kept."""
+        """Pause a process; its events are queued."""
         process = self.processes[node_id]
         assert process.state is ProcessState.UP, process.state
         process.deadline_ms = None
@@ -364,7 +364,7 @@ class Dispatcher:
         self.note(BrokerPaused(node_id))
 
     def resume(self, node_id: int) -> None:
-        """Resume a paused process: first the events that were kept, then its deadlines."""
+        """Resume a paused process: first the queued events, then its deadlines."""
         process = self.processes[node_id]
         assert process.state is ProcessState.PAUSED, process.state
         self._change(process, ProcessState.UP)
@@ -407,7 +407,7 @@ class Dispatcher:
     # --------------------------------------------------------------------------- the notes
 
     def note(self, event: Event, cause: NoteId | None = None) -> NoteId:
-        """Note what was done to the cluster from outside."""
+        """Record an operation on the cluster."""
         self._notes += 1
         note_id = (RUNTIME_ID, self._notes)
         note = Note(note_id, self.now_ms, event, cause)

@@ -62,11 +62,11 @@ class Delivery(Protocol):
 
     @property
     def now_us(self) -> int:
-        """The present time."""
+        """The current time."""
 
     @property
     def now_ms(self) -> int:
-        """The present time, as nodes see it."""
+        """The current time, as nodes see it."""
 
     @property
     def processes(self) -> Mapping[int, Process]:
@@ -78,10 +78,10 @@ class Delivery(Protocol):
 
     @property
     def withheld_sinks(self) -> Iterable[Callable[[Reply], None]]:
-        """Called with replies that a rule keeps from their clients, or delays."""
+        """Called with replies that a rule withholds from their clients or delays."""
 
     def deliver(self, node_id: int, event: Input) -> None:
-        """Give a node an event at the present time."""
+        """Deliver an event to a node at the current time."""
 
     def later(self, at_us: int, callback: Callable[[], object]) -> None:
         """Call back at that time."""
@@ -131,10 +131,10 @@ class FaultGate:
         self._stale: dict[str, dict[int, StaleImage]] = {}
         """By rule and broker."""
 
-    # --------------------------------------------------------------------------- the rules
+    # -------------------------------------------------------------------------------- the rules
 
     def add(self, rule: Rule) -> str:
-        """Put a rule in force, behind the others; RuleError if its name is taken."""
+        """Add a rule after the others; RuleError if its name is taken."""
         delivery = self._delivery
         name = self.book.add(rule, delivery.now_ms)
         self._notes[name] = delivery.note(_added(name, rule))
@@ -159,7 +159,7 @@ class FaultGate:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there are no rules and nothing that one has in progress."""
+        """Whether there are no rules and none has anything in progress."""
         if self.book.entries or self._changes:
             return False
         now_ms = self._delivery.now_ms
@@ -172,7 +172,7 @@ class FaultGate:
             for name, entry in self.book.entries.items()
         )
 
-    # ------------------------------------------------------------------------ the way in
+    # --------------------------------------------------------------------------------- requests
 
     def admit(self, node_id: int, request: Request) -> bool:
         """Whether the broker gets this request now; if not, the gate has dealt with it."""
@@ -246,7 +246,7 @@ class FaultGate:
         if self._delivery.processes[held.node_id].life == held.life:
             self._delivery.deliver(held.node_id, held.request)
 
-    # -------------------------------------------------------------------- answers of the gate
+    # -------------------------------------------------------------------- replies from the gate
 
     def _answer(self, rule: Rule, effect: AnswerError, node: BrokerNode, request: Request) -> bool:
         wanted = rule.wants if rule.picks_partitions and named(node, request) else None
@@ -261,7 +261,7 @@ class FaultGate:
             return True
         error_body = answers.answer(request.body)
         if not is_answered(request):
-            # As a broker does that has no other way to report the failure (acks=0).
+            # With acks=0 a broker has no other way to report an error.
             reason = f"{effect.error} for a request that gets no answer"
             self._delivery.close_connection(node.node_id, request.connection_id, reason)
             return False
@@ -293,10 +293,11 @@ class FaultGate:
             delivery.tap(delivery.now_us, node_id, request)
         delivery.send_reply(node_id, Reply(request, body))
 
-    # ----------------------------------------------------------------------- the way back
+    # --------------------------------------------------------------------- replies from brokers
 
     def on_reply(self, node_id: int, reply: Reply) -> None:
-        """A broker has answered: its client gets the reply, changed or late perhaps, or none."""
+        """A broker has replied: pass the reply on, changed or delayed if a rule says so, or drop
+        it."""
         change = self._changes.pop(reply.request.connection_id, None)
         changed = reply if change is None else change(node_id, reply)
         if changed is not None:
@@ -360,7 +361,7 @@ class FaultGate:
 
 
 def _added(name: str, rule: Rule) -> RuleAdded:
-    """Which requests a rule is about, and what it does."""
+    """The requests that a rule matches, and its effect."""
     return RuleAdded(
         rule=name,
         effect=rule.effect,

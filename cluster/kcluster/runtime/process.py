@@ -1,7 +1,7 @@
 """One process of the cluster, as a driver sees it: a node that is up, paused or down.
 
 Owns: the state of a process, and its disk, which outlives it.  Never: changes that state
-(dispatch.py does, as a user or a scenario wants).  Kafka: the JVM around a broker.
+(dispatch.py does, for a user or a scenario).  Kafka: the JVM around a broker.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ProcessState(StrEnum):
 
 
 class ProcessDisk(Protocol):
-    """What dispatch.py needs of a `kcluster.partition.disk.Disk`."""
+    """What dispatch.py needs from a `kcluster.partition.disk.Disk`."""
 
     def lose_unflushed(self) -> Sequence[LostRange]: ...
     def wipe(self) -> object: ...
@@ -50,10 +50,10 @@ class Process:
         self.disk = disk
         self.node: Node | None = None
         self.last_node: Node | None = None
-        """The node, also when its process is gone."""
+        """The node; it stays here after its process has ended."""
         self.state = ProcessState.DOWN
         self.is_removed = False
-        """It is down for good and not waited for."""
+        """The process is down for good: nothing waits for it to come back."""
         self.life = 0
         self.inbox: deque[Input] = deque()
         """Events that arrived while it was paused, in order."""

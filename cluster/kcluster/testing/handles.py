@@ -153,7 +153,9 @@ class TestedCluster(Cluster, _Recorded):
         if refusal:
             raise ClusterError(f"{chosen}: {refusal}")
         self._wait(
-            self.verbs.settled.has_applied_all, REPAIR_LIMIT_S, "the brokers did not learn of it"
+            self.verbs.settled.has_applied_all,
+            REPAIR_LIMIT_S,
+            "not all brokers know the new leader",
         )
         return chosen
 
@@ -164,7 +166,7 @@ class TestedCluster(Cluster, _Recorded):
         if problems:
             raise ClusterError("; ".join(problems))
         failure = "not all replicas are in sync again"
-        self._wait(self.verbs.settled.is_whole, REPAIR_LIMIT_S, failure)
+        self._wait(self.verbs.settled.all_in_sync, REPAIR_LIMIT_S, failure)
 
     def story(self, parent: Path) -> list[str]:
         """The report of a failed test: timeline, verdict, seed, run directory."""

@@ -72,14 +72,14 @@ def test_job__a_sweep_plays_each_run_once_and_resumes_with_missing_ones(
     grid = parse_grid(GRID)
     progress: list[tuple[int, int]] = []
     first = sweep(spark, with_seeds(grid, "4"), tmp_path, lambda *counts: progress.append(counts))
-    assert (first.runs, first.found, first.played, first.problems) == (8, 0, 8, [])
+    assert (first.runs, first.done_before, first.played, first.problems) == (8, 0, 8, [])
     assert progress[0] == (0, 8)
     assert progress[-1] == (8, 8)
     assert progress == sorted(progress)
     second = sweep(spark, grid, tmp_path)
-    assert (second.runs, second.found, second.played) == (32, 8, 24)
+    assert (second.runs, second.done_before, second.played) == (32, 8, 24)
     third = sweep(spark, grid, tmp_path)
-    assert (third.found, third.played) == (32, 0)
+    assert (third.done_before, third.played) == (32, 0)
     assert rows_in(spark, grid, tmp_path) == expected(grid)
 
 
@@ -175,7 +175,7 @@ def test_job__an_executor_and_then_the_driver_are_killed_and_nothing_is_lost_or_
     assert all(before[seed] == 1 for seed in finished if not 15 < seed < 26)
     log.write_text("")
     swept = sweep(spark, grid, out, play=dying.noting(str(log), {}))
-    assert (swept.found, swept.played) == (len(finished), 60 - len(finished))
+    assert (swept.done_before, swept.played) == (len(finished), 60 - len(finished))
     assert Counter(noted(log)) == Counter(set(grid.seeds) - finished)  # each once, no finished one
 
     assert rows_in(spark, grid, out) == expected(grid)
@@ -207,7 +207,7 @@ def test_job__a_run_that_raises_is_reported_by_cell_and_seed_and_run_again(
     assert lines[-1] == "kcluster: 4 runs ended with an error; the rest is used"
     assert summarize(spark, grid, tmp_path)[0].runs == 6
     again = sweep(spark, grid, tmp_path)
-    assert (again.found, again.played) == (12, 4)
+    assert (again.done_before, again.played) == (12, 4)
     assert report_errors(spark, grid, str(tmp_path)) == 0
 
 

@@ -51,8 +51,8 @@ _Check = Callable[[BrokerSettings, BrokerSettings], str | None]
 
 
 def change_problem(settings: BrokerSettings, level: Mapping[str, str], for_one: bool) -> str | None:
-    """Why the dynamic configs of this broker (or of all: not `for_one`) cannot become `level`, by
-    Kafka's names; None: they can."""
+    """Why `level`, by Kafka's names, is refused as the dynamic configs of this broker (or of all
+    brokers, unless `for_one`); None if it is accepted."""
     catalog = broker_catalog()
     fixed = [n for n in level if n in catalog and catalog[n].dynamic == "read-only"]
     if fixed:
@@ -64,7 +64,7 @@ def change_problem(settings: BrokerSettings, level: Mapping[str, str], for_one: 
         problem = _value_problem(name, text)
         if problem is not None:
             return problem
-    own = [name for name in level if _is_one_brokers_own(name)]
+    own = [name for name in level if _is_per_broker(name)]
     if own and not for_one:
         return f"set for one broker at a time: {', '.join(own)}"
     return _whole_problem(settings, level, for_one)
@@ -73,14 +73,14 @@ def change_problem(settings: BrokerSettings, level: Mapping[str, str], for_one: 
 def _value_problem(name: str, text: str) -> str | None:
     definition = definition_of(name)
     if definition is None:
-        return None  # as far as a broker knows, a plugin's
+        return None  # may belong to a plugin
     if definition.type == "CLASS" and text != definition.default:
         return f"{name}: there is no class {text}"
     value = parse_value(definition, text)
     return str(value) if isinstance(value, ConfigError) else None
 
 
-def _is_one_brokers_own(name: str) -> bool:
+def _is_per_broker(name: str) -> bool:
     base = listener_config(name)
     if base is not None:
         return base not in FOR_ALL_LISTENERS
@@ -91,8 +91,8 @@ def _is_one_brokers_own(name: str) -> bool:
 def _whole_problem(settings: BrokerSettings, level: Mapping[str, str], for_one: bool) -> str | None:
     after = after_change(settings, level, for_one)
     if after.config is not settings.config:
-        for name, why in check_broker_config(after.config):
-            return f"{name}: {why}"
+        for name, reason in check_broker_config(after.config):
+            return f"{name}: {reason}"
     for check in _CHECKS:
         problem = check(settings, after)
         if problem is not None:
@@ -112,7 +112,7 @@ def after_change(
     return replace(after, config=config)
 
 
-# ---------------------------------------------------------------- checks of the whole level
+# ------------------------------------------------------------------------ checks of the whole level
 
 
 def _check_pools(before: BrokerSettings, after: BrokerSettings) -> str | None:
@@ -127,7 +127,7 @@ def _check_cleaner(_before: BrokerSettings, after: BrokerSettings) -> str | None
     threads = max(1, after.number("log.cleaner.threads"))
     buffer_bytes = after.number("log.cleaner.dedupe.buffer.size")
     if buffer_bytes // threads <= _MIB:
-        return f"log.cleaner.dedupe.buffer.size: {buffer_bytes} is not above 1 MiB a thread"
+        return f"log.cleaner.dedupe.buffer.size: {buffer_bytes} is not above 1 MiB per thread"
     return None
 
 
@@ -136,7 +136,7 @@ def _check_connections(before: BrokerSettings, after: BrokerSettings) -> str | N
         for prefix in ("", LISTENER_PREFIX):
             number = after.number(prefix + name)
             if number <= 0 and number != before.number(prefix + name):
-                return f"{prefix}{name}: {number} lets nobody in"
+                return f"{prefix}{name}: {number} admits no connections"
     config = after.config
     if not config.max_connections_per_ip_overrides and config.max_connections_per_ip == 0:
         return "max.connections.per.ip: 0 needs max.connections.per.ip.overrides"
@@ -146,7 +146,7 @@ def _check_connections(before: BrokerSettings, after: BrokerSettings) -> str | N
 def _check_listeners(before: BrokerSettings, after: BrokerSettings) -> str | None:
     for name in NOT_HERE:
         if after.value(name) != before.value(name):
-            return f"{name}: the topology says where a broker listens"
+            return f"{name}: listeners are set by the topology"
     return None
 
 

@@ -64,20 +64,20 @@ def change_levels(
     for change in changes:
         name, level, operation = change.name, change.value, change.config_operation
         if operation in (_APPEND, _SUBTRACT):
-            why = "a level is no list: it can be set or deleted"
-            return Refused(ErrorCode.INVALID_REQUEST, why)
+            problem = "a level is not a list: it can be set or deleted"
+            return Refused(ErrorCode.INVALID_REQUEST, problem)
         if operation not in (_SET, _DELETE):
-            return Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # 4.3.1 has no better answer
+            return Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # as 4.3.1 answers
         if name not in LOGGERS:
             return Refused(ErrorCode.INVALID_CONFIG, f"there is no logger {name}")
         if operation == _DELETE:
             if name == ROOT:
-                why = "the root logger's level cannot be taken from it"
-                return Refused(ErrorCode.INVALID_REQUEST, why)
+                problem = "the root logger's level cannot be deleted"
+                return Refused(ErrorCode.INVALID_REQUEST, problem)
             after.pop(name, None)
         elif level not in LEVELS:
-            why = f"{level} is no level; there are {', '.join(LEVELS)}"
-            return Refused(ErrorCode.INVALID_CONFIG, why)
+            problem = f"{level} is not a level; the levels are {', '.join(LEVELS)}"
+            return Refused(ErrorCode.INVALID_CONFIG, problem)
         else:
             after[name] = level
     if not validate_only:

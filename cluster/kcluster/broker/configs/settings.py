@@ -95,7 +95,7 @@ class BrokerSettings(Struct, frozen=True):
         base = listener_config(name)
         names = (name, base) if base is not None else BROKER_SYNONYMS.get(name, (name,))
         hidden = is_sensitive(definition_of(name))
-        found = [
+        entries = [
             synonym_of(synonym, None if hidden else values[synonym], source)
             for values, source in (
                 (self.dynamic, DYNAMIC_BROKER_CONFIG),
@@ -106,9 +106,9 @@ class BrokerSettings(Struct, frozen=True):
             for synonym in names
             if synonym in values
         ]
-        while found and found[0].name != name:
-            del found[0]
-        return found
+        while entries and entries[0].name != name:
+            del entries[0]
+        return entries
 
 
 def synonym_of(name: str, value: str | None, source: int) -> Synonym:

@@ -3,16 +3,16 @@
 Owns: groups and offsets of the __consumer_offsets partitions that a broker leads.  Never: stores
 anything anywhere but in that topic's log.  Kafka: org.apache.kafka.coordinator.group.
 
-The walk of a JoinGroup:
+The path of a JoinGroup:
 
     handlers/groups/groups.py  join_group         checks what needs no group
     coordinator.py             joined_group       finds the shard and the group, or makes the group
     classic_group.py           ClassicGroup.join  checks, parks the request, starts a rebalance
-                               _complete_join     the join phase ends: answers all who joined
+                               _complete_join     the join phase ends: answers all JoinGroups
     shard.py                   append             SyncGroup of the leader: the assignment is written
-    classic_group.py           stored             it is committed: answers all who sync
+    classic_group.py           stored             it is committed: answers all SyncGroups
 
-The walk of an OffsetCommit:
+The path of an OffsetCommit:
 
     handlers/groups/group_offsets.py  offset_commit   checks topics, shapes the answer
     shard.py                          admit_commit    finds the group and asks it
@@ -20,7 +20,7 @@ The walk of an OffsetCommit:
     shard.py                          append, then apply the offset and answer when it is committed
 
 placement.py: which partition coordinates a key.  interface.py: the ports to the broker and to the
-shard.  group.py: what a group of any kind must answer; group_kinds.py: the kinds there are.
+shard.  group.py: the interface of a group of any kind; group_kinds.py: the existing kinds.
 offsets.py: committed offsets.  group_log.py: the records.  group_timers.py: a group's timers.
 classic_members.py, classic_calls.py: values of classic groups.
 """

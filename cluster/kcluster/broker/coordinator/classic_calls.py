@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NULLABLE_PROTOCOL_NAME: Final = 7
 """JoinGroup version from which a missing protocol is null instead of ""."""
 MEMBER_ID_REQUIRED_SINCE: Final = 4
-"""JoinGroup version from which a new member must come back with the id it was given (KIP-394)."""
+"""JoinGroup version from which a new member must join again with its assigned id (KIP-394)."""
 SKIP_ASSIGNMENT_SINCE: Final = 9
 """JoinGroup version from which a returning static leader can be asked not to assign (KIP-814)."""
 
@@ -62,8 +62,8 @@ class JoinCall(Struct, frozen=True):
         )
 
     @property
-    def must_come_back(self) -> bool:
-        """A new member is given an id, and has joined when it comes back with it (KIP-394)."""
+    def must_join_again(self) -> bool:
+        """A new member is assigned an id, and joins when it sends that id (KIP-394)."""
         is_old = self.request.api_version < MEMBER_ID_REQUIRED_SINCE
         return self.instance_id is None and not is_old
 

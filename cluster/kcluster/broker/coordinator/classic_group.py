@@ -85,22 +85,22 @@ TRANSITIONS: Final[Mapping[ClassicGroupState, tuple[ClassicGroupState, ...]]] = 
     STABLE: (PREPARING_REBALANCE, DEAD),
     DEAD: (DEAD,),
 }
-"""From each state, where it may go."""
+"""The states that may follow each state."""
 
 
 class IllegalTransitionError(AssertionError):
-    """A bug of ours: `TRANSITIONS` has no way to where the group was sent."""
+    """A bug of ours: a transition that `TRANSITIONS` does not have."""
 
 
 class ClassicGroup(Group):
-    """Its fields are for reading; the protocol's verbs and the timers change them."""
+    """Other modules only read its fields; requests and timers change them."""
 
     kind = "classic"
 
     def __init__(
         self, group_id: str, home: GroupHome, created_ms: int = -1, is_new: bool = False
     ) -> None:
-        """`is_new`: made for the JoinGroup that follows, so the log does not know it."""
+        """`is_new`: created for the JoinGroup that follows, and not yet in the log."""
         super().__init__(group_id, home)
         self._broker = home.broker
         self._timers = GroupTimers(home.broker.timers, group_id)
@@ -112,7 +112,7 @@ class ClassicGroup(Group):
         self._rebalance_reason: AnyRebalanceReason | None = None
         """Why the last rebalance began; None before the first."""
         self._new_member_added = False
-        """Somebody joined since the initial delay was last extended."""
+        """A member joined since the initial delay was last extended."""
 
     def _transition_to(self, state: ClassicGroupState, now_ms: int) -> None:
         if state not in TRANSITIONS[self.state]:
@@ -143,7 +143,8 @@ class ClassicGroup(Group):
             self._store_new(now_ms)
 
     def _store_new(self, now_ms: int) -> None:
-        """Make the group known to the next coordinator; if that fails, nobody joins it here."""
+        """Write the new group to the log, for the next coordinator; if that fails, its members are
+        refused."""
 
         def stored(error: ErrorCode, _at_ms: int) -> None:
             if error is not ErrorCode.NONE:
@@ -160,7 +161,7 @@ class ClassicGroup(Group):
         member_id = f"{prefix}-{UUID(bytes=self._broker.rng.randbytes(16), version=4)}"
         if instance_id is not None and instance_id in self.roster.static_members:
             self._replace_static(call, instance_id, member_id, now_ms)
-        elif call.must_come_back:
+        elif call.must_join_again:
             self.roster.pending[member_id] = None
             ends_ms = now_ms + call.session_timeout_ms
             self._timers.start_session(member_id, ends_ms, self._expire_member)
@@ -173,7 +174,7 @@ class ClassicGroup(Group):
         if call.instance_id is None:
             self._add_member(call, call.member_id, now_ms)
         else:
-            # Static members never get a pending id, so this is no client that we know.
+            # Static members never get a pending id, so this client is unknown.
             self._refuse(call, call.member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _add_member(self, call: JoinCall, member_id: str, now_ms: int) -> None:
@@ -186,7 +187,7 @@ class ClassicGroup(Group):
         self._prepare_or_complete(reason, now_ms)
 
     def _join_again(self, call: JoinCall, now_ms: int) -> None:
-        """A member id that this coordinator, or the one before, has given out."""
+        """A member id that this coordinator, or the one before, has assigned."""
         member_id = call.member_id
         error = self.roster.check_identity(member_id, call.instance_id)
         if error is ErrorCode.NONE and self.state is EMPTY:
@@ -199,7 +200,7 @@ class ClassicGroup(Group):
         same = member.matches(call.protocols)
         completing = self.state is COMPLETING_REBALANCE
         if (completing and same) or (self.state is STABLE and same and not is_leader):
-            # It did not get our first answer, or asks again for no reason of ours: no rebalance.
+            # It missed the first answer, or repeats the request unasked: no rebalance.
             reply_join(self._broker, call.request, self.roster.join_answer(member))
             return
         reason: AnyRebalanceReason = MetadataUpdated(member_id, None, call.client_reason)
@@ -245,7 +246,7 @@ class ClassicGroup(Group):
         self._store(assignment, stored, now_ms)
 
     def _has_room(self, member_id: str) -> bool:
-        """Does group.max.size let this member join (again)?"""
+        """Whether group.max.size allows this member to join (again)."""
         if self.state in (EMPTY, DEAD):
             return True
         max_size = self._broker.config.group_max_size
@@ -256,7 +257,7 @@ class ClassicGroup(Group):
         return member is not None or len(self.roster.members) < max_size
 
     def _supports(self, call: JoinCall) -> bool:
-        """May a member with these protocols be in the group?"""
+        """Whether a member with these protocols may be in the group."""
         if self.state is EMPTY:
             return bool(call.protocol_type) and bool(call.protocols)
         return self.roster.supports(call.protocol_type, call.protocols)
@@ -298,7 +299,7 @@ class ClassicGroup(Group):
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 
-    # ----------------------------------------------------------- Heartbeat and LeaveGroup
+    # -------------------------------------------------------- Heartbeat and LeaveGroup
 
     def heartbeat(self, body: m.HeartbeatRequest, now_ms: int) -> ErrorCode:
         error = self.roster.check_sender(body)
@@ -310,18 +311,19 @@ class ClassicGroup(Group):
         return ErrorCode.NONE
 
     def leave(self, leavers: list[MemberIdentity], now_ms: int) -> list[MemberResponse]:
-        """Each one's outcome, in the order asked; the group rebalances once for all of them."""
+        """The outcome for each member, in the order of the request; the group rebalances once for
+        all."""
         answers = []
-        gone: list[Leaver] = []
+        departures: list[Leaver] = []
         for leaver in leavers:
             error = self._leave_one(leaver)
             if error is ErrorCode.NONE:
                 member = leaver.member_id or leaver.group_instance_id or ""
-                gone.append(Leaver(member, leaver.reason or ""))
+                departures.append(Leaver(member, leaver.reason or ""))
             answers.append(leave_answer(leaver, error))
-        if gone:
+        if departures:
             if self.state in (STABLE, COMPLETING_REBALANCE):
-                self._prepare(MembersLeft(tuple(gone)), now_ms)
+                self._prepare(MembersLeft(tuple(departures)), now_ms)
             elif self.state is PREPARING_REBALANCE:
                 self._complete_join_if_ready(now_ms)
         return answers
@@ -344,7 +346,7 @@ class ClassicGroup(Group):
     # ---------------------------------------------------------------------- join phase
 
     def _prepare_or_complete(self, reason: AnyRebalanceReason, now_ms: int) -> None:
-        """Something changed: start a rebalance, or see whether the running one can go on."""
+        """Something changed: start a rebalance, or check whether the current one can continue."""
         if self._can_rebalance:
             self._prepare(reason, now_ms)
         else:
@@ -373,8 +375,8 @@ class ClassicGroup(Group):
             self._limit_join_phase(now_ms)
 
     def _wait_for_more_members(self, delay_ms: int, remaining_ms: int, now_ms: int) -> None:
-        """group.initial.rebalance.delay.ms: an empty group waits.  It waits again as long as
-        somebody new came in the meantime, up to the rebalance timeout (KIP-134)."""
+        """group.initial.rebalance.delay.ms: an empty group waits.  The wait is extended while new
+        members arrive, up to the rebalance timeout (KIP-134)."""
 
         def delay_over(at_ms: int) -> None:
             if not self._new_member_added or remaining_ms == 0:
@@ -400,13 +402,14 @@ class ClassicGroup(Group):
             self._complete_join(now_ms)
 
     def _complete_join(self, now_ms: int) -> None:
-        """End the join phase: those who came agree on a protocol, as the next generation."""
+        """End the join phase: the members that joined are the next generation and agree on a
+        protocol."""
         roster = self.roster
         self._timers.end_phase(JOIN)
         for member_id in roster.late():
             self._remove(member_id)
         if roster.members and not roster.keep_or_replace_leader():
-            # Static members only, and none is back yet: they keep their places (KIP-345).
+            # Only static members, none of which has returned yet: they keep their places (KIP-345).
             self._limit_join_phase(now_ms)
             return
         roster.next_generation()
@@ -428,7 +431,7 @@ class ClassicGroup(Group):
     # ---------------------------------------------------------------------- sync phase
 
     def _assign(self, assignment: dict[str, bytes], now_ms: int) -> None:
-        """The leader has assigned: hand the assignment out once it is on the log."""
+        """The leader has assigned: send the assignment to the members once it is on the log."""
         generation = self.roster.generation
 
         def stored(error: ErrorCode, at_ms: int) -> None:
@@ -458,7 +461,7 @@ class ClassicGroup(Group):
                 self._extend_session(member, now_ms)
 
     def _expire_sync(self, generation: int, now_ms: int) -> None:
-        """Members that joined but never synced are gone (KAFKA-12984)."""
+        """Remove members that joined but never synced (KAFKA-12984)."""
         silent = list(self.roster.pending_sync)
         is_over = generation != self.roster.generation or not self._can_rebalance
         if is_over or not silent:
@@ -470,7 +473,7 @@ class ClassicGroup(Group):
     # ------------------------------------------------------------------------ sessions
 
     def _extend_session(self, member: ClassicMember, now_ms: int) -> None:
-        """The member was heard of: its session lasts for its timeout from now."""
+        """The member made contact: restart its session timeout."""
         ends_ms = now_ms + member.session_timeout_ms
         self._timers.start_session(member.member_id, ends_ms, self._expire_member)
 
@@ -490,7 +493,7 @@ class ClassicGroup(Group):
         else:
             self._complete_join_if_all_joined(now_ms)
 
-    # ----------------------------------------------------- what other APIs ask of a group
+    # ---------------------------------------------------------------------- other APIs
 
     @property
     def state_name(self) -> str:
@@ -501,7 +504,7 @@ class ClassicGroup(Group):
         return self.roster.protocol_type or ""
 
     def described(self) -> DescribedGroup:
-        """Metadata belongs to a protocol, which only a stable group has for sure."""
+        """Only a stable group is certain to have a protocol, to which metadata belongs."""
         stable = self.state is STABLE
         protocol_name = (self.roster.protocol_name or "") if stable else None
         return m.DescribeGroupsResponse.DescribedGroup(
@@ -559,7 +562,7 @@ class ClassicGroup(Group):
             return commit_timestamp_ms
         return None
 
-    # --------------------------------------------------------------- on the log and off it
+    # ------------------------------------------------------------------------- the log
 
     def _store(self, assignment: Mapping[str, bytes], on_settled: Settled, now_ms: int) -> None:
         """Write the group as it is now, each member with its part of `assignment`."""
@@ -577,7 +580,7 @@ class ClassicGroup(Group):
         return True
 
     def resume(self, now_ms: int) -> None:
-        """Members have a session timeout to be heard of here."""
+        """Each member has one session timeout to contact this coordinator."""
         for member in list(self.roster.members.values()):
             self._extend_session(member, now_ms)
         size, max_size = len(self.roster.members), self._broker.config.group_max_size

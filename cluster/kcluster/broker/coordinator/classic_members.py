@@ -1,11 +1,12 @@
-"""Members of a classic group: each one's values, who is in, and what a generation agreed on.
+"""The members of a classic group: their values, and what a generation agreed on.
 
-Owns: what a member said of itself, its parked requests, ids and instance ids, the leader, the vote
-for a protocol, the topics that the members read, their rows in messages and records.  Never: knows
-the group's state or sets a timer (classic_group.py does).
+Owns: what a member reported about itself, its parked requests, ids and instance ids, the leader,
+the vote for a protocol, the topics that the members read, their rows in messages and records.
+Never: knows the group's state or sets a timer (classic_group.py does).
 Kafka: ClassicGroupMember, the members of ClassicGroup, ConsumerProtocol; KIP-345 (static members).
 
-Members keep the order in which they came, so leaders, votes and answers are the same on every run.
+Members keep the order in which they joined, so leaders, votes and answers are the same in every
+run.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class ClassicMember(Struct):
         return list(self.protocols.items()) == list(protocols.items())
 
     def join_again(self, broker: CoordinatorBroker, call: JoinCall) -> None:
-        """Take over what it says now, and park its request."""
+        """Update it from its new JoinGroup, and park that request."""
         # DIFFERS: Kafka never answers a JoinGroup that the same member has repeated elsewhere.
         retry = join_error(self.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
         self.answer_join(broker, retry)
@@ -157,17 +158,17 @@ class ClassicMember(Struct):
         return True
 
     def answer_both(self, broker: CoordinatorBroker, member_id: str, error: ErrorCode) -> None:
-        """End whatever it waits for with `error`; `member_id` is the id in JoinGroup's answer."""
+        """Answer both parked requests with `error`; `member_id` is the id in JoinGroup's answer."""
         self.answer_join(broker, join_error(member_id, error))
         self.answer_sync(broker, m.SyncGroupResponse(error_code=error))
 
 
 class Roster(Struct):
-    """Who is in a group or about to be, and what the members agreed on."""
+    """The members and pending members of a group, and what the members agreed on."""
 
     generation: int = 0
     protocol_type: str | None = None
-    """That of the first member; it stays when all members are gone.  None: there were none yet."""
+    """That of the first member; kept when all members have left.  None: there were none yet."""
     protocol_name: str | None = None
     """The protocol that this generation agreed on."""
     leader: str | None = None
@@ -218,14 +219,15 @@ class Roster(Struct):
         return member
 
     def next_generation(self) -> None:
-        """The members of now agree on a protocol; without members there is none."""
+        """Let the current members agree on a protocol; without members there is none."""
         self.protocol_name = self.elect_protocol() if self.members else None
         self.generation += 1
         self.pending_sync = dict.fromkeys(self.members)
         self.subscribed_topics = self._read_subscriptions()
 
     def keep_or_replace_leader(self) -> bool:
-        """The leader if it has joined, else the first member that has.  False: nobody has."""
+        """Keep the leader if it has joined, else take the first member that has.  False: none
+        has."""
         if self.leader is None:
             return False
         if self.members[self.leader].join is not None:
@@ -259,7 +261,7 @@ class Roster(Struct):
         return error
 
     def id_of(self, leaver: MemberIdentity) -> str | ErrorCode:
-        """Who is meant by a member's identity in LeaveGroup: a member, or a pending id.
+        """The member, or pending id, that an identity in LeaveGroup refers to.
 
         An admin removes a static member, knowing only its instance id (KIP-345).
         """
@@ -286,7 +288,7 @@ class Roster(Struct):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """As long as the most patient member grants."""
+        """The longest rebalance timeout of any member."""
         return max((one.rebalance_timeout_ms for one in self.members.values()), default=0)
 
     # -------------------------------------------------------------------- protocols
@@ -316,7 +318,7 @@ class Roster(Struct):
         return max(votes, key=votes.__getitem__)
 
     def supports(self, protocol_type: str, protocols: Mapping[str, bytes]) -> bool:
-        """Does a member with these protocols have one in common with all members?"""
+        """Whether a member with these protocols has one in common with all members."""
         if self.protocol_type != protocol_type:
             return False
         if not self.members:
@@ -324,7 +326,8 @@ class Roster(Struct):
         return any(name in protocols for name in self.common_protocols())
 
     def agreed_on(self, protocol_type: str | None, protocol_name: str | None) -> bool:
-        """Is that what this generation agreed on?  SyncGroup before version 5 names none."""
+        """Whether these are what this generation agreed on.  SyncGroup before version 5 names
+        none."""
         pairs = ((protocol_type, self.protocol_type), (protocol_name, self.protocol_name))
         return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
@@ -335,17 +338,17 @@ class Roster(Struct):
         return self.are_consumers
 
     def _read_subscriptions(self) -> frozenset[str] | None:
-        """Topics that the members of a consumer group say they read; None when unknown."""
+        """The topics that the members of a consumer group subscribe to; None if unknown."""
         if not self.are_consumers:
             return None
         topics: set[str] = set()
         for member in self.members.values():
             if self.protocol_name is None:
                 return None
-            found = topics_of_subscription(member.protocols.get(self.protocol_name, b""))
-            if found is None:
+            topics_read = topics_of_subscription(member.protocols.get(self.protocol_name, b""))
+            if topics_read is None:
                 return None
-            topics.update(found)
+            topics.update(topics_read)
         return frozenset(topics)
 
     # ------------------------------------------------------------------ in messages
@@ -380,7 +383,7 @@ class Roster(Struct):
         if call.can_skip_assignment:
             answer.skip_assignment = self.leader == member.member_id
         else:
-            # It must not think that it leads, or it would assign without a rebalance.
+            # It must not believe that it is the leader, or it would assign without a rebalance.
             answer.leader = old_leader
         return answer
 
@@ -413,23 +416,23 @@ class Roster(Struct):
     @staticmethod
     def restored(value: GroupMetadataValue) -> Roster:
         """What `value` was written from."""
-        found = Roster(
+        roster = Roster(
             generation=value.generation,
             protocol_type=value.protocol_type or None,
             protocol_name=value.protocol,
             leader=value.leader,
         )
         for saved in value.members:
-            found.add(ClassicMember.restored(saved, value.protocol_type, value.protocol or ""))
-        found.subscribed_topics = found._read_subscriptions()
-        return found
+            roster.add(ClassicMember.restored(saved, value.protocol_type, value.protocol or ""))
+        roster.subscribed_topics = roster._read_subscriptions()
+        return roster
 
 
-# -------------------------------------------------------------------------------- subscriptions
+# ------------------------------------------------------------------------------------ subscriptions
 
 
 def topics_of_subscription(metadata: bytes) -> list[str] | None:
-    """Topics of a ConsumerProtocolSubscription; None if it is none.
+    """Topics of a ConsumerProtocolSubscription; None for other bytes.
 
     Version 0 is read: all later versions begin with its fields.
     """

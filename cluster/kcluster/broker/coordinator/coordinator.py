@@ -1,12 +1,12 @@
-"""The group coordinator of one broker: finds the shard and the group that a request is about.
+"""The group coordinator of one broker: finds the shard and the group of a request.
 
 Owns: the shards, one for each partition of __consumer_offsets that this broker leads; creating
 that topic when first needed.  Never: changes a group (the group's own class does).
 Kafka: GroupCoordinatorService, CoordinatorRuntime, AutoTopicCreationManager (for internal topics).
 
 The broker calls `on_elected` and `on_resigned` when it becomes leader of a partition and when it
-ceases to be.  Loading takes no time here; COORDINATOR_LOAD_IN_PROGRESS is seen only by who reads
-offsets before the new leader knows that all it has is committed.
+ceases to be.  Loading takes no time here; COORDINATOR_LOAD_IN_PROGRESS is returned only to reads of
+offsets before the new leader knows that everything it has is committed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class GroupCoordinator:
         """As above, for requests that must name a group."""
         return self.shard_for(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
 
-    # ------------------------------------------------------------------------- groups
+    # ---------------------------------------------------------------------------- groups
 
     @property
     def groups(self) -> Iterator[Group]:
@@ -90,7 +90,8 @@ class GroupCoordinator:
         return created
 
     def delete_group(self, group_id: str, on_settled: Settled, now_ms: int) -> None:
-        """`on_settled` when the last tombstone is committed, or why the group stays."""
+        """Call `on_settled` when the last tombstone is committed, or with the reason for a
+        refusal."""
         group = self.group(group_id)
         error = group if isinstance(group, ErrorCode) else group.check_deletion()
         if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
@@ -98,10 +99,10 @@ class GroupCoordinator:
             return
         self.shards[self.partition_for(group_id)].delete_group(group, on_settled, now_ms)
 
-    # -------------------------------------------------------------------------- topic
+    # ----------------------------------------------------------------------------- topic
 
     def create_topic(self, now_ms: int) -> None:
-        """Ask the controller for __consumer_offsets, unless that question is on its way."""
+        """Ask the controller for __consumer_offsets, unless that request is in flight."""
         if self._creating_topic:
             return
         self._creating_topic = True
@@ -112,7 +113,8 @@ class GroupCoordinator:
         self.broker.ask_controller(request, self._on_topic_answer, timeout_ms, now_ms)
 
     def _on_topic_answer(self, _body: Any, _now_ms: int) -> None:
-        # Whatever came of it: the client asks again, and finds the topic or makes us ask again.
+        # Ignore the result: the client asks again, and either finds the topic or triggers a new
+        # request.
         self._creating_topic = False
 
     # ---------------------------------------------------------------- the broker's calls
@@ -125,7 +127,7 @@ class GroupCoordinator:
         shard.load(now_ms)
 
     def on_resigned(self, partition: int, now_ms: int) -> None:
-        """Another broker leads `partition`, or nobody: forget its groups."""
+        """Another broker leads `partition`, or none does: forget its groups."""
         shard = self.shards.pop(partition, None)
         if shard is not None:
             shard.unload(now_ms)

@@ -1,4 +1,4 @@
-"""What a group of any kind must answer: the interface that a shard and the handlers work with.
+"""The interface of a group of any kind, for its shard and for the handlers.
 
 Owns: `Group`, `Committer`.  Never: members, generations or epochs, which differ from kind to kind.
 Kafka: org.apache.kafka.coordinator.group.Group.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Committer(Struct, frozen=True):
-    """Who commits offsets, as the request says."""
+    """The identity that an offset commit claims."""
 
     member_id: str
     instance_id: str | None
@@ -39,7 +39,8 @@ class Committer(Struct, frozen=True):
 
 
 class Group(ABC):
-    """One group.  The shard that holds it calls all of these; the handlers call the questions."""
+    """One group.  Its shard calls all of these methods; the handlers call only those that change
+    nothing."""
 
     kind: ClassVar[str]
     """Name of the kind as clients see it.  Kafka: Group.GroupType."""
@@ -48,7 +49,7 @@ class Group(ABC):
         self.group_id = group_id
         self._home = home
 
-    # ------------------------------------------------------------------- what clients see
+    # ----------------------------------------------------------------- what clients see
 
     @property
     @abstractmethod
@@ -78,11 +79,11 @@ class Group(ABC):
     @property
     @abstractmethod
     def is_unused(self) -> bool:
-        """Nobody is a member and nobody is about to be: the group may go with its last offset."""
+        """Without members and pending members: the group may be deleted with its last offset."""
 
     @abstractmethod
     def check_deletion(self) -> ErrorCode:
-        """May the group be deleted?  NON_EMPTY_GROUP if not."""
+        """Whether the group may be deleted; NON_EMPTY_GROUP if not."""
 
     @abstractmethod
     def tombstones(self) -> list[LogRecord]:
@@ -92,25 +93,26 @@ class Group(ABC):
 
     @abstractmethod
     def admit_commit(self, committer: Committer, now_ms: int) -> ErrorCode:
-        """May offsets be committed in this member's name?  If so, it counts as a heartbeat."""
+        """Whether this member may commit offsets.  If so, the commit counts as a heartbeat."""
 
     @abstractmethod
     def check_offset_deletion(self) -> ErrorCode:
-        """May single offsets be deleted, as far as the group's state is concerned?"""
+        """Whether the group's state allows single offsets to be deleted."""
 
     @abstractmethod
     def is_subscribed_to(self, topic: str) -> bool:
-        """Does a member read `topic`?  Then its offsets neither expire nor can be deleted."""
+        """Whether a member subscribes to `topic`: then its offsets neither expire nor can be
+        deleted."""
 
     @abstractmethod
     def retention_starts_ms(self, commit_timestamp_ms: int) -> int | None:
-        """From when an offset's retention counts; None: no offset expires in this state."""
+        """When an offset's retention starts; None: no offset expires in this state."""
 
-    # -------------------------------------------------------------------------- lifecycle
+    # ------------------------------------------------------------------------ lifecycle
 
     @abstractmethod
     def replay(self, record: LogRecord) -> bool:
-        """Take in a record of this group read from the log; False: it deletes the group."""
+        """Apply a record of this group read from the log; False: it deletes the group."""
 
     @abstractmethod
     def resume(self, now_ms: int) -> None:
@@ -118,8 +120,8 @@ class Group(ABC):
 
     @abstractmethod
     def unload(self, now_ms: int) -> None:
-        """This broker no longer coordinates the group: cancel timers, answer who waits."""
+        """This broker no longer coordinates the group: cancel timers, answer parked requests."""
 
     @abstractmethod
     def abandon(self) -> None:
-        """The group is being deleted: cancel timers, forget who was about to join."""
+        """The group is being deleted: cancel timers, forget pending members."""

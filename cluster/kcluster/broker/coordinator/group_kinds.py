@@ -1,6 +1,6 @@
 """The kinds of groups: which class each group record on the log belongs to.
 
-Owns: that table, and the kind of a group that nobody joined.  Never: knows what a kind does.
+Owns: that table, and the kind of a group that no member has joined.  Never: knows what a kind does.
 Kafka: GroupMetadataManager.replay (one method per record type).
 """
 

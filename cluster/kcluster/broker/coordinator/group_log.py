@@ -48,14 +48,14 @@ Encoded = tuple[bytes, bytes | None]
 
 
 class CommittedOffset(Struct, frozen=True):
-    """Where a group's consumption of one partition stands.  Kafka: OffsetAndMetadata."""
+    """A group's committed position in one partition.  Kafka: OffsetAndMetadata."""
 
     offset: int
     leader_epoch: int
     metadata: str
     commit_timestamp_ms: int
     expire_timestamp_ms: int = NO_EXPIRY
-    """Set only when an old client asked for a retention of its own."""
+    """Set only if an old client requested its own retention time."""
     topic_id: bytes = NO_TOPIC_ID
 
 
@@ -87,21 +87,21 @@ class OffsetRecord(Struct, frozen=True):
 
 
 def _read_offset(key: bytes, value: bytes | None) -> OffsetRecord:
-    found = record_codec("OffsetCommitKey", _KEY_VERSION).decode_prefixed(key)
+    decoded = record_codec("OffsetCommitKey", _KEY_VERSION).decode_prefixed(key)
     committed = None if value is None else _read_committed(value)
-    return OffsetRecord(found.group, found.topic, found.partition, committed)
+    return OffsetRecord(decoded.group, decoded.topic, decoded.partition, committed)
 
 
 def _read_committed(value: bytes) -> CommittedOffset:
     (version,) = _INT16.unpack_from(value)
-    found = record_codec("OffsetCommitValue", version).decode_prefixed(value)
+    decoded = record_codec("OffsetCommitValue", version).decode_prefixed(value)
     return CommittedOffset(
-        offset=found.offset,
-        leader_epoch=found.leader_epoch,
-        metadata=found.metadata,
-        commit_timestamp_ms=found.commit_timestamp,
-        expire_timestamp_ms=found.expire_timestamp,
-        topic_id=found.topic_id,
+        offset=decoded.offset,
+        leader_epoch=decoded.leader_epoch,
+        metadata=decoded.metadata,
+        commit_timestamp_ms=decoded.commit_timestamp,
+        expire_timestamp_ms=decoded.expire_timestamp,
+        topic_id=decoded.topic_id,
     )
 
 
@@ -124,7 +124,7 @@ class ClassicGroupRecord(Struct, frozen=True):
 
 
 def new_classic_group(group_id: str, created_ms: int) -> ClassicGroupRecord:
-    """A group that nobody is in yet.  Kafka: newEmptyGroupMetadataRecord."""
+    """A group without members yet.  Kafka: newEmptyGroupMetadataRecord."""
     value = m.GroupMetadataValue(
         protocol_type="",
         generation=0,
@@ -146,7 +146,7 @@ def _read_classic_group(key: bytes, value: bytes | None) -> ClassicGroupRecord:
     )
 
 
-# --------------------------------------------------------------------------------------- batches
+# -------------------------------------------------------------------------------------- batches
 
 LogRecord = OffsetRecord | ClassicGroupRecord
 
@@ -162,7 +162,7 @@ def encode_records(records: Iterable[LogRecord], now_ms: int) -> bytearray:
 
 
 def decode_batches(batches: Sequence[Batch]) -> Iterator[LogRecord]:
-    """The records of kinds that we know, in the order in which they were written."""
+    """The records of known kinds, in the order in which they were written."""
     for batch in batches:
         if batch.is_control:
             continue

@@ -72,4 +72,4 @@ class GroupHome(Protocol):
 
 
 def ignore_outcome(_error: ErrorCode, _now_ms: int) -> None:
-    """For a write that nobody waits for: if it fails, the next round writes it again."""
+    """For a write that no client waits for: if it fails, the next round repeats it."""

@@ -4,8 +4,8 @@ Owns: the offsets, what a commit is as a record, which offsets have expired.  Ne
 log (shard.py does, and calls `apply` when a record is committed), knows members.
 Kafka: OffsetMetadataManager, OffsetExpirationCondition; KIP-211 (when offsets expire).
 
-What has been written but is not yet on all in-sync replicas is not in here, so a reader never sees
-an offset that a failover could take back.
+Offsets that are written but not yet on all in-sync replicas are not included, so a reader never
+sees an offset that a failover could take back.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ class OffsetStore(Struct):
         return self.by_group.get(group_id, {})
 
     def tombstones(self, group_id: str) -> Iterator[OffsetRecord]:
-        """To delete every offset of a group."""
+        """Tombstones for every offset of a group."""
         for topic, partitions in self.topics_of(group_id).items():
             for partition in partitions:
                 yield OffsetRecord(group_id, topic, partition, None)
 
     def tombstones_of_topic(self, topic: str) -> Iterator[OffsetRecord]:
-        """To delete every group's offsets of a topic that is gone."""
+        """Tombstones for every group's offsets of a deleted topic."""
         for group_id, topics in self.by_group.items():
             for partition in topics.get(topic, {}):
                 yield OffsetRecord(group_id, topic, partition, None)
 
     def tombstone(self, group_id: str, topic: str, partition: int) -> OffsetRecord | None:
-        """To delete one offset; None if there is none."""
+        """The tombstone of one offset; None if there is none."""
         is_there = self.get(group_id, topic, partition) is not None
         return OffsetRecord(group_id, topic, partition, None) if is_there else None
 
@@ -74,7 +74,7 @@ class OffsetStore(Struct):
     ) -> tuple[list[OffsetRecord], bool]:
         """(tombstones of the group's expired offsets, whether no offset is left after them).
 
-        The group says from when retention counts, and which topics its members still read.
+        The group decides when retention starts and which topics its members still read.
         """
         topics = self.topics_of(group.group_id)
         if not topics:
@@ -96,15 +96,15 @@ class OffsetStore(Struct):
 
 
 def committed_offset(
-    asked: CommitPartition, topic_id: bytes, expire_timestamp_ms: int, now_ms: int
+    commit: CommitPartition, topic_id: bytes, expire_timestamp_ms: int, now_ms: int
 ) -> CommittedOffset:
     """What a commit of one partition stores.  Kafka: OffsetAndMetadata.fromRequest."""
-    has_timestamp = asked.commit_timestamp >= 0  # only version 1 has
+    has_timestamp = commit.commit_timestamp >= 0  # only version 1 has
     return CommittedOffset(
-        offset=asked.committed_offset,
-        leader_epoch=asked.committed_leader_epoch,
-        metadata=asked.committed_metadata or "",
-        commit_timestamp_ms=asked.commit_timestamp if has_timestamp else now_ms,
+        offset=commit.committed_offset,
+        leader_epoch=commit.committed_leader_epoch,
+        metadata=commit.committed_metadata or "",
+        commit_timestamp_ms=commit.commit_timestamp if has_timestamp else now_ms,
         expire_timestamp_ms=expire_timestamp_ms,
         topic_id=topic_id,
     )

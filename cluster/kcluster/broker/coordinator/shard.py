@@ -2,10 +2,10 @@
 
 Owns: appending records and applying offsets when committed, replaying the log on election, deleting
 groups and expired offsets, unloading on resignation.  Never: knows a kind of group (group.py is the
-interface, group_kinds.py the table) or what an offset is worth (offsets.py).
+interface, group_kinds.py the table) or interprets an offset (offsets.py).
 Kafka: CoordinatorRuntime's context of one partition, GroupCoordinatorShard, CoordinatorLoader.
 
-Writes take effect in the order in which they were appended.  A write that was given up on
+Writes take effect in the order in which they were appended.  A write that timed out
 (offsets.commit.timeout.ms) is still in the log.  It keeps its place in the queue and takes effect
 when the high watermark passes it after all, as it would for a broker that loads the log.
 """
@@ -78,7 +78,7 @@ class GroupShard:
         self._writes_made = 0
         self._loaded_end_offset = 0
 
-    # ---------------------------------------------------------------------- writing
+    # ----------------------------------------------------------------------- writing
 
     def append(self, records: Iterable[LogRecord], on_settled: Settled, now_ms: int) -> None:
         """Append `records` in one batch; `on_settled` when they are committed, or cannot be."""
@@ -102,13 +102,13 @@ class GroupShard:
         if not self._writes:
             on_settled(ErrorCode.NONE, now_ms)
         elif self._writes[-1].on_settled is None:
-            # Given up on, so nobody will report when it is committed.
+            # It timed out, so no callback will report when it is committed.
             on_settled(ErrorCode.COORDINATOR_NOT_AVAILABLE, now_ms)
         else:
             self._writes[-1].waiters.append(on_settled)
 
     def catch_up(self, now_ms: int) -> None:
-        """Let writes that were given up on take effect if they have been committed since."""
+        """Apply writes that timed out but have been committed since."""
         replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
         if isinstance(replica, ErrorCode):
             return
@@ -181,10 +181,10 @@ class GroupShard:
             del self.groups[record.group_id]
 
     def check_loaded(self) -> ErrorCode:
-        """May offsets be read?  Not before all that was loaded is known to be committed.
+        """Whether offsets may be read: only once all that was loaded is known to be committed.
 
         A new leader's high watermark lags for a moment.  DIFFERS: Kafka reads at the watermark then
-        and may answer an offset older than one that it has acknowledged.
+        and may return an offset older than one that it has acknowledged.
         """
         replica = self.broker.leader_replica(GROUP_METADATA_TOPIC, self.partition)
         if isinstance(replica, ErrorCode):
@@ -194,8 +194,8 @@ class GroupShard:
         return ErrorCode.NONE
 
     def unload(self, now_ms: int) -> None:
-        """No longer the coordinator: nothing written from here on counts, whoever waits gets
-        NOT_COORDINATOR."""
+        """No longer the coordinator: ignore the outcome of writes, and answer NOT_COORDINATOR to
+        waiting requests."""
         self.broker.timers.cancel(("group-expiry", self.partition))
         writes = list(self._writes)
         self._writes.clear()
@@ -208,11 +208,11 @@ class GroupShard:
     # ----------------------------------------------------------------------- commits
 
     def admit_commit(self, group_id: str, committer: Committer, now_ms: int) -> ErrorCode:
-        """May this member commit?  A commit also counts as a heartbeat."""
+        """Whether this member may commit.  A commit also counts as a heartbeat."""
         group = self.groups.get(group_id)
         if group is not None:
             return group.admit_commit(committer, now_ms)
-        # Without a generation the commit itself makes the group (when it is stored).
+        # Without a generation the commit itself creates the group (when it is stored).
         if committer.generation < 0:
             return ErrorCode.NONE
         knows_of_groups = committer.api_version >= GROUP_ERRORS_SINCE
@@ -221,7 +221,8 @@ class GroupShard:
     # ---------------------------------------------------------------------- deletion
 
     def delete_group(self, group: Group, on_settled: Settled, now_ms: int) -> None:
-        """Delete a group without members, and its offsets.  It is back if that is not stored."""
+        """Delete a group without members, and its offsets.  If the deletion is not stored, the
+        group is restored."""
 
         def settled(error: ErrorCode, at_ms: int) -> None:
             if error is not ErrorCode.NONE:
@@ -234,7 +235,8 @@ class GroupShard:
         self.append(records, settled, now_ms)
 
     def forget_topic(self, name: str, now_ms: int) -> None:
-        """Offsets of a deleted topic are of no use to a new one of that name."""
+        """Delete the offsets of a deleted topic: they are not valid for a new topic of that
+        name."""
         tombstones = list(self.offsets.tombstones_of_topic(name))
         if tombstones:
             self.append(tombstones, ignore_outcome, now_ms)

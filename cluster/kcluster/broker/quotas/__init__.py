@@ -1,4 +1,4 @@
-"""Limits on use: by clients, by connections, by replicas that catch up.
+"""Quotas: of clients, of connections, of replicas that catch up.
 
 Owns: the rates, and what follows from exceeding a limit.  Never: stores a limit (the image does).
 Kafka: ClientQuotaManager, ConnectionQuotas, ReplicationQuotaManager.

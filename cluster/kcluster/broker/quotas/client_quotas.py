@@ -11,7 +11,7 @@ Kafka: ClientQuotaManager, ClientRequestQuotaManager, QuotaUtils; KIP-13, KIP-12
 
 A client over its quota gets its answer at once, with throttle_time_ms; its next request then waits
 for that long.  Every client is the user ANONYMOUS here.  While there are no quotas `is_active` is
-False, and looking at it is all they cost.
+False, and checking it is their only cost.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DIFFERS: Kafka measures the time of its threads; a simulated broker has no clock
 costs the same."""
 
 MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
-"""The controller answers these, with the throttle time of controller_mutation_rate."""
+"""The controller answers these and sets the throttle time of controller_mutation_rate."""
 
 LENGTH_BYTES: Final = 4
 """The length field: Kafka counts it in Fetch answers, not in Produce requests."""
@@ -121,7 +121,7 @@ class ClientQuotas:
                     rates[name and address_of(name)] = 0 if math.isnan(value) else int(value)
         return rates.get(address, rates[None])
 
-    # ------------------------------------------------------------------------------ muting
+    # ----------------------------------------------------------------------------------- muting
 
     def holds(self, request: Request, now_ms: int) -> bool:
         """Whether a request has to wait, because its connection is muted; it is served later."""
@@ -151,7 +151,7 @@ class ClientQuotas:
             self._held -= 1
             self._timers.cancel(("throttled", connection_id))
 
-    # ----------------------------------------------------------------------------- the rates
+    # -------------------------------------------------------------------------------- the rates
 
     def throttle(self, request: Request, body: Any, now_ms: int) -> Any:
         """Count a request's use, mute its connection if that is too much; return the answer to
@@ -191,7 +191,7 @@ class ClientQuotas:
         return m.FetchResponse(throttle_time_ms=mute_ms)
 
     def fetch_limit_bytes(self, client_id: str | None, max_bytes: int) -> int:
-        """At most what a client may fetch after a pause: a larger answer would never be sent."""
+        """The most that a client may fetch after a pause: a larger answer would never be sent."""
         limit = self._limit(CONSUMER_RATE, client_id or "")
         if limit is None:
             return max_bytes
@@ -204,8 +204,8 @@ class ClientQuotas:
         if key not in self._limits:
             if len(self._limits) >= MAX_KNOWN:
                 self._limits.clear()
-            found = find_limit(self._view.image.client_quotas, quota, ANONYMOUS, client_id)
-            self._limits[key] = found
+            limit = find_limit(self._view.image.client_quotas, quota, ANONYMOUS, client_id)
+            self._limits[key] = limit
         return self._limits[key]
 
     def _use(self, quota: str, client_id: str, amount: float, now_ms: int) -> int:

@@ -58,7 +58,7 @@ class ConnectionQuotas:
         self._throttled: set[str] = set()
         """Addresses above their quota, for which that was reported."""
 
-    # ---------------------------------------------------------------------------- the limits
+    # ----------------------------------------------------------------------------- the limits
 
     def _limit(self, name: str, for_broker: int) -> int:
         """The lower of the broker's limit and its listener's."""
@@ -98,7 +98,7 @@ class ConnectionQuotas:
     # -------------------------------------------------------------------------- the decisions
 
     def arrived(self, now_ms: int) -> int:
-        """A connection has arrived: for how many ms it, and all that follow, must wait."""
+        """A connection has arrived: returns how many ms it, and all that follow, must wait."""
         self._rate.record(1, now_ms)
         return self._wait_ms(self._rate, self.max_rate, now_ms)
 

@@ -1,7 +1,7 @@
 """The follower's side of replication: one fetcher per leader, pulling for many partitions.
 
 Owns: what is asked of each leader, and what its answer leads to: append, watermark, truncation.
-Never: changes a log but through `Replica`, decides who leads.
+Never: changes a log except through `Replica`, decides who leads.
 Kafka: ReplicaFetcherThread, AbstractFetcherThread; KIP-101, KIP-227, KIP-279, KIP-595.
 
     put(replica)      -> named in the next fetch, with its log end and last epoch
@@ -76,7 +76,7 @@ class ReplicaFetcher:
         self._throttles = throttles
         self._replicas: dict[tuple[bytes, int], Replica] = {}
         self._named: dict[Replica, None] = {}
-        """To be named in the next request: new, or their position has changed."""
+        """To be named in the next request: new partitions, and those whose position has changed."""
         self._forgotten: dict[Replica, None] = {}
         self._in_session: dict[Replica, None] = {}
         """What the leader's session has, as far as this side knows."""
@@ -130,7 +130,7 @@ class ReplicaFetcher:
         self._timers.cancel(("fetcher", self._leader))
         self._timers.cancel(("fetcher", self._leader, "throttle"))
 
-    # ------------------------------------------------------------------------------- asking
+    # ----------------------------------------------------------------------------- asking
 
     def send(self, now_ms: int) -> None:
         """Send the next fetch, unless one is under way or this fetcher is backing off."""
@@ -168,18 +168,19 @@ class ReplicaFetcher:
         return bool(self._named) or len(self._forgotten) < len(self._in_session)
 
     def _hold_back(self, now_ms: int) -> None:
-        """Leave out replicas that a throttle holds back; name the others of them again."""
+        """Leave out replicas that a throttle holds back; fetch again for those that it has
+        released."""
         timers, throttle = self._timers, self._throttles.follower
-        held: dict[Replica, None] = {}
+        held_back: dict[Replica, None] = {}
         for key, replica in self._replicas.items():
             if throttle is not None and throttle.holds_back(replica, now_ms):
-                held[replica] = None
+                held_back[replica] = None
                 self._leave_out(replica)
             elif replica in self._held and ("fetcher", self._leader, key) not in timers:
                 self._named[replica] = None
                 self._forgotten.pop(replica, None)
-        self._held = held
-        if held and not self._has_partitions():
+        self._held = held_back
+        if held_back and not self._has_partitions():
             until_ms = now_ms + self._view.config.replica_fetch_backoff_ms
             timers.set(("fetcher", self._leader, "throttle"), until_ms, self.send)
 
@@ -302,7 +303,8 @@ class ReplicaFetcher:
             end_offset = replica.log.log_end_offset
             first: Batch = batches[0]
             if first.base_offset < end_offset == log_start_offset:
-                # The leader has deleted all that is here, and its log begins inside a batch.
+                # The leader has deleted everything in this log, and its own log begins inside a
+                # batch.
                 # DIFFERS: Kafka stops replicating until a restart, unless this log is empty.
                 replica.truncate_fully_and_start_at(end_offset)
             replica.append_as_follower(batches, now_ms)
@@ -321,7 +323,7 @@ class ReplicaFetcher:
             self._all_replicas.touch(replica)
 
     def _truncate(self, replica: Replica, diverging: m.FetchResponse.EpochEndOffset) -> None:
-        """Drop what the leader does not have, as far as this answer shows; the next answer may
+        """Truncate what the leader does not have, as far as this answer shows; the next answer may
         show more.  Kafka: AbstractFetcherThread.getOffsetTruncationState (KIP-279)."""
         log = replica.log
         epoch, end_offset = log.epochs.end_offset_for(diverging.epoch, log.log_end_offset)

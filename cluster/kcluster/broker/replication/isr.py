@@ -31,9 +31,9 @@ _WAIT_FOR_METADATA = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     )
 )
-"""The partition has changed meanwhile: the proposal is void, and the news of it is on its way."""
+"""The partition has changed meanwhile: the proposal is void, and new metadata is on its way."""
 RETRY_MS = 50
-"""A constant in Kafka, too."""
+"""Also a constant in Kafka."""
 
 
 @final
@@ -64,10 +64,11 @@ class IsrChanges:
         self._under_way: dict[Replica, IsrProposal] = {}
         self._asking = False
 
-    # ------------------------------------------------------------------------------ proposals
+    # -------------------------------------------------------------------------------- proposals
 
     def track(self, replica: Replica) -> None:
-        """The role or the ISR of `replica` has changed: note which followers are outside now."""
+        """The role or the ISR of `replica` has changed: update which followers are outside the
+        ISR."""
         for outside in self._outsiders.values():
             outside.pop(replica, None)
         for follower_id in replica.followers:
@@ -94,7 +95,7 @@ class IsrChanges:
         self._waiting[replica] = proposal
         self._send(now_ms)
 
-    # ------------------------------------------------------------------------- one request
+    # ------------------------------------------------------------------------------ one request
 
     def _send(self, now_ms: int) -> None:
         """Send all proposals, unless a request is under way or to be retried."""
@@ -185,7 +186,7 @@ def _alter_partition(
                     m.AlterPartitionRequest.BrokerState(
                         broker_id=member, broker_epoch=_epoch_of(view, replica, member)
                     )
-                    for member in sorted(proposal.isr)  # as out of Kafka's hash set
+                    for member in sorted(proposal.isr)  # the order of Kafka's hash set
                 ],
                 leader_recovery_state=0,
                 partition_epoch=proposal.partition_epoch,

@@ -1,4 +1,4 @@
-"""The periodic work on a broker's replicas, and the last of it before a clean stop.
+"""The periodic work on a broker's replicas, and the final work before a clean stop.
 
 Owns: when ISRs are checked, watermarks checkpointed, segments deleted, logs compacted and flushed,
 and producers forgotten.  Never: decides what is deleted (partition/log/retention.py) or compacted
@@ -30,10 +30,10 @@ class Maintenance:
         self._isr = isr
 
     def start(self, now_ms: int) -> None:
-        """Schedule every task for the first time.  Intervals are those of the start, but for the
-        cleaner's."""
+        """Schedule every task for the first time.  Intervals are read once, at the start, except
+        the cleaner's."""
         config = self._view.config
-        # Kafka looks twice per lag time, so that a lagging follower leaves within 1.5 of it.
+        # Kafka checks twice per lag time, so that a lagging follower leaves within 1.5 of it.
         isr_check_ms = max(1, config.replica_lag_time_max_ms // 2)
         checkpoint_ms = config.replica_high_watermark_checkpoint_interval_ms
         retention_check_ms = config.log_retention_check_interval_ms
@@ -69,7 +69,8 @@ class Maintenance:
                 self._replicas.touch(replica)
 
     def _compact_due(self, now_ms: int) -> None:
-        """Compact what is due, and look again after log.cleaner.backoff.ms, a dynamic config."""
+        """Compact the logs that are due, and check again after log.cleaner.backoff.ms, a dynamic
+        config."""
         for replica in self._replicas.all():
             if "compact" in replica.config.cleanup_policy:
                 compact(replica.log, now_ms, replica.config, replica.high_watermark)

@@ -1,6 +1,7 @@
 """The replicas on this broker: found by name or id, and what happens when one has moved.
 
-Owns: which replicas are here; those that moved in this step, and waking those who wait for them.
+Owns: which replicas are here; those that moved in this step, and completing the requests that wait
+for them.
 Never: creates or deletes a replica by itself (publisher.py decides), changes a replica's state.
 Kafka: ReplicaManager (getPartitionOrError, tryCompleteActions).
 """
@@ -19,7 +20,8 @@ from kcluster.protocol.errors import ErrorCode
 class Replicas:
     """Replicas by (topic id, partition).
 
-    `moved`: those to look at when the step ends, as something that others wait for has changed.
+    `moved`: those to check when the step ends, because something that requests wait for has
+    changed.
     """
 
     __slots__ = ("_by_key", "_by_topic", "image", "last_fetches", "moved")
@@ -33,7 +35,7 @@ class Replicas:
         self.last_fetches: dict[int, int] = {}
         """Per follower broker, when it last fetched from this one."""
 
-    # ------------------------------------------------------------------------------ look-up
+    # ---------------------------------------------------------------------------------- look-up
 
     def get(self, topic_id: bytes, partition: int) -> Replica | None:
         return self._by_key.get((topic_id, partition))
@@ -45,9 +47,9 @@ class Replicas:
         """
         partitions = self._by_topic.get(topic)
         if partitions is not None:
-            found = partitions.get(partition)
-            if found is not None:
-                return found
+            hosted = partitions.get(partition)
+            if hosted is not None:
+                return hosted
         image = self.image.topics.get(topic)
         if image is None or not 0 <= partition < len(image.partitions):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -70,13 +72,13 @@ class Replicas:
         """The replica that a fetcher wants, by the topic id (Fetch v13+) or name in its request."""
         if not by_id:
             return self.find(wanted.topic, wanted.partition)
-        found = self.find_by_id(wanted.topic_id, wanted.partition)
-        if found is ErrorCode.UNKNOWN_TOPIC_ID and wanted.topic:
+        replica = self.find_by_id(wanted.topic_id, wanted.partition)
+        if replica is ErrorCode.UNKNOWN_TOPIC_ID and wanted.topic:
             # The topic existed when its name was looked up, and was deleted since.
             if wanted.topic in self.image.topics:
                 return ErrorCode.INCONSISTENT_TOPIC_ID
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return found
+        return replica
 
     def find_leader(self, topic: str, partition: int) -> Replica | ErrorCode:
         """The replica here that leads `topic`-`partition`, or why there is none."""
@@ -88,7 +90,7 @@ class Replicas:
     def all(self) -> list[Replica]:
         return list(self._by_key.values())
 
-    # ---------------------------------------------------------------------- coming and going
+    # ---------------------------------------------------------------------------------- hosting
 
     def add(self, replica: Replica) -> None:
         """Host a replica from now on."""
@@ -103,10 +105,10 @@ class Replicas:
         if not partitions:
             del self._by_topic[replica.topic]
 
-    # --------------------------------------------------------------------------------- waking
+    # ----------------------------------------------------------------------------------- waking
 
     def touch(self, replica: Replica) -> None:
-        """Something that others may wait for has changed: wake them when the step ends."""
+        """Something that requests may wait for has changed: check them when the step ends."""
         self.moved[replica] = None
 
     def wake(self, now_ms: int) -> None:

@@ -15,15 +15,15 @@ def current_leader(
     image: MetadataImage, topic: str, topic_id: bytes, partition: int
 ) -> tuple[int, int]:
     """(leader id, leader epoch) of a partition; (-1, -1) if it is unknown."""
-    found = image.topic_by_id(topic_id) or image.topics.get(topic)
-    if found is None or not 0 <= partition < len(found.partitions):
+    topic_image = image.topic_by_id(topic_id) or image.topics.get(topic)
+    if topic_image is None or not 0 <= partition < len(topic_image.partitions):
         return -1, -1
-    registration = found.partitions[partition]
+    registration = topic_image.partitions[partition]
     return registration.leader, registration.leader_epoch
 
 
 def node_endpoints(image: MetadataImage, leaders: dict[int, None], endpoint: Any) -> list[Any]:
-    """Addresses of those leaders that are up, so that the client need not ask for them.
+    """Addresses of those leaders that are up, so that the client need not request metadata.
     `endpoint`: the class of the response that holds one."""
     brokers = image.brokers
     return [

@@ -1,4 +1,4 @@
-"""Reading partitions for one fetch: who may read, from where, how far.
+"""Reads partitions for one fetch: checks, and how far a reader may read.
 
 Owns: the order of checks, and what was read.  Never: waits or answers (handlers/data/fetch.py
 does), keeps anything between fetches (sessions.py does).
@@ -75,7 +75,7 @@ def read_partition(
         and wanted.current_leader_epoch == replica.leader_epoch
         and (not reader.is_follower or reader.follower_id in replica.followers)
     ):
-        # Not the common case: look for the reason to refuse it, if there is one.
+        # Not the common case: find the reason to refuse it, if there is one.
         error = _reading_error(replica, wanted, reader)
         if error:
             return refusal(wanted, error)

@@ -1,10 +1,10 @@
-"""Who fetches and what it wants: readers, the partitions they name, incremental fetch sessions.
+"""Fetchers and what they request: readers, their partitions, incremental fetch sessions.
 
 Owns: what is remembered of a fetcher between its fetches; sessions, their epochs and eviction.
 Never: reads a log (reading.py), answers a fetch (handlers/data/fetch.py).
 Kafka: FetchParams, FetchManager.newContext, FetchSession, FetchSessionCache; KIP-227.
 
-A session hears from Replicas.wake when one of its replicas moves.  So a fetch looks only at the
+Replicas.wake notifies a session when one of its replicas moves.  So a fetch checks only the
 partitions that it names or that have moved since: ten thousand idle partitions cost nothing.
 """
 
@@ -41,7 +41,7 @@ PartitionKey = tuple[Any, int]
 @mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class Reader:
-    """Who fetches, and by which rules.
+    """A fetcher, and the rules that apply to it.
 
     `follower_id`: broker id, or CONSUMER_ID.  `leader_only`: False for a consumer that may read
     from any replica (KIP-392, Fetch v11+).  `wants_hints`: the answer names the leader where this
@@ -80,7 +80,7 @@ class Reader:
 
 @final
 class SessionPartition:
-    """One partition as its fetcher asked for it last, and what the last answer said of it.
+    """One partition as last requested by its fetcher, and what the last answer reported.
 
     `replica`: the one that serves it, while a session watches that; else None.
     """
@@ -92,24 +92,28 @@ class SessionPartition:
     )  # fmt: skip
 
     def __init__(
-        self, key: PartitionKey, topic: str, topic_id: bytes, asked: m.FetchRequest.FetchPartition
+        self,
+        key: PartitionKey,
+        topic: str,
+        topic_id: bytes,
+        requested: m.FetchRequest.FetchPartition,
     ) -> None:
         self.key = key
         self.topic = topic
         self.topic_id = topic_id
-        self.partition: int = asked.partition
+        self.partition: int = requested.partition
         self.replica: Replica | None = None
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
-        self.ask(asked)
+        self.ask(requested)
 
-    def ask(self, asked: m.FetchRequest.FetchPartition) -> None:
-        """Take over what a fetch asks for, the first or a later one."""
-        self.fetch_offset: int = asked.fetch_offset
-        self.current_leader_epoch: int = asked.current_leader_epoch
-        self.last_fetched_epoch: int = asked.last_fetched_epoch
-        self.log_start_offset: int = asked.log_start_offset
-        self.max_bytes: int = asked.partition_max_bytes
+    def ask(self, requested: m.FetchRequest.FetchPartition) -> None:
+        """Take over what a fetch requests, whether the first or a later one."""
+        self.fetch_offset: int = requested.fetch_offset
+        self.current_leader_epoch: int = requested.current_leader_epoch
+        self.last_fetched_epoch: int = requested.last_fetched_epoch
+        self.log_start_offset: int = requested.log_start_offset
+        self.max_bytes: int = requested.partition_max_bytes
 
 
 class ParkedFetch(DelayedOperation):
@@ -118,7 +122,7 @@ class ParkedFetch(DelayedOperation):
     __slots__ = ()
 
     def is_news(self, replica: Replica, wanted: SessionPartition) -> bool:
-        """Whether the move of a partition of its session is worth another look."""
+        """Whether the move of a partition of its session may complete the fetch."""
         raise AssertionError("a subclass knows what it waits for")
 
     def try_complete(self, now_ms: int) -> None:
@@ -169,17 +173,17 @@ class FetchSession:
         partitions, moved = self.partitions, self.moved
         for topic in body.topics:
             name, topic_id = _name_and_id(image, topic, by_id)
-            for asked in topic.partitions:
-                key: PartitionKey = (topic_id if by_id else name, asked.partition)
+            for requested in topic.partitions:
+                key: PartitionKey = (topic_id if by_id else name, requested.partition)
                 known = partitions.get(key)
                 if known is None:
-                    known = partitions[key] = SessionPartition(key, name, topic_id, asked)
+                    known = partitions[key] = SessionPartition(key, name, topic_id, requested)
                 else:
-                    known.ask(asked)
+                    known.ask(requested)
                 moved[known] = None
 
     def watch(self, wanted: SessionPartition, replica: Replica) -> None:
-        """Hear of it when `replica`, which serves `wanted`, moves."""
+        """Be notified when `replica`, which serves `wanted`, moves."""
         if self.is_closed:
             # Evicted for another session while its last fetch was parked.
             return
@@ -241,16 +245,16 @@ class FetchSessions:
             if session is not None:
                 session.update(body, self._view.image)
             return session
-        found = self._find(session_id, session_epoch, by_id, now_ms)
-        if not isinstance(found, FetchSession):
-            return found
-        if found.parked is not None:
-            found.parked.supersede()
-        found.update(body, self._view.image)
-        if not found.partitions:
-            self.remove(found.session_id)
+        existing = self._find(session_id, session_epoch, by_id, now_ms)
+        if not isinstance(existing, FetchSession):
+            return existing
+        if existing.parked is not None:
+            existing.parked.supersede()
+        existing.update(body, self._view.image)
+        if not existing.partitions:
+            self.remove(existing.session_id)
             return None
-        return found
+        return existing
 
     def _find(
         self, session_id: int, epoch: int, uses_topic_ids: bool, now_ms: int
@@ -295,7 +299,7 @@ class FetchSessions:
         return False
 
     def forget_answer(self, session_id: int) -> None:
-        """The last answer was not sent: the next one repeats what it said."""
+        """The last answer was not sent: the next one repeats its content."""
         session = self._sessions.get(session_id)
         if session is not None:
             for wanted in session.moved:
@@ -320,9 +324,9 @@ def named_partitions(
     named: dict[PartitionKey, SessionPartition] = {}
     for topic in body.topics:
         name, topic_id = _name_and_id(image, topic, by_id)
-        for asked in topic.partitions:
-            key: PartitionKey = (topic_id if by_id else name, asked.partition)
-            named[key] = SessionPartition(key, name, topic_id, asked)
+        for requested in topic.partitions:
+            key: PartitionKey = (topic_id if by_id else name, requested.partition)
+            named[key] = SessionPartition(key, name, topic_id, requested)
     return named
 
 

@@ -1,7 +1,7 @@
 """Brokers and partitions as people type them: `1`, `orders-0`.
 
-Owns: reading what was typed against the cluster's status; a wrong word is answered with the right
-one.  Never: decides whether the cluster can do what was asked.
+Owns: reading what was typed against the cluster's status; suggestions for wrong words.  Never:
+decides whether the cluster can do what was asked.
 Kafka: kafka-topics.sh --describe shows the same names.
 """
 
@@ -38,15 +38,15 @@ def find_partition(status: ClusterStatus, typed: str) -> PartitionStatus:
     """The partition written as `orders-0`.  ControlError suggests a name if it does not exist."""
     text = typed.strip()
     partitions: dict[str, list[PartitionStatus]] = {}
-    for found in status.partitions:
-        partitions.setdefault(found.topic, []).append(found)
+    for partition in status.partitions:
+        partitions.setdefault(partition.topic, []).append(partition)
     topic, dash, number = text.rpartition("-")
     is_number = number.isascii() and number.isdecimal()
     if dash and is_number and topic in partitions:
         of_topic = partitions[topic]
-        for found in of_topic:
-            if found.partition == int(number):
-                return found
+        for partition in of_topic:
+            if partition.partition == int(number):
+                return partition
         raise ControlError(f"{topic} has no partition {int(number)}; {_range(of_topic)}", 2)
     if text in partitions:
         raise ControlError(f"{text} is a topic; name a partition: {_range(partitions[text])}", 2)

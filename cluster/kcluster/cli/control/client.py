@@ -1,7 +1,7 @@
 """The control socket, seen from a command: one request, its answer, and the events that may follow.
 
 Owns: the asking side of the protocol.  Never: knows what a verb means, starts a cluster; imports
-sockets before there is something to ask: `kcluster --help` imports this for every verb.
+sockets before there is a request to send: `kcluster --help` imports this for every verb.
 Kafka: none.
 """
 

@@ -32,7 +32,7 @@ MAX_PATH_BYTES: Final = 100
 NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,39}")
 
 
-# ----------------------------------------------------------------------------- the directory
+# ------------------------------------------------------------------------------------ the directory
 
 
 def runtime_directory() -> str:
@@ -61,11 +61,11 @@ def make_runtime_directory() -> str:
 
 def check_runtime_directory(path: str) -> None:
     """Raise ControlError if another user could put a socket into the directory."""
-    found = os.lstat(path)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise ControlError(f"{path} is not a directory of yours; remove it, or have it removed")
-    if stat.S_IMODE(found.st_mode) & 0o077:
-        raise ControlError(f"{path} is open to other users; close it with: chmod 700 {path}")
+    info = os.lstat(path)
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
+        raise ControlError(f"{path} is not a directory that you own; remove it")
+    if stat.S_IMODE(info.st_mode) & 0o077:
+        raise ControlError(f"{path} is accessible to other users; restrict it: chmod 700 {path}")
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def socket_path(directory: str, name: str) -> str:
     return os.path.join(directory, f"{name}.sock")
 
 
-# ---------------------------------------------------------------------------- running clusters
+# --------------------------------------------------------------------------------- running clusters
 
 
 def is_alive(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""The control protocol: what a request and an answer are, and who handles which verb.
+"""The control protocol: requests, answers, and the handler of each verb.
 
 Owns: ControlRequest, ControlError, ChangeResult, the registry of handlers, the lines on the wire.
 Never: opens a socket (client.py and server.py do), knows a verb by name, imports msgspec: that
@@ -39,10 +39,10 @@ class ControlError(Exception):
 
 @dataclass_transform(frozen_default=True)
 class ControlRequest:
-    """What a command asks the running cluster; a subclass per verb.
+    """A command's request to the running cluster; a subclass per verb.
 
-    Its annotations are the keys of the request, as in a dataclass.  It is not one: generating eight
-    dataclasses would add a tenth to the time of `kcluster --help`.
+    Its annotations are the keys of the request, as in a dataclass.  It is not one, because
+    generating eight dataclasses would add a tenth to the time of `kcluster --help`.
     """
 
     VERB: ClassVar[str]

@@ -36,15 +36,15 @@ FOLLOWER_BACKLOG: Final = 10_000
 
 
 class ControlAnswer(NamedTuple):
-    """The result of a request, for JSON.  `stays_open`: the conversation ends with the process, so
-    that the client sees when that is."""
+    """The result of a request, for JSON.  `stays_open`: the conversation ends with the process,
+    which shows the client when it has ended."""
 
     result: Any
     stays_open: bool = False
 
 
 class Service(Protocol):
-    """What answers the requests."""
+    """Answers the requests."""
 
     def answer(self, request: Mapping[str, Any]) -> ControlAnswer:
         """The answer, or ControlError with the reason for a refusal."""
@@ -54,8 +54,8 @@ class Service(Protocol):
 
 
 class EventFeed:
-    """Passes every event to every follower.  `publish` never waits, and is cheap when nobody
-    follows."""
+    """Passes every event to every follower.  `publish` never waits, and is cheap without
+    followers."""
 
     def __init__(self) -> None:
         self._queues: tuple[Queue[Any], ...] = ()
@@ -118,7 +118,8 @@ class ControlServer:
         return listener
 
     def close(self) -> None:
-        """Accept no more conversations and release the name.  Open ones end with the process."""
+        """Accept no more conversations and release the name.  Open conversations end with the
+        process."""
         self._closing = True
         with directory_lock(self._directory):
             if os.path.lexists(self.path):
@@ -146,7 +147,7 @@ class ControlServer:
                 if line is not None:
                     self._serve(connection, line)
         except OSError:
-            pass  # the client has disconnected; there is nobody to answer
+            pass  # the client has disconnected, so no answer is needed
         finally:
             self._conversations.release()
 

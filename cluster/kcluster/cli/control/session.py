@@ -34,7 +34,7 @@ from kcluster.operations.status import NoteEntry
 VERBS_PACKAGE: Final = "kcluster.cli.verbs"
 
 ECHOES: Final = (BecameLeader, BecameFollower, BrokerRegistered, LinkCut, LinkHealed)
-"""Events that repeat, for each broker, what another event has said.  Only `events` shows them."""
+"""Events that repeat another event for each broker.  Only `events` shows them."""
 
 
 class ControlSession:

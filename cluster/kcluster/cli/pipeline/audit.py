@@ -44,16 +44,16 @@ def command(
         with Progress("reading the ledger", job.spark) as progress:
             names = [run.name for run in job.runs]
             contents = _contents(job.spark, table, names) if table else None
-            found = audit(job.tables, late_ms, contents)
-            lines = [_total(row) for row in found.totals.collect()]
+            result = audit(job.tables, late_ms, contents)
+            lines = [_total(row) for row in result.totals.collect()]
             if out:
                 progress.part("writing the fates")
                 for name in ("fates", "summary", "totals"):
-                    getattr(found, name).write.mode("overwrite").parquet(f"{out}/{name}")
+                    getattr(result, name).write.mode("overwrite").parquet(f"{out}/{name}")
         report_problems(job)
         for line in lines:
             print(line)
-        for row in found.summary.toLocalIterator():
+        for row in result.summary.toLocalIterator():
             print(_finding(row))
 
 
@@ -69,18 +69,18 @@ def _contents(spark: SparkSession, path: str, runs: list[str]) -> DataFrame:
         refuse(f"{path}: no such directory")
     is_ingested = (Path(path) / INFO).exists()
     try:
-        held = read_records(spark, path) if is_ingested else spark.read.parquet(path)
+        table = read_records(spark, path) if is_ingested else spark.read.parquet(path)
     except BadInput as error:
         refuse(str(error))
-    if is_ingested or "run" not in held.columns:  # the ingest's column run has its own starts
+    if is_ingested or "run" not in table.columns:  # the ingest's column run has its own starts
         if len(runs) != 1:
             refuse(f"{path}: the contents of one run, but there are {len(runs)} runs")
-        held = held.withColumn("run", F.lit(runs[0]))
+        table = table.withColumn("run", F.lit(runs[0]))
     wanted = ("run", "topic", "partition", "offset", "value")
-    missing = [name for name in wanted if name not in held.columns]
+    missing = [name for name in wanted if name not in table.columns]
     if missing:
-        refuse(f"{path}: no column {missing[0]}; it has {', '.join(held.columns)}")
-    return held.select(*wanted[:-1], held["value"].cast("string"))
+        refuse(f"{path}: no column {missing[0]}; it has {', '.join(table.columns)}")
+    return table.select(*wanted[:-1], table["value"].cast("string"))
 
 
 def _total(row: Any) -> str:

@@ -39,37 +39,43 @@ def _milliseconds(ctx: click.Context, param: click.Parameter, value: str | None)
 
 
 @click.command("ingest")
-@click.option("--bootstrap", metavar="HOST:PORT,...", required=True, help="Brokers to ask first.")
+@click.option(
+    "--bootstrap", metavar="HOST:PORT,...", required=True, help="Brokers to connect to first."
+)
 @click.option("--topics", metavar="T,...", required=True, help="The topics to read.")
 @click.option("--out", metavar="DIR", required=True, help="The table: DIR/records and DIR/losses.")
-@click.option("--source", default="kcluster", show_default=True, help="Or kafka, the connector.")
+@click.option(
+    "--source", default="kcluster", show_default=True, help="kcluster, or kafka: the connector."
+)
 @click.option("--jars", metavar="DIR", help="The connector's jars.  [default: Spark fetches them]")
 @click.option("--packages", metavar="G:A:V,...", help="More packages for Spark: Delta, Iceberg.")
 @click.option(
-    "--format", "format_", default="parquet", show_default=True, help="Or delta, iceberg."
+    "--format", "format_", default="parquet", show_default=True, help="parquet, delta or iceberg."
 )
 @click.option("--checkpoint", metavar="DIR", default="", help="[default: DIR/checkpoint/RUN]")
-@click.option("--run", default="ingest", show_default=True, help="Its name, in column run.")
+@click.option("--run", default="ingest", show_default=True, help="The run's name, in column run.")
 @click.option(
-    "--once", "until", flag_value="once", help="Read what is there now (AvailableNow), then end."
+    "--once", "until", flag_value="once", help="Read what exists now (AvailableNow), then end."
 )
 @click.option("--until-idle", "until", flag_value="idle", help="End after 3 s without a record.")
 @click.option("--for", "for_ms", metavar="60s", callback=_milliseconds, help="End after this time.")
 @click.option("--max-offsets-per-trigger", "max_offsets", metavar="N", type=int, help="Per batch.")
-@click.option("--starting", default="earliest", show_default=True, help="Or latest; for a new run.")
+@click.option(
+    "--starting", default="earliest", show_default=True, help="earliest or latest; for a new run."
+)
 @click.option(
     "--every",
     "every_ms",
     default="500ms",
     show_default=True,
     callback=_milliseconds,
-    help="The least time between two batches.",
+    help="The minimum time between two batches.",
 )
 @click.option(
     "--fail-on-data-loss/--no-fail-on-data-loss",
     default=True,
     show_default=True,
-    help="End when offsets are gone; they are reported in any case.",
+    help="End when offsets are lost; they are always reported.",
 )
 @click.option(
     "--kafka",

@@ -34,7 +34,9 @@ _INTERRUPTED: Final = 130
 @click.command("sweep")
 @click.argument("file", metavar="GRID.yaml")
 @click.option("--seeds", metavar="N", help="A number, or a list: 1..50,77.  [default: the grid's]")
-@click.option("--out", metavar="DIR", default="sweep", show_default=True, help="Where to write to.")
+@click.option(
+    "--out", metavar="DIR", default="sweep", show_default=True, help="The output directory."
+)
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
 @click.option(
     "--compare", nargs=2, metavar="A B", help="Compare two cells: numbers, or acks=all,brokers=3."
@@ -131,13 +133,15 @@ def _sweep(
 
     if grid.left_out:
         print(f"{grid.left_out} impossible combinations left out, such as: {grid.reasons[0]}")
-    began_s, found = time.monotonic(), -1
+    began_s, done_before = time.monotonic(), -1
     with Progress("runs") as bar:
 
         def progress(done: int, all_: int) -> None:
-            nonlocal found
-            found = done if found < 0 else found
-            bar.update(done, all_, _rate(done - found, time.monotonic() - began_s, all_ - done))
+            nonlocal done_before
+            done_before = done if done_before < 0 else done_before
+            bar.update(
+                done, all_, _rate(done - done_before, time.monotonic() - began_s, all_ - done)
+            )
 
         swept = sweep(spark, grid, out, progress)
     for problem in swept.problems:
@@ -145,10 +149,11 @@ def _sweep(
     if swept.played:
         rate = f"{swept.played / swept.wall_s:,.1f} runs/s"
         print(
-            f"{swept.played:,} runs in {swept.wall_s:,.1f} s ({rate}); {swept.found:,} done before"
+            f"{swept.played:,} runs in {swept.wall_s:,.1f} s ({rate});"
+            f" {swept.done_before:,} done before"
         )
     else:
-        print(f"all {swept.found:,} runs were done before")
+        print(f"all {swept.done_before:,} runs were done before")
     sums = summarize(spark, grid, out)
     for at, row in enumerate(durability(grid, sums)[1]):
         print(f"cell {at + 1}: {row[1]}: P(loss) {row[4]} ({row[5]}), {row[6]} lost per billion")
@@ -191,8 +196,9 @@ def _write(
     return write_report(grid, sums, losses, "kcluster " + shlex.join(words), out, mtbf_ms)
 
 
-def _rate(done: int, played_s: float, left: int) -> str:
+def _rate(played: int, played_s: float, remaining: int) -> str:
     """`12.3 runs/s, 0:04:10 left`, for this many runs in this time."""
-    if not done:
+    if not played:
         return ""
-    return f"{done / played_s:,.1f} runs/s, {timedelta(seconds=round(left * played_s / done))} left"
+    time_left = timedelta(seconds=round(remaining * played_s / played))
+    return f"{played / played_s:,.1f} runs/s, {time_left} left"

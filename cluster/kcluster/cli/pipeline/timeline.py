@@ -1,4 +1,4 @@
-"""`kcluster pipeline timeline RUN…`: many runs in numbers, as tables and one page.
+"""`kcluster pipeline timeline RUN…`: statistics of many runs, as tables and one page.
 
 Owns: the verb's options, what is printed.  Never: makes the tables (pipeline/timeline.py) or the
 page (pipeline/charts.py).
@@ -14,7 +14,7 @@ from kcluster.cli.spark_job import report_problems, spark_job
 @click.command("timeline")
 @click.argument("paths", metavar="RUN...", nargs=-1, required=True)
 @click.option(
-    "--out", metavar="DIR", default="timeline", show_default=True, help="Where to write to."
+    "--out", metavar="DIR", default="timeline", show_default=True, help="The output directory."
 )
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
 @click.option("-v", "--verbose", is_flag=True, help="Show Spark's own warnings.")
@@ -29,9 +29,9 @@ def command(paths: tuple[str, ...], out: str, master: str, verbose: bool) -> Non
         from kcluster.pipeline.timeline import read, timeline, write
 
         with Progress("reading runs", job.spark) as progress:
-            found = timeline(job.tables)
+            tables = timeline(job.tables)
             progress.part("writing tables")
-            places = write(found, out)
+            places = write(tables, out)
             places.append(write_page(read(job.spark, out), out, len(job.runs)))
         report_problems(job)
         for place in places:

@@ -44,24 +44,24 @@ def handle(session: ControlSession, request: ElectRequest) -> ChangeResult:
     """Elect the leader, if the broker can lead."""
     cluster = session.cluster
     status = cluster.status()
-    found = find_partition(status, request.partition)
-    name = f"{found.topic}-{found.partition}"
+    partition = find_partition(status, request.partition)
+    name = f"{partition.topic}-{partition.partition}"
     to = request.to
-    broker_id = found.replicas[0] if to is None else find_broker(status, to).id
-    if broker_id not in found.replicas:
-        replicas = ", ".join(map(str, found.replicas))
+    broker_id = partition.replicas[0] if to is None else find_broker(status, to).id
+    if broker_id not in partition.replicas:
+        replicas = ", ".join(map(str, partition.replicas))
         raise ControlError(
             f"broker {broker_id} has no replica of {name}; its replicas are on {replicas}", 2
         )
-    if broker_id == found.leader:
+    if broker_id == partition.leader:
         role = "leader, and preferred" if to is None else "leader"
         line = f"{name}: broker {broker_id} is already the {role}"
         return ChangeResult(changed=False, lines=[line], events=[])
-    if broker_id not in found.isr:
-        isr = ", ".join(map(str, found.isr)) or "empty"
+    if broker_id not in partition.isr:
+        isr = ", ".join(map(str, partition.isr)) or "empty"
         raise ControlError(
             f"broker {broker_id} is not in the ISR of {name} ({isr}), so it cannot be elected"
         )
     if to is None:
-        return session.change(lambda: cluster.elect(found.topic, found.partition))
-    return session.change(lambda: cluster.move(found.topic, found.partition, broker_id))
+        return session.change(lambda: cluster.elect(partition.topic, partition.partition))
+    return session.change(lambda: cluster.move(partition.topic, partition.partition, broker_id))

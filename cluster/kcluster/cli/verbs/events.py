@@ -27,7 +27,9 @@ class EventsRequest(ControlRequest, verb="events"):
 
 @section(Section.CLUSTER)
 @click.command("events")
-@click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl-C or the cluster stops.")
+@click.option(
+    "-f", "--follow", is_flag=True, help="Continue until Ctrl-C or until the cluster stops."
+)
 @control_options
 def command(follow: bool, name: str | None, as_json: bool) -> None:
     """Show what has happened in the cluster, and why.

@@ -28,7 +28,9 @@ class FaultRequest(ControlRequest, verb="fault"):
 @section(Section.FAULTS)
 @click.command("fault")
 @click.argument("action", metavar="[ACTION]", required=False)
-@click.option("--for", "duration", metavar="TIME", help="Undo it after this time, such as 5s.")
+@click.option(
+    "--for", "duration", metavar="TIME", help="Undo the action after this time, such as 5s."
+)
 @control_options
 def command(action: str | None, duration: str | None, name: str | None, as_json: bool) -> None:
     """Perform an action of a scenario on the running cluster.

@@ -32,10 +32,10 @@ def check(files: tuple[str, ...]) -> None:
 
     Each problem is one line on stderr; the exit code is 2 if there is any.
     """
-    found = [read(file) for file in files]
-    if any(scenario is None for scenario in found):
+    scenarios = [read(file) for file in files]
+    if any(scenario is None for scenario in scenarios):
         sys.exit(2)
-    print(f"{len(found)} scenario{'s' if len(found) > 1 else ''}: no problems")
+    print(f"{len(scenarios)} scenario{'s' if len(scenarios) > 1 else ''}: no problems")
 
 
 @command.command("run")

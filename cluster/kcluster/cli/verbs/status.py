@@ -61,8 +61,8 @@ def handle(session: ControlSession, request: StatusRequest) -> dict[str, Any]:
 
     status = session.cluster.status()
     values = plain(status)
-    for partition, found in zip(values["partitions"], status.partitions, strict=True):
-        partition["lag"] = {str(broker): lag for broker, lag in sorted(found.lag.items())}
+    for row, partition in zip(values["partitions"], status.partitions, strict=True):
+        row["lag"] = {str(broker): lag for broker, lag in sorted(partition.lag.items())}
     return {"name": session.name, "bootstrap": session.cluster.bootstrap, **values}
 
 
@@ -99,19 +99,19 @@ def brokers_table(status: dict[str, Any]) -> TextTable:
 def partitions_table(partitions: list[dict[str, Any]]) -> TextTable:
     """One row per partition; a dash where there is no leader to ask."""
     rows = []
-    for found in partitions:
-        behind = {broker: lag for broker, lag in found["lag"].items() if lag}
+    for partition in partitions:
+        behind = {broker: lag for broker, lag in partition["lag"].items() if lag}
         rows.append(
             [
-                f"{found['topic']}-{found['partition']}",
-                _or_dash(found["leader"]),
-                str(found["leader_epoch"]),
-                ",".join(map(str, found["replicas"])),
-                ",".join(map(str, found["isr"])) or "-",
-                _or_dash(found["high_watermark"]),
-                _or_dash(found["log_end_offset"]),
+                f"{partition['topic']}-{partition['partition']}",
+                _or_dash(partition["leader"]),
+                str(partition["leader_epoch"]),
+                ",".join(map(str, partition["replicas"])),
+                ",".join(map(str, partition["isr"])) or "-",
+                _or_dash(partition["high_watermark"]),
+                _or_dash(partition["log_end_offset"]),
                 " ".join(f"{broker}:{lag}" for broker, lag in behind.items())
-                or ("0" if found["leader"] is not None else "-"),
+                or ("0" if partition["leader"] is not None else "-"),
             ]
         )
     headers = ("partition", "leader", "epoch", "replicas", "isr", "high watermark", "end", "lag")

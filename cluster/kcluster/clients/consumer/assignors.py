@@ -98,7 +98,7 @@ def _round_robin(members: Sequence[MemberSubscription], counts: Mapping[str, int
     return assigned
 
 
-# ---------------------------------------------------------------------------------- sticky
+# ------------------------------------------------------------------------------------------- sticky
 
 
 def _sticky(members: Sequence[MemberSubscription], counts: Mapping[str, int]) -> Assignment:
@@ -147,21 +147,23 @@ def _balanced(
     at_min: list[str] = []
     members_at_max = 0
     for member_id, partitions in owned.items():
-        kept = sorted((x for x in partitions if x not in contested), key=lambda x: (x[1], x[0]))
-        if len(kept) < min_quota:
+        uncontested = sorted(
+            (x for x in partitions if x not in contested), key=lambda x: (x[1], x[0])
+        )
+        if len(uncontested) < min_quota:
             below_min.append(member_id)
-        elif len(kept) >= max_quota and members_at_max < max_quota_members:
-            kept = kept[:max_quota]
+        elif len(uncontested) >= max_quota and members_at_max < max_quota_members:
+            uncontested = uncontested[:max_quota]
             members_at_max += 1
             if members_at_max == max_quota_members:
                 at_min.clear()
         else:
-            kept = kept[:min_quota]
+            uncontested = uncontested[:min_quota]
             if members_at_max < max_quota_members:
                 at_min.append(member_id)
-        assigned[member_id] = kept
-    taken = {partition: None for kept in assigned.values() for partition in kept}
-    unassigned = [partition for partition in everything if partition not in taken]
+        assigned[member_id] = uncontested
+    assigned_already = {partition: None for share in assigned.values() for partition in share}
+    unassigned = [partition for partition in everything if partition not in assigned_already]
     _fill(assigned, deque(sorted(below_min)), deque(sorted(at_min)), unassigned, min_quota)
     return assigned
 
@@ -199,14 +201,14 @@ def _greedy(
         member_id: [x for x in partitions if x not in contested]
         for member_id, partitions in owned.items()
     }
-    taken = {partition: None for kept in assigned.values() for partition in kept}
+    assigned_already = {partition: None for share in assigned.values() for partition in share}
 
     def least_loaded(partition: Partition) -> str:
         subscribers = [x for x in sorted(assigned) if partition[0] in topics[x]]
         return min(subscribers, key=lambda x: len(assigned[x]))
 
     for partition in everything:
-        if partition not in taken:
+        if partition not in assigned_already:
             assigned[least_loaded(partition)].append(partition)
     moved = True
     while moved:

@@ -55,23 +55,23 @@ class CompletedFetch:
         """Return up to `limit` records, and advance the position past them.  Fewer only if none are
         left.  Kafka: fetchRecords."""
         segments = self._segments
-        taken: list[Record] = []
+        returned: list[Record] = []
         while segments:
             records, epoch, end_offset = segments[0]
-            room = limit - len(taken)
+            room = limit - len(returned)
             if len(records) - self._at > room:
                 if room:
                     part = records[self._at : self._at + room]
                     self._at += room
-                    taken += part
+                    returned += part
                     end_offset = part[-1].offset + 1
                     self._advance(end_offset, epoch)
-                return taken
-            taken = records if not taken and not self._at else taken + records[self._at :]
+                return returned
+            returned = records if not returned and not self._at else returned + records[self._at :]
             self._at = 0
             segments.popleft()
             self._advance(end_offset, epoch)
-        return taken
+        return returned
 
     def _advance(self, offset: int, epoch: int) -> None:
         self._next_offset = offset

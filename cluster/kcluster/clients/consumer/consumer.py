@@ -80,7 +80,7 @@ class Consumer(ClientBase):
         self._poll_returns_ms = 0
         """poll() waits for the coordinator until then; 0: it does not wait."""
         self._quiet_until_ms = 0
-        """Until then, a turn has nothing to do but return records and fetch more: the usual case,
+        """Until then, a turn only has to return records and fetch more: the usual case,
         a fast path that skips the other parts."""
         self._is_closing = False
         self._close_deadline_ms = NEVER_MS
@@ -106,7 +106,7 @@ class Consumer(ClientBase):
         else:
             self._turn(now_ms)
 
-    # -------------------------------------------------------------------------- control
+    # --------------------------------------------------------------------------- control
 
     def stop(self, now_ms: int) -> None:
         """Close the consumer: it commits what was read if commits are automatic, and a dynamic

@@ -162,9 +162,9 @@ class Positions(dict[Partition, Position]):
 
     def assign(self, partitions: list[Partition]) -> None:
         """Replace the assignment; partitions assigned before keep their positions."""
-        kept = {key: self.get(key) for key in partitions}
+        positions = {key: self.get(key) for key in partitions}
         self.clear()
-        for key, position in kept.items():
+        for key, position in positions.items():
             self[key] = Position(key, self) if position is None else position
         self.needs_update = True
         self._seen_version = 0

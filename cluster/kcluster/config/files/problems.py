@@ -1,4 +1,4 @@
-"""What is wrong with a topology, where, and what to do about it.
+"""Problems in a user's file: what is wrong, where, and how to correct it.
 
 Owns: Problem, Place, the errors that list problems, words shared by all messages.
 Never: stops at the first problem.
@@ -28,7 +28,7 @@ class Place(Struct, frozen=True):
 
 
 class Problem(Struct, frozen=True):
-    """One thing to correct.  Lines and columns count from 1; 0: not about a place in a file."""
+    """One problem.  Lines and columns count from 1; 0: not about a place in a file."""
 
     source: str
     """The file as it was named; empty for a topology made in Python."""
@@ -60,7 +60,7 @@ class TopologyError(ProblemsError):
 
 
 def show(value: object) -> str:
-    """A value in a message: on one line, without control characters, not too long."""
+    """A value as messages show it: on one line, without control characters, not too long."""
     text = str(value)
     if len(text) > _MAX_VALUE_CHARS:
         text = text[: _MAX_VALUE_CHARS - 3] + "..."

@@ -40,7 +40,8 @@ class TreeReader:
     def entries(
         self, node: Node | None, path: str, known: Sequence[str] | None, what: str
     ) -> dict[str, Node]:
-        """The values of a mapping by key, empty ones left out; of `known` keys only, if given."""
+        """The values of a mapping by key, without empty ones; only those with `known` keys, if
+        these are passed."""
         if node is None or is_null(node):
             return {}
         if not isinstance(node, Map):

@@ -62,7 +62,7 @@ class MapEntry(Struct, frozen=True):
 
 
 class Map(Struct, frozen=True):
-    """A mapping; of keys given twice the first one."""
+    """A mapping; of duplicate keys only the first."""
 
     entries: dict[str, MapEntry]
     line: int = 0

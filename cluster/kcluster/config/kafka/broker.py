@@ -1,17 +1,17 @@
 """A broker's configs: names, types, ranges and defaults of Kafka 4.3.1.
 
-Owns: BrokerConfig, BROKER_CONFIGS: the configs that something here obeys, and the defaults of all
-topic configs.  Never: reads text (values.py does); holds what the topology sets by other keys
-(node.id, broker.rack, listeners), or what nothing here obeys (catalog.txt: TLS, SASL, tiered
-storage, the KRaft quorum, KIP-848 groups, thread pools, …).
+Owns: BrokerConfig, BROKER_CONFIGS: the configs that take effect here, and the defaults of all topic
+configs.  Never: reads text (values.py does); holds what the topology sets by other keys (node.id,
+broker.rack, listeners), or configs without an effect here (catalog.txt: TLS, SASL, tiered storage,
+the KRaft quorum, KIP-848 groups, thread pools, …).
 Kafka: KafkaConfig, AbstractKafkaConfig, GroupCoordinatorConfig, ReplicationConfigs, …
 
 `scaled` marks time constants of the machinery, which `profile: fast` makes 100 times shorter.
 How long data or ids are kept is never scaled, nor are the upper bounds of clients' values.
 """
 
-# Annotations are wanted as values here, so no `from __future__ import annotations`: as text they
-# would have to be compiled at each start, 10 ms worth of them.
+# No `from __future__ import annotations`: the annotations are used as values, and compiling them
+# from text would take 10 ms at each start.
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
@@ -97,7 +97,7 @@ _REPLICATION: Final = Spec("SHORT", 1)
 class BrokerConfig(Struct, frozen=True):
     """The effective configs of one broker.  Without arguments: Kafka's defaults."""
 
-    # ------------------------------------------------------------ sessions with the controller
+    # --------------------------------------------------------- sessions with the controller
     broker_heartbeat_interval_ms: Annotated[int, _TIME] = 2_000
     broker_session_timeout_ms: Annotated[int, _TIME] = 9_000
     controller_socket_timeout_ms: Annotated[int, _TIME] = 30_000
@@ -121,14 +121,14 @@ class BrokerConfig(Struct, frozen=True):
     num_partitions: Annotated[int, _INT_1] = 1
     default_replication_factor: Annotated[int, _INT] = 1
     max_request_partition_size_limit: Annotated[int, _INT_1] = 2_000
-    """Partitions in one answer of DescribeTopicPartitions."""
+    """The most partitions in one DescribeTopicPartitions response."""
 
     # -------------------------------------------------------------------------- replication
     replica_lag_time_max_ms: Annotated[int, _LONG_TIME] = 30_000
     replica_socket_timeout_ms: Annotated[int, _TIME] = 30_000
     replica_fetch_max_bytes: Annotated[int, _INT_0] = 1_048_576
     replica_fetch_wait_max_ms: Annotated[int, _int(scaled=True, fast=50)] = 500
-    """A tenth under `fast`: at 5 ms, followers that ask for nothing new would keep a core busy."""
+    """A tenth under `fast`: at 5 ms the fetches of idle followers would keep a core busy."""
     replica_fetch_backoff_ms: Annotated[int, _TIME_0] = 1_000
     replica_fetch_min_bytes: Annotated[int, _INT] = 1
     replica_fetch_response_max_bytes: Annotated[int, _INT_0] = 10_485_760
@@ -143,7 +143,7 @@ class BrokerConfig(Struct, frozen=True):
     compression_lz4_level: Annotated[int, _int(1, maximum=17, dynamic=_CLUSTER)] = 9
     compression_zstd_level: Annotated[int, _int(-131_072, maximum=22, dynamic=_CLUSTER)] = 3
 
-    # ------------------------------------------------------------------------------- sockets
+    # ------------------------------------------------------------------------------ sockets
     socket_request_max_bytes: Annotated[int, _INT_1] = 104_857_600
     connections_max_idle_ms: Annotated[int, _LONG] = 600_000
     max_connections: Annotated[int, _LOG_INT_0] = _MAX_INT
@@ -151,7 +151,7 @@ class BrokerConfig(Struct, frozen=True):
     max_connections_per_ip_overrides: Annotated[str, _OVERRIDES] = ""
     max_connection_creation_rate: Annotated[int, _LOG_INT_0] = _MAX_INT
 
-    # ---------------------------------------------------------------- groups and their offsets
+    # ------------------------------------------------------------- groups and their offsets
     group_initial_rebalance_delay_ms: Annotated[int, _TIME] = 3_000
     group_min_session_timeout_ms: Annotated[int, _TIME] = 6_000
     group_max_session_timeout_ms: Annotated[int, _INT] = 1_800_000
@@ -164,7 +164,7 @@ class BrokerConfig(Struct, frozen=True):
     offsets_topic_replication_factor: Annotated[int, _REPLICATION] = 3
     offsets_topic_segment_bytes: Annotated[int, _INT_1] = 104_857_600
 
-    # ------------------------------------------------------------ producer ids, transactions
+    # ----------------------------------------------------------- producer ids, transactions
     producer_id_expiration_ms: Annotated[int, _int(1, dynamic=_CLUSTER)] = _DAY_MS
     producer_id_expiration_check_interval_ms: Annotated[int, _TIME_1] = 600_000
     transaction_max_timeout_ms: Annotated[int, _INT_1] = 900_000
@@ -173,7 +173,7 @@ class BrokerConfig(Struct, frozen=True):
     transaction_state_log_replication_factor: Annotated[int, _REPLICATION] = 3
     transaction_state_log_segment_bytes: Annotated[int, _INT_1] = 104_857_600
 
-    # -------------------------------------------------------------------------------- quotas
+    # ------------------------------------------------------------------------------- quotas
     quota_window_num: Annotated[int, _INT_1] = 11
     quota_window_size_seconds: Annotated[int, _INT_1] = 1
     controller_quota_window_num: Annotated[int, _INT_1] = 11
@@ -181,11 +181,11 @@ class BrokerConfig(Struct, frozen=True):
     replication_quota_window_num: Annotated[int, _INT_1] = 11
     replication_quota_window_size_seconds: Annotated[int, _INT_1] = 1
 
-    # ---------------------------------------------------------------------------------- logs
+    # --------------------------------------------------------------------------------- logs
     log_dir: Annotated[tuple[str, ...], _DIRECTORIES] = ("/tmp/kafka-logs",)
     log_dirs: Annotated[tuple[str, ...] | None, _DIRECTORIES] = None
     log_retention_ms: Annotated[int | None, _LOG_LONG] = None
-    """Wins over minutes, which win over hours; -1: no limit."""
+    """Overrides minutes, which override hours; -1: no limit."""
     log_retention_minutes: Annotated[int | None, _INT] = None
     log_retention_hours: Annotated[int, _INT] = 168
     log_retention_bytes: Annotated[int, _LOG_LONG] = -1
@@ -208,7 +208,7 @@ class BrokerConfig(Struct, frozen=True):
     log_cleaner_backoff_ms: Annotated[int, _long(0, dynamic=_CLUSTER, scaled=True, fast=1_500)] = (
         15_000
     )
-    """A tenth under `fast`: every look of the cleaner is a step of each broker."""
+    """A tenth under `fast`: each check of the cleaner is a step of every broker."""
     log_cleaner_delete_retention_ms: Annotated[int, _LOG_LONG_0] = _DAY_MS
     log_cleaner_max_compaction_lag_ms: Annotated[int, _LOG_LONG_1] = _MAX_LONG
     log_cleaner_min_cleanable_ratio: Annotated[
@@ -216,7 +216,7 @@ class BrokerConfig(Struct, frozen=True):
     ] = 0.5
     log_cleaner_min_compaction_lag_ms: Annotated[int, _LOG_LONG_0] = 0
 
-    # --------------------------------------- defaults of topic configs that nothing here obeys
+    # ------------------------------------- defaults of topic configs without an effect here
     log_index_interval_bytes: Annotated[int, _unused("INT", 0)] = 4_096
     log_index_size_max_bytes: Annotated[int, _unused("INT", 4)] = 10_485_760
     log_local_retention_bytes: Annotated[int, _unused("LONG", -2)] = -2
@@ -242,8 +242,9 @@ class BrokerConfig(Struct, frozen=True):
         return cls(**fields)
 
     def override(self, *overrides: Mapping[str, str]) -> "BrokerConfig":
-        """These values, then each of `overrides` over those before: dynamic broker configs.  What
-        nobody knows or can read is left out, as Kafka's brokers do (a plugin may know it)."""
+        """These values, then each of `overrides` over those before: dynamic broker configs.
+        Unknown names and invalid values are left out, as by Kafka's brokers: they may belong to a
+        plugin."""
         fields: dict[str, Any] = {}
         for mapping in overrides:
             for name, text in mapping.items():
@@ -315,13 +316,13 @@ def replication_defaults(brokers: int) -> dict[str, int]:
 
 
 def check_broker_config(config: BrokerConfig) -> list[tuple[str, str]]:
-    """What is wrong between the values of one broker, each being valid by itself: (the config
-    to blame, why).  Kafka: KafkaConfig.validateValues, which stops at the first."""
+    """Contradictions between values of one broker that are each valid: (config, reason).  Kafka:
+    KafkaConfig.validateValues, which stops at the first."""
     problems: list[tuple[str, str]] = []
 
-    def require(holds: bool, name: str, why: str) -> None:
+    def require(holds: bool, name: str, reason: str) -> None:
         if not holds:
-            problems.append((name, why))
+            problems.append((name, reason))
 
     c = config
     require(

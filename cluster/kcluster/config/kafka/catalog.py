@@ -1,8 +1,8 @@
-"""Every broker config of Kafka 4.3.1, those that nothing here obeys included, with documentation.
+"""Every broker config of Kafka 4.3.1, including those without an effect here, with documentation.
 
 Owns: the rest of the table (catalog.txt), which is read on first use; documentation.txt.
-Never: lets a topology set what nothing obeys (config_checks.py refuses it): such a config can be
-described, and changed in a running broker where Kafka allows that.
+Never: decides which configs a topology may set (config_checks.py refuses those without an effect;
+they can be described, and changed in a running broker where Kafka allows that).
 Kafka: KafkaConfig, DynamicBrokerConfig (AllDynamicConfigs, PerBrokerConfigs), DynamicConfig.Broker.
 
 A line of catalog.txt: name, type, when it can change, default (`""` empty, `-` required) and the
@@ -44,7 +44,7 @@ def listener_config(name: str) -> str | None:
 
 @cache
 def not_simulated() -> dict[str, ConfigDef]:
-    """By name: the configs of Kafka that nothing here obeys."""
+    """By name: the configs of Kafka without an effect here."""
     return {definition.name: definition for definition, _ in _table()}
 
 
@@ -71,10 +71,10 @@ def _table() -> tuple[tuple[ConfigDef, bool], ...]:
 def _row(name: str, kind: str, mode: str, default: str, valid: str = "") -> tuple[ConfigDef, bool]:
     when = cast("Dynamic", mode.removesuffix(_INTERNAL))
     bounds: dict[str, Any] = {}
-    found = _RANGE.fullmatch(valid)
-    if found:
-        bounds["minimum"] = float(found[1])
-        bounds["maximum"] = None if found[2] is None else float(found[2])
+    range_match = _RANGE.fullmatch(valid)
+    if range_match:
+        bounds["minimum"] = float(range_match[1])
+        bounds["maximum"] = None if range_match[2] is None else float(range_match[2])
     elif valid:
         bounds["one_of"] = tuple(valid.strip("[]").split(","))
     spec = Spec(cast("ConfigType", kind), dynamic=when, **bounds)
@@ -86,7 +86,7 @@ def _row(name: str, kind: str, mode: str, default: str, valid: str = "") -> tupl
     return ConfigDef(name, "broker", value, spec), mode.endswith(_INTERNAL)
 
 
-# --------------------------------------------------------------------------------- documentation
+# ------------------------------------------------------------------------------------ documentation
 
 Scope = Literal["broker", "topic", "group", "client-metrics"]
 

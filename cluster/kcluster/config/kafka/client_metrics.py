@@ -5,7 +5,7 @@ Never: knows a client (broker/telemetry.py does).
 Kafka: ClientMetricsConfigs, ClientMetricsInstanceMetadata.isMatch; KIP-714.
 """
 
-# Annotations are wanted as values here, so no `from __future__ import annotations`; see broker.py.
+# No `from __future__ import annotations`: the annotations are used as values; see broker.py.
 
 import re
 import warnings
@@ -37,7 +37,7 @@ MATCHABLE: Final = (
 
 
 class ClientMetricsConfig(Struct, frozen=True):
-    """What the configs of one client metrics resource come to."""
+    """The effective configs of one client metrics resource."""
 
     interval_ms: Annotated[int, Spec("INT")] = DEFAULT_INTERVAL_MS
     match: Annotated[tuple[str, ...], Spec("LIST")] = ()
@@ -63,7 +63,7 @@ def client_metrics_problem(own: Mapping[str, str]) -> tuple[ErrorCode, str] | No
     bounds are INVALID_REQUEST, all else is INVALID_CONFIG."""
     for name in own:
         if name not in CLIENT_METRICS_CONFIGS:
-            return ErrorCode.INVALID_REQUEST, f"{name} is no config of client metrics"
+            return ErrorCode.INVALID_REQUEST, f"{name} is not a config of client metrics"
     try:
         config = ClientMetricsConfig.resolve(own)
     except ConfigError as error:
@@ -85,7 +85,7 @@ def parse_patterns(match: tuple[str, ...]) -> dict[str, re.Pattern[str]] | str:
         about, _, pattern = item.partition("=")
         about = about.strip()
         if about not in MATCHABLE or not pattern or "=" in pattern.rstrip("="):
-            return f"{item} is no pattern to match clients with"
+            return f"{item} is not a pattern for matching clients"
         compiled = _compile(pattern.rstrip("=").strip())
         if compiled is None:
             return f"{item}: not a regular expression"
@@ -96,7 +96,7 @@ def parse_patterns(match: tuple[str, ...]) -> dict[str, re.Pattern[str]] | str:
 def _compile(pattern: str) -> re.Pattern[str] | None:
     # DIFFERS: Python's regular expressions instead of Java's; common ones mean the same.
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about syntax that may change its meaning
+        warnings.simplefilter("ignore")  # warnings about syntax that may change its meaning
         try:
             return re.compile(pattern)
         except (re.error, OverflowError, RecursionError):

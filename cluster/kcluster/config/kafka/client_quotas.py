@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 ANONYMOUS: Final = "ANONYMOUS"
-"""The user that every client is here."""
+"""The user of every client, since none authenticates."""
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"

@@ -44,8 +44,8 @@ def parse_overrides(text: str) -> Mapping[str, int] | str:
         if not colon:
             return f"{OVERRIDES}: {item} is not host:number"
         if not _NUMBER.fullmatch(number) or not -_MAX_INT - 1 <= int(number) <= _MAX_INT:
-            return f"{OVERRIDES}: {number} is no number of connections"
+            return f"{OVERRIDES}: {number} is not a number of connections"
         if not _HOST.fullmatch(host):
-            return f"{OVERRIDES}: {host} is no host"
+            return f"{OVERRIDES}: {host} is not a host"
         limits[address_of(host)] = int(number)
     return limits

@@ -1,12 +1,12 @@
 """A group's configs: names, types, ranges and defaults of Kafka 4.3.1.
 
 Owns: GroupConfig, GROUP_CONFIGS, which broker config gives a group's default, and which bounds it.
-They are stored, checked and described, but not obeyed: groups of KIP-848, KIP-932 and KIP-1071 are
-not served yet.  Never: knows a group.
+They are stored, checked and described, but have no effect: groups of KIP-848, KIP-932 and KIP-1071
+are not served yet.  Never: knows a group.
 Kafka: GroupConfig, GroupConfigManager; KIP-848, KIP-932, KIP-1043, KIP-1071.
 """
 
-# Annotations are wanted as values here, so no `from __future__ import annotations`; see broker.py.
+# No `from __future__ import annotations`: the annotations are used as values; see broker.py.
 
 import re
 from collections.abc import Callable, Mapping
@@ -44,12 +44,12 @@ def _check_reset(definition: ConfigDef, value: Value) -> str | None:
         duration = text.removeprefix(_BY_DURATION)
         if len(duration) <= 100 and _DURATION.fullmatch(duration) and "-" not in duration:
             return None
-    why = "it must be earliest, latest or by_duration:<an ISO 8601 duration>"
-    return invalid(definition.name, text, why)
+    requirement = "it must be earliest, latest or by_duration:<an ISO 8601 duration>"
+    return invalid(definition.name, text, requirement)
 
 
 def _group(kind: Any, minimum: float | None = None, **more: Any) -> Spec:
-    """Not obeyed: the protocols that these configs concern are not served yet."""
+    """Without effect: the protocols that these configs are for are not served yet."""
     return Spec(kind, minimum, obeyed=False, **more)
 
 
@@ -62,7 +62,7 @@ ValueOf = Callable[[str], Value]
 
 
 class GroupConfig(Struct, frozen=True):
-    """What the configs of one group come to.  Without arguments: Kafka's defaults."""
+    """The effective configs of one group.  Without arguments: Kafka's defaults."""
 
     consumer_assignment_interval_ms: Annotated[int, _INT_0] = 1_000
     consumer_heartbeat_interval_ms: Annotated[int, _INT_1] = 5_000
@@ -114,7 +114,7 @@ def broker_default(name: str) -> str:
 
 
 def broker_value(broker: BrokerConfig, name: str) -> Value:
-    """A broker config's value; Kafka's default for one that nothing here obeys."""
+    """A broker config's value; Kafka's default for one without an effect here."""
     definition = broker_catalog()[name]
     value: Value = getattr(broker, definition.field, definition.default)
     return value
@@ -150,6 +150,6 @@ def _between_themselves(config: GroupConfig) -> str | None:
         session_ms = getattr(config, f"{kind}_session_timeout_ms")
         heartbeat_ms = getattr(config, f"{kind}_heartbeat_interval_ms")
         if session_ms <= heartbeat_ms:
-            why = f"must be greater than {kind}.heartbeat.interval.ms ({heartbeat_ms})"
-            return f"{kind}.session.timeout.ms ({session_ms}) {why}"
+            requirement = f"must be greater than {kind}.heartbeat.interval.ms ({heartbeat_ms})"
+            return f"{kind}.session.timeout.ms ({session_ms}) {requirement}"
     return None

@@ -1,7 +1,7 @@
 """Broker configs that exist only while they are set: the rates of replication throttles.
 
-Owns: their definitions.  Never: obeys them (kcluster.broker.quotas.replication_throttle does).
-Kafka: QuotaConfig.brokerQuotaConfigs, DynamicConfig.Broker: they are no part of a broker's file,
+Owns: their definitions.  Never: enforces them (kcluster.broker.quotas.replication_throttle does).
+Kafka: QuotaConfig.brokerQuotaConfigs, DynamicConfig.Broker: they are not part of a broker's file,
 and DescribeConfigs names them only where they are set.
 """
 
@@ -20,4 +20,4 @@ QUOTA_CONFIGS: Final[dict[str, ConfigDef]] = {
     name: ConfigDef(name, "broker", UNLIMITED, Spec("LONG", 0, dynamic="cluster-wide"))
     for name in (LEADER_RATE, FOLLOWER_RATE, LOG_DIRS_RATE)
 }
-"""By name; bytes a second."""
+"""By name; bytes per second."""

@@ -5,8 +5,7 @@ Never: reads text (values.py does).
 Kafka: LogConfig, TopicConfig, ServerTopicConfigSynonyms.
 """
 
-# Annotations are wanted as values here, so no `from __future__ import annotations`: as text they
-# would have to be compiled at each start, 10 ms worth of them.
+# No `from __future__ import annotations`: the annotations are used as values; see broker.py.
 
 import re
 from collections.abc import Mapping
@@ -41,9 +40,9 @@ def _check_throttled(definition: ConfigDef, value: Value) -> str | None:
     if value == ("*",) or all(_THROTTLED.fullmatch(item) for item in value):
         return None
     shape = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
-    why = f"{definition.name} must be the literal '*' or a list of replicas"
+    requirement = f"{definition.name} must be the literal '*' or a list of replicas"
     return invalid(
-        definition.name, f"[{', '.join(value)}]", f"{why} in the following format: {shape}"
+        definition.name, f"[{', '.join(value)}]", f"{requirement} in the following format: {shape}"
     )
 
 
@@ -57,7 +56,7 @@ def _unused(kind: Any, minimum: float | None = None, *synonyms: str) -> Spec:
 
 
 class TopicConfig(Struct, frozen=True):
-    """What the configs of one topic come to.  Without arguments: Kafka's defaults."""
+    """The effective configs of one topic.  Without arguments: Kafka's defaults."""
 
     cleanup_policy: Annotated[
         tuple[str, ...], _topic("LIST", None, "log.cleanup.policy", one_of=CLEANUP_POLICIES)
@@ -138,8 +137,8 @@ class TopicConfig(Struct, frozen=True):
     ) -> "TopicConfig":
         """What `overrides` (by Kafka's names) set, over what the broker's configs give.
 
-        Raises ConfigError for an unknown name or a bad value: check with `check_topic_config`
-        what comes from outside.
+        Raises ConfigError for an unknown name or a bad value: check external input with
+        `check_topic_config` first.
         """
         own = parse_overrides(TOPIC_CONFIGS, overrides or {}, "topic")
         fields: dict[str, Any] = broker_defaults(broker)
@@ -164,7 +163,7 @@ _PLAIN_SYNONYMS: Final = tuple(
 
 
 def broker_defaults(broker: BrokerConfig) -> dict[str, Value]:
-    """What a topic gets from its broker when it sets nothing itself: values by field name."""
+    """The values that a topic inherits from its broker, by field name."""
     fields: dict[str, Value] = {
         field: getattr(broker, synonym) for field, synonym in _PLAIN_SYNONYMS
     }

@@ -54,7 +54,7 @@ class Spec(Struct, frozen=True):
     synonyms: tuple[str, ...] = ()
     feature: bool = False
     obeyed: bool = True
-    """False: stored and described as in Kafka, but nothing here acts on it.  A topology may not set
+    """False: stored and described as in Kafka, but without an effect here.  A topology may not set
     it, and neither the broker configs that give its default."""
 
 
@@ -94,7 +94,7 @@ class ConfigDef(Struct, frozen=True):
 
     @property
     def obeyed(self) -> bool:
-        """Whether anything here acts on it."""
+        """Whether it has an effect here."""
         return self.spec.obeyed
 
     @property
@@ -131,7 +131,7 @@ def definitions_of(struct: type[Struct], scope: Scope) -> dict[str, ConfigDef]:
     return definitions
 
 
-# ------------------------------------------------------------------------- text to value
+# ------------------------------------------------------------------------------------ text to value
 
 
 def parse_value(definition: ConfigDef, text: str | bool | int | float) -> Value | ConfigError:
@@ -175,9 +175,9 @@ def _double(value: float) -> str:
     return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
 
 
-def invalid(name: str, value: object, why: str) -> str:
-    """Kafka's sentence for a bad value (ConfigException)."""
-    return f"Invalid value {value} for configuration {name}: {why}"
+def invalid(name: str, value: object, reason: str) -> str:
+    """Kafka's message for a bad value (ConfigException)."""
+    return f"Invalid value {value} for configuration {name}: {reason}"
 
 
 def _parse_type(definition: ConfigDef, text: str) -> Value | ConfigError:
@@ -219,9 +219,9 @@ def _check(definition: ConfigDef, value: Value) -> str | None:
             if word not in spec.one_of:
                 return invalid(name, word, f"String must be one of: {', '.join(spec.one_of)}")
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        why = _out_of_range(spec, value)
-        if why is not None:
-            return invalid(name, value, why)
+        reason = _out_of_range(spec, value)
+        if reason is not None:
+            return invalid(name, value, reason)
     return None if spec.check is None else spec.check(definition, value)
 
 
@@ -244,7 +244,7 @@ def _number(bound: float) -> str:
     return str(int(bound)) if bound == int(bound) else str(bound)
 
 
-# ------------------------------------------------------------------------- overrides
+# ---------------------------------------------------------------------------------------- overrides
 
 
 def parse_overrides(

@@ -1,6 +1,6 @@
 """Checks the brokers of a topology: from a tree (tree.py) to BrokerSpecs.
 
-Owns: what a broker's entry may say, and that no two brokers claim the same id, port or address.
+Owns: the keys of a broker's entry; the check that no two brokers have the same id, port or address.
 Never: raises; a broker with a problem is left out.
 Kafka: KafkaConfig's validation of listeners, advertised listeners and ids.
 """
@@ -87,16 +87,16 @@ def _distinct(
             continue
         ids[spec.id] = index
         if spec.port in ports:
-            taken = f"{spec.port} is already broker {ports[spec.port]}'s"
+            conflict = f"{spec.port} is already broker {ports[spec.port]}'s"
             advice = "set another or leave it out for a free one"
-            _same(reading, item, path, "port", f"{taken}; {advice}")
+            _same(reading, item, path, "port", f"{conflict}; {advice}")
         if spec.port:
             ports.setdefault(spec.port, spec.id)
         if spec.advertised is not None:
             address = spec.advertised_address("", spec.port)
             if address in addresses:
-                taken = f"{show(spec.advertised)} is already broker {addresses[address]}'s"
-                _same(reading, item, path, "advertised", f"{taken}; clients need two")
+                conflict = f"{show(spec.advertised)} is already broker {addresses[address]}'s"
+                _same(reading, item, path, "advertised", f"{conflict}; clients need two")
             if address[1]:
                 addresses.setdefault(address, spec.id)
         specs.append(spec)

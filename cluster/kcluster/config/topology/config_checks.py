@@ -26,7 +26,7 @@ _TOPOLOGY_SETS: Final = {
     "advertised.listeners": "`advertised` of the broker",
 }
 
-_NOT_OBEYED: Final = "Kafka has it, but nothing here would obey it; leave it out"
+_NOT_OBEYED: Final = "Kafka has it, but it would have no effect here; leave it out"
 
 
 def read_broker_configs(
@@ -41,9 +41,9 @@ def read_broker_configs(
     config = _resolved(profile, beneath, own)
     if config is not None:
         values = node.entries if isinstance(node, Map) else {}
-        for name, why in check_broker_config(config):
+        for name, reason in check_broker_config(config):
             entry = values.get(name)
-            reading.wrong(node if entry is None else entry.value, join(path, name), why)
+            reading.wrong(node if entry is None else entry.value, join(path, name), reason)
     return own, config
 
 

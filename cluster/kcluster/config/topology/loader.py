@@ -1,7 +1,7 @@
 """The trees of topologies: from a file, from text, from Python values.
 
 Owns: reading the file that it is given, within a limit; what replaces a file's top-level keys.
-Never: decides what is right (model.py does, with the *_checks.py).
+Never: checks the content (model.py does, with the *_checks.py).
 Kafka: no counterpart.
 """
 
@@ -89,19 +89,19 @@ def _decode(text: str | bytes, source: str) -> str:
 
 
 def _with_overrides(root: Node, overrides: Mapping[str, Any]) -> Node:
-    given = {key: value for key, value in overrides.items() if value is not None}
-    if not given or not isinstance(root, Map):
+    replaced = {key: value for key, value in overrides.items() if value is not None}
+    if not replaced or not isinstance(root, Map):
         return root
     entries = {**root.entries}
-    if isinstance(given.get("brokers"), int) and "base_port" not in given:
+    if isinstance(replaced.get("brokers"), int) and "base_port" not in replaced:
         entries.pop("base_port", None)
-    if "brokers" not in given and "base_port" in given and "brokers" in entries:
+    if "brokers" not in replaced and "base_port" in replaced and "brokers" in entries:
         brokers = entries["brokers"]
         if isinstance(brokers.value, Items):
             entries["brokers"] = structs.replace(
-                brokers, value=_renumbered(brokers.value, given.pop("base_port"))
+                brokers, value=_renumbered(brokers.value, replaced.pop("base_port"))
             )
-    for key, value in given.items():
+    for key, value in replaced.items():
         entries[key] = MapEntry(from_python(_plain(value)))
     return Map(entries, root.line, root.column)
 

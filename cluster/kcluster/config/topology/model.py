@@ -83,7 +83,7 @@ class Topology(Struct, frozen=True):
     def broker_config(
         self, broker_id: int, *overrides: Mapping[str, str | bool | int | float]
     ) -> BrokerConfig:
-        """What the configs of one broker come to.  `overrides` are the weakest: defaults of the
+        """The effective configs of one broker.  `overrides` are the weakest: defaults of the
         program, which the file overrides."""
         own = next(spec.config for spec in self.brokers if spec.id == broker_id)
         factors = replication_defaults(len(self.brokers))
@@ -104,8 +104,9 @@ class Topology(Struct, frozen=True):
 
 
 def check_ports(topology: Topology, probe: Callable[[str, int], str | None]) -> list[Problem]:
-    """A problem for each port that cannot be had.  `probe(host, port)` tries to bind it, and gives
-    the reason why not, or None.  For the runtime: the core opens no sockets."""
+    """A problem for each port that is not available.  `probe(host, port)` tries to bind it and
+    returns the reason if that fails, else None.  It is passed in because the core opens no
+    sockets."""
     problems = []
     for index, broker in enumerate(topology.brokers):
         reason = probe(topology.host, broker.port) if broker.port else None

@@ -1,6 +1,6 @@
 """Checks the network of a topology: from a tree (tree.py) to a NetworkSpec.
 
-Owns: what a topology may say of latencies and links.  Never: raises; a link with a problem is left
+Owns: the keys for latencies and links.  Never: raises; a link with a problem is left
 out.
 Kafka: no counterpart.
 """

@@ -38,7 +38,7 @@ class TopicSpec(Struct, frozen=True):
     name: str
     partitions: int = 1
     replication_factor: int = -1
-    """-1: default.replication.factor says it, as in CreateTopics.  A checked topology has none."""
+    """-1: default.replication.factor decides, as in CreateTopics.  A checked topology has none."""
     assignment: tuple[tuple[int, ...], ...] | None = None
     """Replicas by partition, the preferred leader first; None: placed as Kafka does it."""
     config: dict[str, str] = {}

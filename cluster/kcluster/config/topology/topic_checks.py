@@ -1,6 +1,6 @@
 """Checks the topics of a topology: from a tree (tree.py) to TopicSpecs.
 
-Owns: what a topology may say about topics.  Never: raises; records every problem.
+Owns: the keys of a topic.  Never: raises; records every problem.
 Kafka: Topic.validate, ReplicationControlManager (CreateTopics).
 """
 
@@ -126,7 +126,7 @@ class _Topic:
                 self.reading.wrong(node, path, problem)
         return own
 
-    # ------------------------------------------------------------------------- assignment
+    # ------------------------------------------------------------------------------- assignment
 
     def _assignment(
         self, partitions: int | None, replication_factor: int | None
@@ -154,9 +154,9 @@ class _Topic:
         self._agrees("replication_factor", replication_factor, len(assignment[0]))
         return assignment
 
-    def _agrees(self, key: str, given: int | None, assigned: int) -> None:
-        if given is not None and given != assigned:
-            text = f"{given}, but the assignment has {assigned}; leave it out"
+    def _agrees(self, key: str, written: int | None, assigned: int) -> None:
+        if written is not None and written != assigned:
+            text = f"{written}, but the assignment has {assigned}; leave it out"
             self.reading.wrong(self.values[key], join(self.path, key), text)
 
     def _replicas(self, row: Node, path: str) -> tuple[int, ...]:

@@ -63,7 +63,7 @@ _OK: Final = ApiError(ErrorCode.NONE)
 _Changes = dict[str, str | None]
 """New values by name; None removes."""
 _Plan = Callable[[tuple[int, str], Mapping[str, str], Any], _Changes | ApiError]
-"""(resource, its current configs, what is asked) -> the changes, or why not."""
+"""(resource, its current configs, the request) -> the changes, or why they are refused."""
 
 
 class Configs:
@@ -129,7 +129,7 @@ class Configs:
             self._commit(key, current, changes)
         return error or _OK
 
-    # -------------------------------------------------------------- what the request asks for
+    # ---------------------------------------------------------------- what the request asks for
 
     def _incremental(
         self, key: tuple[int, str], current: Mapping[str, str], configs: Any
@@ -152,19 +152,19 @@ class Configs:
                 operation = _OPERATIONS[config.config_operation]
                 text = f"Can't {operation} to key {config.name} because its type is not LIST."
                 return ApiError(ErrorCode.INVALID_CONFIG, text)
-            given = config.value.split(",")
+            members = config.value.split(",")
             if config.config_operation == _APPEND:
-                items += [item for item in given if item not in items]
+                items += [item for item in members if item not in items]
             else:
-                items = [item for item in items if item not in given]
+                items = [item for item in items if item not in members]
             changes[config.name] = ",".join(items)
         return changes
 
     def _list_items(
         self, key: tuple[int, str], current: Mapping[str, str], name: str
     ) -> list[str] | None:
-        """The members of a list config at present; None if it is no list, or none that a controller
-        knows: it has no table of the configs of groups and client metrics."""
+        """The current members of a list config; None if it is not a list that a controller knows:
+        it has no table of the configs of groups and client metrics."""
         if key[0] not in (TOPIC_RESOURCE, BROKER_RESOURCE):
             return None
         definitions = TOPIC_CONFIGS if key[0] == TOPIC_RESOURCE else BROKER_CONFIGS
@@ -254,7 +254,7 @@ class Configs:
             return ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
         return None
 
-    # --------------------------------------------------------------------------- the records
+    # ------------------------------------------------------------------------------ the records
 
     def _commit(self, key: tuple[int, str], current: Mapping[str, str], changes: _Changes) -> None:
         kind, name = key

@@ -1,10 +1,10 @@
-"""Who is alive: sessions kept by heartbeats, and what a broker may become at its next one.
+"""Which brokers are alive: sessions kept by heartbeats, and a broker's state after the next one.
 
 Owns: every broker's session (last contact, how far it has read the metadata log, whether it
 is shutting down).  Never: changes metadata (membership.py commits what follows), sets timers.
 Kafka: BrokerHeartbeatManager, BrokerHeartbeatTracker, BrokerControlState (KIP-631).
 
-    state                heartbeat says                          next state
+    state                heartbeat                          next state
     FENCED               want_shut_down                          SHUTDOWN_NOW
     FENCED               want_fence                              FENCED
     FENCED               has applied its own registration        UNFENCED

@@ -113,7 +113,8 @@ class Membership:
         return m.BrokerRegistrationResponse(broker_epoch=existing.epoch)
 
     def unregister(self, request: Any, _now_ms: int) -> Any:
-        """Behaviour: forgets a broker for good.  If it runs, its heartbeats fail from now on."""
+        """Behaviour: removes a broker's registration.  If it runs, its heartbeats fail from now
+        on."""
         broker_id = request.broker_id
         registration = self._metadata.image.brokers.get(broker_id)
         if registration is None:
@@ -125,8 +126,8 @@ class Membership:
         reason = Fenced(broker_id, Fencing.UNREGISTERED)
         records = self._partitions.on_broker_leaving(reason, cause)
         self.sessions.remove(broker_id)
-        gone = UnregisterBrokerRecord(broker_id, registration.epoch, cause)
-        self._metadata.commit([*records, gone])
+        record = UnregisterBrokerRecord(broker_id, registration.epoch, cause)
+        self._metadata.commit([*records, record])
         return m.UnregisterBrokerResponse()
 
     # ---------------------------------------------------------------------------- heartbeats

@@ -43,7 +43,7 @@ _WORDS: Final = {
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
 }
-"""As Kafka's broker words them."""
+"""Kafka's messages."""
 
 
 class LeaderElections:
@@ -133,16 +133,16 @@ class LeaderElections:
             return None
         return self._partitions.record_of(Change(topic, partition, election, reason, None))
 
-    def move(self, asked: MoveLeader) -> None:
+    def move(self, request: MoveLeader) -> None:
         """Nothing happens unless `asked.leader` is an active member of the ISR and not yet
         leader."""
         image = self._metadata.image
-        partition = image.partition(asked.topic, asked.partition)
+        partition = image.partition(request.topic, request.partition)
         if partition is None:
             return
-        election = elections.move_leader(partition, asked.leader, image.is_active)
+        election = elections.move_leader(partition, request.leader, image.is_active)
         if election is not None:
-            change = Change(asked.topic, partition, election, Requested(), None)
+            change = Change(request.topic, partition, election, Requested(), None)
             self._metadata.commit([self._partitions.record_of(change)])
 
     # -------------------------------------------------------------------------- by the clock
@@ -165,7 +165,8 @@ class LeaderElections:
         self._metadata.timers.set(key, now_ms + interval_ms, check)
 
     def _check(self, mode: ElectionMode) -> bool:
-        """Elect where it helps; True when there may be more than one check may elect."""
+        """Elect where it helps; True if more partitions may need an election than one check may
+        hold."""
         preferred = mode is ElectionMode.PREFERRED
         image, index = self._metadata.image, self._partitions.index
         records: list[MetadataRecord] = []

@@ -29,11 +29,11 @@ from kcluster.events.reasons import ElectionKind
 from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 
 _UNCLEAN: Final = (ElectionKind.LAST_KNOWN_LEADER, ElectionKind.UNCLEAN)
-"""By these rules a leader is elected that may lack committed records."""
+"""The rules that may elect a leader without all committed records."""
 
 
 class ElectionMode(Enum):
-    """Whom an election may choose.  Kafka: PartitionChangeBuilder.Election."""
+    """Which replicas an election may choose.  Kafka: PartitionChangeBuilder.Election."""
 
     ONLINE = "online"
     """The current leader if it may stay, else the first replica that may lead."""
@@ -86,12 +86,12 @@ def elect(
     recovering: bool | None = None,
     elr_enabled: bool = True,
 ) -> Election | None:
-    """The partition after ISR and assignment became `isr` and `assignment` (None: as they are), a
-    reassignment was completed if it could be, and a leader was looked for; None when nothing
-    changes.  `is_active(broker)`: may lead (unfenced, not shutting down).  `min_isr`: the effective
-    min.insync.replicas, at most the number of replicas.  `unclean_shutdown`: a broker that may have
-    lost the end of its log, so it is no longer eligible.  `recovering`: the leader's own word on
-    its LeaderRecoveryState (AlterPartition)."""
+    """The partition with the new `isr` and `assignment` (None: unchanged), after completing a
+    reassignment if possible and electing a leader; None if nothing changes.  `is_active(broker)`:
+    may lead (unfenced, not shutting down).  `min_isr`: the effective min.insync.replicas, at most
+    the number of replicas.  `unclean_shutdown`: a broker that may have lost the end of its log, so
+    it is no longer eligible.  `recovering`: the leader's own report of its LeaderRecoveryState
+    (AlterPartition)."""
     targets = _targets(partition, isr, assignment, min_isr, unclean_shutdown, elr_enabled)
     choice = _choose(partition, is_active, mode, targets, elr_enabled)
     new_isr, new_elr, replicas = targets.isr, targets.elr, targets.assignment.replicas
@@ -175,7 +175,7 @@ def _targets(
     unclean_shutdown: int | None,
     elr_enabled: bool,
 ) -> _Targets:
-    """The ISR to be, and the ELR that follows from it: below min ISR every member of the old ISR
+    """The new ISR, and the ELR that follows from it: below min ISR every member of the old ISR
     and ELR stays eligible, except a broker that restarted uncleanly."""
     target = partition.isr if isr is None else isr
     assigned = assignment_of(partition) if assignment is None else assignment
@@ -188,8 +188,8 @@ def _targets(
     # As in Kafka, a broker that is no replica any more may stay in the ELR, but is not elected.
     # DIFFERS: it leaves when it is to be a replica again: in Kafka it could lead with an empty log.
     newcomers = [broker for broker in assigned.replicas if broker not in partition.replicas]
-    gone = (*target, *newcomers, unclean_shutdown)
-    elr = (broker for broker in candidates if broker not in gone)
+    excluded = (*target, *newcomers, unclean_shutdown)
+    elr = (broker for broker in candidates if broker not in excluded)
     return _Targets(target, tuple(sorted(elr)), assigned, done is not None)
 
 
@@ -200,7 +200,7 @@ def _choose(
     targets: _Targets,
     elr_enabled: bool,
 ) -> _Choice:
-    """Who leads.  The order of the conditions is Kafka's."""
+    """The new leader.  The order of the conditions is Kafka's."""
     isr, elr, replicas = targets.isr, targets.elr, targets.assignment.replicas
     eligible = isr or elr
     if mode is ElectionMode.PREFERRED and replicas[0] in eligible and is_active(replicas[0]):

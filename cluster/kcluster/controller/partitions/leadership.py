@@ -1,4 +1,4 @@
-"""A change of a partition, and the events that tell of it.
+"""A change of a partition, and the events that report it.
 
 Owns: the events of changes of leader, ISR and replicas.  Never: decides a change (elections.py
 does), makes its record (partitions.py does).
@@ -24,7 +24,7 @@ from kcluster.metadata.records import NO_LEADER, PartitionRegistration
 
 
 class Change(Struct, frozen=True):
-    """A change of one partition: what it was before, what it is to be, and the reason."""
+    """A change of one partition: the partition before and after it, and the reason."""
 
     topic: str
     before: PartitionRegistration

@@ -81,7 +81,7 @@ class Partitions:
         """The mode of elections that follow from a change, not from a request."""
         return ElectionMode.UNCLEAN if self.unclean_allowed(topic) else ElectionMode.ONLINE
 
-    # --------------------------------------------------------------------------- one change
+    # ---------------------------------------------------------------------------- one change
 
     def elect(
         self,
@@ -176,11 +176,11 @@ class Partitions:
     ) -> list[MetadataRecord]:
         """Records for those of `keys` that change.  `leaving` and `unclean_shutdown` leave every
         ISR and may not lead, whatever their registration still says; `joining` may lead already."""
-        gone = (leaving, unclean_shutdown)
+        excluded = (leaving, unclean_shutdown)
         is_registered_active = self._image.is_active
 
         def is_active(broker: int) -> bool:
-            return broker not in gone and (broker == joining or is_registered_active(broker))
+            return broker not in excluded and (broker == joining or is_registered_active(broker))
 
         records: list[MetadataRecord] = []
         for topic, partitions in self._by_topic(keys):
@@ -191,7 +191,7 @@ class Partitions:
                     partition,
                     mode,
                     is_active=is_active,
-                    isr=tuple(broker for broker in partition.isr if broker not in gone),
+                    isr=tuple(broker for broker in partition.isr if broker not in excluded),
                     unclean_shutdown=unclean_shutdown,
                 )
                 if election is not None:
@@ -204,10 +204,10 @@ class Partitions:
     ) -> list[tuple[str, list[PartitionRegistration]]]:
         """The partitions of each topic, by name and number, as a person would list them."""
         image = self._image
-        found: dict[str, list[int]] = {}
+        numbers_by_topic: dict[str, list[int]] = {}
         for topic_id, number in keys:
-            found.setdefault(image.topic_names[topic_id], []).append(number)
+            numbers_by_topic.setdefault(image.topic_names[topic_id], []).append(number)
         return [
             (topic, [image.topics[topic].partitions[number] for number in sorted(numbers)])
-            for topic, numbers in sorted(found.items())
+            for topic, numbers in sorted(numbers_by_topic.items())
         ]

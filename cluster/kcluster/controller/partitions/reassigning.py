@@ -1,4 +1,4 @@
-"""What a reassignment makes of a partition's replicas: pure functions on values.
+"""How a reassignment changes a partition's replicas: pure functions on values.
 
 Owns: which replicas a partition has while it is moved, when the move is complete, what
 cancelling it restores.  Never: chooses leaders or an ISR's order (elections.py), knows a cluster.
@@ -17,7 +17,7 @@ from kcluster.metadata.records import PartitionRegistration
 
 
 class Assignment(Struct, frozen=True):
-    """Where a partition is to be: all its replicas, and those of them being added and removed."""
+    """The assignment of a partition: all its replicas, and those being added and removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()
@@ -46,7 +46,7 @@ class Reverted(Struct, frozen=True):
 
 
 def assignment_of(partition: PartitionRegistration) -> Assignment:
-    """The partition's present assignment."""
+    """The partition's current assignment."""
     return Assignment(partition.replicas, partition.adding_replicas, partition.removing_replicas)
 
 

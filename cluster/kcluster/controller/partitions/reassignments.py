@@ -1,7 +1,7 @@
 """Partitions move: AlterPartitionReassignments (API 45, v0-1), ListPartitionReassignments (46, v0).
 
 Owns: which reassignments may begin or be cancelled, and the list of those in progress.  Never:
-decides what a reassignment makes of the replicas (reassigning.py), when it is complete or who leads
+decides how a reassignment changes the replicas (reassigning.py), when it is complete or who leads
 then (elections.py).
 Kafka: ReplicationControlManager.alterPartitionReassignments, listPartitionReassignments; KIP-455,
 KIP-860 (a request may forbid changes of the replication factor).
@@ -64,11 +64,11 @@ class Reassignments:
         for topic in request.topics:
             answer = answers.ReassignableTopicResponse(name=topic.name)
             response.responses.append(answer)
-            for asked in topic.partitions:
-                error = self._alter_one(topic.name, asked, may_change_factor, records)
+            for requested in topic.partitions:
+                error = self._alter_one(topic.name, requested, may_change_factor, records)
                 answer.partitions.append(
                     answers.ReassignablePartitionResponse(
-                        partition_index=asked.partition_index,
+                        partition_index=requested.partition_index,
                         error_code=error.code,
                         error_message=error.message,
                     )
@@ -77,24 +77,24 @@ class Reassignments:
         return response
 
     def _alter_one(
-        self, topic: str, asked: Any, may_change_factor: bool, records: Records
+        self, topic: str, requested: Any, may_change_factor: bool, records: Records
     ) -> ApiError:
         image = self._metadata.image
         if topic not in image.topics:
             text = f"Unable to find a topic named {topic}."
             return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-        partition = image.partition(topic, asked.partition_index)
+        partition = image.partition(topic, requested.partition_index)
         if partition is None:
-            text = f"Unable to find partition {topic}:{asked.partition_index}."
+            text = f"Unable to find partition {topic}:{requested.partition_index}."
             return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-        if asked.replicas is None:
+        if requested.replicas is None:
             return self._cancel(topic, partition, records)
-        error = check_manual(asked.replicas, image.brokers, None)
+        error = check_manual(requested.replicas, image.brokers, None)
         if error is None and not may_change_factor:
-            error = _factor_changed(partition, len(asked.replicas))
+            error = _factor_changed(partition, len(requested.replicas))
         if error is not None:
             return error
-        self._start(topic, partition, tuple(asked.replicas), records)
+        self._start(topic, partition, tuple(requested.replicas), records)
         return _OK
 
     def _start(

@@ -43,28 +43,30 @@ class PartitionAdditions:
         times = Counter(topic.name for topic in request.topics)
         results: dict[str, ApiError] = {}
         records: list[MetadataRecord] = []
-        for asked in request.topics:
-            if times[asked.name] > 1:
-                results[asked.name] = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        for requested in request.topics:
+            if times[requested.name] > 1:
+                results[requested.name] = ApiError(
+                    ErrorCode.INVALID_REQUEST, "Duplicate topic name."
+                )
                 continue
-            topic = self._metadata.image.topics.get(asked.name)
+            topic = self._metadata.image.topics.get(requested.name)
             if topic is None:
-                results[asked.name] = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                results[requested.name] = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 continue
-            if asked.count - len(topic.partitions) > MAX_PARTITIONS_PER_REQUEST - len(records):
+            if requested.count - len(topic.partitions) > MAX_PARTITIONS_PER_REQUEST - len(records):
                 # DIFFERS: Kafka runs into the limit of its batch and answers UNKNOWN_SERVER_ERROR.
                 text = "Excessively large number of partitions per request."
-                results[asked.name] = ApiError(ErrorCode.POLICY_VIOLATION, text)
+                results[requested.name] = ApiError(ErrorCode.POLICY_VIOLATION, text)
                 continue
-            added = self._place(topic, asked)
+            added = self._place(topic, requested)
             if isinstance(added, ApiError):
-                results[asked.name] = added
+                results[requested.name] = added
                 continue
             throttled = self._quotas.charge(len(added))
             if throttled is not None:
-                results[asked.name] = throttled
+                results[requested.name] = throttled
                 continue
-            results[asked.name] = ApiError(ErrorCode.NONE)
+            results[requested.name] = ApiError(ErrorCode.NONE)
             if not request.validate_only:
                 records += self._records(topic, added)
         self._metadata.commit(records)
@@ -82,30 +84,30 @@ class PartitionAdditions:
         cause = self._metadata.note(PartitionsAdded(topic.name, first, first + len(added)))
         return partition_records(topic.topic_id, first, added, cause)
 
-    def _place(self, topic: TopicImage, asked: Any) -> list[NewPartition] | ApiError:
+    def _place(self, topic: TopicImage, requested: Any) -> list[NewPartition] | ApiError:
         first = len(topic.partitions)
-        if asked.count == first:
+        if requested.count == first:
             text = f"Topic already has {first} partition(s)."
             return ApiError(ErrorCode.INVALID_PARTITIONS, text)
-        if asked.count < first:
+        if requested.count < first:
             text = (
-                f"The topic {topic.name} currently has {first} partition(s); {asked.count} would "
-                "not be an increase."
+                f"The topic {topic.name} currently has {first} partition(s); {requested.count} "
+                "would not be an increase."
             )
             return ApiError(ErrorCode.INVALID_PARTITIONS, text)
-        additional = asked.count - first
+        additional = requested.count - first
         factor = len(topic.partitions[0].replicas)
         image = self._metadata.image
-        if asked.assignments is None:
+        if requested.assignments is None:
             return place_new(image, self._metadata.rng, additional, factor)
-        if len(asked.assignments) != additional:
+        if len(requested.assignments) != additional:
             text = (
                 f"Attempted to add {additional} additional partition(s), but only "
-                f"{len(asked.assignments)} assignment(s) were specified."
+                f"{len(requested.assignments)} assignment(s) were specified."
             )
             return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
         added: list[NewPartition] = []
-        for i, manual in enumerate(asked.assignments):
+        for i, manual in enumerate(requested.assignments):
             new = place_by_hand(image, first + i, manual.broker_ids, factor)
             if isinstance(new, ApiError):
                 return new

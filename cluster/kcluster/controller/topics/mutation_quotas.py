@@ -1,7 +1,8 @@
 """How many partitions clients may create and delete: controller_mutation_rate (KIP-599).
 
 Owns: a token bucket for each client with such a quota, and the throttle of the current request.
-Never: knows what is created or deleted (the handlers say how many partitions, before they act).
+Never: knows what is created or deleted (the handlers pass the number of partitions before they
+act).
 Kafka: ControllerMutationQuotaManager, TokenBucket.
 
 Strict requests, which are those of newer versions, are refused topic by topic once the bucket is
@@ -21,7 +22,7 @@ from kcluster.protocol.errors import ErrorCode
 
 
 class TokenBucket:
-    """Tokens that come back at `rate` a second, up to `burst`."""
+    """Tokens that are refilled at `rate` per second, up to `burst`."""
 
     __slots__ = ("_last_ms", "tokens")
 
@@ -30,17 +31,18 @@ class TokenBucket:
         self._last_ms = now_ms
 
     def refill(self, rate: float, burst: float, now_ms: int) -> None:
-        """Add the tokens that have come back by now."""
+        """Add the tokens refilled since the last call."""
         self.tokens = min(burst, self.tokens + rate * (now_ms - self._last_ms) / 1000)
         self._last_ms = now_ms
 
     def throttle_ms(self, rate: float) -> int:
-        """How long until the bucket is not overdrawn any more."""
+        """How long the bucket will stay overdrawn."""
         return int(-self.tokens / rate * 1000 + 0.5) if self.tokens < 0 else 0
 
 
 class MutationQuotas:
-    """One controller's.  Between `begin` and `end` it knows whose the current request is."""
+    """The quotas of one controller.  Between `begin` and `end` it knows the current request's
+    client."""
 
     def __init__(self, metadata: MetadataPort) -> None:
         self._metadata = metadata
@@ -79,6 +81,6 @@ class MutationQuotas:
         return None
 
     def end(self, answer: Any) -> None:
-        """The request is answered: put into the answer how long its client is throttled."""
+        """The request is answered: put its client's throttle time into the answer."""
         answer.throttle_time_ms = self._throttle_ms
         self._limit = None

@@ -1,6 +1,6 @@
 """New partitions, of a new topic or of one that grows: their replicas, their ISR, their records.
 
-Owns: what an assignment becomes, whether the controller makes it or the client.  Never: chooses
+Owns: turning an assignment, by the controller or by the client, into partitions.  Never: chooses
 brokers (placement.py), builds a PartitionRegistration (elections.py).
 Kafka: ReplicationControlManager.{createTopic, createPartitions}, the part that they share.
 """

@@ -82,8 +82,8 @@ class Topics:
         which the Java admin client cannot read.
         Versions: v4 partition count and replication factor -1 mean the broker's defaults (KIP-464),
         v5 configs in the answer (KIP-525), v7 topic ids (KIP-516)."""
-        asked = sum(self._partition_count(topic) for topic in request.topics)
-        if asked > MAX_PARTITIONS_PER_REQUEST:
+        partition_count = sum(self._partition_count(topic) for topic in request.topics)
+        if partition_count > MAX_PARTITIONS_PER_REQUEST:
             text = "Excessively large number of partitions per request."
             return m.CreateTopicsResponse(
                 topics=[

@@ -47,14 +47,15 @@ class SocketHost(Protocol):
         """The time of the current dispatch."""
 
     def wake(self) -> None:
-        """The hub has called: time has passed."""
+        """Bring the clock up to date, after the hub has called back."""
 
     def settle_soon(self) -> None:
         """Settle before the loop waits again, once for all sockets that are ready in this turn of
         the loop."""
 
     def deliver(self, node_id: int, event: Input) -> None:
-        """Give a node this event now; messages that result are delivered by the next `settle`."""
+        """Deliver this event to a node now; resulting messages are delivered by the next
+        `settle`."""
 
     def defer(self, node_id: int, event: Input) -> None:
         """Deliver this event by the next `settle`."""
@@ -212,7 +213,7 @@ class BrokerConnection:
             else:
                 self._readable.stop()
 
-    # ---------------------------------------------------------------------- to the broker
+    # --------------------------------------------------------------------- to the broker
 
     def pump(self) -> None:
         """Hand over frames until one must wait.  Replies are written together, when the driver has

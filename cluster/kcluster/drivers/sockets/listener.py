@@ -129,17 +129,17 @@ class Listener:
 
     @property
     def limits(self) -> Limits:
-        """The present limits: most of them are dynamic configs."""
+        """The current limits; most of them are dynamic configs."""
         return self._limits()
 
     @property
     def is_held(self) -> bool:
-        """Whether no connection is accepted at present."""
+        """Whether no connections are accepted now."""
         return self._waiting is not None
 
     def arrived(self, accepted: Any, address: Any) -> bool:
-        """Whether a new connection is served now; it is counted then.  Otherwise it waits, and all
-        later ones with it, or is rejected."""
+        """Whether a new connection is served now, and thus counted.  If not, it is rejected, or it
+        and all later ones wait."""
         self.gate.wake()
         self.gate.settle_soon()
         if not self._server.started:
@@ -198,7 +198,7 @@ class Listener:
                 accepted.close()
 
     def _retry_waiting(self, waiting: _WaitingConnection) -> None:
-        """Time has passed for the waiting connection, if it still waits."""
+        """Try again to serve the waiting connection, if there still is one."""
         if self._waiting is not waiting:
             return
         try:

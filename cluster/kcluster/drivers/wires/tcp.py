@@ -1,4 +1,4 @@
-"""The wires of the project's own clients over real TCP; clients.py has those in virtual time.
+"""The wires of the project's own clients over real TCP; virtual.py has those in virtual time.
 
 Owns: the sockets of these clients, their deadlines and the timer for them, in the live driver's
 thread.  Never: what a client does (clients/), how messages pass over a link (network/transit.py),
@@ -42,11 +42,11 @@ _READ, _WRITE = 1, 2
 
 
 class _SentRequest(Struct, frozen=True):
-    """A request on its way.  `asked`: what its reply will be, None if it gets none (acks=0);
-    `body`: the message, by which its size is known to the network."""
+    """A request on its way.  `expected`: (correlation id, API, version) of its reply, None for
+    acks=0; `body`: the message, from which the network computes its size."""
 
     data: bytes
-    asked: tuple[int, int, int] | None
+    expected: tuple[int, int, int] | None
     body: Any
 
 
@@ -156,16 +156,16 @@ class LiveClients:
         self.leave()
 
     def at(self, at_us: int, callback: Callable[[], object]) -> None:
-        """Clock: call back at that time, or as soon as the present callback has returned."""
+        """Clock: call back at that time, or as soon as the current callback has returned."""
         self._sequence += 1
         heappush(self._heap, (at_us, self._sequence, callback))
         if not self._is_inside:
             self._arm()  # called by a user in the driver's thread, so no `leave` will follow
 
-    # ------------------------------------------------------------- the ends of connections
+    # ----------------------------------------------------------- the ends of connections
 
     def connect(self, client_id: int, name: int) -> ClientSocket:
-        """Make a new connection; the socket connects when the first request has arrived."""
+        """Open a connection; the socket connects when the first request has passed the link."""
         return ClientSocket(self, client_id, name)
 
     def transmit(self, sock: ClientSocket, request: _SentRequest) -> None:
@@ -186,7 +186,7 @@ class LiveClients:
 
     def at_broker(self, connection: ClientSocket, message: _SentRequest) -> bool:
         """Ends: a request has passed the link."""
-        connection.write(message.data, message.asked)
+        connection.write(message.data, message.expected)
         return True
 
     def at_client(self, connection: ClientSocket, message: _SentReply) -> None:
@@ -221,7 +221,7 @@ class LiveWire:
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """The brokers that it may ask first."""
+        """The bootstrap brokers."""
         return tuple(self._clients.driver.plan.addresses)
 
     def send(
@@ -236,8 +236,8 @@ class LiveWire:
         buffers = encode_request_frame(
             api_key, api_version, self._correlation_id, f"client-{self.client_id}", body
         )
-        asked = (self._correlation_id, api_key, api_version) if answered else None
-        clients.transmit(sock, _SentRequest(b"".join(buffers), asked, body))
+        expected = (self._correlation_id, api_key, api_version) if answered else None
+        clients.transmit(sock, _SentRequest(b"".join(buffers), expected, body))
         return self._correlation_id
 
     def disconnect(self, broker_id: int) -> None:
@@ -251,34 +251,43 @@ class ClientSocket(CarriedConnection):
     """One connection of a client to a broker.  The hub calls it when it is readable or writable."""
 
     __slots__ = (
-        "_asked", "_clients", "_closes_when_sent", "_readable", "_reader", "_socket", "_unsent",
-        "_writable", "client_id", "name",
+        "_awaited",
+        "_clients",
+        "_closes_when_sent",
+        "_readable",
+        "_reader",
+        "_socket",
+        "_unsent",
+        "_writable",
+        "client_id",
+        "name",
     )  # fmt: skip
 
     def __init__(self, clients: LiveClients, client_id: int, name: int) -> None:
         super().__init__((client_id,), broker_of(name))
         self.client_id = client_id
         self.name = name
-        """The client's name for it: not the broker's id if it is its second to that broker."""
+        """The broker's id, plus SECOND_CONNECTION if this is the client's second one to that
+        broker."""
         self._clients = clients
         self._reader = FrameReader(MAX_FRAME_BYTES)
-        self._asked: deque[tuple[int, int, int]] = deque()
+        self._awaited: deque[tuple[int, int, int]] = deque()
         """(correlation id, API, version) of the requests that the broker has not answered."""
         self._unsent = bytearray()
         self._closes_when_sent = False
         self._socket: Any = None
-        """None before the first request has arrived; kept after the end."""
+        """None before the first request has passed the link; kept after the socket is closed."""
         self._readable: Any = None
         self._writable: Any = None
 
     # --------------------------------------------------------------------------- writing
 
-    def write(self, data: bytes, asked: tuple[int, int, int] | None) -> None:
-        """Send bytes that have passed the link; the first of them open the connection."""
+    def write(self, data: bytes, expected: tuple[int, int, int] | None) -> None:
+        """Send bytes that have passed the link; the first ones open the connection."""
         if self._socket is None:
             self._connect()
-        if asked is not None:
-            self._asked.append(asked)
+        if expected is not None:
+            self._awaited.append(expected)
         self._unsent += data
         if not self._writable.active:
             self._flush()
@@ -346,14 +355,14 @@ class ClientSocket(CarriedConnection):
         clients.leave()
 
     def _take(self, frame: memoryview) -> None:
-        correlation_id, api_key, version = self._asked.popleft()
+        correlation_id, api_key, version = self._awaited.popleft()
         if api_key == ApiKey.API_VERSIONS and version and _is_refused(frame):
             version = 0  # in which a broker reports that it does not know the version (KIP-511)
         answered, body = decode_response_frame(api_key, version, frame)
         assert answered == correlation_id, (answered, correlation_id)
         self._clients.transmit_reply(self, correlation_id, body)
 
-    # ---------------------------------------------------------------------------- the end
+    # --------------------------------------------------------------------------- the end
 
     def on_closed(self) -> None:
         """The broker has closed its end, or never opened it."""
@@ -380,5 +389,6 @@ class ClientSocket(CarriedConnection):
 
 
 def _is_refused(frame: memoryview) -> bool:
-    """Whether an ApiVersions response is UNSUPPORTED_VERSION; all versions have it in one place."""
+    """Whether an ApiVersions response is UNSUPPORTED_VERSION; the error code comes first in all
+    versions."""
     return int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION

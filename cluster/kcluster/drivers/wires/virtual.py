@@ -37,7 +37,8 @@ class ClientConnection(CarriedConnection):
         self.connection_id = connection_id
         self.client_id = client_id
         self.name = broker_id
-        """The client's name for it: not the broker's id if it is its second to that broker."""
+        """The broker's id, plus SECOND_CONNECTION if this is the client's second one to that
+        broker."""
         self.is_accepted = False
         """By the broker's process, when the first message arrived."""
         self.waiting: deque[Request] = deque()
@@ -60,9 +61,10 @@ class ClientConnection(CarriedConnection):
 
 
 class ClientWire:
-    """A client's way to the brokers: one connection to each, made when first used.
+    """A client's access to the brokers: one connection to each, opened on first use.
 
-    `client_id`: the client's id in the fabric; `broker_ids`: whom it may ask; `rng`: its own.
+    `client_id`: the client's id in the fabric; `broker_ids`: its bootstrap brokers; `rng`: its own
+    random numbers.
     """
 
     def __init__(self, carrier: Carrier, client_id: int, broker_ids: tuple[int, ...], rng: Random):

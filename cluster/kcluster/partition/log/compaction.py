@@ -121,7 +121,11 @@ def _newest_offsets(segments: list[Segment], first_dirty: int) -> dict[bytes, in
 
 
 def _clean(segment: Segment, work: _Pass) -> Segment:
-    batches = [left for batch in segment.batches if (left := _clean_batch(batch, work)) is not None]
+    batches = [
+        remaining
+        for batch in segment.batches
+        if (remaining := _clean_batch(batch, work)) is not None
+    ]
     cleaned = Segment(segment.base_offset, segment.created_ms)
     cleaned.appended_ms = segment.appended_ms
     cleaned.replace(batches)
@@ -129,25 +133,25 @@ def _clean(segment: Segment, work: _Pass) -> Segment:
 
 
 def _clean_batch(batch: Batch, work: _Pass) -> Batch | None:
-    """What remains of `batch`: itself, a smaller one, or None."""
+    """The part of `batch` to keep: itself, a smaller batch, or None."""
     if batch.is_control:
         return batch
     horizon_ms = batch.base_timestamp if batch.attributes & DELETE_HORIZON_BIT else None
     tombstones_go = horizon_ms is not None and horizon_ms <= work.now_ms
     opened = read_records(batch)
-    kept = [record for record in opened if _is_kept(record, work, tombstones_go)]
-    if not kept:
+    retained = [record for record in opened if _is_kept(record, work, tombstones_go)]
+    if not retained:
         last_of_pass = batch.last_offset + 1 == work.end_offset
         last_of_producer = (
             batch.producer_id >= 0 and work.last_offsets.get(batch.producer_id) == batch.last_offset
         )
         if not (last_of_pass or last_of_producer):
             return None
-    if horizon_ms is None and any(record.value is None for record in kept):
+    if horizon_ms is None and any(record.value is None for record in retained):
         horizon_ms = work.tombstone_ms
-    elif len(kept) == len(opened):
+    elif len(retained) == len(opened):
         return batch
-    return _rebuild(batch, kept, horizon_ms)
+    return _rebuild(batch, retained, horizon_ms)
 
 
 def _is_kept(record: Record, work: _Pass, tombstones_go: bool) -> bool:

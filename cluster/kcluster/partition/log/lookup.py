@@ -16,7 +16,7 @@ def read_batches(
     segments: list[Segment], offset: int, max_bytes: int, end_offset: int, at_least_one: bool
 ) -> list[Batch]:
     """Whole batches from the one that holds `offset` on, all below `end_offset`; see Log.read."""
-    found: list[Batch] = []
+    result: list[Batch] = []
     at = segment_index(segments, offset)
     index = segments[at].index_of(offset)
     while at < len(segments):
@@ -24,14 +24,14 @@ def read_batches(
         for position in range(index, len(batches)):
             batch = batches[position]
             if batch.last_offset >= end_offset:
-                return found
+                return result
             max_bytes -= batch.size_bytes
-            if max_bytes < 0 and (found or not at_least_one):
-                return found
-            found.append(batch)
+            if max_bytes < 0 and (result or not at_least_one):
+                return result
+            result.append(batch)
         at += 1
         index = 0
-    return found
+    return result
 
 
 def batches_from(segments: list[Segment], offset: int) -> list[Batch]:
@@ -40,10 +40,10 @@ def batches_from(segments: list[Segment], offset: int) -> list[Batch]:
         return []
     at = segment_index(segments, offset)
     first = segments[at]
-    found = first.batches[first.index_of(offset) :]
+    batches = first.batches[first.index_of(offset) :]
     for segment in segments[at + 1 :]:
-        found += segment.batches
-    return found
+        batches += segment.batches
+    return batches
 
 
 def first_not_older(

@@ -36,7 +36,7 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """What retention.ms counts from."""
+        """The time from which retention.ms counts."""
         return self.max_timestamp if self.max_timestamp >= 0 else self.appended_ms
 
     def index_of(self, offset: int) -> int:

@@ -6,8 +6,8 @@ Kafka: UnifiedLog.analyzeAndValidateRecords, LogValidator; KIP-467 (record error
 
 DIFFERS: Kafka reads the records of every batch.  Here they are opened only where something depends
 on them (a compacted topic, a timestamp out of bounds, a change of codec).  Otherwise the lengths of
-the records are added up in small uncompressed batches, such as a home-made client sends; the header
-of a larger batch is trusted.
+the records are added up in small uncompressed batches, such as a hand-written client sends; the
+header of a larger batch is trusted.
 """
 
 from __future__ import annotations
@@ -263,9 +263,9 @@ def _check_records(
         if compacted and record.key is None:
             keyless += 1
             problems.append((index, "a compacted topic takes no record without a key"))
-        elif (why := _bad_timestamp(batch, record, config, now_ms)) is not None:
+        elif (problem := _bad_timestamp(batch, record, config, now_ms)) is not None:
             not_in_bounds += 1
-            problems.append((index, why))
+            problems.append((index, problem))
     if not problems:
         return None
     if not_in_bounds:
@@ -274,7 +274,7 @@ def _check_records(
             f"{not_in_bounds} of {len(records)} records have an invalid timestamp",
             tuple(problems),
         )
-    shown = "; ".join(f"record {index}: {why}" for index, why in problems[:_TEXTS_SHOWN])
+    shown = "; ".join(f"record {index}: {problem}" for index, problem in problems[:_TEXTS_SHOWN])
     return Refusal(
         ErrorCode.INVALID_RECORD, f"{keyless} records are invalid: {shown}", tuple(problems)
     )

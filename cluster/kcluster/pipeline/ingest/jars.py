@@ -41,11 +41,11 @@ def find_jars(directory: str) -> list[Path]:
     place = Path(directory)
     if not place.is_dir():
         raise BadInput(f"{directory}: no such directory")
-    found = sorted(place.glob("*.jar"))
+    jars = sorted(place.glob("*.jar"))
     for name in NEEDED:
-        if not any(jar.name.startswith(name) for jar in found):
+        if not any(jar.name.startswith(name) for jar in jars):
             raise BadInput(f"{directory}: it has no {name}*.jar")
-    return [jar for jar in found if jar.name.startswith(NEEDED)]
+    return [jar for jar in jars if jar.name.startswith(NEEDED)]
 
 
 def jar_settings(directory: str) -> dict[str, str]:

@@ -151,9 +151,9 @@ class _Job:
     def _begin(self) -> Offsets:
         """The offsets from which the run first began, which never change."""
         options, table = self.options, self.table
-        kept = table.run_state(options.run)
+        state = table.run_state(options.run)
         query = self._query_id()
-        if kept is None:
+        if state is None:
             if query:
                 text = (
                     f"{self.checkpoint.root}: the checkpoint does not belong to run {options.run}"
@@ -170,16 +170,16 @@ class _Job:
             self._keep_known(-1)
             table.keep_run(options.run, RunState(options.source, "", starts))
             return starts
-        if kept.query != query and (kept.query or table.batches(options.run)):
+        if state.query != query and (state.query or table.batches(options.run)):
             text = f"run {options.run} used another checkpoint than {self.checkpoint.root}"
             raise BadInput(f"{options.out}: {text}; choose another --run, or that --checkpoint")
-        if kept.source != options.source:
-            text = f"run {options.run} was started with --source {kept.source}"
+        if state.source != options.source:
+            text = f"run {options.run} was started with --source {state.source}"
             raise BadInput(f"{options.out}: {text}, whose offsets are not {options.source}'s")
         self._find_last()
         self._check_at_rest()
         self._raise(None)
-        return kept.starts
+        return state.starts
 
     def _query_id(self) -> str:
         """The query id of the checkpoint; "" if there is none yet."""
@@ -371,7 +371,7 @@ def gaps(
     here = here.where(F.col("offset").between(first, last)).select("offset")
     before = F.lag("offset", 1, first - 1).over(Window.orderBy("offset"))
     holes = here.withColumn("before", before).where(F.col("offset") > F.col("before") + 1)
-    found = [(row["before"] + 1, row["offset"] - 1) for row in holes.orderBy("offset").collect()]
+    ranges = [(row["before"] + 1, row["offset"] - 1) for row in holes.orderBy("offset").collect()]
     end = here.agg(F.max("offset")).first()
     at = first - 1 if end is None or end[0] is None else int(end[0])
-    return [*found, (at + 1, last)] if at < last else found
+    return [*ranges, (at + 1, last)] if at < last else ranges

@@ -1,4 +1,4 @@
-"""Offsets that an ingest wanted and its source did not read: exact ranges, each with its reason.
+"""Offsets that an ingest's source should have read but did not: exact ranges, each with its reason.
 
 Owns: the decision.  Its inputs are the batch's offsets, the state of the log at the previous batch,
 and views of the log before and after this batch was read.  Never: asks a broker (view.py), reads
@@ -7,7 +7,7 @@ Kafka: KafkaOffsetReader's reportDataLoss and KafkaDataConsumer's "Skip missing 
 these losses; KIP-320 (epochs) and KIP-516 (ids) reveal the others.
 
 Gaps that compaction or transactions leave do not count as lost, with one exception: if the log
-start moves past a gap while the batch is read, nobody can tell what the gap held, and it counts.
+start moves past a gap while the batch is read, nothing shows what the gap held, so it counts.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ def learn_ends(known: Known, now: View) -> None:
         if there is None or there.topic_id != was.topic_id:
             continue
         for partition, log in there.partitions.items():
-            kept = was.partitions.get(partition)
-            if kept is not None:
-                kept.end = max(kept.end, log.end)
+            known_partition = was.partitions.get(partition)
+            if known_partition is not None:
+                known_partition.end = max(known_partition.end, log.end)
 
 
 def _losses_of_partition(
@@ -162,13 +162,13 @@ def _losses_of_partition(
     before = batch.before.get(topic)
     first = None if before is None else before.partitions.get(partition)
     gone_before = log.start if first is None else min(first.start, log.start)
-    why = f"the log begins at {log.start} now: {_REMOVED}"
+    reason = f"the log begins at {log.start} now: {_REMOVED}"
     below = min(gone_before, end)
-    found = [(start, below - 1)] if below > start else []
+    ranges = [(start, below - 1)] if below > start else []
     if min(log.start, end) > max(start, below):
-        found += gaps(topic, partition, max(start, below), min(log.start, end) - 1)
-    for at, last in _merged(found):
-        yield Lost(topic, partition, at, last, why)
+        ranges += gaps(topic, partition, max(start, below), min(log.start, end) - 1)
+    for at, last in _merged(ranges):
+        yield Lost(topic, partition, at, last, reason)
 
 
 def _losses_of_replaced(
@@ -179,19 +179,21 @@ def _losses_of_replaced(
     if was is None:
         return
     start, end = span
-    log, kept = now.partitions.get(partition), was.partitions.get(partition)
+    log, known = now.partitions.get(partition), was.partitions.get(partition)
     if was.topic_id != now.topic_id:
-        why = f"the topic was deleted and created again, its id is {now.topic_id} now"
+        reason = f"the topic was deleted and created again, its id is {now.topic_id} now"
         if not was.gone:
-            yield Lost(topic, partition, start, _last(start, kept), why)
+            yield Lost(topic, partition, start, _last(start, known), reason)
         first = 0 if log is None else log.start
         if first < min(start, end):
             at = min(start, end)
-            text = f"{why}; the source continued at {at} and skipped these offsets of the new topic"
+            text = (
+                f"{reason}; the source continued at {at} and skipped these offsets of the new topic"
+            )
             yield Lost(topic, partition, first, at - 1, text)
-    elif log is not None and kept is not None and NO_OFFSET < log.epoch_end < start:
-        why = f"the log was truncated to {log.epoch_end}, where epoch {kept.epoch} ends now"
-        yield Lost(topic, partition, log.epoch_end, start - 1, why)
+    elif log is not None and known is not None and NO_OFFSET < log.epoch_end < start:
+        reason = f"the log was truncated to {log.epoch_end}, where epoch {known.epoch} ends now"
+        yield Lost(topic, partition, log.epoch_end, start - 1, reason)
     elif end < start:
         yield Lost(topic, partition, end, start - 1, f"the log was truncated to {end}")
 
@@ -199,10 +201,10 @@ def _losses_of_replaced(
 def _losses_of_deleted(
     topic: str, partition: int, start: int, end: int, was: KnownTopic | None, gaps: Gaps
 ) -> Iterator[Lost]:
-    kept = None if was is None else was.partitions.get(partition)
+    known = None if was is None else was.partitions.get(partition)
     missing = gaps(topic, partition, start, end - 1) if end > start else []
     at = max(start, end)
-    last = _last(at, kept)
+    last = _last(at, known)
     if missing and missing[-1][1] == at - 1:
         at = missing.pop()[0]
         last = last if last is not None else max(start, end) - 1
@@ -211,15 +213,15 @@ def _losses_of_deleted(
     yield Lost(topic, partition, at, last, _DELETED)
 
 
-def _last(start: int, kept: KnownPartition | None) -> int | None:
+def _last(start: int, known: KnownPartition | None) -> int | None:
     """The last offset known to have existed; None if it is before `start`."""
-    return None if kept is None or kept.end <= start else kept.end - 1
+    return None if known is None or known.end <= start else known.end - 1
 
 
-def _merged(found: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _merged(ranges: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Adjacent ranges merged."""
     at: tuple[int, int] | None = None
-    for first, last in found:
+    for first, last in ranges:
         if at is not None and at[1] + 1 == first:
             at = (at[0], last)
             continue

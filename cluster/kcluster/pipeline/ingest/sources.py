@@ -46,7 +46,7 @@ class Source(Protocol):
         """Ranges of a finished batch that were not read.  A repeated call returns them again."""
 
     def committed(self) -> None:
-        """The losses of the last batch are recorded; `losses` returns them no more."""
+        """The losses of the last batch are recorded; `losses` no longer returns them."""
 
     def at_rest(self, positions: Offsets, known: Known, now: View) -> list[Lost]:
         """Losses that no batch will reveal.  Updates `known`."""
@@ -94,11 +94,11 @@ class KclusterIngestSource:
 
     def losses(self, batch: IngestBatch, known: Known, gaps: Gaps) -> list[Lost]:
         files = sorted(self._place.glob("*.json"))
-        found = sorted(
+        ranges = sorted(
             (msgspec.json.decode(file.read_bytes(), type=Lost) for file in files),
             key=lambda lost: (lost.topic, lost.partition, lost.first),
         )
-        return [one for one in found if not any(_is_within(one, other) for other in found)]
+        return [one for one in ranges if not any(_is_within(one, other) for other in ranges)]
 
     def committed(self) -> None:
         for file in self._place.glob("*.json"):
@@ -122,10 +122,10 @@ def source_of(spark: SparkSession, options: IngestOptions, storage: SparkStorage
 
 def offsets_of(line: str) -> Offsets:
     """Offsets from a line of a checkpoint's offset log, of either source."""
-    found: Offsets = {}
+    offsets: Offsets = {}
     for (topic, partition), mark in from_json(msgspec.json.decode(line)).items():
-        found.setdefault(topic, {})[partition] = mark.offset
-    return found
+        offsets.setdefault(topic, {})[partition] = mark.offset
+    return offsets
 
 
 def _opened(

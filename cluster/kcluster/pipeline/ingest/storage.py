@@ -78,13 +78,13 @@ class SparkStorage:
 
     @_java_errors_as_oserror
     def is_directory(self, path: str = "") -> bool:
-        """Whether it is there and a directory."""
+        """Whether it exists and is a directory."""
         at = self._path(path)
         return bool(self._fs.exists(at)) and bool(self._fs.getFileStatus(at).isDirectory())
 
     @_java_errors_as_oserror
     def names(self, path: str = "") -> list[str]:
-        """What is in a directory, sorted; nothing where there is none."""
+        """The names in a directory, sorted; empty if it does not exist."""
         at = self._path(path)
         if not self._fs.exists(at):
             return []
@@ -95,7 +95,7 @@ class SparkStorage:
         """The text of a file; None if it does not exist."""
         at = self._path(path)
         if not self._fs.exists(at):
-            at = self._path(f"{path}.new")  # `write` died between its last two steps
+            at = self._path(f"{path}.new")  # the process died between the last two steps of `write`
             if not self._fs.exists(at):
                 return None
         stream = self._fs.open(at)

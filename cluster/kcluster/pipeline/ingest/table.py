@@ -114,12 +114,12 @@ class IngestTable:
         path = f"staging/{run}/{self.batch_path(RECORDS, run, batch)}"
         self.storage.delete(f"staging/{run}/{RECORDS}")
         self.storage.make(path)
-        seen = Observation()
-        watched = records.drop("run", "batch").observe(seen, F.count(F.lit(1)).alias("rows"))
+        observation = Observation()
+        watched = records.drop("run", "batch").observe(observation, F.count(F.lit(1)).alias("rows"))
         writer = watched.write.mode("overwrite").partitionBy("topic", "date")
         writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
         writer.parquet(self.storage.url(path))
-        return int(seen.get["rows"])
+        return int(observation.get["rows"])
 
     def staged(self, run: str) -> DataFrame:
         """The staged batch."""
@@ -151,11 +151,11 @@ class IngestTable:
         frame = frame.withColumn("seen_at", F.timestamp_millis("ms")).drop("ms").coalesce(1)
         staged = f"staging/{run}/{LOSSES}"
         frame.write.mode("overwrite").parquet(self.storage.url(staged))
-        made = next(name for name in self.storage.names(staged) if name.endswith(".parquet"))
+        written = next(name for name in self.storage.names(staged) if name.endswith(".parquet"))
         self.storage.delete(file)
-        self.storage.rename(f"{staged}/{made}", file)
+        self.storage.rename(f"{staged}/{written}", file)
 
-    # ---------------------------------------------------------------- state of the job
+    # ------------------------------------------------------------------------- state of the job
 
     def run_state(self, run: str) -> RunState | None:
         text = self.storage.read(f"runs/{run}/run.json")

@@ -57,14 +57,14 @@ class ClusterView:
             logs = self._lookups.logs_now(wanted)
         except SourceError as error:
             raise IngestError(str(error)) from None
-        found: dict[str, dict[int, PartitionNow]] = {}
+        logs_by_topic: dict[str, dict[int, PartitionNow]] = {}
         ids: dict[str, str] = {}
         for one, log in zip(wanted, logs, strict=True):
             if log is not None and ids.setdefault(one.topic, log.topic_id) == log.topic_id:
                 epoch = self._lookups.client.leader(one.topic, one.partition).epoch
                 now = PartitionNow(log.start, log.end, epoch, log.epoch_end)
-                found.setdefault(one.topic, {})[one.partition] = now
-        return {name: TopicNow(ids[name], partitions) for name, partitions in found.items()}
+                logs_by_topic.setdefault(one.topic, {})[one.partition] = now
+        return {name: TopicNow(ids[name], partitions) for name, partitions in logs_by_topic.items()}
 
     def close(self) -> None:
         """Close its connections."""
@@ -79,5 +79,5 @@ class ClusterView:
 
 def _wanted(topic: str, partition: int, topic_id: str, known: Known) -> Wanted:
     was = known.get(topic)
-    kept = None if was is None or was.topic_id != topic_id else was.partitions.get(partition)
-    return Wanted(topic, partition, 0, None, NO_EPOCH if kept is None else kept.epoch)
+    last_known = None if was is None or was.topic_id != topic_id else was.partitions.get(partition)
+    return Wanted(topic, partition, 0, None, NO_EPOCH if last_known is None else last_known.epoch)

@@ -182,12 +182,12 @@ class BlockingClient:
         all topics.  `may_create`: brokers may create missing topics (auto.create.topics.enable).
         Unreachable after default.api.timeout.ms."""
         deadline = self.deadline()
-        wanted = None if names is None else sorted(names)
+        topics = None if names is None else sorted(names)
         while True:
             reason = "no address of a broker is known"
             for address in self._candidates():
                 try:
-                    self._learn(self._metadata(address, wanted, may_create))
+                    self._learn(self._metadata(address, topics, may_create))
                     return
                 except (OSError, ProtocolError) as error:
                     reason = f"{address[0]}:{address[1]}: {_words(error)}"
@@ -195,25 +195,25 @@ class BlockingClient:
 
     def leader(self, topic: str, partition: int) -> Leader:
         """The leader by the last Metadata; node -1 if there is none, or no such partition."""
-        found = self.topics.get(topic)
-        nobody = Leader(_NOBODY, -1)
-        return nobody if found is None else found.partitions.get(partition, nobody)
+        known = self.topics.get(topic)
+        no_leader = Leader(_NOBODY, -1)
+        return no_leader if known is None else known.partitions.get(partition, no_leader)
 
     def connection(self, node: int) -> BlockingConnection:
         """The connection to a broker.  OSError, ProtocolError."""
-        found = self._connections.get(node)
-        if found is None:
+        connection = self._connections.get(node)
+        if connection is None:
             address = self._brokers.get(node)
             if address is None:
                 raise ConnectionError(f"broker {node} is unknown")
-            found = self._connections[node] = BlockingConnection(address, self.settings)
-        return found
+            connection = self._connections[node] = BlockingConnection(address, self.settings)
+        return connection
 
     def drop(self, node: int) -> None:
         """Close a connection that failed, or whose outstanding answer is not wanted."""
-        found = self._connections.pop(node, None)
-        if found is not None:
-            found.close()
+        connection = self._connections.pop(node, None)
+        if connection is not None:
+            connection.close()
 
     def ask(self, node: int, api_key: int, body: Any, most: int = 1 << 15) -> Any:
         """Ask one broker; None if it does not answer, and the caller should ask Metadata again."""
@@ -229,16 +229,16 @@ class BlockingClient:
 
     def _candidates(self) -> list[tuple[str, int]]:
         """Addresses for Metadata, rotated at each call: one broker may be isolated unknowingly."""
-        found = list(dict.fromkeys((*self._brokers.values(), *self.settings.bootstrap)))
+        addresses = list(dict.fromkeys((*self._brokers.values(), *self.settings.bootstrap)))
         self._turn += 1
-        at = self._turn % len(found) if found else 0
-        return found[at:] + found[:at]
+        at = self._turn % len(addresses) if addresses else 0
+        return addresses[at:] + addresses[:at]
 
     def _metadata(self, address: tuple[str, int], names: list[str] | None, may_create: bool) -> Any:
         node = next((node for node, at in self._brokers.items() if at == address), None)
         topic = m.MetadataRequest.MetadataRequestTopic
-        asked = None if names is None else [topic(name=name) for name in names]
-        body = m.MetadataRequest(topics=asked, allow_auto_topic_creation=may_create)
+        topics = None if names is None else [topic(name=name) for name in names]
+        body = m.MetadataRequest(topics=topics, allow_auto_topic_creation=may_create)
         if node is None:
             connection = BlockingConnection(address, self.settings)
             try:

@@ -106,21 +106,21 @@ class Columns:
         first, end = np.searchsorted(offsets, [start, until])
         if first >= end:
             return None
-        kept = slice(int(first), int(end))
-        count = kept.stop - kept.start
+        selected = slice(int(first), int(end))
+        count = selected.stop - selected.start
         fields.check(len(data))
         times, kinds = _times(batches, counts, fields)
         columns = [
-            _cut(data, fields.key_at, fields.key_bytes, kept),
-            _cut(data, fields.value_at, fields.value_bytes, kept),
+            _cut(data, fields.key_at, fields.key_bytes, selected),
+            _cut(data, fields.value_at, fields.value_bytes, selected),
             pa.repeat(pa.scalar(self._topic, pa.string()), count),
             pa.repeat(pa.scalar(self._partition, pa.int32()), count),
-            pa.array(offsets[kept], pa.int64()),
-            pa.array(times[kept] * _US_PER_MS, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
-            pa.array(kinds[kept], pa.int32()),
+            pa.array(offsets[selected], pa.int64()),
+            pa.array(times[selected] * _US_PER_MS, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+            pa.array(kinds[selected], pa.int32()),
         ]
         if self._include_headers:
-            columns.append(_headers(data, fields, kept))
+            columns.append(_headers(data, fields, selected))
         return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(self._include_headers))
 
     def _payload(self, batch: Batch) -> Any:
@@ -159,10 +159,10 @@ def record_positions(data: bytes, count: int) -> list[int]:
                 size = low & 0x7F | high << 7
                 position += 2
             else:
-                found, position = read_varint(data, position)
-                if found < 0:
-                    raise _broken(f"record of {found} bytes")
-                position += found
+                record_bytes, position = read_varint(data, position)
+                if record_bytes < 0:
+                    raise _broken(f"record of {record_bytes} bytes")
+                position += record_bytes
                 continue
         if size & 1:
             raise _broken("a record has a negative length")
@@ -205,18 +205,18 @@ def _varints(buffer: Longs, at: Longs) -> tuple[Longs, Longs]:
     """(the zigzag varints at these positions, the positions after them)."""
     import numpy as np
 
-    found = buffer[at]
-    values = (found & 0x7F).astype(np.int64)
+    byte = buffer[at]
+    values = (byte & 0x7F).astype(np.int64)
     at = at + 1
-    more = np.flatnonzero(found & 0x80)
+    more = np.flatnonzero(byte & 0x80)
     shift = 7
     while len(more):
         if shift > _VARINT_BITS_MAX:
             raise _broken("varint longer than 10 bytes")
-        found = buffer[at[more]]
-        values[more] |= (found & 0x7F).astype(np.int64) << shift
+        byte = buffer[at[more]]
+        values[more] |= (byte & 0x7F).astype(np.int64) << shift
         at[more] += 1
-        more = more[found > 0x7F]
+        more = more[byte > 0x7F]
         shift += 7
     # The highest of 64 bits may be in use, so the shift must be unsigned.
     halves = (values.view(np.uint64) >> np.uint64(1)).view(np.int64)
@@ -236,12 +236,12 @@ def _times(batches: Sequence[Batch], counts: list[int], fields: _Fields) -> tupl
     return times, np.repeat(np.array(kinds, np.int32), counts)
 
 
-def _cut(data: bytes, at: Longs, sizes: Longs, kept: slice) -> pa.Array:
+def _cut(data: bytes, at: Longs, sizes: Longs, selected: slice) -> pa.Array:
     """A binary column of the bytes at these positions; size -1 means null."""
     import numpy as np
     import pyarrow as pa
 
-    at, sizes = at[kept], sizes[kept]
+    at, sizes = at[selected], sizes[selected]
     count = len(at)
     edges = np.empty(2 * count + 1, np.int32)
     edges[0:-1:2] = at
@@ -255,14 +255,14 @@ def _cut(data: bytes, at: Longs, sizes: Longs, kept: slice) -> pa.Array:
     return pieces.take(wanted)
 
 
-def _headers(data: bytes, fields: _Fields, kept: slice) -> pa.Array:
+def _headers(data: bytes, fields: _Fields, selected: slice) -> pa.Array:
     """A column of lists of (key, value); null for a record without headers, as in the connector."""
     import pyarrow as pa
 
-    counts = fields.header_counts[kept].tolist()
+    counts = fields.header_counts[selected].tolist()
     if not any(counts):
         return pa.nulls(len(counts), arrow_schema(True).field("headers").type)
-    places = zip(fields.headers_at[kept].tolist(), fields.ends[kept].tolist(), strict=True)
+    places = zip(fields.headers_at[selected].tolist(), fields.ends[selected].tolist(), strict=True)
     try:
         lists = [
             _headers_at(data, at, end, count) if count else None
@@ -278,7 +278,7 @@ def _headers(data: bytes, fields: _Fields, kept: slice) -> pa.Array:
 
 
 def _headers_at(data: bytes, at: int, end: int, count: int) -> list[Header]:
-    found: list[Header] = []
+    headers: list[Header] = []
     for _ in range(count):
         size, at = read_varint(data, at)
         name = data[at : at + size]
@@ -288,10 +288,10 @@ def _headers_at(data: bytes, at: int, end: int, count: int) -> list[Header]:
         at += max(size_bytes, 0)
         if size < 0 or at > end:
             raise _broken("a header does not fit into its record")
-        found.append((name.decode(), value))
+        headers.append((name.decode(), value))
     if at != end:
         raise _broken("a record's size is off its content")
-    return found
+    return headers
 
 
 def _broken(text: str) -> InvalidRecords:

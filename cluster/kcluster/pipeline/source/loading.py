@@ -40,10 +40,10 @@ _clients: dict[SourceClientSettings, BlockingClient] = {}
 
 def client_of(settings: SourceClientSettings) -> BlockingClient:
     """This process's client for these brokers; Spark runs one task after the other in a worker."""
-    found = _clients.get(settings)
-    if found is None:
-        found = _clients[settings] = BlockingClient(settings)
-    return found
+    client = _clients.get(settings)
+    if client is None:
+        client = _clients[settings] = BlockingClient(settings)
+    return client
 
 
 def report(settings: ReadSettings, lost: Iterable[Lost]) -> None:
@@ -105,11 +105,11 @@ class _Load:
                     # The broker prepares the next answer while this one is decoded.
                     if self._at < until:
                         self._ask()
-                    made = columns.of(visible, start, until) if visible else None
+                    arrow_batch = columns.of(visible, start, until) if visible else None
                 except InvalidRecords as error:
                     raise SourceError(f"{self._name} at offset {start}: {error}") from None
-                if made is not None:
-                    yield made
+                if arrow_batch is not None:
+                    yield arrow_batch
                 deadline = Deadline(settings.poll_timeout_ms)
         finally:
             # If a reader stops early, its outstanding answer must not reach the next one.

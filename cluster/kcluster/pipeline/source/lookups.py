@@ -35,7 +35,7 @@ class Lookups:
         self.client = client
         self.settings = settings
 
-    # ----------------------------------------------------------------------- what is there
+    # ------------------------------------------------------------------------------- partitions
 
     def partitions(self, expected: Iterable[str] = ()) -> dict[str, Topic]:
         """The subscribed topics as they are now.
@@ -47,13 +47,15 @@ class Lookups:
         named = {*settings.topics, *settings.assigned}
         for tries_left in range(settings.retries, -1, -1):
             self.client.refresh(None if settings.pattern else named)
-            found = {name: one for name, one in self.client.topics.items() if self._is_read(one)}
-            if {*named, *expected} <= found.keys() or not tries_left:
+            subscribed = {
+                name: one for name, one in self.client.topics.items() if self._is_read(one)
+            }
+            if {*named, *expected} <= subscribed.keys() or not tries_left:
                 break
             Deadline(settings.client.api_timeout_ms).wait(
                 max(settings.retry_interval_ms, _GONE_RETRY_MS), "topics are missing"
             )
-        return found
+        return subscribed
 
     def keys(self, topics: Mapping[str, Topic]) -> list[Key]:
         """The subscribed partitions of these topics, sorted."""
@@ -77,7 +79,9 @@ class Lookups:
             for index in indexes:
                 if index not in topics[name].partitions:
                     count = len(topics[name].partitions)
-                    raise SourceError(f"assign: {name} has {count} partitions, and no {index}")
+                    raise SourceError(
+                        f"assign: {name} has {count} partitions; there is no partition {index}"
+                    )
         return self.keys(topics)
 
     def _is_read(self, topic: Topic) -> bool:
@@ -86,11 +90,11 @@ class Lookups:
             return matches and not topic.is_internal
         return topic.name in self.settings.topics or topic.name in self.settings.assigned
 
-    # ----------------------------------------------------------------------- which offsets
+    # ---------------------------------------------------------------------------------- offsets
 
     def bound(self, bound: Bound, keys: Iterable[Key], option: str) -> dict[Key, Mark]:
         """The mark at which each partition begins or ends."""
-        asked: dict[Key, int] = {}
+        timestamps: dict[Key, int] = {}
         known: dict[Key, int] = {}
         by_time: dict[Key, int] = {}
         keys = list(keys)
@@ -102,52 +106,54 @@ class Lookups:
                 assert at is not None
                 by_time[key] = at
             elif bound.word or at in (EARLIEST, LATEST):
-                asked[key] = EARLIEST if bound.word == "earliest" or at == EARLIEST else LATEST
+                timestamps[key] = EARLIEST if bound.word == "earliest" or at == EARLIEST else LATEST
             else:
                 assert at is not None
                 known[key] = at
-        found = self.list_offsets(asked)
+        marks = self.list_offsets(timestamps)
         current = self.list_offsets(dict.fromkeys(known, LATEST))
         for key, offset in known.items():
-            found[key] = Mark(offset, NO_EPOCH, current[key].topic_id)
-        return found | self._by_time(by_time, option)
+            marks[key] = Mark(offset, NO_EPOCH, current[key].topic_id)
+        return marks | self._by_time(by_time, option)
 
-    def _by_time(self, asked: Mapping[Key, int], option: str) -> dict[Key, Mark]:
-        found = self.list_offsets(asked)
-        after = {key: LATEST for key, mark in found.items() if mark.offset < 0}
+    def _by_time(self, timestamps: Mapping[Key, int], option: str) -> dict[Key, Mark]:
+        marks = self.list_offsets(timestamps)
+        after = {key: LATEST for key, mark in marks.items() if mark.offset < 0}
         if after and option.startswith("starting") and self.settings.after_last == "error":
             topic, partition = min(after)
             raise SourceError(
                 f"{topic}-{partition}: no record is at or after timestamp"
-                f" {asked[topic, partition]} (startingOffsetsByTimestampStrategy is error)"
+                f" {timestamps[topic, partition]} (startingOffsetsByTimestampStrategy is error)"
             )
-        return found | self.list_offsets(after)
+        return marks | self.list_offsets(after)
 
     def latest(self, keys: Iterable[Key]) -> dict[Key, Mark]:
         """The ends of what may be read: high watermarks, or last stable offsets."""
         return self.list_offsets(dict.fromkeys(keys, LATEST))
 
-    def list_offsets(self, asked: Mapping[Key, int], uncommitted: bool = False) -> dict[Key, Mark]:
+    def list_offsets(
+        self, timestamps: Mapping[Key, int], uncommitted: bool = False
+    ) -> dict[Key, Mark]:
         """The answers of ListOffsets for timestamps, EARLIEST or LATEST; offset -1 if no record is
         at or after a timestamp.  `uncommitted`: high watermarks at any isolation level.
 
         Unreachable if a partition's leader does not answer in time.  Partitions that were deleted
         meanwhile are left out.
         """
-        found: dict[Key, Mark] = {}
+        marks: dict[Key, Mark] = {}
         deadline = self.client.deadline()
         level = int(self.settings.is_read_committed and not uncommitted)
-        left = dict(asked)
+        remaining = dict(timestamps)
         while True:
-            why = ""
-            for node, keys in self._by_leader(left).items():
-                why = self._ask_offsets(node, keys, left, level, found) or why
-            left = {key: at for key, at in left.items() if key not in found}
-            if not left:
-                return found
-            deadline.wait(self.settings.client.retry_backoff_ms, why or _no_leader(left))
-            self._refresh({topic for topic, _ in asked})
-            left = {key: at for key, at in left.items() if self._exists(key)}
+            reason = ""
+            for node, keys in self._by_leader(remaining).items():
+                reason = self._ask_offsets(node, keys, remaining, level, marks) or reason
+            remaining = {key: at for key, at in remaining.items() if key not in marks}
+            if not remaining:
+                return marks
+            deadline.wait(self.settings.client.retry_backoff_ms, reason or _no_leader(remaining))
+            self._refresh({topic for topic, _ in timestamps})
+            remaining = {key: at for key, at in remaining.items() if self._exists(key)}
 
     def _refresh(self, topics: set[str]) -> None:
         """Refresh the Metadata of topics.  For missing ones other brokers are asked,
@@ -163,17 +169,18 @@ class Lookups:
         return topic is not None and key[1] in topic.partitions
 
     def _by_leader(self, keys: Iterable[Key]) -> dict[int, list[Key]]:
-        found: dict[int, list[Key]] = {}
+        keys_by_leader: dict[int, list[Key]] = {}
         for key in keys:
             leader = self.client.leader(*key)
             if leader.node >= 0:
-                found.setdefault(leader.node, []).append(key)
-        return found
+                keys_by_leader.setdefault(leader.node, []).append(key)
+        return keys_by_leader
 
     def _ask_offsets(
-        self, node: int, keys: list[Key], at: Mapping[Key, int], level: int, found: dict[Key, Mark]
+        self, node: int, keys: list[Key], at: Mapping[Key, int], level: int, marks: dict[Key, Mark]
     ) -> str:
-        """Put the answer of one broker into `found`; returns why something is missing, or ""."""
+        """Add the answer of one broker to `marks`; returns the reason if something is missing, else
+        ""."""
         entry = m.ListOffsetsRequest.ListOffsetsPartition
         topics: dict[str, m.ListOffsetsRequest.ListOffsetsTopic] = {}
         for key in keys:
@@ -185,18 +192,18 @@ class Lookups:
         answer = self.client.ask(node, ApiKey.LIST_OFFSETS, body)
         if answer is None:
             return f"broker {node} does not answer"
-        why = ""
+        reason = ""
         for topic_row in answer.topics:
             known = self.client.topics[topic_row.name]
             for row in topic_row.partitions:
                 key = topic_row.name, row.partition_index
                 if row.error_code:
-                    why = f"{key[0]}-{key[1]}: {_check_retriable(row.error_code, key).name}"
+                    reason = f"{key[0]}-{key[1]}: {_check_retriable(row.error_code, key).name}"
                     continue
-                found[key] = Mark(row.offset, self.client.leader(*key).epoch, known.id)
-        return why
+                marks[key] = Mark(row.offset, self.client.leader(*key).epoch, known.id)
+        return reason
 
-    # ----------------------------------------------------------------------- what a log is now
+    # -------------------------------------------------------------------------- the current log
 
     def log_now(self, wanted: Wanted) -> LogNow | None:
         """The current log of a partition; None if it does not exist.  Unreachable."""
@@ -209,19 +216,19 @@ class Lookups:
         keys = [(one.topic, one.partition) for one in there]
         starts = self.list_offsets(dict.fromkeys(keys, EARLIEST), uncommitted=True)
         ends = self.list_offsets(dict.fromkeys(keys, LATEST), uncommitted=True)
-        found: list[LogNow | None] = []
+        logs: list[LogNow | None] = []
         for one in wanted:
             key = one.topic, one.partition
             if key not in starts or key not in ends:
-                found.append(None)
+                logs.append(None)
                 continue
             end = ends[key]
             same = not one.topic_id or one.topic_id == end.topic_id
             epoch_end = NO_OFFSET
             if same and one.epoch not in (NO_EPOCH, end.epoch):
                 epoch_end = self._epoch_end(key, one.epoch)
-            found.append(LogNow(starts[key].offset, end.offset, end.topic_id, epoch_end))
-        return found
+            logs.append(LogNow(starts[key].offset, end.offset, end.topic_id, epoch_end))
+        return logs
 
     def _epoch_end(self, key: Key, epoch: int) -> int:
         """The end offset of an epoch in the leader's log; NO_OFFSET if the leader does not know."""
@@ -229,18 +236,20 @@ class Lookups:
         request = m.OffsetForLeaderEpochRequest
         while True:
             leader = self.client.leader(*key)
-            why = _no_leader([key])
+            reason = _no_leader([key])
             if leader.node >= 0:
-                asked = request.OffsetForLeaderPartition(key[1], leader.epoch, epoch)
-                body = request(_CONSUMER, [request.OffsetForLeaderTopic(key[0], [asked])])
+                partition_request = request.OffsetForLeaderPartition(key[1], leader.epoch, epoch)
+                body = request(
+                    _CONSUMER, [request.OffsetForLeaderTopic(key[0], [partition_request])]
+                )
                 row = self._epoch_answer(leader.node, body)
                 if row is None:
-                    why = f"broker {leader.node} does not answer"
+                    reason = f"broker {leader.node} does not answer"
                 elif not row.error_code:
                     return int(row.end_offset) if row.leader_epoch >= 0 else NO_OFFSET
                 else:
-                    why = f"{key[0]}-{key[1]}: {_check_retriable(row.error_code, key).name}"
-            deadline.wait(self.settings.client.retry_backoff_ms, why)
+                    reason = f"{key[0]}-{key[1]}: {_check_retriable(row.error_code, key).name}"
+            deadline.wait(self.settings.client.retry_backoff_ms, reason)
             self._refresh({key[0]})
             if not self._exists(key):
                 return NO_OFFSET

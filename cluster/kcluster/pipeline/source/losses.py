@@ -1,4 +1,4 @@
-"""Offsets that a reader wanted and that no longer exist: exact ranges, each with its reason.
+"""Requested offsets that no longer exist: exact ranges, each with its reason.
 
 Owns: the decision, from the wanted offsets and the current log; its text.  Never: asks a broker
 (lookups.py), decides whether the job ends (failOnDataLoss does).
@@ -86,27 +86,27 @@ def decide(wanted: Wanted, log: LogNow | None) -> Decision:
             None, (_lost(wanted, wanted.start, _last(wanted), "the partition was deleted"),)
         )
     if wanted.topic_id and log.topic_id and wanted.topic_id != log.topic_id:
-        why = f"the topic was deleted and created again, its id is {log.topic_id} now"
-        return Decision(log.start, (_lost(wanted, wanted.start, _last(wanted), why),))
+        reason = f"the topic was deleted and created again, its id is {log.topic_id} now"
+        return Decision(log.start, (_lost(wanted, wanted.start, _last(wanted), reason),))
     start, lost = wanted.start, []
     if wanted.epoch != NO_EPOCH and NO_OFFSET < log.epoch_end < start:
-        why = f"the log was truncated to {log.epoch_end}, where epoch {wanted.epoch} ends now"
-        lost.append(_lost(wanted, log.epoch_end, start - 1, why))
+        reason = f"the log was truncated to {log.epoch_end}, where epoch {wanted.epoch} ends now"
+        lost.append(_lost(wanted, log.epoch_end, start - 1, reason))
         start = max(log.epoch_end, log.start)
     elif start > log.end:
-        why = f"the log ends at {log.end} now"
+        reason = f"the log ends at {log.end} now"
         last = start - 1 if wanted.until is None else max(wanted.until, start) - 1
-        return Decision(log.end, (_lost(wanted, log.end, last, why),))
+        return Decision(log.end, (_lost(wanted, log.end, last, reason),))
     elif start < log.start:
         last = log.start - 1 if wanted.until is None else min(log.start, wanted.until) - 1
         if last >= start:
-            why = f"the log begins at {log.start} now: {_REMOVED}"
-            lost.append(_lost(wanted, start, last, why))
+            reason = f"the log begins at {log.start} now: {_REMOVED}"
+            lost.append(_lost(wanted, start, last, reason))
         start = log.start
     if wanted.until is not None and wanted.until > max(log.end, start):
         first = max(log.end, start)
-        why = f"the log ends at {log.end} now"
-        lost.append(_lost(wanted, first, wanted.until - 1, why))
+        reason = f"the log ends at {log.end} now"
+        lost.append(_lost(wanted, first, wanted.until - 1, reason))
     return Decision(start, tuple(lost))
 
 
@@ -115,5 +115,5 @@ def _last(wanted: Wanted) -> int | None:
     return None if wanted.until is None or wanted.until <= wanted.start else wanted.until - 1
 
 
-def _lost(wanted: Wanted, first: int, last: int | None, why: str) -> Lost:
-    return Lost(wanted.topic, wanted.partition, first, last, why)
+def _lost(wanted: Wanted, first: int, last: int | None, reason: str) -> Lost:
+    return Lost(wanted.topic, wanted.partition, first, last, reason)

@@ -46,20 +46,20 @@ class Mark(Struct, frozen=True):
 
 def parse_partitions(option: str, text: str) -> dict[str, list[int]]:
     """`{"orders": [0, 1]}`; OptionError."""
-    found = _object(option, text)
-    for topic, partitions in found.items():
+    by_topic = _object(option, text)
+    for topic, partitions in by_topic.items():
         if not isinstance(partitions, list) or not all(
             type(index) is int and index >= 0 for index in partitions
         ):
             raise OptionError(f'{option}: {topic}: partitions are numbers, as in {{"a": [0, 1]}}')
-    if not any(found.values()):
+    if not any(by_topic.values()):
         raise OptionError(f"{option}: it has no partition")
-    return found
+    return by_topic
 
 
 def parse_offsets(option: str, text: str, least: int = EARLIEST) -> dict[Key, int]:
     """`{"orders": {"0": 23}}`; OptionError for another shape, or numbers below `least`."""
-    found: dict[Key, int] = {}
+    offsets: dict[Key, int] = {}
     for topic, partitions in _object(option, text).items():
         if not isinstance(partitions, dict):
             raise OptionError(f'{option}: {topic}: it must be {{"partition": number}}')
@@ -68,22 +68,22 @@ def parse_offsets(option: str, text: str, least: int = EARLIEST) -> dict[Key, in
                 raise OptionError(f"{option}: {topic}: {index!r} is not a partition")
             if type(offset) is not int or offset < least:
                 raise OptionError(f"{option}: {topic}-{index}: {offset!r} is not allowed")
-            found[topic, int(index)] = offset
-    return found
+            offsets[topic, int(index)] = offset
+    return offsets
 
 
 def to_json(marks: Mapping[Key, Mark]) -> dict[str, dict[str, int]]:
     """A stream's position as JSON, sorted, so that equal positions have equal text."""
-    found: dict[str, dict[str, int]] = {}
+    values: dict[str, dict[str, int]] = {}
     for (topic, partition), mark in sorted(marks.items()):
-        found.setdefault(topic, {})[str(partition)] = mark.offset
+        values.setdefault(topic, {})[str(partition)] = mark.offset
         if mark.epoch != NO_EPOCH:
-            found.setdefault(topic + _EPOCH, {})[str(partition)] = mark.epoch
+            values.setdefault(topic + _EPOCH, {})[str(partition)] = mark.epoch
         if mark.topic_id:
             high, low = divmod(int(mark.topic_id, 16), _HALF)
             # Java's longs have a sign.
-            found[topic + _ID] = {"0": _signed(high), "1": _signed(low)}
-    return found
+            values[topic + _ID] = {"0": _signed(high), "1": _signed(low)}
+    return values
 
 
 def from_json(position: Mapping[str, Mapping[str, int]]) -> dict[Key, Mark]:
@@ -109,9 +109,9 @@ def _signed(half: int) -> int:
 
 def _object(option: str, text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError as error:
         raise OptionError(f"{option}: not JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise OptionError(f'{option}: it must be an object, as in {{"orders": …}}')
-    return found
+    return value

@@ -229,10 +229,10 @@ class WriteSettings(Struct, frozen=True):
 
 def read_settings(options: Mapping[str, str], is_stream: bool) -> ReadSettings:
     """The settings of a read; names are case-insensitive.  OptionError."""
-    found = _values(options, STREAM if is_stream else READ)
-    topics, pattern, assigned = _subscription(found)
-    starting = _bound(found, "starting", "latest" if is_stream else "earliest")
-    ending = _bound(found, "ending", "latest")
+    values = _values(options, STREAM if is_stream else READ)
+    topics, pattern, assigned = _subscription(values)
+    starting = _bound(values, "starting", "latest" if is_stream else "earliest")
+    ending = _bound(values, "ending", "latest")
     if not is_stream and starting.word == "latest":
         raise OptionError("startingOffsets cannot be latest in a batch read")
     if ending.word == "earliest":
@@ -245,63 +245,63 @@ def read_settings(options: Mapping[str, str], is_stream: bool) -> ReadSettings:
             for index, offset in each.items():
                 if bad is not None and offset == bad and not bound.is_by_time:
                     raise OptionError(f"{name}: {topic}-{index}: {offset} is not allowed")
-    if (found["minOffsetsPerTrigger"] or 0) > (found["maxOffsetsPerTrigger"] or _LONG_MAX):
+    if (values["minOffsetsPerTrigger"] or 0) > (values["maxOffsetsPerTrigger"] or _LONG_MAX):
         raise OptionError("minOffsetsPerTrigger is more than maxOffsetsPerTrigger")
     return ReadSettings(
-        client=_client(found),
+        client=_client(values),
         starting=starting,
         ending=ending,
         topics=topics,
         pattern=pattern,
         assigned=assigned,
-        after_last=found["startingOffsetsByTimestampStrategy"],
-        fail_on_data_loss=found["failOnDataLoss"],
-        include_headers=found["includeHeaders"],
-        max_offsets=found["maxOffsetsPerTrigger"],
-        min_offsets=found["minOffsetsPerTrigger"],
-        max_delay_ms=found["maxTriggerDelay"],
-        min_partitions=found["minPartitions"],
-        max_records=found["maxRecordsPerPartition"],
-        poll_timeout_ms=found["kafkaConsumer.pollTimeoutMs"],
-        retries=found["fetchOffset.numRetries"],
-        retry_interval_ms=found["fetchOffset.retryIntervalMs"],
-        is_read_committed=found["kafka.isolation.level"] == "read_committed",
-        fetch_max_bytes=found["kafka.fetch.max.bytes"],
-        partition_max_bytes=found["kafka.max.partition.fetch.bytes"],
-        fetch_min_bytes=found["kafka.fetch.min.bytes"],
-        fetch_wait_ms=found["kafka.fetch.max.wait.ms"],
-        check_crcs=found["kafka.check.crcs"],
-        losses=found["kcluster.losses"] or "",
+        after_last=values["startingOffsetsByTimestampStrategy"],
+        fail_on_data_loss=values["failOnDataLoss"],
+        include_headers=values["includeHeaders"],
+        max_offsets=values["maxOffsetsPerTrigger"],
+        min_offsets=values["minOffsetsPerTrigger"],
+        max_delay_ms=values["maxTriggerDelay"],
+        min_partitions=values["minPartitions"],
+        max_records=values["maxRecordsPerPartition"],
+        poll_timeout_ms=values["kafkaConsumer.pollTimeoutMs"],
+        retries=values["fetchOffset.numRetries"],
+        retry_interval_ms=values["fetchOffset.retryIntervalMs"],
+        is_read_committed=values["kafka.isolation.level"] == "read_committed",
+        fetch_max_bytes=values["kafka.fetch.max.bytes"],
+        partition_max_bytes=values["kafka.max.partition.fetch.bytes"],
+        fetch_min_bytes=values["kafka.fetch.min.bytes"],
+        fetch_wait_ms=values["kafka.fetch.max.wait.ms"],
+        check_crcs=values["kafka.check.crcs"],
+        losses=values["kcluster.losses"] or "",
     )
 
 
 def write_settings(options: Mapping[str, str]) -> WriteSettings:
     """The settings of a write; names are case-insensitive.  OptionError."""
-    found = _values(options, WRITE)
-    topic = found["topic"] or ""
+    values = _values(options, WRITE)
+    topic = values["topic"] or ""
     if topic:
         _check_topic("topic", topic)
-    acks = -1 if found["kafka.acks"] == "all" else int(found["kafka.acks"])
+    acks = -1 if values["kafka.acks"] == "all" else int(values["kafka.acks"])
     return WriteSettings(
-        client=_client(found),
+        client=_client(values),
         topic=topic,
-        include_headers=found["includeHeaders"],
+        include_headers=values["includeHeaders"],
         acks=acks,
-        compression=found["kafka.compression.type"],
-        batch_bytes=found["kafka.batch.size"],
-        request_bytes=found["kafka.max.request.size"],
-        delivery_timeout_ms=found["kafka.delivery.timeout.ms"],
-        is_idempotent=found["kafka.enable.idempotence"] and acks == -1,
+        compression=values["kafka.compression.type"],
+        batch_bytes=values["kafka.batch.size"],
+        request_bytes=values["kafka.max.request.size"],
+        delivery_timeout_ms=values["kafka.delivery.timeout.ms"],
+        is_idempotent=values["kafka.enable.idempotence"] and acks == -1,
     )
 
 
 def _values(options: Mapping[str, str], where: str) -> dict[str, Any]:
     """Values by name, with the defaults of missing options."""
-    found: dict[str, Any] = {option.name: option.default for option in _OPTIONS}
+    values: dict[str, Any] = {option.name: option.default for option in _OPTIONS}
     for name, text in options.items():
         option = _TABLE.get(name.lower())
         if option is not None and where in option.where:
-            found[option.name] = option.value(text.strip())
+            values[option.name] = option.value(text.strip())
         elif name.lower() in _REFUSED:
             raise OptionError(f"option {name}: {_REFUSED[name.lower()]}")
         elif name.lower().startswith(("kafka.ssl.", "kafka.sasl.")):
@@ -313,7 +313,7 @@ def _values(options: Mapping[str, str], where: str) -> dict[str, Any]:
             continue  # the connector ignores them in a batch too
         elif option is not None:
             raise OptionError(f"option {option.name} is not an option of {where}")
-    return found
+    return values
 
 
 def _nearest(name: str, names: list[str]) -> str:
@@ -324,8 +324,8 @@ def _nearest(name: str, names: list[str]) -> str:
     return text
 
 
-def _client(found: Mapping[str, Any]) -> SourceClientSettings:
-    text = found["kafka.bootstrap.servers"]
+def _client(values: Mapping[str, Any]) -> SourceClientSettings:
+    text = values["kafka.bootstrap.servers"]
     if not text:
         raise OptionError("option kafka.bootstrap.servers is missing: host:port of the brokers")
     brokers = []
@@ -336,21 +336,21 @@ def _client(found: Mapping[str, Any]) -> SourceClientSettings:
         brokers.append((match[1] or match[2], int(match[3])))
     return SourceClientSettings(
         tuple(brokers),
-        found["kafka.client.id"],
-        found["kafka.request.timeout.ms"],
-        found["kafka.default.api.timeout.ms"],
-        found["kafka.retry.backoff.ms"],
-        found["kafka.socket.connection.setup.timeout.ms"],
+        values["kafka.client.id"],
+        values["kafka.request.timeout.ms"],
+        values["kafka.default.api.timeout.ms"],
+        values["kafka.retry.backoff.ms"],
+        values["kafka.socket.connection.setup.timeout.ms"],
     )
 
 
-def _subscription(found: Mapping[str, Any]) -> tuple[tuple[str, ...], str, dict[str, list[int]]]:
+def _subscription(values: Mapping[str, Any]) -> tuple[tuple[str, ...], str, dict[str, list[int]]]:
     ways = ("subscribe", "subscribePattern", "assign")
-    chosen = [way for way in ways if found[way] is not None]
+    chosen = [way for way in ways if values[way] is not None]
     if len(chosen) != 1:
         text = f"not {' and '.join(chosen)}" if chosen else "none is given"
         raise OptionError(f"one of the options {', '.join(ways)} must be set: {text}")
-    text = found[chosen[0]]
+    text = values[chosen[0]]
     if chosen[0] == "assign":
         assigned = parse_partitions("assign", text)
         for topic in assigned:
@@ -372,15 +372,15 @@ def _subscription(found: Mapping[str, Any]) -> tuple[tuple[str, ...], str, dict[
     return topics, "", {}
 
 
-def _bound(found: Mapping[str, Any], side: str, default: str) -> Bound:
+def _bound(values: Mapping[str, Any], side: str, default: str) -> Bound:
     # The connector's order of precedence.
-    if found[f"{side}Timestamp"] is not None:
-        return Bound(timestamp_ms=found[f"{side}Timestamp"])
+    if values[f"{side}Timestamp"] is not None:
+        return Bound(timestamp_ms=values[f"{side}Timestamp"])
     name = f"{side}OffsetsByTimestamp"
-    if found[name] is not None:
-        return Bound(each=_by_topic(parse_offsets(name, found[name], 0)), is_by_time=True)
+    if values[name] is not None:
+        return Bound(each=_by_topic(parse_offsets(name, values[name], 0)), is_by_time=True)
     name = f"{side}Offsets"
-    text = (found[name] or default).strip()
+    text = (values[name] or default).strip()
     if text.lower() in ("earliest", "latest"):
         return Bound(word=text.lower())
     if not text.startswith("{"):
@@ -389,10 +389,10 @@ def _bound(found: Mapping[str, Any], side: str, default: str) -> Bound:
 
 
 def _by_topic(offsets: dict[Key, int]) -> dict[str, dict[int, int]]:
-    found: dict[str, dict[int, int]] = {}
+    by_topic: dict[str, dict[int, int]] = {}
     for (topic, partition), offset in offsets.items():
-        found.setdefault(topic, {})[partition] = offset
-    return found
+        by_topic.setdefault(topic, {})[partition] = offset
+    return by_topic
 
 
 def _check_topic(option: str, topic: str) -> None:

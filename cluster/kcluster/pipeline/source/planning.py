@@ -43,12 +43,12 @@ def limited(starts: Mapping[Key, int], ends: Mapping[Key, int], limit: int) -> d
     """
     sizes = {key: end - starts[key] for key, end in ends.items() if end > starts.get(key, end)}
     total = sum(sizes.values())
-    found = dict(ends)
+    limits = dict(ends)
     for key, size in sizes.items():
         share = limit * size / total
         count = ceil(share) if share < 1 else floor(share)
-        found[key] = min(ends[key], starts[key] + count)
-    return found
+        limits[key] = min(ends[key], starts[key] + count)
+    return limits
 
 
 def split(
@@ -56,18 +56,18 @@ def split(
 ) -> list[Range]:
     """The ranges that are not empty, large ones split: about `min_partitions` of them or more, with
     at most `max_records` offsets each."""
-    found = [one for one in ranges if one.size > 0]
+    nonempty = [one for one in ranges if one.size > 0]
     if max_records is not None:
-        found = [part for one in found for part in _parts(one, -(-one.size // max_records))]
-    if min_partitions is None or len(found) >= min_partitions:
-        return found
-    total = sum(one.size for one in found)
+        nonempty = [part for one in nonempty for part in _parts(one, -(-one.size // max_records))]
+    if min_partitions is None or len(nonempty) >= min_partitions:
+        return nonempty
+    total = sum(one.size for one in nonempty)
     # Ranges too small to be split do not influence how the others are split.
-    small = {one for one in found if _count(one.size, total, min_partitions) == 1}
-    rest = total - sum(one.size for one in found if one in small)
+    small = {one for one in nonempty if _count(one.size, total, min_partitions) == 1}
+    rest = total - sum(one.size for one in nonempty if one in small)
     wanted = max(min_partitions - len(small), 1)
     parts: list[Range] = []
-    for one in found:
+    for one in nonempty:
         parts += [one] if one in small else _parts(one, _count(one.size, rest, wanted))
     return parts
 

@@ -182,8 +182,8 @@ def _stream_reader(
             return self.plans
 
         def initialOffset(self) -> dict[str, Any]:
-            found: dict[str, Any] = self.stream().initial()
-            return found
+            position: dict[str, Any] = self.stream().initial()
+            return position
 
         def getDefaultReadLimit(self) -> ReadLimit:
             settings = decoded(self.settings)
@@ -199,12 +199,12 @@ def _stream_reader(
                 most = limit.max_rows
             elif isinstance(limit, ReadMinRows):
                 most = (1 << 63) - 1
-            found: dict[str, Any] = self.stream().latest(start, most)
-            return found
+            position: dict[str, Any] = self.stream().latest(start, most)
+            return position
 
         def reportLatestOffset(self) -> dict[str, Any] | None:
-            found: dict[str, Any] | None = self.stream().known()
-            return found
+            position: dict[str, Any] | None = self.stream().known()
+            return position
 
         def prepareForTriggerAvailableNow(self) -> None:
             self.stream().freeze_target()

@@ -98,7 +98,7 @@ class Stream:
         """The ranges of a batch."""
         return self._planner.ranges(from_json(start), from_json(end), self._ends)
 
-    # ----------------------------------------------------------------------------- latest
+    # ----------------------------------------------------------------------------------- latest
 
     def _now(self, expected: Iterable[str]) -> dict[Key, Mark]:
         """The ends of all subscribed partitions, but not beyond the target."""
@@ -119,12 +119,12 @@ class Stream:
         wanted = [_from(key, starts[key]) for key in reset]
         logs = self._lookups.logs_now(wanted) if wanted else []
         self._check(zip(wanted, logs, strict=True))
-        found = {}
+        offsets = {}
         for one, log in zip(wanted, logs, strict=True):
             decision = decide(one, log)
             if decision.lost and decision.start is not None:
-                found[one.topic, one.partition] = decision.start
-        return found
+                offsets[one.topic, one.partition] = decision.start
+        return offsets
 
     def _check(self, pairs: Iterable[tuple[Wanted, LogNow | None]]) -> None:
         """DataLoss if something is lost.  Without failOnDataLoss the batch reports it later."""
@@ -166,22 +166,22 @@ class _Planner:
         """The ranges between two positions without lost offsets, which are reported.  `known`: the
         last known ends of partitions that may have been deleted."""
         settings = self._lookups.settings
-        gone = [_from(key, mark) for key, mark in starts.items() if key not in ends]
+        deleted = [_from(key, mark) for key, mark in starts.items() if key not in ends]
         wanted = [_wanted(key, starts.get(key), end) for key, end in ends.items()]
         logs = self._lookups.logs_now(wanted) if wanted else []
         lost = [
             x
-            for one in gone
+            for one in deleted
             for x in decide(_until(one, (known or {}).get((one.topic, one.partition))), None).lost
         ]
-        found: list[Range] = []
+        ranges: list[Range] = []
         for one, log in zip(wanted, logs, strict=True):
             decision = decide(one, log)
             lost += decision.lost
             end = ends[one.topic, one.partition]
-            found += self._range(one, decision, end, log)
+            ranges += self._range(one, decision, end, log)
         report(settings, lost)
-        return split(found, settings.min_partitions, settings.max_records)
+        return split(ranges, settings.min_partitions, settings.max_records)
 
     def _range(self, one: Wanted, decision: Decision, end: Mark, log: LogNow | None) -> list[Range]:
         if log is None or decision.start is None or end.topic_id not in ("", log.topic_id):

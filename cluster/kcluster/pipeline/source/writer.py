@@ -97,7 +97,7 @@ class _Writer:
         self._limit_bytes = min(settings.batch_bytes, settings.request_bytes)
         self._partition_of_key = lru_cache(1 << 14)(partition_of_key)
 
-    # ------------------------------------------------------------------------------ rows
+    # ------------------------------------------------------------------------------------- rows
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Buffer rows; sends some when the buffer is full."""
@@ -106,9 +106,9 @@ class _Writer:
         def column(name: str) -> list[Any]:
             if name not in batch.schema.names:
                 return [None] * batch.num_rows
-            found = batch.column(name)
+            array = batch.column(name)
             return list(
-                (found.cast(pa.binary()) if name in ("key", "value") else found).to_pylist()
+                (array.cast(pa.binary()) if name in ("key", "value") else array).to_pylist()
             )
 
         with_headers = self._settings.include_headers
@@ -124,8 +124,8 @@ class _Writer:
                 raise SourceError(
                     "a row has no topic: column topic is null, and there is no option"
                 )
-            found = tuple((one["key"], one["value"]) for one in header or ())
-            self._take(topic, partition, Record(0, now_ms, key, value, found))
+            record_headers = tuple((one["key"], one["value"]) for one in header or ())
+            self._take(topic, partition, Record(0, now_ms, key, value, record_headers))
 
     def _take(self, topic: str, partition: int | None, record: Record) -> None:
         size = _RECORD_OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
@@ -156,22 +156,22 @@ class _Writer:
     def _partition(self, topic: str, key: bytes | None) -> int:
         if key is not None:
             return self._partition_of_key(key, self._count(topic))
-        found = self._sticky.get(topic)
-        if found is None:
+        sticky = self._sticky.get(topic)
+        if sticky is None:
             # Any partition will do, as long as all of them are used.
-            found = self._sticky[topic] = random.randrange(self._count(topic))
-        return found
+            sticky = self._sticky[topic] = random.randrange(self._count(topic))
+        return sticky
 
     def _check_partition(self, topic: str, partition: int) -> None:
         count = self._count(topic)
         if not 0 <= partition < count:
-            raise SourceError(f"{topic} has {count} partitions, and no {partition}")
+            raise SourceError(f"{topic} has {count} partitions; there is no partition {partition}")
 
     def _count(self, topic: str) -> int:
-        found = self._client.topics.get(topic)
-        if found is None:
-            found = self._found(topic)
-        return len(found.partitions)
+        known = self._client.topics.get(topic)
+        if known is None:
+            known = self._found(topic)
+        return len(known.partitions)
 
     def _found(self, topic: str) -> Any:
         """A topic without Metadata yet, or one that the brokers are about to create."""
@@ -179,13 +179,13 @@ class _Writer:
         names = {*self._client.topics, topic}
         while True:
             self._client.refresh(names, may_create=True)
-            found = self._client.topics.get(topic)
-            if found is not None and found.partitions:
-                return found
+            known = self._client.topics.get(topic)
+            if known is not None and known.partitions:
+                return known
             backoff_ms = self._settings.client.retry_backoff_ms
             deadline.wait(backoff_ms, f"no topic {topic} at {self._client.bootstrap}")
 
-    # ---------------------------------------------------------------------------- sending
+    # ---------------------------------------------------------------------------------- sending
 
     def flush(self) -> None:
         """Send all buffered rows; returns when they are acked."""
@@ -197,36 +197,36 @@ class _Writer:
         deadline = Deadline(self._settings.delivery_timeout_ms)
         while self._full:
             before = sum(map(len, self._full.values()))
-            why = self._round()
-            if why and sum(map(len, self._full.values())) >= before:
-                deadline.wait(self._settings.client.retry_backoff_ms, why)
+            reason = self._round()
+            if reason and sum(map(len, self._full.values())) >= before:
+                deadline.wait(self._settings.client.retry_backoff_ms, reason)
             else:
                 deadline = Deadline(self._settings.delivery_timeout_ms)
-            if why:
+            if reason:
                 self._client.refresh({*self._client.topics, *(topic for topic, _ in self._full)})
         self._waiting_bytes = 0
 
     def _round(self) -> str:
-        """Send one request to each leader with the first batch of each partition.  Returns why some
-        failed, or ""."""
-        why = ""
+        """Send one request to each leader with the first batch of each partition.  Returns the
+        reason if some failed, else ""."""
+        reason = ""
         by_leader: dict[int, list[Key]] = {}
         for where in self._full:
             node = self._client.leader(*where).node
             if node < 0:
-                why = f"{where[0]}-{where[1]}: it has no leader"
+                reason = f"{where[0]}-{where[1]}: it has no leader"
             else:
                 by_leader.setdefault(node, []).append(where)
-        asked: list[tuple[int, BlockingConnection, list[Key]]] = []
+        requests: list[tuple[int, BlockingConnection, list[Key]]] = []
         for node, keys in by_leader.items():
             try:
                 connection = self._client.connection(node)
                 self._send(connection, keys)
-                asked.append((node, connection, keys))
+                requests.append((node, connection, keys))
             except (OSError, ProtocolError) as error:
                 self._client.drop(node)
-                why = f"broker {node}: {str(error) or type(error).__name__}"
-        for node, connection, keys in asked:
+                reason = f"broker {node}: {str(error) or type(error).__name__}"
+        for node, connection, keys in requests:
             if not self._settings.acks:
                 for where in keys:
                     self._done(where)
@@ -235,27 +235,27 @@ class _Writer:
                 answer = connection.take()
             except (OSError, ProtocolError) as error:
                 self._client.drop(node)
-                why = f"broker {node}: {str(error) or type(error).__name__}"
+                reason = f"broker {node}: {str(error) or type(error).__name__}"
                 continue
             for topic in answer.responses:
                 for row in topic.partition_responses:
-                    why = self._answered((topic.name, row.index), row) or why
-        return why
+                    reason = self._answered((topic.name, row.index), row) or reason
+        return reason
 
     def _send(self, connection: BlockingConnection, keys: list[Key]) -> None:
         request = m.ProduceRequest
         topics: dict[str, m.ProduceRequest.TopicProduceData] = {}
         room = self._settings.request_bytes
-        taken: list[Key] = []
+        sent: list[Key] = []
         for where in keys:
             batch = self._encoded(where)
-            if taken and len(batch) > room:
+            if sent and len(batch) > room:
                 continue  # in the next round
             room -= len(batch)
-            taken.append(where)
+            sent.append(where)
             topic = topics.setdefault(where[0], request.TopicProduceData(where[0]))
             topic.partition_data.append(request.PartitionProduceData(where[1], batch))
-        keys[:] = taken
+        keys[:] = sent
         settings = self._settings
         body = request(None, settings.acks, settings.client.request_timeout_ms, [*topics.values()])
         connection.send(ApiKey.PRODUCE, body, _VERSION_OF_NAMES, answered=settings.acks != 0)
@@ -280,7 +280,8 @@ class _Writer:
         return batch.encoded
 
     def _answered(self, where: Key, row: Any) -> str:
-        """Handle the answer for the first batch.  Returns why it must be retried, or ""."""
+        """Handle the answer for the first batch.  Returns the reason if it must be retried, else
+        ""."""
         error = error_of(row.error_code)
         if error in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             self._done(where)
@@ -291,8 +292,8 @@ class _Writer:
             self._split(where, batch)
             return ""
         if not error.retriable:
-            why = row.error_message or error.text
-            raise SourceError(f"{name}: {error.name}: {why}")
+            reason = row.error_message or error.text
+            raise SourceError(f"{name}: {error.name}: {reason}")
         return f"{name}: {error.name}"
 
     def _split(self, where: Key, batch: _Batch) -> None:
@@ -320,7 +321,7 @@ class _Writer:
                 ),
                 -1,
             )
-            why = "no broker is available for a producer id"
+            reason = "no broker is available for a producer id"
             if node >= 0:
                 body = m.InitProducerIdRequest(None, self._settings.client.request_timeout_ms)
                 answer = self._client.ask(node, ApiKey.INIT_PRODUCER_ID, body)
@@ -328,8 +329,8 @@ class _Writer:
                     return answer.producer_id, answer.producer_epoch
                 if answer is not None:
                     error = error_of(answer.error_code)
-                    why = f"broker {node}: {error.name}"
+                    reason = f"broker {node}: {error.name}"
                     if not error.retriable:
-                        raise SourceError(why)
-            deadline.wait(self._settings.client.retry_backoff_ms, why)
+                        raise SourceError(reason)
+            deadline.wait(self._settings.client.retry_backoff_ms, reason)
             self._client.refresh({*self._client.topics})

@@ -1,4 +1,4 @@
-"""The function that a Spark worker calls first: it finds the shipped package, then plays runs.
+"""The function that a Spark worker calls first: it finds the shipped package, then runs the cells.
 
 Owns: that function, which is pickled by value; all others are pickled by name.  Never: imports the
 package before `sys.path` has it.

@@ -82,14 +82,14 @@ class Grid(Struct, frozen=True):
         for key in wanted:
             if key not in known:
                 raise ValueError(f"cell {show(words)}: {key}: {unknown('column', key, known)}")
-        found = [
+        matches = [
             at
             for at, cell in enumerate(self.cells)
             if all(cell.columns()[key] == value for key, value in wanted.items())
         ]
-        if len(found) == 1:
-            return found[0]
-        count = f"{len(found)} cells match" if found else "no cell matches"
+        if len(matches) == 1:
+            return matches[0]
+        count = f"{len(matches)} cells match" if matches else "no cell matches"
         raise ValueError(f"cell {show(words)}: {count}; {self.title(0)} is cell 1")
 
 
@@ -100,8 +100,8 @@ def load_grid(path: str | os.PathLike[str]) -> Grid:
         with open(source, "rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        why = f"cannot be read: {error.strerror}"
-        raise GridError([Problem(source, 0, 0, "", why)]) from None
+        reason = f"cannot be read: {error.strerror}"
+        raise GridError([Problem(source, 0, 0, "", reason)]) from None
     if len(data) > MAX_BYTES:
         raise GridError([Problem(source, 1, 1, "", "larger than 512 KiB: not a grid")])
     try:
@@ -228,11 +228,11 @@ def _combined(
     reasons: list[str] = []
     for combination in itertools.product(*columns.values()):
         cell = Cell(**dict(zip(columns, combination, strict=True)))
-        why = next(contradictions(cell), None)
-        if why is None:
+        reason = next(contradictions(cell), None)
+        if reason is None:
             cells.append(cell)
         else:
-            reasons.append(why)
+            reasons.append(reason)
     if not cells:
         reading.wrong(at, "grid", f"no cell is left: {reasons[0]}")
     return tuple(cells), reasons

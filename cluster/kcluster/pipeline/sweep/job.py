@@ -59,7 +59,7 @@ class SweepResult(Struct):
 
     runs: int
     """Of the grid."""
-    found: int
+    done_before: int
     """Runs that an earlier start had played."""
     played: int
     """Runs that this start has played."""
@@ -82,13 +82,15 @@ def sweep(
     with spark_errors_as_sweep_errors():
         done = done_runs(spark, grid, out)
         count = len(grid.cells) * len(grid.seeds)
-        found = sum(byte.bit_count() for byte in done)
-        if found < count:
-            _run(spark, grid, Path(out), done, found, progress, play)
+        done_before = sum(byte.bit_count() for byte in done)
+        if done_before < count:
+            _run(spark, grid, Path(out), done, done_before, progress, play)
     if not has_runs(out):
         raise SweepError(f"{out}: no files of the workers: driver and executors must share it")
     progress(count, count)
-    return SweepResult(count, found, count - found, time.monotonic() - began_s, problems)
+    return SweepResult(
+        count, done_before, count - done_before, time.monotonic() - began_s, problems
+    )
 
 
 def _run(
@@ -96,7 +98,7 @@ def _run(
     grid: Grid,
     out: Path,
     done: bytearray,
-    found: int,
+    done_before: int,
     progress: Progress,
     play: Play | None,
 ) -> None:
@@ -117,7 +119,7 @@ def _run(
     place = out / "runs" / f"{time.time_ns():020}"
     count = len(grid.cells) * len(grid.seeds)
     committer = ("mapreduce.fileoutputcommitter.algorithm.version", "2")
-    with _ProgressWatcher(spark, count, found, progress):
+    with _ProgressWatcher(spark, count, done_before, progress):
         table.write.option(*committer).parquet(str(place))
 
 
@@ -154,7 +156,7 @@ def cost_of(cell: Cell) -> float:
     return 15 + seconds * (0.3 + 0.05 * cell.brokers + record * cell.rate_per_s)
 
 
-# ---------------------------------------------------------------------------------- the table
+# ---------------------------------------------------------------------------------------- the table
 
 
 def has_runs(out: str | os.PathLike[str]) -> bool:
@@ -222,7 +224,7 @@ def errors_of(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> I
     yield from (row for row in rows if row["seed"] in seeds)
 
 
-# -------------------------------------------------------------------------- progress, failures
+# ------------------------------------------------------------------------------- progress, failures
 
 
 @contextmanager
@@ -240,14 +242,16 @@ def spark_errors_as_sweep_errors() -> Iterator[None]:
 class _ProgressWatcher:
     """Reports progress from Spark's task counts while it is entered."""
 
-    def __init__(self, spark: SparkSession, count: int, found: int, progress: Progress) -> None:
+    def __init__(
+        self, spark: SparkSession, count: int, done_before: int, progress: Progress
+    ) -> None:
         self._spark = spark
-        self._count, self._found, self._progress = count, found, progress
+        self._count, self._done_before, self._progress = count, done_before, progress
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> None:
-        self._progress(self._found, self._count)
+        self._progress(self._done_before, self._count)
         self._thread.start()
 
     def __exit__(self, *_: object) -> None:
@@ -258,5 +262,5 @@ class _ProgressWatcher:
         while not self._is_over.wait(POLL_S):
             done, all_ = tasks_of_spark(self._spark)
             if all_:
-                left = self._count - self._found
-                self._progress(self._found + left * done // all_, self._count)
+                remaining = self._count - self._done_before
+                self._progress(self._done_before + remaining * done // all_, self._count)

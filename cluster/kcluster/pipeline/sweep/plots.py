@@ -182,15 +182,15 @@ def _label(figure: Figure, axes: Any, points: list[tuple[int, float, float]]) ->
         else:
             groups.append((px, py, [at]))
     point_px = figure.dpi / 72
-    taken = [_box(px, py, 0, 0, 0) for px, py, _ in groups]
+    occupied = [_box(px, py, 0, 0, 0) for px, py, _ in groups]
     for px, py, numbers in groups:
         text = format_numbers(numbers)
         width = _CHAR_PT * len(text)
         offsets = [(dx, dy) for dy in _RISES_PT for dx in (8.0, -8.0 - width)]
         boxes = [_box(px, py, dx * point_px, dy * point_px, width * point_px) for dx, dy in offsets]
-        free = [at for at, box in enumerate(boxes) if not any(_overlap(box, x) for x in taken)]
+        free = [at for at, box in enumerate(boxes) if not any(_overlap(box, x) for x in occupied)]
         at = free[0] if free else 0
-        taken.append(boxes[at])
+        occupied.append(boxes[at])
         axes.annotate(
             text,
             axes.transData.inverted().transform((px, py)),
@@ -230,8 +230,8 @@ def _layout(grid: Grid) -> tuple[list[str], list[str], list[tuple[int, int]]]:
     columns = [cell.columns() for cell in grid.cells]
     across, down = grid.varied[-1:], grid.varied[:-1]
     tops, sides = (
-        ["\n".join(f"{found[key]}" for key in across) for found in columns],
-        ["  ".join(f"{key}={found[key]}" for key in down) for found in columns],
+        ["\n".join(f"{combination[key]}" for key in across) for combination in columns],
+        ["  ".join(f"{key}={combination[key]}" for key in down) for combination in columns],
     )
     top, side = list(dict.fromkeys(tops)), list(dict.fromkeys(sides))
     places = [(side.index(b), top.index(a)) for a, b in zip(tops, sides, strict=True)]

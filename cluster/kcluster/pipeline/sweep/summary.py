@@ -126,12 +126,12 @@ class Pair(Struct, frozen=True):
 def summarize(spark: SparkSession, grid: Grid, out: str | os.PathLike[str]) -> list[CellSummary]:
     """One summary per cell, in the grid's order, also for cells without a run."""
     runs = successful_runs(spark, grid, out)
-    found = {row["cell"]: row.asDict() for row in _sums(runs).toLocalIterator()}
+    sums = {row["cell"]: row.asDict() for row in _sums(runs).toLocalIterator()}
     steps = ("noticed_ms", "elected_ms", "acked_ms")
     noticed, elected, first_ack = (_percentiles_of(runs, step) for step in steps)
     return [
         CellSummary(
-            **found.get(cell.key, {"cell": cell.key}),
+            **sums.get(cell.key, {"cell": cell.key}),
             noticed=noticed.get(cell.key, ()),
             elected=elected.get(cell.key, ()),
             first_ack=first_ack.get(cell.key, ()),

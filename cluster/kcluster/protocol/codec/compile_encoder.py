@@ -209,8 +209,8 @@ class _EncoderWriter:
         self.depth += 1
         run = [*self.run]
         self.flush()
-        found = self.variable()
-        self.emit(f"{found} = []")
+        tagged = self.variable()
+        self.emit(f"{tagged} = []")
         for field in known:
             self.emit(f"if {is_set[field.name]}:")
             self.depth += 1
@@ -219,9 +219,9 @@ class _EncoderWriter:
             self.field(field, values[field.name])
             self.flush()
             self.emit(f"{body} = b''.join(o); o = {outer}; a = o.append")
-            self.emit(f"{found} += (uvarint({field.tag}), uvarint(len({body})), {body})")
+            self.emit(f"{tagged} += (uvarint({field.tag}), uvarint(len({body})), {body})")
             self.depth -= 1
-        self.emit(f"a(uvarint(len({found}) // 3)); o.extend({found})")
+        self.emit(f"a(uvarint(len({tagged}) // 3)); o.extend({tagged})")
         self.depth -= 1
         self.emit(f"else: a({self.packed([*run, ('B', '0')])})")
 

@@ -1,9 +1,9 @@
 """Bytes of the protocol, one value at a time: helpers of compiled codecs, and the careful decoder.
 
 Owns: variable-length integers, and `decode_carefully`, which walks the schema and knows position
-and path of everything it reads.  Never: is on the hot path: compiler.py's functions decode, and
-call the careful decoder when they fail, to find out what is wrong and where.  Both accept the same
-bytes and return the same message.  Kafka: ByteUtils, ByteBufferAccessor, generated readers.
+and path of everything it reads.  Never: on the hot path: compiler.py's functions decode, and call
+the careful decoder when they fail, to find out what is wrong and where.  Both accept the same bytes
+and return the same message.  Kafka: ByteUtils, ByteBufferAccessor, generated readers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INT32_ARRAYS: Final = tuple(Packer(f">{n}i") for n in range(32))
 PACKERS: Final = {name: Packer(">" + code) for name, code in FIXED_TYPES.items()}
 
 
-# ------------------------------------------------------------------ helpers of compiled functions
+# -------------------------------------------------------------------- helpers of compiled functions
 
 
 def uvarint(value: int) -> bytes:
@@ -87,7 +87,7 @@ def spread(values: list[Any]) -> tuple[int, list[Any]]:
     return sum(map(len, buffers)), buffers
 
 
-# ------------------------------------------------------------------------------ careful decoder
+# ---------------------------------------------------------------------------------- careful decoder
 
 
 @cache
@@ -118,10 +118,10 @@ def decode_carefully(
 ) -> Message:
     """The message that fills `buffer` from `position` on; ProtocolError if there is none."""
     reader = CarefulReader(memoryview(buffer), position, version, schema.is_flexible(version), top)
-    found = reader.struct(schema.top, top)
+    message = reader.struct(schema.top, top)
     if reader.left and not schema.ignores_rest:
         raise ProtocolError(f"{reader.left} bytes follow the message", reader.position)
-    return found
+    return message
 
 
 class CarefulReader:
@@ -199,12 +199,12 @@ class CarefulReader:
             raise self.fail(f"{size} bytes claimed, {self.left} left", start)
         if field.type == "records":
             return self.take(size)
-        found = bytes(self.take(size))
+        data = bytes(self.take(size))
         if field.type == "bytes":
-            return found
+            return data
         # DIFFERS: 4.3.1 replaces bytes that are not UTF-8 by replacement characters.
         try:
-            return found.decode()
+            return data.decode()
         except UnicodeDecodeError as error:
             at = self.position - size + error.start
             raise self.fail("not UTF-8", at) from None
@@ -225,13 +225,13 @@ class CarefulReader:
         needed = count * _min_item_size(field, self.version, self.flexible)
         if needed > self.left:
             raise self.fail(f"{count} elements in {self.left} bytes", start)
-        found = []
+        items = []
         self.path.append(0)
         for index in range(count):
             self.path[-1] = index
-            found.append(self.item(field))
+            items.append(self.item(field))
         self.path.pop()
-        return found
+        return items
 
     @property
     def left(self) -> int:

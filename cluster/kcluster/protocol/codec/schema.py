@@ -90,8 +90,8 @@ class StructSchema(Struct, frozen=True):
 
     def tagged(self, version: int) -> list[FieldSchema]:
         """Fields that a message of this version may have after the others, ordered by tag."""
-        found = [f for f in self.fields if f.is_in(version) and f.is_tagged(version)]
-        return sorted(found, key=lambda f: f.tag)
+        fields = [f for f in self.fields if f.is_in(version) and f.is_tagged(version)]
+        return sorted(fields, key=lambda f: f.tag)
 
 
 class MessageSchema(Struct, frozen=True):
@@ -153,14 +153,14 @@ def parse_versions(text: str) -> Versions:
 @cache
 def api_lines() -> dict[str, ApiLine]:
     """API name (`Produce`) -> its line, ordered by API key."""
-    found = {}
+    lines = {}
     for line in packaged_text(f"{SCHEMA_DIR}/index.txt").splitlines():
         name, key, _, now, _, before, _, flexible, _, *rest = (
             line.replace(":", "").replace(",", "").split()
         )
         is_unstable = rest[-1] == "unstable"
         listeners = [word for word in rest if word in ("broker", "controller")]
-        found[name] = ApiLine(
+        lines[name] = ApiLine(
             name,
             int(key),
             parse_versions(now),
@@ -169,21 +169,21 @@ def api_lines() -> dict[str, ApiLine]:
             tuple(listeners),
             is_unstable,
         )
-    return found
+    return lines
 
 
 @cache
 def record_lines() -> dict[str, RecordLine]:
     """Record name (`OffsetCommitKey`) -> its line."""
-    found = {}
+    lines = {}
     for line in packaged_text(f"{SCHEMA_DIR}/records/index.txt").splitlines():
         head, _, rest = line.partition(":")
         name, _, number = head.partition(" ")
         kind, _, versions, _, flexible = rest.replace(",", "").split()
-        found[name] = RecordLine(
+        lines[name] = RecordLine(
             name, kind, int(number or -1), parse_versions(versions), parse_versions(flexible)
         )
-    return found
+    return lines
 
 
 @cache
@@ -211,13 +211,13 @@ def message_names() -> list[str]:
 
 def structs_below(top: StructSchema) -> dict[str, StructSchema]:
     """Name -> struct, of all structs inside `top`, inner ones first."""
-    found: dict[str, StructSchema] = {}
+    structs: dict[str, StructSchema] = {}
     for field in top.fields:
         if field.struct is not None:
-            found |= structs_below(field.struct)
-            assert found.get(field.type, field.struct) == field.struct, field.type
-            found[field.type] = field.struct
-    return found
+            structs |= structs_below(field.struct)
+            assert structs.get(field.type, field.struct) == field.struct, field.type
+            structs[field.type] = field.struct
+    return structs
 
 
 Tree = list[tuple[list[str], "Tree"]]

@@ -141,7 +141,7 @@ class Batch:
         return (self.base_sequence + delta) % SEQUENCE_MODULUS
 
 
-# --------------------------------------------------------------------------------- header view
+# -------------------------------------------------------------------------------------- header view
 
 
 def parse_batches(buffer: Buffer) -> list[Batch]:
@@ -242,8 +242,8 @@ def _refuse_short(view: memoryview, position: int) -> None:
     incomplete.
 
     Kafka: ByteBufferLogInputStream.nextBatch has the same order of checks."""
-    left = len(view) - position
-    if left < LENGTH_END:
+    remaining = len(view) - position
+    if remaining < LENGTH_END:
         return
     (length,) = _INT32.unpack_from(view, position + 8)
     if length < _LEGACY_MIN_BYTES:
@@ -251,14 +251,14 @@ def _refuse_short(view: memoryview, position: int) -> None:
             ErrorCode.CORRUPT_MESSAGE,
             f"batch length {length} at byte {position} is less than any batch has",
         )
-    if left < CRC_AT:
+    if remaining < CRC_AT:
         return
     magic = view[position + 16]
     if magic > MAGIC:
         raise InvalidRecords(
             ErrorCode.CORRUPT_MESSAGE, f"magic {magic} at byte {position + 16} is unknown"
         )
-    if left < length + LENGTH_END:
+    if remaining < length + LENGTH_END:
         return
     if magic != MAGIC:
         raise InvalidRecords(

@@ -1,7 +1,7 @@
 """Codecs of record batches: none, gzip, snappy, lz4, zstd, with a limit on the decompressed size.
 
-Owns: compressing and decompressing the records section of a batch.  Never: knows what a record is,
-is needed for a batch that is only stored and forwarded.
+Owns: compressing and decompressing the records section of a batch.  Never: knows what a record is;
+used for a batch that is only stored and forwarded.
 Kafka: CompressionType, Compression; codec ids are the low three bits of a batch's attributes.
 
 Snappy is written in the block framing of the Java client (xerial) and read in that framing or raw,
@@ -99,7 +99,7 @@ def _decompress_growing(
     decompress_into: Callable[[Any, Any], int], data: Buffer, size_max: int
 ) -> memoryview:
     """The codecs raise the same exception for "does not fit" and "is damaged".  So the output grows
-    until it fits or the limit is reached; the last exception then tells which it was."""
+    until it fits or the limit is reached; the last exception then shows which it was."""
     import cramjam
 
     size = min(max(_FIRST_GUESS_MIN, 8 * len(memoryview(data))), size_max)
@@ -133,7 +133,7 @@ def _decompress_snappy(view: memoryview, size_max: int) -> bytes:
         return _decompress_raw_snappy(view, size_max)
     parts: list[bytes] = []
     position = len(_XERIAL_HEADER)
-    left = size_max
+    remaining = size_max
     while position < len(view):
         if position + 4 > len(view):
             raise CompressionError("snappy: truncated block length")
@@ -141,8 +141,8 @@ def _decompress_snappy(view: memoryview, size_max: int) -> bytes:
         position += 4
         if size < 0 or position + size > len(view):
             raise CompressionError(f"snappy: block of {size} bytes does not fit")
-        parts.append(_decompress_raw_snappy(view[position : position + size], left))
-        left -= len(parts[-1])
+        parts.append(_decompress_raw_snappy(view[position : position + size], remaining))
+        remaining -= len(parts[-1])
         position += size
     return b"".join(parts)
 

@@ -1,7 +1,7 @@
 """Message sets, the record formats v0 and v1 from before 0.11: reading, building, converting.
 
 Owns: the layout of a message, wrappers of compressed messages, conversion from and to format v2.
-Never: is needed where both sides use v2, the only format of logs here.
+Never: used where both sides use v2, the only format of logs here.
 Kafka: LegacyRecord, AbstractLegacyRecordBatch, RecordsUtil.downConvert; KIP-31 (relative offsets),
 KIP-32 (timestamps), KIP-98 (format v2).
 
@@ -152,7 +152,7 @@ def _unwrapped(wrapper: LegacyMessage, size_max: int) -> list[Record]:
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from problem
     inner = list(_messages(memoryview(opened)))
     if not inner:
-        raise InvalidRecords(ErrorCode.INVALID_RECORD, "compressed message of no messages")
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, "compressed message without messages")
     for message in inner:
         if message.codec != codecs.NONE or message.magic != wrapper.magic:
             raise InvalidRecords(
@@ -235,7 +235,7 @@ def up_convert(buffer: Buffer, takes_many: bool = False) -> bytearray:
     if opened.codec != codecs.NONE and opened.shallow_count > 1 and not takes_many:
         raise InvalidRecords(ErrorCode.INVALID_RECORD, "a compressed message among others")
     if opened.is_log_append_time:
-        raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, "a producer's message: LogAppendTime")
+        raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, "LogAppendTime in a producer's message")
     if any(record.timestamp < NO_TIMESTAMP for record in opened.records):
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, "a timestamp is negative")
     return build_batch(opened.records, compression=opened.codec)
@@ -262,7 +262,7 @@ def down_convert(batches: Iterable[Batch], magic: int, fetch_offset: int) -> byt
     return b"".join(sets)
 
 
-# ------------------------------------------------------------------------- lz4 in format v0
+# --------------------------------------------------------------------------- lz4 in format v0
 
 _LZ4_MAGIC: Final = bytes.fromhex("04224d18")
 _LZ4_CONTENT_SIZE_BIT: Final = 0x08

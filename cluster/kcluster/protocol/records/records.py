@@ -1,7 +1,7 @@
 """Records of a batch: building batches from records, reading records from batches.
 
-Owns: the layout of a record.  Never: is needed to store or forward a batch, which takes its header
-only.
+Owns: the layout of a record.  Never: used to store or forward a batch, for which its header is
+enough.
 Kafka: DefaultRecord, MemoryRecordsBuilder; KIP-82 (headers), KIP-98 (format v2).
 
 The header view of batches (batches.py) is part of this module's interface.
@@ -217,13 +217,13 @@ def _read_one(
         raise InvalidRecords(ErrorCode.INVALID_RECORD, f"a record with {header_count} headers")
     headers: Sequence[Header] = ()
     if header_count:
-        headers = found = []
+        headers = headers_read = []
         for _ in range(header_count):
             name, position = _read_nullable(data, position, end)
             if name is None:
                 raise InvalidRecords(ErrorCode.INVALID_RECORD, "a header's key is null")
             content, position = _read_nullable(data, position, end)
-            found.append((name.decode(), content))
+            headers_read.append((name.decode(), content))
     if position != end:
         raise InvalidRecords(
             ErrorCode.INVALID_RECORD, f"record's size is {position - end} bytes off its content"

@@ -65,7 +65,7 @@ class SettledCondition(Condition, frozen=True, kw_only=True):
     """`settled`: all brokers serve, and every replica is in sync."""
 
     def holds(self, facts: ConditionFacts, since: int = 0) -> bool:
-        return facts.verbs.settled.is_whole()
+        return facts.verbs.settled.all_in_sync()
 
 
 class EventCondition(Condition, frozen=True, kw_only=True):

@@ -56,11 +56,11 @@ def describe_log_dirs(broker: Broker, request: Request, now_ms: int) -> m.Descri
 def _asked_for(broker: Broker, body: m.DescribeLogDirsRequest) -> list[Replica]:
     if body.topics is None:
         return sorted(broker.replicas.all(), key=lambda replica: (replica.topic, replica.partition))
-    asked = dict.fromkeys(
+    names = dict.fromkeys(
         (topic.topic, partition) for topic in body.topics for partition in topic.partitions
     )
-    found = [broker.replicas.find(*name) for name in asked]
-    return [replica for replica in found if isinstance(replica, Replica)]
+    replicas = [broker.replicas.find(*name) for name in names]
+    return [replica for replica in replicas if isinstance(replica, Replica)]
 
 
 def _topics(replicas: list[Replica]) -> list[LogDirsTopic]:
@@ -90,8 +90,9 @@ def alter_replica_log_dirs(
     Behaviour:
     - LOG_DIR_NOT_FOUND for a directory that is not in log.dirs (compared as text), for any
       partition;
-    - REPLICA_NOT_AVAILABLE for a partition that is not here; when it comes it is created there;
-    - of two directories for one partition the last counts.
+    - REPLICA_NOT_AVAILABLE for a partition that is not here; if it is assigned later, it is created
+    there;
+    - of two directories for one partition the last one is used.
     """
     wanted = {
         (topic.name, partition): wanted_dir.path

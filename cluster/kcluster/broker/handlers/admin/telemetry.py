@@ -71,7 +71,7 @@ def push_telemetry(broker: Broker, request: Request, now_ms: int) -> m.PushTelem
     """Take a client's metrics: they are counted, and reported in a note.
 
     Behaviour, in this order:
-    - INVALID_REQUEST without an id, and after a push that announced to be the last;
+    - INVALID_REQUEST without an id, and after a push marked as the last one;
     - THROTTLING_QUOTA_EXCEEDED before the interval has passed, except for the last push;
     - UNKNOWN_SUBSCRIPTION_ID when subscriptions have changed;
     - UNSUPPORTED_COMPRESSION_TYPE;

@@ -137,7 +137,7 @@ def _check(broker: Broker, resource: Any, validate_only: bool) -> ResourceResult
 
 def _change_loggers(broker: Broker, resource: Any, validate_only: bool) -> ResourceResult:
     name = resource.resource_name
-    problem = other_broker(name, broker.node_id) if name else "a broker has an id"
+    problem = other_broker(name, broker.node_id) if name else "a broker id is needed"
     if problem is not None:
         return _refused(problem)
     refused = change_levels(broker.loggers, resource.configs, validate_only)
@@ -182,14 +182,14 @@ def _with_changes(current: Mapping[str, str], resource: Any) -> dict[str, str] |
         else:
             definition = definition_of(name)
             if definition is None or definition.type != "LIST":
-                return ResourceResult(ErrorCode.INVALID_CONFIG, f"{name} is no list that is known")
+                return ResourceResult(ErrorCode.INVALID_CONFIG, f"{name} is not a known list")
             text = level.get(name, format_value(definition.default)) or ""
             items = [item for item in text.split(",") if item]
-            given = config.value.split(",")
+            members = config.value.split(",")
             if operation == APPEND:
-                items += [item for item in given if item not in items]
+                items += [item for item in members if item not in items]
             else:
-                items = [item for item in items if item not in given]
+                items = [item for item in items if item not in members]
             level[name] = ",".join(items)
     return level
 
@@ -201,7 +201,7 @@ def other_broker(resource_name: str, broker_id: int) -> str | None:
     if not _INTEGER.fullmatch(resource_name):
         return f"a broker id is an integer, not {resource_name}"
     if int(resource_name) != broker_id:
-        return f"this is broker {broker_id}, which does not speak for broker {resource_name}"
+        return f"this is broker {broker_id}; send the request to broker {resource_name}"
     return None
 
 

@@ -25,7 +25,7 @@ from kcluster.protocol.java import entity_hash, hash_order, java_hash_code
 EXACT: Final = 0
 DEFAULT: Final = 1
 SPECIFIED: Final = 2
-"""Kafka's codes of how a component matches: this name, the default, either."""
+"""Kafka's match types of a component: this name, the default, any name."""
 
 _MAP_SIZE: Final = 1
 """Kafka sizes the maps of an image as small as possible."""
@@ -62,7 +62,7 @@ def describe_client_quotas(
     other component.
 
     Behaviour:
-    - INVALID_REQUEST for a filter that makes no sense;
+    - INVALID_REQUEST for an invalid filter;
     - UNSUPPORTED_VERSION for an unknown type of client;
     - entries in the order of Kafka's hash table.
     Versions:
@@ -91,16 +91,16 @@ def _filter(request: m.DescribeClientQuotasRequest) -> _Filter | _Refused:
     for component in request.components:
         kind, match = component.entity_type, component.match
         if not kind:
-            return _Refused(ErrorCode.INVALID_REQUEST, "a component has a type")
+            return _Refused(ErrorCode.INVALID_REQUEST, "a component needs a type")
         if kind in wanted.exact or kind in wanted.any_name:
-            return _Refused(ErrorCode.INVALID_REQUEST, f"{kind} comes twice")
+            return _Refused(ErrorCode.INVALID_REQUEST, f"{kind} is named twice")
         if kind not in (USER, CLIENT_ID, IP):
-            return _Refused(ErrorCode.UNSUPPORTED_VERSION, f"{kind} is no kind of client")
+            return _Refused(ErrorCode.UNSUPPORTED_VERSION, f"{kind} is not a kind of client")
         if component.match_type not in (EXACT, DEFAULT, SPECIFIED):
-            text = f"nothing matches in way {component.match_type}"
+            text = f"unknown match type {component.match_type}"
             return _Refused(ErrorCode.INVALID_REQUEST, text)
         if (match is None) is (component.match_type == EXACT):
-            text = "a name is given where one is to be matched exactly, and nowhere else"
+            text = "a name is required for an exact match, and not allowed otherwise"
             return _Refused(ErrorCode.INVALID_REQUEST, text)
         if component.match_type == SPECIFIED:
             wanted.any_name.add(kind)

@@ -75,7 +75,7 @@ def describe_configs(broker: Broker, request: Request, now_ms: int) -> m.Describ
 
     Behaviour:
     - from this broker's image; a broker describes no other broker;
-    - a config that nobody set is DEFAULT_CONFIG; `profile: fast` counts as set in the broker's
+    - an unset config is DEFAULT_CONFIG; `profile: fast` counts as set in the broker's
       file;
     - unknown names are left out; names in alphabetical order (in Kafka in no order);
     - documentation is in our own words.
@@ -132,7 +132,7 @@ class _Describing:
             results.append(result)
         return m.DescribeConfigsResponse(results=results)
 
-    # ------------------------------------------------------------------------ by resource type
+    # ------------------------------------------------------------------------- by resource type
 
     def topic(self, topic: str) -> Described:
         """All configs of a topic; internal ones only if it sets them."""
@@ -191,7 +191,7 @@ class _Describing:
 
     def loggers(self, name: str) -> Described:
         """The levels of this broker's loggers (KIP-412)."""
-        problem = other_broker(name, self.settings.broker_id) if name else "a broker has an id"
+        problem = other_broker(name, self.settings.broker_id) if name else "a broker id is needed"
         if problem is not None:
             return _failed(ErrorCode.INVALID_REQUEST, problem)
         entries = [
@@ -203,7 +203,7 @@ class _Describing:
     def client_metrics(self, name: str) -> Described:
         """A subscription to clients' metrics (KIP-714); an unknown one has the defaults."""
         if not name:
-            return _failed(ErrorCode.INVALID_REQUEST, "a subscription has a name")
+            return _failed(ErrorCode.INVALID_REQUEST, "a subscription's name is needed")
         own = self.image.configs.get((CLIENT_METRICS_RESOURCE, name), {})
         return _described(
             [
@@ -220,7 +220,7 @@ class _Describing:
     def group(self, name: str) -> Described:
         """The configs of a group, which need not exist (KIP-848, KIP-932)."""
         if not name:
-            return _failed(ErrorCode.INVALID_REQUEST, "a group has a name")
+            return _failed(ErrorCode.INVALID_REQUEST, "a group's id is needed")
         own = self.image.configs.get((GROUP_RESOURCE, name), {})
         config = GroupConfig.resolve(self.settings.value, own)
         entries = []

@@ -1,1 +1,1 @@
-"""Records and their offsets: Produce, Fetch, ListOffsets and their kin."""
+"""Records and their offsets: Produce, Fetch, ListOffsets and related APIs."""

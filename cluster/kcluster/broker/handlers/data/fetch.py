@@ -54,7 +54,7 @@ READ_COMMITTED: Final = 1
 
 NO_ERROR: Final = ErrorCode.NONE
 _HINTED: Final = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
-"""Errors that come with a hint of who leads (KIP-951)."""
+"""Errors that come with a hint at the leader (KIP-951)."""
 _UNKNOWN: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
 """Errors found before anything is read: their answers have an empty list where others have null."""
 _NONE_WATCHED: Final[list[Replica]] = []
@@ -80,11 +80,11 @@ def fetch(broker: Broker, request: Request, now_ms: int) -> Any:
     reader = pending.reader
     if reader.is_follower:
         broker.replicas.last_fetches[reader.follower_id] = now_ms
-    found = pending.collect(now_ms, record_progress=reader.is_follower)
+    collected = pending.collect(now_ms, record_progress=reader.is_follower)
     if reader.is_follower:
         broker.isr.propose_expansions(reader.follower_id, now_ms)
-    if body.max_wait_ms <= 0 or not pending.partitions or found.enough(pending.min_bytes):
-        return pending.response(found, now_ms)
+    if body.max_wait_ms <= 0 or not pending.partitions or collected.enough(pending.min_bytes):
+        return pending.response(collected, now_ms)
     pending.park(now_ms)
     return PARKED
 
@@ -111,7 +111,7 @@ def _unknown_isolation_level(body: m.FetchRequest, version: int) -> m.FetchRespo
 
 @mypyc_attr(acyclic=True, free_list_len=1)
 @final
-class Found:
+class CollectedReads:
     """What was read of all partitions of one fetch."""
 
     __slots__ = ("is_urgent", "reads", "size_bytes")
@@ -166,54 +166,54 @@ class PendingFetch(ParkedFetch):
 
     # ------------------------------------------------------------------------------- reading
 
-    def collect(self, now_ms: int, record_progress: bool = False) -> Found:
+    def collect(self, now_ms: int, record_progress: bool = False) -> CollectedReads:
         """Read what there is.  As in Kafka a follower's progress is recorded after reading: the
-        answer has the watermark of before its fetch."""
-        found = Found()
+        answer has the watermark from before its fetch."""
+        collected = CollectedReads()
         session, reader = self.session, self.reader
         throttle = self.broker.throttles.leader if reader.is_follower else None
         all_wanted = list(self.partitions.values() if session is None else session.moved)
         budget = self.max_bytes
         for wanted in all_wanted:
             replica = self._replica_of(wanted)
-            held = False
+            is_held_back = False
             if not isinstance(replica, Replica):
                 read = refusal(wanted, replica)
             else:
-                read = read_partition(replica, wanted, reader, budget, not found.size_bytes)
+                read = read_partition(replica, wanted, reader, budget, not collected.size_bytes)
                 if record_progress and not read.is_urgent:
                     self._record_progress(replica, wanted, now_ms)
                 if throttle is not None and read.size_bytes:
-                    held = throttle.withholds_from(replica, reader.follower_id, now_ms)
-                    if held:
+                    is_held_back = throttle.withholds_from(replica, reader.follower_id, now_ms)
+                    if is_held_back:
                         read.batches = None
                         read.size_bytes = 0
             if read.is_urgent:
-                found.is_urgent = True
+                collected.is_urgent = True
             elif read.size_bytes:
-                found.size_bytes += read.size_bytes
+                collected.size_bytes += read.size_bytes
                 budget = max(0, budget - read.size_bytes)
             elif (
                 session is not None
                 and read.high_watermark == wanted.sent_high_watermark
                 and read.log_start_offset == wanted.sent_log_start_offset
             ):
-                # No news until it moves; unless the budget or a throttle kept its records back.
-                if budget > 0 and not held:
+                # Nothing new until it moves, unless the budget or a throttle held its records back.
+                if budget > 0 and not is_held_back:
                     del session.moved[wanted]
                 continue
-            found.reads.append(read)
-        return found
+            collected.reads.append(read)
+        return collected
 
     def _replica_of(self, wanted: SessionPartition) -> Replica | ErrorCode:
         """The replica that serves `wanted`; a session watches it from then on."""
         known = wanted.replica
         if known is not None and known.role is not NO_ROLE:
             return known
-        found = self.broker.replicas.find_wanted(wanted, self._by_id)
-        if self.session is not None and isinstance(found, Replica):
-            self.session.watch(wanted, found)
-        return found
+        replica = self.broker.replicas.find_wanted(wanted, self._by_id)
+        if self.session is not None and isinstance(replica, Replica):
+            self.session.watch(wanted, replica)
+        return replica
 
     def _record_progress(self, replica: Replica, wanted: SessionPartition, now_ms: int) -> None:
         reader = self.reader
@@ -255,9 +255,9 @@ class PendingFetch(ParkedFetch):
     def try_complete(self, now_ms: int) -> None:
         if self.done:
             return
-        found = self.collect(now_ms)
-        if found.enough(self.min_bytes):
-            self._finish(self.response(found, now_ms))
+        collected = self.collect(now_ms)
+        if collected.enough(self.min_bytes):
+            self._finish(self.response(collected, now_ms))
 
     def expire(self, now_ms: int) -> None:
         self._finish(self.response(self.collect(now_ms), now_ms))
@@ -281,18 +281,18 @@ class PendingFetch(ParkedFetch):
         self.abandon()
         self.broker.reply(self.request, response)
 
-    # ------------------------------------------------------------------------------ answering
+    # ----------------------------------------------------------------------------- answering
 
-    def response(self, found: Found, now_ms: int) -> m.FetchResponse:
-        """The answer with all that was found; in a session that is only what is new (KIP-227)."""
+    def response(self, collected: CollectedReads, now_ms: int) -> m.FetchResponse:
+        """The response with all that was read; in a session only what is new (KIP-227)."""
         if self.reader.is_follower and self.broker.throttles.leader is not None:
-            self.broker.throttles.leader.record_answer(found.reads, now_ms)
+            self.broker.throttles.leader.record_answer(collected.reads, now_ms)
         session, version = self.session, self.request.api_version
         topics: list[m.FetchResponse.FetchableTopicResponse] = []
         partitions: list[m.FetchResponse.PartitionData] = []
         id_or_name: Any = None
         leaders: dict[int, None] = {}
-        for read in found.reads:
+        for read in collected.reads:
             wanted = read.wanted
             data = _partition_data(self.broker.image, read, self.reader)
             if version < FIRST_FETCH_OF_ZSTD:

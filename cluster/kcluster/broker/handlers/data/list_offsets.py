@@ -123,7 +123,7 @@ def _find_offset(replica: Replica, timestamp: int, request: Request) -> tuple[in
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOWHERE
     if timestamp == MAX_TIMESTAMP:
-        found = log.offset_of_max_timestamp()
+        record = log.offset_of_max_timestamp()
     else:
-        found = log.offset_for_timestamp(timestamp)
-    return NOWHERE if found is None or found[1] >= end else found
+        record = log.offset_for_timestamp(timestamp)
+    return NOWHERE if record is None or record[1] >= end else record

@@ -1,6 +1,6 @@
 """The oldest versions of offsets: ListOffsets v0, OffsetCommit v0 and v1, OffsetFetch v0.
 
-Owns: segments' offsets in place of a timestamp's one; offsets of groups that ZooKeeper kept.
+Owns: lookups that return offsets of segments; group offsets that were stored in ZooKeeper.
 Never: registers a handler: those of the later versions call it.
 Kafka: KafkaApis.handleListOffsetRequestV0, commitOffsetsToZookeeper,
 handleOffsetFetchRequestFromZookeeper, UnifiedLog.legacyFetchOffsetsBefore.
@@ -35,7 +35,7 @@ _CONSUMER_ID: Final = -1
 _DEBUGGING_CONSUMER_ID: Final = -2
 
 
-# -------------------------------------------------------------------------------- ListOffsets
+# -------------------------------------------------------------------------------------- ListOffsets
 
 
 def list_offsets_v0(broker: Broker, request: Request, now_ms: int) -> m.ListOffsetsResponse:
@@ -96,7 +96,7 @@ def _offsets_before(replica: Replica, timestamp: int, now_ms: int) -> list[int]:
     return sorted((offset for offset, _ in times), reverse=True)
 
 
-# ------------------------------------------------------------------- offsets in ZooKeeper
+# ----------------------------------------------------------------------------- offsets in ZooKeeper
 
 
 def commit_refused(broker: Broker, request: Request) -> m.OffsetCommitResponse | None:

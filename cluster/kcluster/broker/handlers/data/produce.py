@@ -76,7 +76,7 @@ class DelayedProduce(DelayedAppend):
 
 @handles(ApiKey.PRODUCE, versions=(3, 13))
 def produce(broker: Broker, request: Request, now_ms: int) -> Any:
-    """Append each partition's batch; answer when the requested acks are there."""
+    """Append each partition's batch; answer when the requested acks have arrived."""
     body: m.ProduceRequest = request.body
     acks = body.acks
     topics: list[m.ProduceResponse.TopicProduceResponse] = []
@@ -120,7 +120,7 @@ def produce(broker: Broker, request: Request, now_ms: int) -> Any:
         return _silent(broker, request, response)
     if delayed is None:
         return _with_hints(broker, request, response)
-    # What needs no other replica (RF 1, an ISR of one) is answered at the end of this step.
+    # Appends that need no other replica (RF 1, an ISR of one) are answered when this step ends.
     broker.purgatory.park(delayed, max(0, body.timeout_ms), now_ms)
     return PARKED
 

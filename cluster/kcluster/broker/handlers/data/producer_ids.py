@@ -65,7 +65,7 @@ def refuse(request: m.InitProducerIdRequest, config: BrokerConfig) -> ErrorCode:
         return ErrorCode.INVALID_REQUEST
     if not 0 < request.transaction_timeout_ms <= config.transaction_max_timeout_ms:
         return ErrorCode.INVALID_TRANSACTION_TIMEOUT
-    # DIFFERS: no transactions yet.  This code is true, and clients handle it: they look for a
+    # DIFFERS: no transactions yet. This error is accurate, and clients handle it: they look for a
     # coordinator until max.block.ms has passed, and report that.
     return ErrorCode.COORDINATOR_NOT_AVAILABLE
 

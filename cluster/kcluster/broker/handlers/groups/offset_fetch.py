@@ -62,8 +62,8 @@ def offset_fetch(broker: Broker, request: Request, now_ms: int) -> m.OffsetFetch
 
     if not groups:
         return m.OffsetFetchResponse()
-    for index, asked in enumerate(groups):
-        _fetch_group(broker, request, asked, _finisher(finish, index), now_ms)
+    for index, requested in enumerate(groups):
+        _fetch_group(broker, request, requested, _finisher(finish, index), now_ms)
     return PARKED
 
 
@@ -86,30 +86,30 @@ def _asked_groups(request: Request) -> list[AskedGroup]:
             )
             for topic in body.topics
         ]
-    asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=body.group_id, topics=topics)
-    return [asked]
+    group = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=body.group_id, topics=topics)
+    return [group]
 
 
 def _fetch_group(
     broker: Broker,
     request: Request,
-    asked: AskedGroup,
+    requested: AskedGroup,
     finish: Callable[[FetchGroup], None],
     now_ms: int,
 ) -> None:
-    shard = broker.coordinator.shard_for(asked.group_id)
+    shard = broker.coordinator.shard_for(requested.group_id)
     unready = shard if isinstance(shard, ErrorCode) else shard.check_loaded()
     if isinstance(shard, ErrorCode) or unready is not ErrorCode.NONE:
-        finish(_failed_group(request, asked, unready))
+        finish(_failed_group(request, requested, unready))
         return
     by_id = request.api_version >= TOPIC_IDS_SINCE
     store = shard
 
     def read(error: ErrorCode, _at_ms: int) -> None:
         if error is ErrorCode.NONE:
-            finish(_read_group(broker, store, asked, by_id))
+            finish(_read_group(broker, store, requested, by_id))
         else:
-            finish(_failed_group(request, asked, error))
+            finish(_failed_group(request, requested, error))
 
     if request.body.require_stable:
         shard.after_writes(read, now_ms)
@@ -118,10 +118,12 @@ def _fetch_group(
         read(ErrorCode.NONE, now_ms)
 
 
-def _read_group(broker: Broker, shard: GroupShard, asked: AskedGroup, by_id: bool) -> FetchGroup:
-    stored = shard.offsets.topics_of(asked.group_id)
+def _read_group(
+    broker: Broker, shard: GroupShard, requested: AskedGroup, by_id: bool
+) -> FetchGroup:
+    stored = shard.offsets.topics_of(requested.group_id)
     topics = []
-    if asked.topics is None:
+    if requested.topics is None:
         for name, offsets in stored.items():
             image = broker.image.topics.get(name)
             if by_id and image is None:
@@ -134,9 +136,9 @@ def _read_group(broker: Broker, shard: GroupShard, asked: AskedGroup, by_id: boo
                 )
             )
         return m.OffsetFetchResponse.OffsetFetchResponseGroup(
-            group_id=asked.group_id, topics=topics
+            group_id=requested.group_id, topics=topics
         )
-    for topic in asked.topics:
+    for topic in requested.topics:
         name = broker.image.topic_names.get(topic.topic_id, "") if by_id else topic.name
         if by_id and not name:
             partitions = [
@@ -153,7 +155,9 @@ def _read_group(broker: Broker, shard: GroupShard, asked: AskedGroup, by_id: boo
                 name=name, topic_id=topic.topic_id, partitions=partitions
             )
         )
-    return m.OffsetFetchResponse.OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+    return m.OffsetFetchResponse.OffsetFetchResponseGroup(
+        group_id=requested.group_id, topics=topics
+    )
 
 
 def _same_topic(committed: CommittedOffset | None, topic_id: bytes) -> CommittedOffset | None:
@@ -184,20 +188,20 @@ def _no_offset(index: int, error: ErrorCode) -> FetchPartition:
     )
 
 
-def _failed_group(request: Request, asked: AskedGroup, error: ErrorCode) -> FetchGroup:
+def _failed_group(request: Request, requested: AskedGroup, error: ErrorCode) -> FetchGroup:
     """The answer for a group with an error; before version 2 only partitions have errors."""
     if request.api_version >= GROUP_ERROR_SINCE:
         return m.OffsetFetchResponse.OffsetFetchResponseGroup(
-            group_id=asked.group_id, error_code=error
+            group_id=requested.group_id, error_code=error
         )
     topics = [
         m.OffsetFetchResponse.OffsetFetchResponseTopics(
             name=topic.name, partitions=[_no_offset(i, error) for i in topic.partition_indexes]
         )
-        for topic in asked.topics or ()
+        for topic in requested.topics or ()
     ]
     return m.OffsetFetchResponse.OffsetFetchResponseGroup(
-        group_id=asked.group_id, topics=topics, error_code=error
+        group_id=requested.group_id, topics=topics, error_code=error
     )
 
 

@@ -1,1 +1,1 @@
-"""What a client learns of the cluster: brokers, topics, versions."""
+"""What clients learn about the cluster: brokers, topics, versions."""

@@ -53,10 +53,10 @@ def build_describe_topic_partitions(
         return response
     start_topic = "" if cursor is None else cursor.topic_name
     all_topics = not request.topics
-    asked = image.topics if all_topics else dict.fromkeys(t.name for t in request.topics)
-    names = sorted(name for name in asked if name >= start_topic)
+    requested = image.topics if all_topics else dict.fromkeys(t.name for t in request.topics)
+    names = sorted(name for name in requested if name >= start_topic)
     if cursor is not None and (
-        cursor.partition_index < 0 or not (all_topics or start_topic in asked)
+        cursor.partition_index < 0 or not (all_topics or start_topic in requested)
     ):
         response.topics = _each_refused(request, ErrorCode.INVALID_REQUEST)
         return response

@@ -75,12 +75,12 @@ def build_metadata(
     image: MetadataImage, request: m.MetadataRequest, version: int, cluster_id: str
 ) -> m.MetadataResponse:
     """The answer to `request` from `image`."""
-    asked = request.topics
-    if asked is not None:
-        error = _malformed(asked, version)
+    requested = request.topics
+    if requested is not None:
+        error = _malformed(requested, version)
         if error is not ErrorCode.NONE:
-            return _whole_request_failed(asked, error)
-    unknown_ids, known, unknown_names = _resolve(image, asked, version)
+            return _whole_request_failed(requested, error)
+    unknown_ids, known, unknown_names = _resolve(image, requested, version)
     dead = tuple(sorted(id_ for id_, broker in image.brokers.items() if broker.fenced))
     describe = _partitions_v0 if version == 0 else _partitions
     topics = [
@@ -152,19 +152,19 @@ def offline_replicas(
     return [id_ for id_ in partition.replicas if id_ in dead or id_ not in brokers]
 
 
-def _malformed(asked: list[m.MetadataRequest.MetadataRequestTopic], version: int) -> ErrorCode:
-    for topic in asked:
+def _malformed(requested: list[m.MetadataRequest.MetadataRequestTopic], version: int) -> ErrorCode:
+    for topic in requested:
         if version < 12 and (topic.name is None or topic.topic_id != NO_TOPIC_ID):
             return ErrorCode.INVALID_REQUEST
-    if any(topic.topic_id != NO_TOPIC_ID for topic in asked):
+    if any(topic.topic_id != NO_TOPIC_ID for topic in requested):
         return ErrorCode.NONE
-    if any(topic.name is None for topic in asked):
+    if any(topic.name is None for topic in requested):
         return ErrorCode.UNKNOWN_SERVER_ERROR
     return ErrorCode.NONE
 
 
 def _whole_request_failed(
-    asked: list[m.MetadataRequest.MetadataRequestTopic], error: ErrorCode
+    requested: list[m.MetadataRequest.MetadataRequestTopic], error: ErrorCode
 ) -> m.MetadataResponse:
     """The error alone: for each topic, and from v13 for the whole."""
     return m.MetadataResponse(
@@ -174,25 +174,27 @@ def _whole_request_failed(
             m.MetadataResponse.MetadataResponseTopic(
                 error_code=error, name=topic.name or "", topic_id=topic.topic_id
             )
-            for topic in asked
+            for topic in requested
         ],
         error_code=error,
     )
 
 
 def _resolve(
-    image: MetadataImage, asked: list[m.MetadataRequest.MetadataRequestTopic] | None, version: int
+    image: MetadataImage,
+    requested: list[m.MetadataRequest.MetadataRequestTopic] | None,
+    version: int,
 ) -> tuple[list[bytes], Iterable[TopicImage], list[str]]:
     """(unknown ids, known topics, unknown names), each once, in the order of the request."""
-    if asked is None or (version == 0 and not asked):
+    if requested is None or (version == 0 and not requested):
         # DIFFERS: in order of creation; Kafka's order is that of a hash table.
         return [], image.topics.values(), []
-    ids = dict.fromkeys(t.topic_id for t in asked if t.topic_id != NO_TOPIC_ID)
+    ids = dict.fromkeys(t.topic_id for t in requested if t.topic_id != NO_TOPIC_ID)
     if ids:
-        found = {topic_id: image.topic_by_id(topic_id) for topic_id in ids}
-        unknown = [topic_id for topic_id, topic in found.items() if topic is None]
-        return unknown, [topic for topic in found.values() if topic is not None], []
-    names = dict.fromkeys(t.name for t in asked if t.name is not None)
+        topics_by_id = {topic_id: image.topic_by_id(topic_id) for topic_id in ids}
+        unknown = [topic_id for topic_id, topic in topics_by_id.items() if topic is None]
+        return unknown, [topic for topic in topics_by_id.values() if topic is not None], []
+    names = dict.fromkeys(t.name for t in requested if t.name is not None)
     known = [image.topics[name] for name in names if name in image.topics]
     return [], known, [name for name in names if name not in image.topics]
 

@@ -4,7 +4,7 @@ answers them.
 Owns: the refusal of each.  Never: keeps an ACL: authorizer.class.name is not simulated.
 Kafka: AclApis, ControllerApis, {Describe,Create,Delete}AclsRequest; KIP-140, KIP-290.
 Behaviour:
-- SECURITY_DISABLED for everything that is asked;
+- SECURITY_DISABLED for every request;
 - an UNKNOWN type, operation or permission (code 0) makes a request invalid for Kafka: the
   connection is closed.
 Versions:

@@ -49,12 +49,12 @@ def _described(image: MetadataImage, user: str, times: int) -> Any:
     result = _Answer.DescribeUserScramCredentialsResult
     if times > 1:
         return result(user, ErrorCode.DUPLICATE_RESOURCE, f"{user} is asked for {times} times")
-    found = sorted(key for key in image.scram_credentials if key[0] == user)
-    if not found:
+    keys = sorted(key for key in image.scram_credentials if key[0] == user)
+    if not keys:
         return result(user, ErrorCode.RESOURCE_NOT_FOUND, f"{user} has no credentials")
     infos = [
         _Answer.CredentialInfo(mechanism, image.scram_credentials[name, mechanism].iterations)
-        for name, mechanism in found
+        for name, mechanism in keys
     ]
     return result(user, ErrorCode.NONE, "", infos)
 
