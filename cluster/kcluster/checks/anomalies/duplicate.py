@@ -24,7 +24,7 @@ from kcluster.checks.stories.sends import code_of, errors_of, meanwhile, request
 from kcluster.clients.ledger import Partition
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts, link
-from kcluster.invariants.ground import Append
+from kcluster.invariants.observed import Append
 from kcluster.protocol.errors import error_of
 
 
