@@ -245,10 +245,10 @@ class Storm:
 
     def _delete_records(self, partition: int) -> None:
         registration = self.driver.verbs.partition(TOPIC, partition)
-        ground = self.watch.invariants.grounds.get((registration.topic_id, partition))
-        if ground is None or registration.leader < 0:
+        observed = self.watch.invariants.partitions.get((registration.topic_id, partition))
+        if observed is None or registration.leader < 0:
             return
-        before = ground.committed.end * self.rng.randrange(1, 5) // 5
+        before = observed.committed.end * self.rng.randrange(1, 5) // 5
         self.deleted_before[partition] = max(self.deleted_before[partition], before)
         wanted = m.DeleteRecordsRequest.DeleteRecordsPartition(partition, before)
         topic = m.DeleteRecordsRequest.DeleteRecordsTopic(TOPIC, [wanted])

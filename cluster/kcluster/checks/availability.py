@@ -239,8 +239,8 @@ def _served(facts: Facts) -> dict[str, dict[Partition, list[int]]]:
 
 def _concerns(facts: Facts, partition: Partition, at_ms: int) -> bool:
     """Whether an error that names no partition is about this one: its leader is at fault."""
-    grounds = facts.recorder.of_partition(partition)
-    registration = facts.registration(grounds[-1], at_ms) if grounds else None
+    partitions = facts.recorder.of_partition(partition)
+    registration = facts.registration(partitions[-1], at_ms) if partitions else None
     if registration is None or registration.leader < 0:
         return True
     return facts.fault_of(registration.leader, at_ms) is not None

@@ -17,7 +17,7 @@ from kcluster.events.partitions import IsrShrunk, LeaderChange, LeaderElected, P
 from kcluster.events.words import text_of
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import CHANGES_OF_STATE, Facts, between, condensed, link
-from kcluster.invariants.ground import Ground
+from kcluster.invariants.observed import ObservedPartition
 from kcluster.metadata.records import PartitionRegistration
 
 _TURNING_POINTS: Final[tuple[type[Event], ...]] = (
@@ -39,25 +39,25 @@ def reasons_of(
 ) -> list[Link]:
     """Why a partition was unavailable between these times, oldest first; `clients`: those affected,
     as nodes of the fabric."""
-    grounds = [
-        ground
-        for ground in facts.recorder.of_partition(partition)
-        if not 0 <= ground.deleted_ms < from_ms
+    partitions = [
+        observed
+        for observed in facts.recorder.of_partition(partition)
+        if not 0 <= observed.deleted_ms < from_ms
     ]
-    if not grounds:
+    if not partitions:
         return []
-    ground = grounds[0]
+    observed = partitions[0]
     wanted = (LeaderChange, IsrShrunk) if is_write else (LeaderChange,)
     reasons: dict[object, Link] = {}
     """By note, so that each appears once; its effect on this partition takes precedence."""
-    for at_ms in _moments(facts, ground, from_ms, to_ms):
-        for reason in _reasons_at(facts, ground, is_write, at_ms, clients):
+    for at_ms in _moments(facts, observed, from_ms, to_ms):
+        for reason in _reasons_at(facts, observed, is_write, at_ms, clients):
             reasons.setdefault(reason.note_id or reason.text, reason)
     for note, change in facts.of_partition(partition, PartitionEvent):
         if from_ms <= note.at_ms <= to_ms and isinstance(change, wanted):
             reasons.setdefault(note.note_id, link(note))
     operations = between(
-        facts.notes, from_ms, to_ms, lambda x: _concerns(facts, ground, x, clients)
+        facts.notes, from_ms, to_ms, lambda x: _concerns(facts, observed, x, clients)
     )
     for entry in condensed(operations):
         reasons.setdefault(entry.note_id, entry)
@@ -65,7 +65,7 @@ def reasons_of(
     if shaped is not None:
         reasons.setdefault(shaped.note_id, link(shaped))
     if not reasons:
-        reasons[""] = _stale_metadata(facts, ground, from_ms)
+        reasons[""] = _stale_metadata(facts, observed, from_ms)
     return _counted(sorted(reasons.values(), key=lambda entry: entry.at_ms))
 
 
@@ -83,12 +83,14 @@ def _counted(links: list[Link]) -> list[Link]:
     ]
 
 
-def _concerns(facts: Facts, ground: Ground, note: Note, clients: Sequence[int]) -> bool:
+def _concerns(
+    facts: Facts, observed: ObservedPartition, note: Note, clients: Sequence[int]
+) -> bool:
     """Whether an operation concerned this partition's brokers, or the links between one of them and
     these clients."""
     if not facts.is_operation(note):
         return False
-    registration = facts.registration(ground, note.at_ms)
+    registration = facts.registration(observed, note.at_ms)
     replicas = () if registration is None else registration.replicas
     event = note.event
     if isinstance(event, LinkCut | LinkHealed):
@@ -99,10 +101,10 @@ def _concerns(facts: Facts, ground: Ground, note: Note, clients: Sequence[int]) 
     return True
 
 
-def _moments(facts: Facts, ground: Ground, from_ms: int, to_ms: int) -> list[int]:
+def _moments(facts: Facts, observed: ObservedPartition, from_ms: int, to_ms: int) -> list[int]:
     """When the reason may have changed: at the beginning, and after each turning point."""
     moments = {from_ms: None}
-    for at_ms, _ in ground.registrations:
+    for at_ms, _ in observed.registrations:
         if from_ms < at_ms < to_ms:
             moments[at_ms] = None
     for note in facts.notes:
@@ -112,14 +114,14 @@ def _moments(facts: Facts, ground: Ground, from_ms: int, to_ms: int) -> list[int
 
 
 def _reasons_at(
-    facts: Facts, ground: Ground, is_write: bool, at_ms: int, clients: Sequence[int]
+    facts: Facts, observed: ObservedPartition, is_write: bool, at_ms: int, clients: Sequence[int]
 ) -> Iterator[Link]:
-    registration = facts.registration(ground, at_ms)
+    registration = facts.registration(observed, at_ms)
     if registration is None:
         return
     leader = registration.leader
     if leader < 0:
-        yield _leaderless(facts, ground, at_ms)
+        yield _leaderless(facts, observed, at_ms)
         return
     state, note = facts.state(leader, at_ms)
     if note is not None and state != "up":
@@ -129,8 +131,8 @@ def _reasons_at(
     yield from _cut_off(facts, leader, at_ms, clients)
     if not is_write:
         return
-    if len(registration.isr) < ground.min_isr:
-        yield _too_few(facts, ground, registration, at_ms)
+    if len(registration.isr) < observed.min_isr:
+        yield _too_few(facts, observed, registration, at_ms)
     for broker in registration.isr:
         yield from _holds_back(facts, broker, leader, at_ms)
 
@@ -140,11 +142,11 @@ def _went_away(note: Note) -> str:
     return "was paused" if isinstance(event, BrokerPaused) else f"went down: {text_of(event)}"
 
 
-def _leaderless(facts: Facts, ground: Ground, at_ms: int) -> Link:
-    changes = facts.of_partition((ground.topic, ground.partition), LeaderChange)
+def _leaderless(facts: Facts, observed: ObservedPartition, at_ms: int) -> Link:
+    changes = facts.of_partition((observed.topic, observed.partition), LeaderChange)
     since = [note for note, _ in changes if note.at_ms <= at_ms]
     if not since:
-        return Link(at_ms, f"{ground.name} has no leader yet")
+        return Link(at_ms, f"{observed.name} has no leader yet")
     return link(since[-1], f"no leader since: {text_of(since[-1].event)}")
 
 
@@ -174,11 +176,13 @@ def _cut_off(facts: Facts, leader: int, at_ms: int, clients: Sequence[int]) -> I
             break
 
 
-def _too_few(facts: Facts, ground: Ground, registration: PartitionRegistration, at_ms: int) -> Link:
-    partition = (ground.topic, ground.partition)
+def _too_few(
+    facts: Facts, observed: ObservedPartition, registration: PartitionRegistration, at_ms: int
+) -> Link:
+    partition = (observed.topic, observed.partition)
     shrinks = facts.of_partition(partition, IsrShrunk)
     since = [note for note, _ in shrinks if note.at_ms <= at_ms]
-    text = f"ISR {list(registration.isr)} below min.insync.replicas {ground.min_isr}"
+    text = f"ISR {list(registration.isr)} below min.insync.replicas {observed.min_isr}"
     if not since:
         return Link(at_ms, text)
     return link(since[-1], f"{text} since: {text_of(since[-1].event)}")
@@ -202,9 +206,9 @@ def _holds_back(facts: Facts, broker: int, leader: int, at_ms: int) -> Iterator[
             return
 
 
-def _stale_metadata(facts: Facts, ground: Ground, at_ms: int) -> Link:
+def _stale_metadata(facts: Facts, observed: ObservedPartition, at_ms: int) -> Link:
     """No broker was at fault: the client had not learnt yet which one leads."""
-    elections = facts.of_partition((ground.topic, ground.partition), LeaderElected)
+    elections = facts.of_partition((observed.topic, observed.partition), LeaderElected)
     before = [election for election in elections if election[0].at_ms <= at_ms]
     if not before:
         return Link(at_ms, "every broker concerned was well")

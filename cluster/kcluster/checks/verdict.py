@@ -254,10 +254,10 @@ def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
     """Without the records of deleted topics: a topic of the same name may exist, and need not hold
     them."""
     gone: dict[Partition, set[bytes | None]] = {}
-    for ground in recorder.grounds.values():
-        if ground.deleted_ms >= 0:
-            values = gone.setdefault((ground.topic, ground.partition), set())
-            for append in ground.appends:
+    for observed in recorder.partitions.values():
+        if observed.deleted_ms >= 0:
+            values = gone.setdefault((observed.topic, observed.partition), set())
+            for append in observed.appends:
                 values.update(value for _, value in recorder.contents.of(append.batch))
     if not gone:
         return ledger
@@ -272,10 +272,13 @@ def _of_present_topics(recorder: Recorder, ledger: Ledger) -> Ledger:
 def _deleted_topics(recorder: Recorder, since_ms: int) -> list[Deleted]:
     return [
         Deleted(
-            (ground.topic, ground.partition), 0, ground.appends[-1].last_offset, "with their topic"
+            (observed.topic, observed.partition),
+            0,
+            observed.appends[-1].last_offset,
+            "with their topic",
         )
-        for ground in recorder.grounds.values()
-        if ground.deleted_ms >= max(0, since_ms) and ground.appends
+        for observed in recorder.partitions.values()
+        if observed.deleted_ms >= max(0, since_ms) and observed.appends
     ]
 
 

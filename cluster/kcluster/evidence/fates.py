@@ -17,7 +17,7 @@ from kcluster.events.brokers import BrokerDown
 from kcluster.events.partitions import LogTruncated
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts
-from kcluster.invariants.ground import Append, Ground
+from kcluster.invariants.observed import Append, ObservedPartition
 
 
 class RecordPlace(Struct, frozen=True):
@@ -71,8 +71,8 @@ def fate_of(facts: Facts, partition: Partition, value: bytes | None) -> Fate:
     """What became of the record with this value."""
     send = facts.send(partition, value)
     places = tuple(
-        _place(facts, ground, append, offset)
-        for ground, append, offset in facts.places(partition, value)
+        _place(facts, observed, append, offset)
+        for observed, append, offset in facts.places(partition, value)
     )
     reads = tuple(
         (read.consumer, read.offset, read.at_ms)
@@ -93,11 +93,11 @@ def fate_of(facts: Facts, partition: Partition, value: bytes | None) -> Fate:
     )
 
 
-def _place(facts: Facts, ground: Ground, append: Append, offset: int) -> RecordPlace:
+def _place(facts: Facts, observed: ObservedPartition, append: Append, offset: int) -> RecordPlace:
     reached: dict[int, int] = {}
     dropped: dict[int, tuple[int, str]] = {}
     committed_ms = -1
-    for move in ground.moves:
+    for move in observed.moves:
         if move.at_ms < append.at_ms:
             continue
         broker, has = move.broker, move.log_end_offset > offset

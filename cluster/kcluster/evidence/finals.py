@@ -15,8 +15,8 @@ from kcluster.clients.ledger import Partition
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.outside import Names
 from kcluster.evidence.recorder import Recorder
-from kcluster.invariants.ground import Ground
 from kcluster.invariants.invariants import Violation
+from kcluster.invariants.observed import ObservedPartition
 from kcluster.invariants.rules import is_same
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.status import controller_image
@@ -62,7 +62,7 @@ def _read(
     name = f"{partition[0]}-{partition[1]}"
     if registration.leader < 0:
         finals.offline.append(name)
-    ground = recorder.invariants.ground(partition[0], key)
+    observed = recorder.invariants.partition(partition[0], key)
     log = _authoritative_log(registration, logs)
     if log is None:
         finals.logs[partition] = FinalLog(0, ())
@@ -71,7 +71,7 @@ def _read(
     for broker in registration.isr:
         other = logs.get(broker)
         if other is not None and other is not log:
-            for violation, text in _differing(ground, log, other, registration.leader):
+            for violation, text in _differing(observed, log, other, registration.leader):
                 subject = f"{name} on broker {broker}"
                 finals.violations.append(Violation(violation, now_ms, subject, text))
     if has_internal_prefix(partition[0]):
@@ -102,7 +102,9 @@ def _authoritative_log(registration: PartitionRegistration, logs: Mapping[int, L
     return max(candidates, key=lambda log: log.log_end_offset, default=None)
 
 
-def _differing(ground: Ground, log: Log, other: Log, leader: int) -> Iterator[tuple[str, str]]:
+def _differing(
+    observed: ObservedPartition, log: Log, other: Log, leader: int
+) -> Iterator[tuple[str, str]]:
     """Members of the ISR must hold the same records below the high watermark."""
     start = max(
         log.log_start_offset,
@@ -110,7 +112,7 @@ def _differing(ground: Ground, log: Log, other: Log, leader: int) -> Iterator[tu
         log.first_dirty_offset,
         other.first_dirty_offset,
     )
-    end = min(ground.committed.end, log.log_end_offset, other.log_end_offset)
+    end = min(observed.committed.end, log.log_end_offset, other.log_end_offset)
     if start >= end:
         return
     for own, wanted in zip(other.batches_from(start), log.batches_from(start), strict=False):

@@ -34,7 +34,7 @@ from kcluster.events.words import sentence_of, text_of
 from kcluster.evidence.causes import causes_of
 from kcluster.evidence.history import Link
 from kcluster.evidence.recorder import Answer, Recorder
-from kcluster.invariants.ground import Append, Ground, Move
+from kcluster.invariants.observed import Append, Move, ObservedPartition
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.runtime.dispatch import RUNTIME_ID
 
@@ -67,7 +67,9 @@ class Facts:
         for note in self.notes:
             self._index(note)
         self._answers: dict[tuple[int, int], Answer] | None = None
-        self._places: dict[Partition, dict[bytes | None, list[tuple[Ground, Append, int]]]] = {}
+        self._places: dict[
+            Partition, dict[bytes | None, list[tuple[ObservedPartition, Append, int]]]
+        ] = {}
         self._sends: dict[tuple[Partition, bytes | None], SentRecord] | None = None
 
     def _index(self, note: Note) -> None:
@@ -169,56 +171,59 @@ class Facts:
 
     # ------------------------------------------------------------------------- of partitions
 
-    def registration(self, ground: Ground, at_ms: int) -> PartitionRegistration | None:
+    def registration(self, observed: ObservedPartition, at_ms: int) -> PartitionRegistration | None:
         """A partition's registration at the controller at that time."""
-        at = bisect_right(ground.registrations, at_ms, key=lambda entry: entry[0])
-        return ground.registrations[at - 1][1] if at else None
+        at = bisect_right(observed.registrations, at_ms, key=lambda entry: entry[0])
+        return observed.registrations[at - 1][1] if at else None
 
-    def log_end(self, ground: Ground, broker: int, at_ms: int) -> int | None:
+    def log_end(self, observed: ObservedPartition, broker: int, at_ms: int) -> int | None:
         """Where a replica's log ended at that time; None before it was seen."""
-        at = bisect_right(ground.moves, at_ms, key=lambda move: move.at_ms)
-        for move in reversed(ground.moves[:at]):
+        at = bisect_right(observed.moves, at_ms, key=lambda move: move.at_ms)
+        for move in reversed(observed.moves[:at]):
             if move.broker == broker:
                 return move.log_end_offset
         return None
 
-    def reached(self, ground: Ground, append: Append, broker: int) -> int | None:
+    def reached(self, observed: ObservedPartition, append: Append, broker: int) -> int | None:
         """When a replica first had all of `append`, as far as it did in that epoch."""
-        for move in self._moves_since(ground, append.at_ms):
+        for move in self._moves_since(observed, append.at_ms):
             if move.broker == broker and move.log_end_offset > append.last_offset:
                 return move.at_ms
         return None
 
-    def _moves_since(self, ground: Ground, at_ms: int) -> Iterator[Move]:
-        first = bisect_right(ground.moves, at_ms - 1, key=lambda move: move.at_ms)
-        for index in range(first, len(ground.moves)):
-            yield ground.moves[index]
+    def _moves_since(self, observed: ObservedPartition, at_ms: int) -> Iterator[Move]:
+        first = bisect_right(observed.moves, at_ms - 1, key=lambda move: move.at_ms)
+        for index in range(first, len(observed.moves)):
+            yield observed.moves[index]
 
     # ---------------------------------------------------------------------- of single records
 
     def appends_at(
         self, partition: Partition, offset: int, value: bytes | None = None
-    ) -> list[tuple[Ground, Append]]:
+    ) -> list[tuple[ObservedPartition, Append]]:
         """Every append that held `offset`, oldest first; with `value`, only those in which it
         stands there."""
         contents = self.recorder.contents
         return [
-            (ground, append)
-            for ground in self.recorder.of_partition(partition)
-            for append in ground.appends
+            (observed, append)
+            for observed in self.recorder.of_partition(partition)
+            for append in observed.appends
             if append.base_offset <= offset <= append.last_offset
             and (value is None or (offset, value) in contents.of(append.batch))
         ]
 
-    def places(self, partition: Partition, value: bytes | None) -> list[tuple[Ground, Append, int]]:
-        """Every place where a value was ever appended: (ground, append, offset), oldest first."""
+    def places(
+        self, partition: Partition, value: bytes | None
+    ) -> list[tuple[ObservedPartition, Append, int]]:
+        """Every place where a value was ever appended: (the partition as observed, append, offset),
+        oldest first."""
         known = self._places.get(partition)
         if known is None:
             known = self._places[partition] = {}
-            for ground in self.recorder.of_partition(partition):
-                for append in ground.appends:
+            for observed in self.recorder.of_partition(partition):
+                for append in observed.appends:
                     for offset, own in self.recorder.contents.of(append.batch):
-                        known.setdefault(own, []).append((ground, append, offset))
+                        known.setdefault(own, []).append((observed, append, offset))
         return known.get(value, [])
 
     def send(self, partition: Partition, value: bytes | None) -> SentRecord | None:

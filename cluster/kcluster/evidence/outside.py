@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kcluster.clients.ledger import ClientError, Ledger, Outcome, Partition, ReadRecord, SentRecord
 from kcluster.evidence.recorder import PartitionAnswer, Recorder
-from kcluster.invariants.ground import Append, Ground
+from kcluster.invariants.observed import Append, ObservedPartition
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 from kcluster.protocol.records.batches import CRC_AT, CRC_START, Batch
@@ -45,10 +45,10 @@ def outside_ledger(
         )
     )
     taken = {(send.partition, send.value) for send in inside.sends}
-    for ground in recorder.grounds.values():
-        partition = (ground.topic, ground.partition)
+    for observed in recorder.partitions.values():
+        partition = (observed.topic, observed.partition)
         own = [answer for answer in of_produce if answer.partition == partition]
-        _add_sends(recorder, ground, own, ledger, names, taken, is_inside)
+        _add_sends(recorder, observed, own, ledger, names, taken, is_inside)
     for answer in of_produce:
         if answer.error_code:
             _add_error(ledger, answer, "Produce")
@@ -60,10 +60,10 @@ def outside_ledger(
 def _has_any(recorder: Recorder, is_inside: IsInside) -> bool:
     """Whether an outside client was answered, or wrote something."""
     asked = {answer[2].request.client_id: None for answer in recorder.answers}
-    for ground in recorder.grounds.values():
+    for observed in recorder.partitions.values():
         asked.update(
             (append.request.client_id, None)
-            for append in ground.appends
+            for append in observed.appends
             if append.request is not None
         )
     return not all(map(is_inside, asked))
@@ -71,14 +71,14 @@ def _has_any(recorder: Recorder, is_inside: IsInside) -> bool:
 
 def _add_sends(
     recorder: Recorder,
-    ground: Ground,
+    observed: ObservedPartition,
     answers: list[PartitionAnswer],
     ledger: Ledger,
     names: Names,
     taken: set[tuple[Partition, bytes]],
     is_inside: IsInside,
 ) -> None:
-    partition = (ground.topic, ground.partition)
+    partition = (observed.topic, observed.partition)
     acked = {answer.base_offset: answer for answer in answers if not answer.error_code}
     refused = {
         (answer.reply.request.connection_id, answer.reply.request.correlation_id): answer
@@ -86,7 +86,7 @@ def _add_sends(
         if answer.error_code
     }
     before: dict[tuple[str, bytes], tuple[Append, list[SentRecord]]] = {}
-    for append in ground.appends:
+    for append in observed.appends:
         request = append.request
         if request is None or is_inside(request.client_id):
             continue
@@ -226,7 +226,7 @@ def _topic_name(recorder: Recorder, topic: Any) -> str:
     name: str = topic.name
     if name:
         return name
-    for (topic_id, _), ground in recorder.grounds.items():
+    for (topic_id, _), observed in recorder.partitions.items():
         if topic_id == topic.topic_id:
-            return ground.topic
+            return observed.topic
     return ""

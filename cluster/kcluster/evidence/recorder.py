@@ -1,6 +1,6 @@
 """Records what happens at the brokers during a run, on either clock.
 
-Owns: the record of a run: appends, replicas' moves, registrations (ground.py), every answer to a
+Owns: the record of a run: appends, replicas' moves, registrations (observed.py), every answer to a
 client, every note.  Never: judges (verdict.py does), changes anything in the cluster, decodes a
 batch while the cluster runs: it only keeps references.
 Kafka: no counterpart.
@@ -17,8 +17,8 @@ from kcluster.clients.ledger import Ledger, Partition
 from kcluster.contract import Note, Reply
 from kcluster.evidence.contents import Contents
 from kcluster.evidence.history import FinalLog
-from kcluster.invariants.ground import Ground, PartitionKey
 from kcluster.invariants.invariants import Invariants
+from kcluster.invariants.observed import ObservedPartition, PartitionKey
 from kcluster.invariants.watch import Watch
 from kcluster.network.node_ids import FIRST_CLIENT_ID
 from kcluster.protocol.apis import ApiKey
@@ -67,7 +67,7 @@ class Recorder(Watch):
     """Attach it before the cluster starts; pass it to `judge` after the run.
 
     `answers`: every reply of a broker, even if no client received it; `notes`: all;
-    `grounds`: partitions by (topic id, number).
+    `partitions`: partitions by (topic id, number).
     """
 
     def __init__(self, dispatcher: Dispatcher, plan: Plan) -> None:
@@ -87,9 +87,9 @@ class Recorder(Watch):
         return self._dispatcher
 
     @property
-    def grounds(self) -> dict[PartitionKey, Ground]:
+    def partitions(self) -> dict[PartitionKey, ObservedPartition]:
         """What is known of each partition of each topic that ever existed."""
-        return self.invariants.grounds
+        return self.invariants.partitions
 
     def _on_reply(self, node_id: int, reply: Reply, now_ms: int) -> None:
         super()._on_reply(node_id, reply, now_ms)
@@ -97,28 +97,28 @@ class Recorder(Watch):
 
     # -------------------------------------------------------------------------- afterwards
 
-    def present(self) -> dict[Partition, Ground]:
+    def present(self) -> dict[Partition, ObservedPartition]:
         """The partitions of topics that have not been deleted, by name."""
         return {
-            (ground.topic, ground.partition): ground
-            for ground in self.grounds.values()
-            if ground.deleted_ms < 0
+            (observed.topic, observed.partition): observed
+            for observed in self.partitions.values()
+            if observed.deleted_ms < 0
         }
 
-    def of_partition(self, partition: Partition) -> list[Ground]:
+    def of_partition(self, partition: Partition) -> list[ObservedPartition]:
         """The partition under each topic id that its topic's name has had, oldest first."""
         topic, number = partition
         return [
-            ground
-            for ground in self.grounds.values()
-            if ground.topic == topic and ground.partition == number
+            observed
+            for observed in self.partitions.values()
+            if observed.topic == topic and observed.partition == number
         ]
 
     def partition_answers(
         self, api: ApiKey, wanted: Callable[[Answer], bool]
     ) -> Iterator[PartitionAnswer]:
         """The answers of Produce or Fetch, per partition, in order of time."""
-        names = {key[0]: ground.topic for key, ground in self.grounds.items()}
+        names = {key[0]: observed.topic for key, observed in self.partitions.items()}
         is_fetch = api == ApiKey.FETCH
         for answer in self.answers:
             at_ms, broker, reply = answer

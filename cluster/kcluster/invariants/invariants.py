@@ -23,7 +23,13 @@ from kcluster.contract import Note, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.partitions import LeaderChange
 from kcluster.events.topics import TopicDeleted
-from kcluster.invariants.ground import Append, Ground, Move, PartitionKey, Seen
+from kcluster.invariants.observed import (
+    Append,
+    Move,
+    ObservedPartition,
+    ObservedReplica,
+    PartitionKey,
+)
 from kcluster.invariants.replies import Patience, Replies
 from kcluster.invariants.rules import (
     acked_too_soon,
@@ -84,8 +90,8 @@ class Violation(Struct, frozen=True):
 
 
 class Invariants:
-    """The observed state of one run.  `violations`: all so far, oldest first; `grounds`: what is
-    known of each partition.
+    """The observed state of one run.  `violations`: all so far, oldest first; `partitions`: each
+    partition as it was observed.
 
     It must be given every note (`on_note`), each broker after a step (`observe`), the controller's
     partitions (`observe_metadata`), and all requests and replies of clients.
@@ -93,8 +99,8 @@ class Invariants:
 
     def __init__(self) -> None:
         self.violations: list[Violation] = []
-        self.grounds: dict[PartitionKey, Ground] = {}
-        self._seen: dict[Replica, Seen] = {}
+        self.partitions: dict[PartitionKey, ObservedPartition] = {}
+        self._replicas: dict[Replica, ObservedReplica] = {}
         self._metadata_offsets: dict[int, tuple[int, int]] = {}
         """By node: (its life, the newest offset)."""
         self._unclean: dict[tuple[str, int], int] = {}
@@ -106,13 +112,13 @@ class Invariants:
             assert name in VIOLATIONS, name
             self.violations.append(Violation(name, now_ms, subject, text))
 
-    def ground(self, topic: str, key: PartitionKey) -> Ground:
-        """What is known of a partition."""
-        ground = self.grounds.get(key)
-        if ground is None:
-            ground = self.grounds[key] = Ground(topic, key)
-            ground.unclean = self._unclean.pop((topic, key[1]), -1)
-        return ground
+    def partition(self, topic: str, key: PartitionKey) -> ObservedPartition:
+        """A partition as it was observed so far."""
+        observed = self.partitions.get(key)
+        if observed is None:
+            observed = self.partitions[key] = ObservedPartition(topic, key)
+            observed.unclean_epoch = self._unclean.pop((topic, key[1]), -1)
+        return observed
 
     # ------------------------------------------------------------------------- inputs
 
@@ -128,14 +134,18 @@ class Invariants:
         elif isinstance(event, BrokerResumed):
             self.replies.on_resume(event.broker, note.at_ms)
         elif isinstance(event, TopicDeleted):
-            for ground in self.grounds.values():
-                if ground.topic == event.topic and ground.deleted_ms < 0:
-                    ground.deleted_ms = note.at_ms
+            for observed in self.partitions.values():
+                if observed.topic == event.topic and observed.deleted_ms < 0:
+                    observed.deleted_ms = note.at_ms
 
     def _on_unclean(self, topic: str, partition: int, epoch: int) -> None:
-        for ground in self.grounds.values():
-            if ground.topic == topic and ground.partition == partition and ground.deleted_ms < 0:
-                ground.unclean = epoch
+        for observed in self.partitions.values():
+            if (
+                observed.topic == topic
+                and observed.partition == partition
+                and observed.deleted_ms < 0
+            ):
+                observed.unclean_epoch = epoch
                 return
         self._unclean[topic, partition] = epoch
 
@@ -153,8 +163,8 @@ class Invariants:
         """A broker's process has ended: it owes no more replies."""
         self.replies.on_end(now_ms, broker=broker)
         if loses_records:
-            for ground in self.grounds.values():
-                ground.lost[broker] = None
+            for observed in self.partitions.values():
+                observed.lost[broker] = None
 
     def on_connection_closed(self, connection_id: int, now_ms: int) -> None:
         """A connection has closed: a reply to its client is possible but no longer required."""
@@ -175,16 +185,16 @@ class Invariants:
         brokers: Mapping[int, BrokerRegistration],
     ) -> None:
         """Check a partition's registration at the controller against the registered brokers."""
-        ground = self.ground(topic, (registration.topic_id, registration.partition))
-        old = ground.registration
+        observed = self.partition(topic, (registration.topic_id, registration.partition))
+        old = observed.registration
         if old is not registration:
-            ground.registration = registration
-            ground.registrations.append((now_ms, registration))
-            self._report(now_ms, ground.name, registration_violations(registration, old))
-            for broker in tuple(ground.lost):
+            observed.registration = registration
+            observed.registrations.append((now_ms, registration))
+            self._report(now_ms, observed.name, registration_violations(registration, old))
+            for broker in tuple(observed.lost):
                 if broker not in registration.isr:
-                    del ground.lost[broker]
-        self._report(now_ms, ground.name, membership_violations(registration, brokers))
+                    del observed.lost[broker]
+        self._report(now_ms, observed.name, membership_violations(registration, brokers))
 
     def observe_offset(self, now_ms: int, node: int, life: int, offset: int) -> None:
         """Check the offset up to which a node has applied the metadata log."""
@@ -203,139 +213,147 @@ class Invariants:
         request: Request | None = None,
     ) -> None:
         """Check a broker's replicas after a step; `request`: the Produce request it handled."""
-        all_seen = self._seen
+        known = self._replicas
         for replica in replicas:
-            seen = all_seen.get(replica)
-            if seen is None or seen.life != life:
+            old = known.get(replica)
+            if old is None or old.life != life:
                 self._observe_first(now_ms, broker, life, replica, request)
                 continue
             log, watermark = replica.log, replica.high_watermark
             end = log.log_end_offset
-            moved = end != seen.log_end_offset or watermark != seen.high_watermark
+            moved = end != old.log_end_offset or watermark != old.high_watermark
             if (
-                replica.registration is not seen.registration
-                or replica.role is not seen.role
-                or replica.leader_epoch != seen.leader_epoch
-                or log.log_start_offset != seen.log_start_offset
-                or end < seen.log_end_offset
-                or not seen.high_watermark <= watermark <= end
+                replica.registration is not old.registration
+                or replica.role is not old.role
+                or replica.leader_epoch != old.leader_epoch
+                or log.log_start_offset != old.log_start_offset
+                or end < old.log_end_offset
+                or not old.high_watermark <= watermark <= end
             ):
-                self._compare(now_ms, seen, replica, request)
+                self._compare(now_ms, old, replica, request)
             elif moved:
-                self._observe_progress(now_ms, seen, replica, end, watermark, request)
+                self._observe_progress(now_ms, old, replica, end, watermark, request)
 
     def _observe_progress(
         self,
         now_ms: int,
-        seen: Seen,
+        old: ObservedReplica,
         replica: Replica,
         end: int,
         watermark: int,
         request: Request | None,
     ) -> None:
         """The common case: an append, or a high watermark that advanced."""
-        ground = seen.ground
-        if ground.unclean >= 0 and is_behind_unclean(ground, replica):
-            self._compare(now_ms, seen, replica, request)
+        observed = old.partition
+        if observed.unclean_epoch >= 0 and is_behind_unclean(observed, replica):
+            self._compare(now_ms, old, replica, request)
             return
-        before = seen.high_watermark
+        before = old.high_watermark
         if replica.is_leader:
-            if end > seen.log_end_offset:
-                _record_appends(now_ms, ground, replica, seen.log_end_offset, request)
+            if end > old.log_end_offset:
+                _record_appends(now_ms, observed, replica, old.log_end_offset, request)
             if watermark > before:
-                committed = ground.committed
+                committed = observed.committed
                 if before < committed.end:
-                    self._report(now_ms, seen_as(seen), differing(replica, committed, before))
+                    self._report(now_ms, subject_of(old), differing(replica, committed, before))
                 extend(committed, replica)
-                self._report(now_ms, seen_as(seen), members_behind(ground, replica))
+                self._report(now_ms, subject_of(old), members_behind(observed, replica))
         elif watermark > before:
             batches = replica.log.segments[-1].batches if replica.log.segments else ()
             last = -1 if watermark == end else -2
             if len(batches) < 2 or not (
                 (batch := batches[last]).base_offset <= before
-                and ground.committed.batches.get(batch.base_offset) is batch
+                and observed.committed.batches.get(batch.base_offset) is batch
             ):
-                problems = differing(replica, ground.committed, before)
-                self._report(now_ms, seen_as(seen), problems)
-        seen.log_end_offset = end
-        seen.high_watermark = watermark
-        ground.moves.append(Move(now_ms, seen.broker, end, watermark))
+                problems = differing(replica, observed.committed, before)
+                self._report(now_ms, subject_of(old), problems)
+        old.log_end_offset = end
+        old.high_watermark = watermark
+        observed.moves.append(Move(now_ms, old.broker, end, watermark))
 
     def _observe_first(
         self, now_ms: int, broker: int, life: int, replica: Replica, request: Request | None
     ) -> None:
         """The first observation of a replica in this life of its broker."""
-        ground = self.ground(replica.topic, replica.key)
-        seen = self._seen[replica] = ground.seen[broker] = Seen(ground, broker, life)
-        seen.role = Role.NONE
-        seen.registration = replica.registration
-        seen.leader_epoch = replica.leader_epoch
-        seen.partition_epoch = replica.registration.partition_epoch
-        seen.log = log = replica.log
-        seen.log_end_offset = log.log_end_offset
-        seen.log_start_offset = log.log_start_offset
+        observed = self.partition(replica.topic, replica.key)
+        old = self._replicas[replica] = observed.replicas[broker] = ObservedReplica(
+            observed, broker, life
+        )
+        old.role = Role.NONE
+        old.registration = replica.registration
+        old.leader_epoch = replica.leader_epoch
+        old.partition_epoch = replica.registration.partition_epoch
+        old.log = log = replica.log
+        old.log_end_offset = log.log_end_offset
+        old.log_start_offset = log.log_start_offset
         # What was on disk when the process started has not been compared yet.
-        seen.high_watermark = min(log.log_start_offset, replica.high_watermark)
-        self._compare(now_ms, seen, replica, request)
+        old.high_watermark = min(log.log_start_offset, replica.high_watermark)
+        self._compare(now_ms, old, replica, request)
 
-    def _compare(self, now_ms: int, seen: Seen, replica: Replica, request: Request | None) -> None:
+    def _compare(
+        self, now_ms: int, old: ObservedReplica, replica: Replica, request: Request | None
+    ) -> None:
         """Compare a replica with its last observed state, and remember the new one."""
-        log, ground, broker = replica.log, seen.ground, seen.broker
-        subject = seen_as(seen)
+        log, observed, broker = replica.log, old.partition, old.broker
+        subject = subject_of(old)
         self._report(now_ms, subject, replica_violations(replica))
-        self._report(now_ms, subject, step_violations(seen, replica))
-        committed = ground.committed
+        self._report(now_ms, subject, step_violations(old, replica))
+        committed = observed.committed
         checked = 0
-        if log.log_end_offset >= seen.log_end_offset:
-            checked = min(seen.high_watermark, committed.end)
+        if log.log_end_offset >= old.log_end_offset:
+            checked = min(old.high_watermark, committed.end)
         else:
-            self._report(now_ms, subject, truncated_committed(ground, broker, replica))
+            self._report(now_ms, subject, truncated_committed(observed, broker, replica))
         if replica.is_leader and (
-            seen.role is not _LEADER or seen.leader_epoch != replica.leader_epoch
+            old.role is not _LEADER or old.leader_epoch != replica.leader_epoch
         ):
-            self._report(now_ms, subject, _began_to_lead(ground, seen, replica))
+            self._report(now_ms, subject, _began_to_lead(observed, old, replica))
         elif replica.is_leader:
-            _record_appends(now_ms, ground, replica, seen.log_end_offset, request)
-        if not is_behind_unclean(ground, replica):
+            _record_appends(now_ms, observed, replica, old.log_end_offset, request)
+        if not is_behind_unclean(observed, replica):
             self._report(now_ms, subject, differing(replica, committed, checked))
             if replica.is_leader:
-                if replica.high_watermark > seen.high_watermark:
-                    self._report(now_ms, subject, members_behind(ground, replica))
+                if replica.high_watermark > old.high_watermark:
+                    self._report(now_ms, subject, members_behind(observed, replica))
                 extend(committed, replica)
-        seen.role = replica.role
-        seen.registration = replica.registration
-        seen.leader_epoch = replica.leader_epoch
-        seen.partition_epoch = replica.registration.partition_epoch
-        seen.high_watermark = replica.high_watermark
-        seen.log_end_offset = log.log_end_offset
-        seen.log_start_offset = log.log_start_offset
-        ground.min_isr = replica.min_isr
-        ground.moves.append(Move(now_ms, broker, log.log_end_offset, replica.high_watermark))
+        old.role = replica.role
+        old.registration = replica.registration
+        old.leader_epoch = replica.leader_epoch
+        old.partition_epoch = replica.registration.partition_epoch
+        old.high_watermark = replica.high_watermark
+        old.log_end_offset = log.log_end_offset
+        old.log_start_offset = log.log_start_offset
+        observed.min_isr = replica.min_isr
+        observed.moves.append(Move(now_ms, broker, log.log_end_offset, replica.high_watermark))
 
     # ------------------------------------------------------------------------------- answers
 
     def check_ack(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
         """Check a successful Produce response with acks=all for a partition."""
-        seen = self._seen.get(replica)
-        if seen is not None and answer.base_offset >= seen.ground.committed.end:
-            problems = acked_too_soon(seen.ground, replica, answer)
+        old = self._replicas.get(replica)
+        if old is not None and answer.base_offset >= old.partition.committed.end:
+            problems = acked_too_soon(old.partition, replica, answer)
             self._report(now_ms, f"broker {broker}", problems)
 
     def check_read(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
         """Check a Fetch response with records of a partition."""
-        seen = self._seen.get(replica)
-        if seen is not None and answer.records[-1].last_offset >= seen.ground.committed.end:
-            problems = read_too_soon(seen.ground, replica, answer)
+        old = self._replicas.get(replica)
+        if old is not None and answer.records[-1].last_offset >= old.partition.committed.end:
+            problems = read_too_soon(old.partition, replica, answer)
             self._report(now_ms, f"broker {broker}", problems)
 
 
-def seen_as(seen: Seen) -> str:
+def subject_of(replica: ObservedReplica) -> str:
     """A replica as the subject of a violation."""
-    return f"{seen.ground.name} on broker {seen.broker}"
+    return f"{replica.partition.name} on broker {replica.broker}"
 
 
 def _record_appends(
-    now_ms: int, ground: Ground, replica: Replica, from_offset: int, request: Request | None
+    now_ms: int,
+    observed: ObservedPartition,
+    replica: Replica,
+    from_offset: int,
+    request: Request | None,
 ) -> None:
     """Record the batches that a leader has appended since `from_offset`."""
     log = replica.log
@@ -344,7 +362,7 @@ def _record_appends(
     last = log.segments[-1].batches[-1]
     batches = [last] if last.base_offset == from_offset else log.batches_from(from_offset)
     for batch in batches:
-        ground.appends.append(
+        observed.appends.append(
             Append(
                 now_ms,
                 replica.broker_id,
@@ -358,19 +376,21 @@ def _record_appends(
         )
 
 
-def _began_to_lead(ground: Ground, seen: Seen, replica: Replica) -> Iterator[tuple[str, str]]:
+def _began_to_lead(
+    observed: ObservedPartition, old: ObservedReplica, replica: Replica
+) -> Iterator[tuple[str, str]]:
     epoch = replica.leader_epoch
-    other = ground.leaders.setdefault(epoch, (seen.broker, seen.life))
-    if other != (seen.broker, seen.life):
+    other = observed.leaders.setdefault(epoch, (old.broker, old.life))
+    if other != (old.broker, old.life):
         yield "two-leaders", f"epoch {epoch} was led by broker {other[0]}, life {other[1]}"
-    if epoch < ground.newest_epoch:
+    if epoch < observed.newest_epoch:
         return  # it learnt of its election late: others have led since
-    ground.newest_epoch = epoch
-    committed = ground.committed
+    observed.newest_epoch = epoch
+    committed = observed.committed
     lacking = first_lacking(replica.log, committed)
-    if ground.forgiven < ground.unclean <= epoch:
+    if observed.unclean_applied < observed.unclean_epoch <= epoch:
         # After an unclean election only what the new leader has remains committed.
-        ground.forgiven = ground.unclean
+        observed.unclean_applied = observed.unclean_epoch
     elif lacking is not None:
         yield "committed-lost", f"epoch {epoch} begins without what is committed from {lacking} on"
     if lacking is not None:

@@ -1,6 +1,6 @@
 """The rules as pure functions: from a replica, a registration or a log to its violations.
 
-Owns: what each invariant of state means.  Never: keeps state (ground.py does), knows a cluster.
+Owns: what each invariant of state means.  Never: keeps state (observed.py does), knows a cluster.
 Kafka: the specs of KIP-101, KIP-497, KIP-966.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kcluster.controller.partitions.reassigning import is_reassigning
-from kcluster.invariants.ground import Committed, Ground, Seen
+from kcluster.invariants.observed import Committed, ObservedPartition, ObservedReplica
 from kcluster.metadata.records import NO_LEADER, BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica, Role
@@ -111,7 +111,7 @@ def replica_violations(replica: Replica) -> Broken:
         yield "watermark-below-start", f"watermark {watermark}, log start {log.log_start_offset}"
 
 
-def step_violations(old: Seen, new: Replica) -> Broken:
+def step_violations(old: ObservedReplica, new: Replica) -> Broken:
     """Violations between two observations of a replica in one life of its broker."""
     if new.leader_epoch < old.leader_epoch:
         yield "epoch-back", f"leader epoch {old.leader_epoch} -> {new.leader_epoch}"
@@ -151,14 +151,18 @@ def differing(replica: Replica, committed: Committed, start: int) -> Broken:
             return
 
 
-def members_behind(ground: Ground, replica: Replica) -> Broken:
+def members_behind(observed: ObservedPartition, replica: Replica) -> Broken:
     """A leader's high watermark is above no log end in its ISR: all members have what is committed.
     A member that lost its disk is exempt until it has left the ISR."""
     watermark = replica.high_watermark
-    seen = ground.seen
+    known = observed.replicas
     for broker in replica.isr:
-        other = seen.get(broker)
-        if other is not None and other.log.log_end_offset < watermark and broker not in ground.lost:
+        other = known.get(broker)
+        if (
+            other is not None
+            and other.log.log_end_offset < watermark
+            and broker not in observed.lost
+        ):
             yield (
                 "watermark-above-isr",
                 (
@@ -168,45 +172,45 @@ def members_behind(ground: Ground, replica: Replica) -> Broken:
             )
 
 
-def is_behind_unclean(ground: Ground, replica: Replica) -> bool:
+def is_behind_unclean(observed: ObservedPartition, replica: Replica) -> bool:
     """Whether it has not yet learnt of the unclean election that changed what is committed, or has
     not yet truncated its log."""
-    unclean = ground.unclean
+    unclean = observed.unclean_epoch
     if unclean < 0:
         return False
-    if ground.forgiven < unclean or replica.leader_epoch < unclean:
+    if observed.unclean_applied < unclean or replica.leader_epoch < unclean:
         return True
-    assert ground.registration is not None
-    return not replica.is_leader and replica.broker_id not in ground.registration.isr
+    assert observed.registration is not None
+    return not replica.is_leader and replica.broker_id not in observed.registration.isr
 
 
-def truncated_committed(ground: Ground, broker: int, replica: Replica) -> Broken:
+def truncated_committed(observed: ObservedPartition, broker: int, replica: Replica) -> Broken:
     """A member of the ISR must keep what its leader has committed."""
-    registration, end = ground.registration, ground.committed.end
+    registration, end = observed.registration, observed.committed.end
     if registration is None or broker not in registration.isr:
         return
-    if replica.log.log_end_offset < end and not is_behind_unclean(ground, replica):
+    if replica.log.log_end_offset < end and not is_behind_unclean(observed, replica):
         yield (
             "truncated-committed",
             (f"log end {replica.log.log_end_offset}, committed up to {end}"),
         )
 
 
-def acked_too_soon(ground: Ground, replica: Replica, answer: Any) -> Broken:
+def acked_too_soon(observed: ObservedPartition, replica: Replica, answer: Any) -> Broken:
     """acks=all may be answered only when the records are committed."""
-    end = ground.committed.end
-    if answer.base_offset >= end and not is_behind_unclean(ground, replica):
+    end = observed.committed.end
+    if answer.base_offset >= end and not is_behind_unclean(observed, replica):
         yield (
             "ack-before-commit",
             (f"{replica.name}: offset {answer.base_offset} acked, committed up to {end}"),
         )
 
 
-def read_too_soon(ground: Ground, replica: Replica, answer: Any) -> Broken:
+def read_too_soon(observed: ObservedPartition, replica: Replica, answer: Any) -> Broken:
     """Consumers may read only what is committed."""
-    if not answer.records or is_behind_unclean(ground, replica):
+    if not answer.records or is_behind_unclean(observed, replica):
         return
-    end = ground.committed.end
+    end = observed.committed.end
     for batch in answer.records:
         if batch.last_offset >= end:
             text = f"{replica.name}: offset {batch.last_offset} read, committed up to {end}"

@@ -83,7 +83,7 @@ def record_of(info: RunInfo, recorder: Recorder, ledger: Ledger, verdict: Verdic
         )
         for error in ledger.errors
     ]
-    _add_grounds(record, recorder)
+    _add_partitions(record, recorder)
     record.logs = log_rows(judged)
     record.contents = content_rows(judged, recorder, by_value)
     record.requests = request_rows(recorder)
@@ -115,9 +115,9 @@ def request_rows(recorder: Recorder) -> list[RequestRow]:
     ]
 
 
-def _add_grounds(record: RunRecord, recorder: Recorder) -> None:
-    for ground in recorder.grounds.values():
-        name = (ground.topic, ground.partition)
+def _add_partitions(record: RunRecord, recorder: Recorder) -> None:
+    for observed in recorder.partitions.values():
+        name = (observed.topic, observed.partition)
         record.appends += [
             AppendRow(
                 *name,
@@ -129,11 +129,11 @@ def _add_grounds(record: RunRecord, recorder: Recorder) -> None:
                 "" if append.request is None else append.request.client_id or "",
                 append.isr,
             )
-            for append in ground.appends
+            for append in observed.appends
         ]
         record.moves += [
             MoveRow(*name, move.at_ms, move.broker, move.log_end_offset, move.high_watermark)
-            for move in ground.moves
+            for move in observed.moves
         ]
         record.leaders += [
             LeaderRow(
@@ -145,7 +145,7 @@ def _add_grounds(record: RunRecord, recorder: Recorder) -> None:
                 tuple(found.elr),
                 tuple(found.replicas),
             )
-            for at_ms, found in ground.registrations
+            for at_ms, found in observed.registrations
         ]
 
 

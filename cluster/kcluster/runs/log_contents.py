@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from kcluster.clients.ledger import Ledger, Partition
 from kcluster.evidence.history import FinalLog
 from kcluster.evidence.recorder import Judged, Recorder
-from kcluster.invariants.ground import Append, Ground
+from kcluster.invariants.observed import Append, ObservedPartition
 from kcluster.runs.record import CUT, DELETED, HELD, ContentRow, LogRow
 
 Numbers = Mapping[tuple[Partition, bytes | None], list[tuple[str, int]]]
@@ -51,15 +51,15 @@ def content_rows(judged: Judged, recorder: Recorder, numbers: Numbers) -> list[C
     for partition, log in judged.logs.items():
         rows += _held(partition, log, numbers)
         cut = _Rows(partition, CUT, numbers)
-        for ground in recorder.of_partition(partition):
-            if ground.deleted_ms < 0:
-                for append in ground.appends:
+        for observed in recorder.of_partition(partition):
+            if observed.deleted_ms < 0:
+                for append in observed.appends:
                     entries = _not_held(judged, recorder, log, append)
                     cut.add(entries, append.epoch, append.at_ms)
         rows += cut.rows
-    for ground in recorder.grounds.values():
-        if ground.deleted_ms >= 0:
-            rows += _deleted(recorder, ground, numbers)
+    for observed in recorder.partitions.values():
+        if observed.deleted_ms >= 0:
+            rows += _deleted(recorder, observed, numbers)
     return rows
 
 
@@ -129,9 +129,9 @@ def _entries(judged: Judged, recorder: Recorder, append: Append) -> Iterator[Ent
         yield offset, value if names is None else names[index]
 
 
-def _deleted(recorder: Recorder, ground: Ground, numbers: Numbers) -> list[ContentRow]:
+def _deleted(recorder: Recorder, observed: ObservedPartition, numbers: Numbers) -> list[ContentRow]:
     """The records of a deleted topic, identified by value as in the verdict."""
-    rows = _Rows((ground.topic, ground.partition), DELETED, numbers)
-    for append in ground.appends:
+    rows = _Rows((observed.topic, observed.partition), DELETED, numbers)
+    for append in observed.appends:
         rows.add(recorder.contents.of(append.batch), append.epoch)
     return rows.rows

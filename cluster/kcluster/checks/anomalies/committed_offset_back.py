@@ -72,7 +72,9 @@ def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
             fetched_ms = at_ms
             yield Link(at_ms, f"broker {broker} answered offset {anomaly.first} to group {group}")
             break
-    count = sum(ground.topic == GROUP_METADATA_TOPIC for ground in facts.recorder.grounds.values())
+    count = sum(
+        observed.topic == GROUP_METADATA_TOPIC for observed in facts.recorder.partitions.values()
+    )
     if count:
         home = (GROUP_METADATA_TOPIC, coordinator_partition(group, count))
         yield from changes_between(facts, home, committed_ms, fetched_ms)

@@ -26,7 +26,7 @@ from kcluster.clients.ledger import Partition
 from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts, link
-from kcluster.invariants.ground import Append
+from kcluster.invariants.observed import Append
 from kcluster.protocol.errors import error_of
 
 _LOST: Final = (Cause.LOST_RESPONSE,)

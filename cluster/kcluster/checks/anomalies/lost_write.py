@@ -29,7 +29,7 @@ from kcluster.events.partitions import IsrShrunk, LeaderChange
 from kcluster.evidence.causes import Cause
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts, link
-from kcluster.invariants.ground import Append, Ground
+from kcluster.invariants.observed import Append, ObservedPartition
 
 ACKS_SHOWN: Final = {-1: "acked (acks=all)", 1: "acked (acks=1)", 0: "sent with acks=0"}
 
@@ -99,16 +99,16 @@ class LostWrite(PartitionAnomaly):
         places = facts.places(partition, value)
         if not places:
             return Explanation(_never_appended(facts, anomaly))
-        ground, append, offset = places[0]
-        links = [*_append_and_ack(facts, ground, append, offset, offset, value)]
+        observed, append, offset = places[0]
+        links = [*_append_and_ack(facts, observed, append, offset, offset, value)]
         if anomaly.count > 1:
-            links = [*_first_and_last(facts, anomaly, ground, append)] or links
-        removed, allowed_by = losses(facts, ground, append, offset)
+            links = [*_first_and_last(facts, anomaly, observed, append)] or links
+        removed, allowed_by = losses(facts, observed, append, offset)
         return Explanation([*links, *removed], allowed_by)
 
 
 def _first_and_last(
-    facts: Facts, anomaly: Anomaly, ground: Ground, append: Append
+    facts: Facts, anomaly: Anomaly, observed: ObservedPartition, append: Append
 ) -> Iterator[Link]:
     """The appends of the first and the last of neighbours; of all at once if one batch had them."""
     partition, (first, last) = anomaly.partition, anomaly.values
@@ -116,19 +116,24 @@ def _first_and_last(
     if not places or anomaly.first < 0:
         return
     if places[0][1] is append:
-        yield from _append_and_ack(facts, ground, append, anomaly.first, anomaly.last, first)
+        yield from _append_and_ack(facts, observed, append, anomaly.first, anomaly.last, first)
         return
-    yield from _append_and_ack(facts, ground, append, anomaly.first, anomaly.first, first)
+    yield from _append_and_ack(facts, observed, append, anomaly.first, anomaly.first, first)
     _, end, offset = places[0]
-    yield from _append_and_ack(facts, ground, end, offset, offset, last)
+    yield from _append_and_ack(facts, observed, end, offset, offset, last)
 
 
 def _append_and_ack(
-    facts: Facts, ground: Ground, append: Append, first: int, last: int, value: bytes | None
+    facts: Facts,
+    observed: ObservedPartition,
+    append: Append,
+    first: int,
+    last: int,
+    value: bytes | None,
 ) -> Iterator[Link]:
     """The append, who was in the ISR and why, the ack, and where the other logs ended then.
     `value`: that of the first record."""
-    partition = (ground.topic, ground.partition)
+    partition = (observed.topic, observed.partition)
     isr = list(append.isr)
     what = f"offset {first} was" if first == last else f"offsets {first} to {last} were"
     yield Link(
@@ -141,23 +146,23 @@ def _append_and_ack(
     at_ms = append.at_ms
     if send is not None and is_acked and send.acks != 0:
         at_ms = _acked_ms(facts, append, send)
-    registration = facts.registration(ground, at_ms)
+    registration = facts.registration(observed, at_ms)
     isr = isr if registration is None else list(registration.isr)
     replicas = () if registration is None else registration.replicas
     for broker in replicas:
         if broker not in isr:
-            yield from _left_isr(facts, ground, broker, at_ms)
+            yield from _left_isr(facts, observed, broker, at_ms)
     if send is None or not is_acked:
         return
     ends = [
         f"broker {broker} ended at {end}"
         for broker in replicas
-        if broker != append.broker and (end := facts.log_end(ground, broker, at_ms)) is not None
+        if broker != append.broker and (end := facts.log_end(observed, broker, at_ms)) is not None
     ]
     how = _ack(send.acks, append.broker, isr)
     text = "; ".join((f"{what} {how}", ", ".join(ends))) if ends else f"{what} {how}"
     is_alone = isr == [append.broker] and len(replicas) > 1
-    is_enough = is_alone and send.acks == ACKS_ALL and ground.min_isr == 1
+    is_enough = is_alone and send.acks == ACKS_ALL and observed.min_isr == 1
     yield Link(at_ms, text, causes=(Cause.MIN_INSYNC_ONE,) if is_enough else ())
 
 
@@ -179,9 +184,9 @@ def _ack(acks: int, leader: int, isr: list[int]) -> str:
     return f"acked{alone} (acks=all, ISR {isr})"
 
 
-def _left_isr(facts: Facts, ground: Ground, broker: int, at_ms: int) -> Iterator[Link]:
+def _left_isr(facts: Facts, observed: ObservedPartition, broker: int, at_ms: int) -> Iterator[Link]:
     """When a broker last left the ISR, and why."""
-    shrinks = facts.of_partition((ground.topic, ground.partition), IsrShrunk)
+    shrinks = facts.of_partition((observed.topic, observed.partition), IsrShrunk)
     before = [note for note, shrunk in shrinks if note.at_ms <= at_ms and broker in shrunk.removed]
     if before:
         yield from facts.with_causes(before[-1])
@@ -195,8 +200,8 @@ def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
     yield Link(
         send.sent_ms, f"{shown(send.value)} was sent (acks={send.acks}); no broker has appended it"
     )
-    grounds = facts.recorder.of_partition(anomaly.partition)
-    registration = facts.registration(grounds[-1], send.sent_ms) if grounds else None
+    partitions = facts.recorder.of_partition(anomaly.partition)
+    registration = facts.registration(partitions[-1], send.sent_ms) if partitions else None
     if registration is None:
         return
     if registration.leader < 0:

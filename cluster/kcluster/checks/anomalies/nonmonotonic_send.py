@@ -24,7 +24,7 @@ from kcluster.checks.stories.sends import errors_of, meanwhile, request_of
 from kcluster.clients.ledger import Partition, SentRecord
 from kcluster.evidence.history import Link, shown
 from kcluster.evidence.lookups import Facts
-from kcluster.invariants.ground import Append
+from kcluster.invariants.observed import Append
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import error_of
 

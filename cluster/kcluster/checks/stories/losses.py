@@ -15,30 +15,32 @@ from kcluster.events.partitions import BecameLeader, LeaderChange, LeaderElected
 from kcluster.events.words import election_text
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts, link
-from kcluster.invariants.ground import Append, Ground
+from kcluster.invariants.observed import Append, ObservedPartition
 
 
-def losses(facts: Facts, ground: Ground, append: Append, offset: int) -> tuple[list[Link], Setting]:
+def losses(
+    facts: Facts, observed: ObservedPartition, append: Append, offset: int
+) -> tuple[list[Link], Setting]:
     """Everything that removed a record from a replica, and the elections that made it final; and
     the setting that allowed it."""
-    partition = (ground.topic, ground.partition)
+    partition = (observed.topic, observed.partition)
     links: list[Link] = []
     allowed_by = Setting.NONE
     after = append.at_ms
-    if ground.deleted_ms >= 0:
-        links.append(Link(ground.deleted_ms, f"topic {ground.topic} was deleted"))
-    registration = facts.registration(ground, after)
+    if observed.deleted_ms >= 0:
+        links.append(Link(observed.deleted_ms, f"topic {observed.topic} was deleted"))
+    registration = facts.registration(observed, after)
     for broker in registration.replicas if registration is not None else (append.broker,):
         for note, event in facts.of_broker(broker, BrokerEvent):
             if note.at_ms < after or not _removes(event, partition, offset):
                 continue
-            reached_ms = facts.reached(ground, append, broker)
+            reached_ms = facts.reached(observed, append, broker)
             if reached_ms is None or reached_ms > note.at_ms:
                 continue
             is_wipe = isinstance(event, BrokerDown)
             links.append(link(note, f"broker {broker} lost its disk" if is_wipe else None))
             allowed_by = allowed_by or (Setting.DISK_LOST if is_wipe else Setting.UNFLUSHED)
-    elections, is_unclean = _elections(facts, ground, append, offset)
+    elections, is_unclean = _elections(facts, observed, append, offset)
     truncations = [
         link(note)
         for note, truncated in facts.of_partition(partition, LogTruncated)
@@ -47,10 +49,10 @@ def losses(facts: Facts, ground: Ground, append: Append, offset: int) -> tuple[l
     return [*links, *elections, *truncations], Setting.UNCLEAN if is_unclean else allowed_by
 
 
-def _is_of(ground: Ground, note: Note) -> bool:
+def _is_of(observed: ObservedPartition, note: Note) -> bool:
     """Whether a note about a partition is about it under this topic id."""
-    since_ms = ground.registrations[0][0] if ground.registrations else 0
-    return since_ms <= note.at_ms and not 0 <= ground.deleted_ms < note.at_ms
+    since_ms = observed.registrations[0][0] if observed.registrations else 0
+    return since_ms <= note.at_ms and not 0 <= observed.deleted_ms < note.at_ms
 
 
 def _removes(event: BrokerEvent, partition: Partition, offset: int) -> bool:
@@ -68,21 +70,21 @@ def _removes(event: BrokerEvent, partition: Partition, offset: int) -> bool:
 
 
 def _elections(
-    facts: Facts, ground: Ground, append: Append, offset: int
+    facts: Facts, observed: ObservedPartition, append: Append, offset: int
 ) -> tuple[list[Link], bool]:
     """The elections after the append's epoch, up to the leader that began without the record, with
     their causes; and whether unclean.leader.election.enable allowed one of them."""
-    partition = (ground.topic, ground.partition)
+    partition = (observed.topic, observed.partition)
     starts = {
         (began.leader_epoch, began.broker): began.start_offset
         for note, began in facts.of_partition(partition, BecameLeader)
-        if began.leader_epoch > append.epoch and _is_of(ground, note)
+        if began.leader_epoch > append.epoch and _is_of(observed, note)
     }
     links: list[Link] = []
     is_unclean = False
     for note, change in facts.of_partition(partition, LeaderChange):
         # The election may precede the append: a deposed leader may hear of it too late.
-        if change.leader_epoch <= append.epoch or not _is_of(ground, note):
+        if change.leader_epoch <= append.epoch or not _is_of(observed, note):
             continue
         links += facts.with_causes(note)[:-1]
         is_unclean |= change.is_allowed_by_setting

@@ -21,7 +21,7 @@ def offset_story(facts: Facts, anomaly: Anomaly) -> Explanation:
     offsets = [offset for offset in (anomaly.first, anomaly.other) if offset >= 0]
     for offset in dict.fromkeys(offsets):
         entries = facts.appends_at(anomaly.partition, offset)
-        for number, (ground, append) in enumerate(entries):
+        for number, (observed, append) in enumerate(entries):
             values = [
                 value for at, value in facts.recorder.contents.of(append.batch) if at == offset
             ]
@@ -35,7 +35,7 @@ def offset_story(facts: Facts, anomaly: Anomaly) -> Explanation:
             )
             links += error_answered(facts, append, anomaly.partition)
             if number + 1 < len(entries):
-                removed, setting = losses(facts, ground, append, offset)
+                removed, setting = losses(facts, observed, append, offset)
                 links += removed
                 allowed_by = allowed_by or setting
     return Explanation(links, allowed_by)

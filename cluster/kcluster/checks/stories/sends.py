@@ -13,7 +13,7 @@ from kcluster.clients.ledger import Partition
 from kcluster.events.partitions import LeaderChange
 from kcluster.evidence.history import Link
 from kcluster.evidence.lookups import Facts, between, condensed
-from kcluster.invariants.ground import Append
+from kcluster.invariants.observed import Append
 from kcluster.protocol.errors import error_of
 
 MAX_ERRORS: Final = 4

@@ -1,6 +1,6 @@
-"""The ground truth of each partition, observed at the brokers: appends, and what is committed.
+"""Partitions and replicas as they were observed at the brokers: appends, what is committed, logs.
 
-Owns: the observed state of one partition over a run, and the last observed state of each replica.
+Owns: what a partition was observed to do over a run, and the last observed state of each replica.
 Never: decides what is a violation (rules.py, invariants.py do), changes a node.
 Kafka: no counterpart; the partition as an omniscient observer knows it.
 """
@@ -61,16 +61,16 @@ class Committed:
         self.batches = {base: batch for base, batch in self.batches.items() if base < end}
 
 
-class Seen:
+class ObservedReplica:
     """The last observed state of a replica.  `log` is the log itself, in its present state."""
 
     __slots__ = (
-        "broker", "ground", "high_watermark", "leader_epoch", "life", "log", "log_end_offset",
-        "log_start_offset", "partition_epoch", "registration", "role",
+        "broker", "high_watermark", "leader_epoch", "life", "log", "log_end_offset",
+        "log_start_offset", "partition", "partition_epoch", "registration", "role",
     )  # fmt: skip
 
-    def __init__(self, ground: Ground, broker: int, life: int) -> None:
-        self.ground = ground
+    def __init__(self, partition: ObservedPartition, broker: int, life: int) -> None:
+        self.partition = partition
         self.broker = broker
         self.life = life
         self.log: Log
@@ -83,7 +83,7 @@ class Seen:
         self.log_start_offset = 0
 
 
-class Ground:
+class ObservedPartition:
     """One partition of one topic id, over a whole run.
 
     `appends`: by leaders, in order of time, also those that were lost later.  `registrations`: the
@@ -91,9 +91,9 @@ class Ground:
     """
 
     __slots__ = (
-        "appends", "committed", "deleted_ms", "forgiven", "key", "leaders", "lost", "min_isr",
-        "moves", "newest_epoch", "partition", "registration", "registrations", "seen", "topic",
-        "unclean",
+        "appends", "committed", "deleted_ms", "key", "leaders", "lost", "min_isr", "moves",
+        "newest_epoch", "partition", "registration", "registrations", "replicas", "topic",
+        "unclean_applied", "unclean_epoch",
     )  # fmt: skip
 
     def __init__(self, topic: str, key: PartitionKey) -> None:
@@ -105,14 +105,14 @@ class Ground:
         self.moves: list[Move] = []
         self.registration: PartitionRegistration | None = None
         self.registrations: list[tuple[int, PartitionRegistration]] = []
-        self.seen: dict[int, Seen] = {}
+        self.replicas: dict[int, ObservedReplica] = {}
         """By broker, the last observed state of its replica."""
         self.leaders: dict[int, tuple[int, int]] = {}
         """By leader epoch: (broker, its life)."""
         self.newest_epoch = NO_EPOCH
-        self.unclean = NO_EPOCH
+        self.unclean_epoch = NO_EPOCH
         """Newest leader epoch that an unclean election began."""
-        self.forgiven = NO_EPOCH
+        self.unclean_applied = NO_EPOCH
         """Newest unclean leader epoch whose losses are no longer counted as committed."""
         self.lost: dict[int, None] = {}
         """Members of the ISR whose disks lost records since they joined it."""
