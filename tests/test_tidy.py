@@ -8,9 +8,11 @@ snippet that must be caught.  Never: imports the code that it reads.
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -125,7 +127,13 @@ class Module(NamedTuple):
         return name.removesuffix(".__init__")
 
     def walk(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, kinds))
+        return (node for node in nodes_of(self.tree) if isinstance(node, kinds))
+
+
+@cache
+def nodes_of(tree: ast.AST) -> list[ast.AST]:
+    """Every node: most rules look at all of them."""
+    return list(ast.walk(tree))
 
 
 def layer_of(name: str) -> str:
@@ -135,7 +143,7 @@ def layer_of(name: str) -> str:
 
 def imports_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """(line, dotted name) of each import; `from a import b` gives `a.b`."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -475,8 +483,13 @@ def modules() -> Iterator[Module]:
 
 
 @pytest.fixture(scope="module")
-def all_modules() -> list[Module]:
-    return list(modules())
+def all_modules() -> Iterator[list[Module]]:
+    """All modules, without the garbage collector, which would scan the trees over and over: it
+    would take most of the time."""
+    gc.disable()
+    yield list(modules())
+    nodes_of.cache_clear()
+    gc.enable()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
