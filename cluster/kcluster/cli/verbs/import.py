@@ -1,0 +1,172 @@
+"""`kcluster import`: a topology from a real cluster, a scenario from its logs.
+
+Owns: the options, files read and written, exit codes.  Never: knows a format of Kafka's tools or
+logs (importing/).
+Kafka: no counterpart; it reads what kafka-topics, kafka-configs and kafka-cluster print.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from kcluster.cli.click_tools import Section, section
+
+if TYPE_CHECKING:
+    from kcluster.config.files.problems import Problem
+    from kcluster.importing.described import LeftOut, SeenCluster
+
+_INVALID, _FAILED = 2, 1
+
+
+@section(Section.TOOLS)
+@click.command("import")
+@click.option(
+    "--bootstrap", metavar="HOST:PORT", help="Read a running cluster; nothing in it is changed."
+)
+@click.option("--topics", metavar="FILE", help="Saved output of kafka-topics --describe.")
+@click.option(
+    "--configs",
+    multiple=True,
+    metavar="FILE",
+    help="Saved output of kafka-configs --describe --all, of brokers and of topics; repeatable.",
+)
+@click.option(
+    "--brokers",
+    multiple=True,
+    metavar="FILE",
+    help="Saved output of kafka-cluster list-endpoints or kafka-broker-api-versions, for racks.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Where to write.  [default: stdout]")
+@click.option("--force", is_flag=True, help="Overwrite the output file.")
+def command(
+    bootstrap: str | None,
+    topics: str | None,
+    configs: tuple[str, ...],
+    brokers: tuple[str, ...],
+    output: str | None,
+    force: bool,
+) -> None:
+    r"""Make a topology of a real cluster.
+
+    What cannot be taken over is listed on stderr and in the file, with the reason.
+
+    \b
+      kcluster import --bootstrap broker.example:9092 -o topology.yaml
+      kcluster import --topics topics.txt --configs configs.txt -o topology.yaml
+    """
+    if (bootstrap is None) == (topics is None):
+        raise click.UsageError("Give either --bootstrap or --topics.")
+    if bootstrap is not None and (configs or brokers):
+        raise click.UsageError("--configs and --brokers go with --topics, not with --bootstrap.")
+    _check_output(output, force)
+    if bootstrap is not None:
+        cluster = _from_cluster(bootstrap)
+    else:
+        assert topics is not None
+        cluster = _from_files(topics, configs, brokers)
+    from kcluster.importing.topology_draft import draft_topology
+    from kcluster.importing.topology_text import topology_text
+
+    draft = draft_topology(cluster)
+    if not draft.brokers:
+        _fail(f"{draft.origin}: no brokers and no topics to import", _FAILED)
+    text = topology_text(draft)
+    _check_topology(text, output or "topology.yaml")
+    _report(draft.left_out)
+    partitions = sum(len(topic.assignment) for topic in draft.topics)
+    counts = f"{len(draft.brokers)} brokers, {len(draft.topics)} topics, {partitions} partitions"
+    _write(text, output, f"{counts}; start it: kcluster up {output}")
+
+
+def _from_cluster(bootstrap: str) -> SeenCluster:
+    from kcluster.config.topology.specs import split_address
+    from kcluster.importing.admin import AdminError, read_cluster
+
+    try:
+        _, port = split_address(bootstrap)
+    except ValueError:
+        port = 0
+    if not port:
+        raise click.UsageError(f"--bootstrap {bootstrap}: not an address like localhost:9092.")
+    try:
+        return read_cluster(bootstrap)
+    except AdminError as error:
+        _fail(str(error), _FAILED)
+
+
+def _from_files(topics: str, configs: Sequence[str], brokers: Sequence[str]) -> SeenCluster:
+    from kcluster.importing.tool_output import ToolText, read_tools
+
+    def read(path: str) -> ToolText:
+        return ToolText(path, _text_of(path))
+
+    cluster, problems = read_tools(read(topics), [*map(read, configs)], [*map(read, brokers)])
+    if problems:
+        _refuse(problems)
+    return cluster
+
+
+def _text_of(path: str) -> str:
+    """The text of a file; ends the process with one line if it has none."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        _fail(f"{path}: cannot be read: {error.strerror}", _INVALID)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        _fail(f"{path}:{line}:{column}: not UTF-8", _INVALID)
+
+
+def _check_topology(text: str, source: str) -> None:
+    """Refuse what `kcluster up` would refuse, now."""
+    from kcluster.config.files.problems import TopologyError
+    from kcluster.config.topology.model import Topology
+
+    try:
+        Topology.parse(text, source)
+    except TopologyError as error:
+        print(error, file=sys.stderr)
+        _fail("the imported topology cannot be run here, for the reasons above", _FAILED)
+
+
+def _report(left_out: Sequence[LeftOut]) -> None:
+    for entry in left_out:
+        print(f"not taken over: {entry}", file=sys.stderr)
+
+
+def _check_output(output: str | None, force: bool) -> None:
+    if output is not None and os.path.exists(output) and not force:
+        _fail(f"{output} exists; --force overwrites it", _INVALID)
+
+
+def _write(text: str, output: str | None, summary: str) -> None:
+    if output is None:
+        print(text, end="")
+        return
+    try:
+        with open(output, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        _fail(f"{output}: cannot be written: {error.strerror}", _FAILED)
+    print(f"{output}: {summary}", file=sys.stderr)
+
+
+def _refuse(problems: Sequence[Problem]) -> NoReturn:
+    from kcluster.config.files.problems import ProblemsError
+
+    print(ProblemsError(problems), file=sys.stderr)
+    sys.exit(_INVALID)
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    print(f"kcluster: {text}", file=sys.stderr)
+    sys.exit(code)
