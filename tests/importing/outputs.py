@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kcluster.importing.described import SeenCluster
+from kcluster.importing.log_lines import LogReading, read_log
 from kcluster.importing.tool_output import ToolText, read_tools
 
 FOLDER = Path(__file__).parent / "kafka_4_3_1"
@@ -21,3 +22,12 @@ def cluster_of(topics: str, *configs: str, brokers: tuple[str, ...] = ()) -> See
     )
     assert problems == []
     return seen
+
+
+def reading_of(*names: str) -> LogReading:
+    """The lines of these logs; they have no problems."""
+    reading = LogReading()
+    for name in names:
+        read_log(name, (FOLDER / name).read_text(encoding="utf-8"), reading)
+    assert reading.problems == []
+    return reading

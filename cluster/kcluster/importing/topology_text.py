@@ -57,7 +57,7 @@ def left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:
     """The comments that name what was left out."""
     if not left_out:
         return []
-    return ["", "# Not taken over:", *(f"#   {scalar_free(str(entry))}" for entry in left_out)]
+    return ["", "# Not taken over:", *(f"#   {text_for_comment(str(entry))}" for entry in left_out)]
 
 
 def _topic_lines(topic: DraftTopic) -> Iterator[str]:
@@ -94,6 +94,6 @@ def scalar(text: str) -> str:
     return text if is_plain else json.dumps(text, ensure_ascii=True)
 
 
-def scalar_free(text: str) -> str:
+def text_for_comment(text: str) -> str:
     """Text for a comment: on one line, without control characters."""
     return text if text.isprintable() else repr(text)

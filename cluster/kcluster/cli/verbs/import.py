@@ -19,6 +19,7 @@ from kcluster.cli.click_tools import Section, section
 if TYPE_CHECKING:
     from kcluster.config.files.problems import Problem
     from kcluster.importing.described import LeftOut, SeenCluster
+    from kcluster.importing.log_scenario import NamedTopology
 
 _INVALID, _FAILED = 2, 1
 
@@ -41,6 +42,16 @@ _INVALID, _FAILED = 2, 1
     metavar="FILE",
     help="Saved output of kafka-cluster list-endpoints or kafka-broker-api-versions, for racks.",
 )
+@click.option(
+    "--log",
+    multiple=True,
+    metavar="FILE",
+    help="A controller.log, state-change.log or server.log of 4.x: makes a scenario; repeatable.",
+)
+@click.argument("logs", nargs=-1, metavar="[FILE]...")
+@click.option(
+    "--topology", metavar="FILE", help="With --log: the topology file that the scenario will name."
+)
 @click.option("-o", "--output", metavar="FILE", help="Where to write.  [default: stdout]")
 @click.option("--force", is_flag=True, help="Overwrite the output file.")
 def command(
@@ -48,27 +59,61 @@ def command(
     topics: str | None,
     configs: tuple[str, ...],
     brokers: tuple[str, ...],
+    log: tuple[str, ...],
+    logs: tuple[str, ...],
+    topology: str | None,
     output: str | None,
     force: bool,
 ) -> None:
-    r"""Make a topology of a real cluster.
+    r"""Make a topology of a real cluster, or a scenario of its logs.
 
-    What cannot be taken over is listed on stderr and in the file, with the reason.
+    What cannot be taken over is listed on stderr and in the file, with the reason. Files after
+    --log FILE are more logs. The logs are played on the cluster of --topology, --bootstrap or
+    --topics; without these, on what they show of it themselves.
 
     \b
       kcluster import --bootstrap broker.example:9092 -o topology.yaml
       kcluster import --topics topics.txt --configs configs.txt -o topology.yaml
+      kcluster import --log controller.log --topology topology.yaml -o failover.yaml
+      kcluster import --log */state-change.log */controller.log -o failover.yaml
     """
-    if (bootstrap is None) == (topics is None):
-        raise click.UsageError("Give either --bootstrap or --topics.")
-    if bootstrap is not None and (configs or brokers):
-        raise click.UsageError("--configs and --brokers go with --topics, not with --bootstrap.")
+    _check_options(bootstrap, topics, configs + brokers, log, logs, topology)
     _check_output(output, force)
+    cluster = None
     if bootstrap is not None:
         cluster = _from_cluster(bootstrap)
-    else:
-        assert topics is not None
+    elif topics is not None:
         cluster = _from_files(topics, configs, brokers)
+    if log:
+        _import_logs(log + logs, topology, cluster, output)
+    else:
+        assert cluster is not None
+        _import_topology(cluster, output)
+
+
+def _check_options(
+    bootstrap: str | None,
+    topics: str | None,
+    more: Sequence[str],
+    log: Sequence[str],
+    logs: Sequence[str],
+    topology: str | None,
+) -> None:
+    """Refuse options that do not go together."""
+    sources = [bootstrap, topics, topology]
+    given = len(sources) - sources.count(None)
+    if not log and (logs or topology is not None):
+        which = f"{logs[0]}: " if logs else "--topology: "
+        raise click.UsageError(f"{which}name log files with --log, others with their options.")
+    if not log and given == 0:
+        raise click.UsageError("Give --bootstrap, --topics or --log.")
+    if given > 1:
+        raise click.UsageError("Give one of --bootstrap, --topics and --topology.")
+    if more and topics is None:
+        raise click.UsageError("--configs and --brokers go with --topics.")
+
+
+def _import_topology(cluster: SeenCluster, output: str | None) -> None:
     from kcluster.importing.topology_draft import draft_topology
     from kcluster.importing.topology_text import topology_text
 
@@ -81,6 +126,37 @@ def command(
     partitions = sum(len(topic.assignment) for topic in draft.topics)
     counts = f"{len(draft.brokers)} brokers, {len(draft.topics)} topics, {partitions} partitions"
     _write(text, output, f"{counts}; start it: kcluster up {output}")
+
+
+def _import_logs(
+    logs: Sequence[str], topology: str | None, cluster: SeenCluster | None, output: str | None
+) -> None:
+    from kcluster.importing.log_scenario import scenario_of_logs
+
+    given = cluster if topology is None else _named_topology(topology, output)
+    made = scenario_of_logs([(path, _text_of(path)) for path in logs], given)
+    if made.problems:
+        _refuse(made.problems)
+    _report(made.found.left_out)
+    if not made.text:
+        _fail(f"{made.lines} lines read, none of a failure: no scenario to make", _FAILED)
+    _check_scenario(made.text, output or "scenario.yaml")
+    counts = f"{len(made.found.steps)} steps from {made.lines} lines, {made.unknown} not understood"
+    _write(made.text, output, f"{counts}; play it: kcluster scenario run {output}")
+
+
+def _named_topology(path: str, output: str | None) -> NamedTopology:
+    """A topology file, named as seen from the scenario's directory."""
+    from kcluster.config.files.problems import TopologyError
+    from kcluster.config.topology.model import Topology
+    from kcluster.importing.log_scenario import NamedTopology
+
+    try:
+        topology = Topology.load(path)
+    except TopologyError as error:
+        print(error, file=sys.stderr)
+        sys.exit(_INVALID)
+    return NamedTopology(os.path.relpath(path, os.path.dirname(output or "") or "."), topology)
 
 
 def _from_cluster(bootstrap: str) -> SeenCluster:
@@ -136,6 +212,18 @@ def _check_topology(text: str, source: str) -> None:
     except TopologyError as error:
         print(error, file=sys.stderr)
         _fail("the imported topology cannot be run here, for the reasons above", _FAILED)
+
+
+def _check_scenario(text: str, source: str) -> None:
+    """Refuse what `kcluster scenario run` would refuse, now."""
+    from kcluster.scenario.language.loader import ScenarioError
+    from kcluster.scenario.language.scenario import Scenario
+
+    try:
+        Scenario.parse(text, source)
+    except ScenarioError as error:
+        print(error, file=sys.stderr)
+        _fail("the imported scenario cannot be played here, for the reasons above", _FAILED)
 
 
 def _report(left_out: Sequence[LeftOut]) -> None:
