@@ -120,6 +120,14 @@ def test_log__a_broker_that_the_topology_lacks_is_listed_not_played() -> None:
     assert [one for one in listed if one.endswith(": broker 2 is not in the topology")]
 
 
+def test_log__a_topic_of_before_the_first_failure_that_the_topology_lacks_is_listed() -> None:
+    described = SeenCluster("x", brokers=(SeenBroker(1), SeenBroker(2), SeenBroker(3)))
+    made = imported(*CONTROLLER, given=described)
+    assert steps(made)[0] == "04:50:02,090 kill 2"
+    listed = [str(entry) for entry in made.found.left_out]
+    assert [one for one in listed if one.endswith(": topic audit.log is not in the topology")]
+
+
 def test_log__without_a_failure__makes_no_scenario() -> None:
     made = scenario_of_logs([("c.log", "[2026-11-22 04:50:10,090] INFO hello (a.B)\n")], None)
     assert (made.text, made.lines, made.unknown, made.problems) == ("", 1, 1, ())

@@ -28,8 +28,9 @@ class AdminError(Exception):
     """The cluster cannot be read; str() is one line for the user."""
 
 
-def read_cluster(bootstrap: str, timeout_ms: int = TIMEOUT_MS) -> SeenCluster:
+def read_cluster(bootstrap: str, timeout_ms: int | None = None) -> SeenCluster:
     """Describe the cluster behind `bootstrap`, `host:port`.  AdminError if that is impossible."""
+    timeout_ms = TIMEOUT_MS if timeout_ms is None else timeout_ms
     try:
         from kafka import errors
         from kafka.admin import KafkaAdminClient

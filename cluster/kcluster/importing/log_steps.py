@@ -134,10 +134,10 @@ class _Inferring:
 
     def infer(self) -> LogSteps:
         self._brokers()
-        self._topics()
         self._reassignments()
         self._lagging()
         self._elections()
+        self._topics()
         self._controllers()
         if self.internal:
             subject = f"{self.internal} elections or reassignments of internal topics"
@@ -242,14 +242,23 @@ class _Inferring:
     # -------------------------------------------------------------------------------- topics
 
     def _topics(self) -> None:
-        """Topics that were created or deleted while the log was written."""
+        """Topics that were created or deleted after the first failure; those of before are the
+        topology's."""
         topics = dict.fromkeys(self.known.topics)
+        first_ms = min((step.at_ms for step in self.steps), default=None)
         for place, fact in self.facts:
-            if isinstance(fact, TopicMade) and not is_internal(fact.name):
-                if fact.name not in topics:
-                    self.step(place.at_ms, "create_topic", _creation(fact), place)
-                    topics[fact.name] = None
-            elif isinstance(fact, TopicGone) and fact.name in topics:
+            if not isinstance(fact, TopicMade | TopicGone) or is_internal(fact.name):
+                continue
+            is_made = isinstance(fact, TopicMade)
+            if is_made == (fact.name in topics):
+                continue  # the topology was described after this
+            if first_ms is None or place.at_ms < first_ms:
+                if is_made:
+                    self.leave(place, f"topic {fact.name} is not in the topology")
+            elif isinstance(fact, TopicMade):
+                self.step(place.at_ms, "create_topic", _creation(fact), place)
+                topics[fact.name] = None
+            else:
                 self.step(place.at_ms, "delete_topic", fact.name, place)
                 topics.pop(fact.name)
 

@@ -14,7 +14,7 @@ from typing import Final
 from kcluster.importing.described import LeftOut
 from kcluster.importing.topology_draft import DraftTopic, TopologyDraft
 
-_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]*|-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+_PLAIN: Final = re.compile(r"[A-Za-z./][A-Za-z0-9._/-]*|-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _NULLS: Final = ("null", "Null", "NULL")
 _WIDTH_CHARS: Final = 110
 
