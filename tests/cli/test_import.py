@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from kcluster.config.topology.model import Topology
 from kcluster.scenario.language.scenario import Scenario
 from tests.importing.outputs import FOLDER
+from tests.test_docs import blocks, missing, session
 
 Kcluster = Callable[..., tuple[int, str, str]]
 
@@ -172,3 +175,15 @@ def test_import__without_kafka_python__says_what_to_install(
         "",
         "kcluster: --bootstrap needs kafka-python: pip install 'kcluster-sim[clients]'\n",
     )
+
+
+def test_import__the_guide_shows_what_is_printed(
+    kcluster: Kcluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shutil.copytree(FOLDER, tmp_path / "saved"))
+    shown = [step for block in blocks("docs/import.md", "console") for step in session(block)]
+    assert shown
+    for step in shown:
+        code, _, err = kcluster(*shlex.split(step.command)[1:])
+        assert code == 0, err
+        assert missing(step.output, err.splitlines()) == []

@@ -83,6 +83,24 @@ def test_server_logs__a_follower_that_fell_behind_is_cut_off_from_its_leaders() 
     assert any(one.startswith("server-2.log: 15 lines not understood, the first") for one in listed)
 
 
+def test_logs_of_several_controllers__are_one_story_and_a_new_controller_is_listed() -> None:
+    """kill -9 of node 1, the active controller, at 05:18:52.8; all stopped at the end."""
+    made = imported("controller-1-of-3.log", "controller-2-of-3.log")
+    assert steps(made) == [
+        "05:18:55,939 kill 1",
+        "05:19:18,880 start 1",
+        "05:19:23,855 stop 1",
+        "05:19:23,878 stop 2",
+        "05:19:23,898 stop 3",
+    ]
+    assert made.found.steps[0].why == (
+        "about 8 s before this line, or more: controller 2 counts from when it became active"
+    )
+    assert made.unknown == 0
+    listed = [str(entry) for entry in made.found.left_out]
+    assert any("controller 2 became active; the simulator has one" in one for one in listed)
+
+
 def test_log__each_step_names_the_line_that_it_comes_from() -> None:
     text = imported(*CONTROLLER).text
     assert (

@@ -258,7 +258,8 @@ _MAKERS: Final[tuple[tuple[re.Pattern[str], Maker], ...]] = (
     ),
     (
         re.compile(
-            r"Unfenced broker (?P<broker>\d+) has requested and been granted a controlled shutdown"
+            r"Unfenced broker (?P<broker>\d+) has requested and been granted"
+            r" (a controlled|an immediate) shutdown"
         ),
         lambda found, _: [ShutdownStarted(_broker(found))],
     ),
@@ -346,6 +347,7 @@ _CONSEQUENCES: Final = re.compile(
     r"|Setting new leader for topicId|Removed ELRs from|Removing heartbeat tracker entry"
     r"|AlterPartition request from node \d+ for \S+ completed the ongoing partition reassignment"
     r"|registerBroker: event failed with DuplicateBrokerRegistrationException"
+    r"|\w+: event failed with Not(Controller|Leader)Exception|In the new epoch \d+, the leader is"
     r"|Transitioning \d+ partition|Creating new partition |Follower \S+ with topic id"
     r"|Follower \S+ starts at leader epoch|Leader \S+ with topic id"
     r"|(Stopped|Started) fetchers as part of |Expected partition \S+ with topic id"

@@ -221,9 +221,18 @@ class _Inferring:
         silent_ms = place.at_ms - times.session_timeout_ms + times.heartbeat_interval_ms // 2
         return max(silent_ms, self.back_at_ms.get(broker, silent_ms) + 1)
 
-    @staticmethod
-    def _before(at_ms: int, place: LogPlace) -> str:
-        return f"about {(place.at_ms - at_ms) / 1000:g} s before this line"
+    def _before(self, at_ms: int, place: LogPlace) -> str:
+        """How long before a line something happened, in words."""
+        words = f"about {(place.at_ms - at_ms) / 1000:g} s before this line"
+        new = [
+            fact.controller
+            for active, fact in self.facts
+            if isinstance(fact, ControllerActive) and at_ms - AFTERMATH_MS <= active.at_ms
+            if active.at_ms < place.at_ms
+        ]
+        if not new:
+            return words
+        return f"{words}, or more: controller {new[0]} counts from when it became active"
 
     def _is_known(self, place: LogPlace, broker: int) -> bool:
         if broker not in self.known.brokers:

@@ -19,7 +19,7 @@ LEAD_MS: Final = 5_000
 """From the start of the scenario to its first step: time for clients to begin."""
 _AFTER_MS: Final = 30_000
 _PRODUCERS: Final = 3
-_MESSAGE_CHARS: Final = 200
+_MESSAGE_CHARS: Final = 140
 
 
 def scenario_text(
@@ -30,9 +30,8 @@ def scenario_text(
     last_ms = found.steps[-1].at_ms
     lines = [
         f"# Imported by `kcluster import` from {origin}.",
-        f"# {duration(LEAD_MS)} here is {clock(first_ms)} there, by the log's clock. A log shows",
-        "# when the controller noticed something; the comments say what was worked out from that.",
-        "name: imported",
+        f"# {duration(LEAD_MS)} here is {clock(first_ms)} in the log. Above each step is the line",
+        "# that it comes from. Where the line came later than its cause, the time is worked out.",
         *topology,
         *_workload(topics),
         f"duration: {duration(LEAD_MS + last_ms - first_ms + _AFTER_MS)}",
