@@ -59,9 +59,8 @@ def test_import__our_own_cluster__and_what_was_imported_has_the_same_metadata(
 ) -> None:
     (tmp_path / "original.yaml").write_text(TOPOLOGY)
     original = start_up("original.yaml", "--name", "original")
-    bootstrap = original.bootstrap.split(",")[0]
     target = tmp_path / "topology.yaml"
-    code, _, err = kcluster("import", "--bootstrap", bootstrap, "-o", str(target))
+    code, _, err = kcluster("import", "--bootstrap", original.bootstrap, "-o", str(target))
     assert code == 0, err
     assert "3 brokers, 2 topics, 5 partitions; start it: kcluster up" in err
     copy = start_up("topology.yaml", "--name", "copy")

@@ -146,6 +146,19 @@ def test_log__a_topic_of_before_the_first_failure_that_the_topology_lacks_is_lis
     assert [one for one in listed if one.endswith(": topic audit.log is not in the topology")]
 
 
+def test_log__a_config_of_a_new_topic_that_nothing_obeys_is_listed() -> None:
+    text = (FOLDER / "controller.log").read_text(encoding="utf-8")
+    text = text.replace("name='min.insync.replicas', value='2')]): SUCCESS", (
+        "name='remote.storage.enable', value='true')]): SUCCESS"
+    ))  # fmt: skip
+    made = scenario_of_logs([("controller.log", text)], None)
+    (created,) = [step for step in made.found.steps if step.verb == "create_topic"]
+    assert created.value == {"name": "late", "partitions": 2, "replication_factor": 2}
+    assert "config remote.storage.enable of topic late: tiered storage is not simulated" in map(
+        str, made.found.left_out
+    )
+
+
 def test_log__without_a_failure__makes_no_scenario() -> None:
     made = scenario_of_logs([("c.log", "[2026-11-22 04:50:10,090] INFO hello (a.B)\n")], None)
     assert (made.text, made.lines, made.unknown, made.problems) == ("", 1, 1, ())

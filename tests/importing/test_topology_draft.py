@@ -133,7 +133,8 @@ def test_draft__internal_topics__are_broker_configs_or_listed() -> None:
         SeenTopic("__transaction_state", (row,), configs),
         SeenTopic("__share_group_state", (row,)),
     )
-    draft = draft_topology(SeenCluster("x", topics=topics))
+    brokers = (SeenBroker(1), SeenBroker(2), SeenBroker(3))
+    draft = draft_topology(SeenCluster("x", brokers=brokers, topics=topics))
     assert draft.topics == ()
     assert draft.config == {
         "transaction.state.log.min.isr": "1",
@@ -141,6 +142,30 @@ def test_draft__internal_topics__are_broker_configs_or_listed() -> None:
         "transaction.state.log.replication.factor": "2",
     }
     assert "topic __share_group_state: share groups are not simulated" in map(str, draft.left_out)
+
+
+def test_draft__an_internal_topic_wins_over_the_config_that_it_was_not_created_by() -> None:
+    row = SeenPartition(0, 1, (1, 2, 3), (1, 2, 3))
+    one = SeenConfig("offsets.topic.replication.factor", "1", "STATIC_BROKER_CONFIG")
+    cluster = SeenCluster(
+        "x", topics=(SeenTopic("__consumer_offsets", (row,)),), default_configs=(one,)
+    )
+    assert draft_topology(cluster).config["offsets.topic.replication.factor"] == "3"
+
+
+def test_draft__configs_that_are_valid_only_together__are_taken_over() -> None:
+    names = ("group.min.session.timeout.ms", "group.max.session.timeout.ms")
+    configs = tuple(SeenConfig(name, "3000000", "STATIC_BROKER_CONFIG") for name in names)
+    cluster = SeenCluster("x", brokers=(SeenBroker(1),), broker_configs={1: configs})
+    draft = draft_topology(cluster)
+    assert draft.config == dict.fromkeys(sorted(names), "3000000")
+    assert Topology.parse(topology_text(draft)).config == draft.config
+
+
+def test_draft__a_topic_without_partitions__is_listed() -> None:
+    draft = draft_topology(SeenCluster("x", (SeenBroker(1),), (SeenTopic("a", ()),)))
+    assert draft.topics == ()
+    assert [str(entry) for entry in draft.left_out] == ["topic a: without partitions"]
 
 
 @pytest.mark.parametrize(
@@ -154,6 +179,7 @@ def test_draft__internal_topics__are_broker_configs_or_listed() -> None:
         (SeenConfig("confluent.balancer.enable", "true"), "no config of Apache Kafka 4.3"),
         (SeenConfig("num.partitions", "many"), "value many refused: "),
         (SeenConfig("num.partitions", "4"), None),
+        (SeenConfig("controller.quorum.request.timeout.ms", "3000"), None),
     ],
 )
 def test_refusal__names_the_reason(config: SeenConfig, reason: str | None) -> None:

@@ -29,7 +29,8 @@ class AdminError(Exception):
 
 
 def read_cluster(bootstrap: str, timeout_ms: int | None = None) -> SeenCluster:
-    """Describe the cluster behind `bootstrap`, `host:port`.  AdminError if that is impossible."""
+    """Describe the cluster behind `bootstrap`, `host:port` or several
+    with commas.  AdminError if that is impossible."""
     timeout_ms = TIMEOUT_MS if timeout_ms is None else timeout_ms
     try:
         from kafka import errors

@@ -362,13 +362,14 @@ _SPEAKER: Final = re.compile(
 
 def read_log(source: str, text: str, into: LogReading) -> None:
     """Add the lines of one file; a problem if it has some, but none with a time."""
-    first = next((number for number, line in enumerate(text.splitlines(), 1) if line.strip()), 0)
+    lines = text.split("\n")
+    first = next((number for number, line in enumerate(lines, 1) if line.strip()), 0)
     if not first:
         into.empty.append(source)
         return
     before = into.lines
-    for number, line in enumerate(text.splitlines(), 1):
-        found = _LINE.match(line)
+    for number, line in enumerate(lines, 1):
+        found = _LINE.match(line.rstrip("\r"))
         if found is None:
             continue  # of a stack trace, or of a message with several lines
         into.lines += 1

@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.importing.described import LeftOut
+from kcluster.config.kafka.topic import TOPIC_CONFIGS
+from kcluster.importing.described import LeftOut, SeenConfig
 from kcluster.importing.log_lines import (
     UNKNOWN_AGE_MS,
     AssignmentReplayed,
@@ -34,7 +35,7 @@ from kcluster.importing.log_lines import (
     TopicGone,
     TopicMade,
 )
-from kcluster.importing.topology_draft import is_internal
+from kcluster.importing.topology_draft import is_internal, refusal
 
 AFTERMATH_MS: Final = 3_000
 """How long after a broker is back a change of its leaders counts as a consequence."""
@@ -140,8 +141,8 @@ class _Inferring:
         self._topics()
         self._controllers()
         if self.internal:
-            subject = f"{self.internal} elections or reassignments of internal topics"
-            self.left_out[LeftOut(subject, "internal topics are not imported")] = None
+            words = f"not imported, nor {self.internal} of their elections or reassignments"
+            self.left_out[LeftOut("internal topics", words)] = None
         steps = sorted(self.steps, key=lambda step: step.at_ms)
         return LogSteps(tuple(steps), tuple(self.left_out))
 
@@ -162,10 +163,11 @@ class _Inferring:
                 case SessionExpired(broker=broker) if broker not in stopped | fenced.keys():
                     if self._is_known(place, broker):
                         fenced[broker] = (place, self._last_seen_ms(broker, place))
-                case ShutdownStarted(broker=broker) if self._is_known(place, broker):
-                    stopped.add(broker)
-                    self.step(place.at_ms, "stop", broker, place)
-                    self.downs.append(_Down(broker, place.at_ms))
+                case ShutdownStarted(broker=broker) if broker not in stopped:
+                    if self._is_known(place, broker):
+                        stopped.add(broker)
+                        self.step(place.at_ms, "stop", broker, place)
+                        self.downs.append(_Down(broker, place.at_ms))
                 case SeenRegistration(broker=broker) if self._is_known(place, broker):
                     self._registered(place, fact, fenced.pop(broker, None), broker in stopped)
                     stopped.discard(broker)
@@ -265,11 +267,27 @@ class _Inferring:
                 if is_made:
                     self.leave(place, f"topic {fact.name} is not in the topology")
             elif isinstance(fact, TopicMade):
-                self.step(place.at_ms, "create_topic", _creation(fact), place)
+                self.step(place.at_ms, "create_topic", self._creation(fact), place)
                 topics[fact.name] = None
             else:
                 self.step(place.at_ms, "delete_topic", fact.name, place)
                 topics.pop(fact.name)
+
+    def _creation(self, topic: TopicMade) -> dict[str, Any]:
+        """The keys of create_topic."""
+        keys: dict[str, Any] = {"name": topic.name}
+        if topic.partitions > 0:
+            keys["partitions"] = topic.partitions
+        if topic.replication_factor > 0:
+            keys["replication_factor"] = topic.replication_factor
+        config: dict[str, str] = {}
+        for name, value in topic.config.items():
+            reason = refusal(SeenConfig(name, value), TOPIC_CONFIGS)
+            if reason is None:
+                config[name] = value
+            else:
+                self.left_out[LeftOut(f"config {name} of topic {topic.name}", reason)] = None
+        return keys | {"config": config} if config else keys
 
     def _has(self, place: LogPlace, topic: str, number: int) -> bool:
         """Whether a step may name this partition."""
@@ -376,14 +394,3 @@ class _Inferring:
         for place, fact in actives[1:]:
             words = f"controller {fact.controller} became active; the simulator has one controller"
             self.leave(place, f"{words}, `restart: controller` comes near")
-
-
-def _creation(topic: TopicMade) -> dict[str, Any]:
-    keys: dict[str, Any] = {"name": topic.name}
-    if topic.partitions > 0:
-        keys["partitions"] = topic.partitions
-    if topic.replication_factor > 0:
-        keys["replication_factor"] = topic.replication_factor
-    if topic.config:
-        keys["config"] = dict(topic.config)
-    return keys

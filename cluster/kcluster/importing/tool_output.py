@@ -80,9 +80,9 @@ class ToolText(Struct):
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """(number, line) of all lines that are not empty."""
-        for number, line in enumerate(self.text.splitlines(), 1):
+        for number, line in enumerate(self.text.split("\n"), 1):
             if line.strip():
-                yield number, line
+                yield number, line.rstrip("\r")
 
     def wrong(self, line: int, column: int, text: str) -> None:
         """Record a problem at this place; lines and columns count from 1."""
@@ -108,7 +108,7 @@ class SeenConfigs(Struct):
 
 def output_kind(text: str) -> ToolOutput | None:
     """What a text holds, by its first line that is known."""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if _TOPIC.match(line) or _PARTITION.match(line):
             return ToolOutput.TOPICS
         if _CONFIG_OF.match(line) or _DEFAULTS.match(line) or _CONFIG.match(line):

@@ -19,11 +19,7 @@ from kcluster.config.kafka.broker import BROKER_CONFIGS, BrokerConfig, replicati
 from kcluster.config.kafka.catalog import listener_config, not_simulated
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.kafka.values import ConfigDef, ConfigError, parse_value
-from kcluster.config.topology.config_checks import (
-    read_broker_configs,
-    read_configs,
-    unknown_topic_config,
-)
+from kcluster.config.topology.config_checks import read_configs
 from kcluster.importing.described import (
     DEFAULT_SOURCE,
     NO_LEADER,
@@ -45,16 +41,14 @@ _SECURITY: Final = "security is not simulated"
 _QUORUM: Final = "the simulator has one controller, and no quorum to configure"
 _REASONS: Final = (
     (("sasl.", "ssl.", "security.", "authorizer.", "principal.", "super.users",
-      "delegation.token.", "password.",
-      "connections.max.reauth.", "allow.everyone."), _SECURITY),
+      "delegation.token.", "password.", "connections.max.reauth.", "allow.everyone."), _SECURITY),
     (("remote.", "local.retention.", "log.local.retention."), "tiered storage is not simulated"),
     (("process.roles", "controller.quorum.", "controller.listener.", "metadata.", "bootstrap.",
-      "node.", "unstable.", "initial.broker."), _QUORUM),
+      "node."), _QUORUM),
     (("listener.security.", "inter.broker.", "early.start."), "listeners are the simulator's own"),
-    (("log.dir", "log.dirs"), "a path on that machine; here logs are kept in memory"),
 )  # fmt: skip
-"""By how a config's name begins."""
-_NO_EFFECT: Final = "nothing here would obey it"
+"""By how the name of a config begins that nothing here obeys."""
+_DIRECTORIES: Final = ("log.dir", "log.dirs")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
@@ -126,10 +120,14 @@ class _Drafting:
     def draft(self) -> TopologyDraft:
         brokers = self._brokers()
         config, own = self._broker_configs([broker.id for broker in brokers])
-        topics = [topic for topic in self.cluster.topics if not is_internal(topic.name)]
+        topics: list[SeenTopic] = []
         for topic in self.cluster.topics:
-            if is_internal(topic.name):
-                config |= self._internal(topic)
+            if not topic.partitions:
+                self.leave(f"topic {topic.name}", "without partitions")
+            elif is_internal(topic.name):
+                config |= self._internal(topic, config, len(brokers))
+            else:
+                topics.append(topic)
         return TopologyDraft(
             origin=self.cluster.origin,
             brokers=tuple(
@@ -270,23 +268,28 @@ class _Drafting:
             noun = "partition" if len(numbers) == 1 else "partitions"
             self.leave(subject, f"{noun} {shown}: {words}")
 
-    def _internal(self, topic: SeenTopic) -> dict[str, str]:
-        """The broker configs by which an internal topic is created as it is there."""
+    def _internal(
+        self, topic: SeenTopic, config: Mapping[str, str], brokers: int
+    ) -> dict[str, str]:
+        """The broker configs by which an internal topic is created as it is there; without those
+        that have this value already."""
         if topic.name in _UNSIMULATED_TOPICS:
             self.leave(f"topic {topic.name}", _UNSIMULATED_TOPICS[topic.name])
             return {}
         count, factor, others = _INTERNAL_CONFIGS[topic.name]
         configs = {count: str(len(topic.partitions)), factor: str(len(self._assignment(topic)[0]))}
         seen = self.cluster.topic_configs.get(topic.name, topic.configs)
-        for config in seen:
-            name = others.get(config.name)
-            if name is not None and config.value is not None and config.source != DEFAULT_SOURCE:
-                configs[name] = config.value
+        for one in seen:
+            name = others.get(one.name)
+            if name is not None and one.value is not None and one.source != DEFAULT_SOURCE:
+                configs[name] = one.value
         self.leave(
             f"topic {topic.name}",
             "created when it is first needed; how many partitions and replicas is a broker config",
         )
-        return {name: value for name, value in configs.items() if value != _default_text(name)}
+        factors = replication_defaults(brokers)
+        here = {name: str(factors.get(name, _default(name))) for name in configs} | dict(config)
+        return {name: value for name, value in configs.items() if value != here[name]}
 
 
 def refusal(config: SeenConfig, known: Mapping[str, ConfigDef]) -> str | None:
@@ -294,26 +297,21 @@ def refusal(config: SeenConfig, known: Mapping[str, ConfigDef]) -> str | None:
     definition = known.get(config.name)
     if config.sensitive:
         return "sensitive: Kafka does not show its value"
+    if config.name in _DIRECTORIES:
+        return "a path on that machine; here logs are kept in memory"
+    if definition is not None and definition.obeyed:
+        reading = TreeReader("")
+        read_configs(reading, from_python({config.name: config.value}), "", known, str)
+        problems = reading.problems
+        return f"value {config.value} refused: {problems[0].text}" if problems else None
     plain = listener_config(config.name) or config.name
     for beginnings, reason in _REASONS:
         if plain.startswith(beginnings):
             return reason
     if listener_config(config.name) is not None:
         return "configs of single listeners are not simulated"
-    is_known = config.name in not_simulated() or definition is not None
-    if is_known and (definition is None or not definition.obeyed):
-        return _NO_EFFECT
-    reading = TreeReader("")
-    tree = from_python({config.name: config.value})
-    if known is TOPIC_CONFIGS:
-        read_configs(reading, tree, "", TOPIC_CONFIGS, unknown_topic_config)
-    else:
-        read_broker_configs(reading, tree, "", "kafka", {})
-    if not reading.problems:
-        return None
-    if definition is None:
-        return "no config of Apache Kafka 4.3"
-    return f"value {config.value} refused: {reading.problems[0].text}"
+    is_kafkas = config.name in not_simulated() or definition is not None
+    return "nothing here would obey it" if is_kafkas else "no config of Apache Kafka 4.3"
 
 
 def is_internal(name: str) -> bool:
@@ -336,8 +334,8 @@ def _is_own(config: SeenConfig, broker_config: Mapping[str, str]) -> bool:
     return isinstance(value, ConfigError) or value != definition.default
 
 
-def _default_text(name: str) -> str:
-    return str(getattr(BrokerConfig(), BROKER_CONFIGS[name].field))
+def _default(name: str) -> object:
+    return getattr(BrokerConfig(), BROKER_CONFIGS[name].field)
 
 
 def _name(topic: SeenTopic) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
@@ -22,10 +22,16 @@ if TYPE_CHECKING:
     from kcluster.importing.log_scenario import NamedTopology
 
 _INVALID, _FAILED = 2, 1
+_EXAMPLES: Final = """\b
+kcluster import --bootstrap broker.example:9092 -o topology.yaml
+kcluster import --topics topics.txt --configs configs.txt -o topology.yaml
+kcluster import --log controller.log --topology topology.yaml -o failover.yaml
+kcluster import --log */state-change.log */controller.log -o failover.yaml
+"""
 
 
 @section(Section.TOOLS)
-@click.command("import")
+@click.command("import", epilog=_EXAMPLES)
 @click.option(
     "--bootstrap", metavar="HOST:PORT", help="Read a running cluster; nothing in it is changed."
 )
@@ -65,17 +71,11 @@ def command(
     output: str | None,
     force: bool,
 ) -> None:
-    r"""Make a topology of a real cluster, or a scenario of its logs.
+    """Make a topology of a real cluster, or a scenario of its logs.
 
     What cannot be taken over is listed on stderr and in the file, with the reason. Files after
     --log FILE are more logs. The logs are played on the cluster of --topology, --bootstrap or
     --topics; without these, on what they show of it themselves.
-
-    \b
-      kcluster import --bootstrap broker.example:9092 -o topology.yaml
-      kcluster import --topics topics.txt --configs configs.txt -o topology.yaml
-      kcluster import --log controller.log --topology topology.yaml -o failover.yaml
-      kcluster import --log */state-change.log */controller.log -o failover.yaml
     """
     _check_options(bootstrap, topics, configs + brokers, log, logs, topology)
     _check_output(output, force)
@@ -163,12 +163,13 @@ def _from_cluster(bootstrap: str) -> SeenCluster:
     from kcluster.config.topology.specs import split_address
     from kcluster.importing.admin import AdminError, read_cluster
 
-    try:
-        _, port = split_address(bootstrap)
-    except ValueError:
-        port = 0
-    if not port:
-        raise click.UsageError(f"--bootstrap {bootstrap}: not an address like localhost:9092.")
+    for address in bootstrap.split(","):
+        try:
+            _, port = split_address(address)
+        except ValueError:
+            port = 0
+        if not port:
+            raise click.UsageError(f"--bootstrap {address}: not an address like localhost:9092.")
     try:
         return read_cluster(bootstrap)
     except AdminError as error:
