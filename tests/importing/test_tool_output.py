@@ -57,7 +57,7 @@ def test_topics__a_partition_may_have_no_leader_and_nobody_in_sync() -> None:
     assert topics["audit.log"].partitions == (SeenPartition(0, -1, (2, 3), ()),)
 
 
-def test_topics__tabs_that_a_terminal_made_spaces_of_are_no_matter() -> None:
+def test_topics__spaces_instead_of_tabs_are_read_too() -> None:
     copied = output("topics.txt")
     copied.text = copied.text.replace("\t", "    ")
     assert read_topics(copied) == read_topics(output("topics.txt"))
@@ -169,7 +169,7 @@ def test_files__every_problem_is_reported_with_its_place() -> None:
         "saved.txt:1:1: a has 2 partitions; 0 lines of them follow"
     ]
     assert problems_of("  a=1 sensitive=false synonyms={}\n", "--configs") == [
-        "saved.txt:1:3: a config before a line that names whose"
+        "saved.txt:1:3: a config before the line that says what it belongs to"
     ]
 
 

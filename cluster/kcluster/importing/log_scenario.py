@@ -1,4 +1,4 @@
-"""All of the way from log files to a scenario file.
+"""From log files to a scenario file.
 
 Owns: the order of the steps, where the topology comes from.  Never: opens a file.
 Kafka: no counterpart.

@@ -118,7 +118,7 @@ def steps_of(
 
 
 class _Inferring:
-    """One log's way to steps."""
+    """Works out the steps of one log."""
 
     def __init__(
         self, facts: Sequence[tuple[LogPlace, LogFact]], known: KnownTopology, times: NodeTimes
@@ -393,4 +393,4 @@ class _Inferring:
         ]
         for place, fact in actives[1:]:
             words = f"controller {fact.controller} became active; the simulator has one controller"
-            self.leave(place, f"{words}, `restart: controller` comes near")
+            self.leave(place, f"{words}, `restart: controller` is the nearest action")

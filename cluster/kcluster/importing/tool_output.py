@@ -89,7 +89,7 @@ class ToolText(Struct):
         self.problems.append(Problem(self.source, line, column, "", text))
 
     def skip(self, line: int, text: str) -> None:
-        """Record a line that is not understood; a tool's warnings are no matter."""
+        """Record a line that is not understood; a tool's warnings are ignored."""
         if not _LOGGED.match(text):
             column = len(text) - len(text.lstrip()) + 1
             words = f"not understood: {show(text.strip())}"
@@ -231,7 +231,11 @@ def read_configs_output(file: ToolText, into: SeenConfigs) -> None:
         if config is None:
             file.skip(number, line)
         elif rows is None:
-            file.wrong(number, config.start("name") + 1, "a config before a line that names whose")
+            file.wrong(
+                number,
+                config.start("name") + 1,
+                "a config before the line that says what it belongs to",
+            )
         else:
             value = None if config["value"] == "null" else config["value"]
             source = config["source"] or DEFAULT_SOURCE

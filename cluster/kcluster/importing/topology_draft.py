@@ -32,7 +32,7 @@ from kcluster.importing.described import (
     SeenTopic,
 )
 
-_NAMED_OTHERWISE: Final = (
+_SET_BY_THE_TOPOLOGY: Final = (
     "node.id", "broker.id", "broker.rack", "listeners", "advertised.listeners",
 )  # fmt: skip
 """Taken over by the topology's own keys; ports and addresses are the simulator's."""
@@ -108,7 +108,7 @@ def draft_topology(cluster: SeenCluster) -> TopologyDraft:
 
 
 class _Drafting:
-    """One cluster's way to a topology."""
+    """Drafts one topology."""
 
     def __init__(self, cluster: SeenCluster) -> None:
         self.cluster = cluster
@@ -201,7 +201,7 @@ class _Drafting:
             config.name: config.value
             for config in configs
             if config.source != DEFAULT_SOURCE
-            and config.name not in _NAMED_OTHERWISE
+            and config.name not in _SET_BY_THE_TOPOLOGY
             and self._is_obeyed(config, BROKER_CONFIGS, of)
             and config.value is not None
         }
