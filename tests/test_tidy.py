@@ -51,18 +51,19 @@ LAYERS = {
     "evidence": f"{_CORE} network clients runtime operations invariants",
     "checks": f"{_CORE} controller broker clients invariants evidence",
     "runs": f"{_CORE} clients invariants evidence checks",
+    "importing": "contract protocol config",
     "scenario": f"version {_JUDGED}",
     "testing": f"version {_JUDGED} scenario",
     "pipeline": f"{_JUDGED} scenario",
     "demo": f"version {_JUDGED} scenario pipeline",
-    "cli": f"{_JUDGED} scenario testing pipeline demo",
+    "cli": f"{_JUDGED} importing scenario testing pipeline demo",
 }
 """What each part of `kcluster` may import besides itself; no two of them import each other."""
 
 SOURCE = "cluster/kcluster/"
 OUTSIDE_THE_CORE = (
     "drivers/sockets/", "drivers/live.py", "drivers/wires/tcp.py", "handle/",
-    "scenario/play/live.py", "runs/", "testing/", "pipeline/", "cli/", "demo/",
+    "scenario/play/live.py", "runs/", "importing/", "testing/", "pipeline/", "cli/", "demo/",
 )  # fmt: skip
 
 SEEDED = ("runtime", "operations", "drivers", "scenario")

@@ -1,0 +1,1 @@
+"""From a real cluster: its description to a topology file, its logs to a scenario."""
