@@ -53,13 +53,14 @@ LAYERS = {
     "pipeline": f"{_JUDGED} scenario",
     "demo": f"{_JUDGED} scenario pipeline",
     "cli": f"{_JUDGED} scenario testing pipeline demo",
+    "__main__": "cli",
 }
 """What each part of `kcluster` may import besides itself; no two of them import each other."""
 
 SOURCE = "cluster/kcluster/"
 OUTSIDE_THE_CORE = (
     "drivers/sockets/", "drivers/live.py", "drivers/wires/tcp.py", "handle/",
-    "scenario/play/live.py", "runs/", "testing/", "pipeline/", "cli/", "demo/",
+    "scenario/play/live.py", "runs/", "testing/", "pipeline/", "cli/", "demo/", "__main__.py",
 )  # fmt: skip
 
 SEEDED = ("runtime", "operations", "drivers", "scenario")

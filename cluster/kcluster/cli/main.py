@@ -1,6 +1,6 @@
-"""`kcluster`: the entry point.
+"""`kcluster`: from a command line to a verb.
 
-Owns: the way from a command line to a verb.  Never: does a verb's work.  Start-up time is a
+Owns: which parser reads the command line.  Never: does a verb's work.  Start-up time is a
 feature.  A plain `kcluster up …` is parsed here without click, which would take a third of the time
 until the first broker answers.  Everything that this parser does not know for certain, including
 `--help`, goes to click, which decides.
@@ -73,7 +73,3 @@ def _checked(option: str, text: str) -> str | int | None:
     if option == "profile" and text not in _PROFILES:
         return None
     return text
-
-
-if __name__ == "__main__":
-    main()
