@@ -8,6 +8,7 @@
 #   make compat        kafka-python's own integration tests against kcluster
 #   make compare       compare with Apache Kafka, response by response; writes docs/differences.md
 #   make compiled      compile the hot modules to build/compiled; PYTHONPATH=build/compiled uses it
+#   make wheels        build the sdist and the wheels into dist/, and try each in an empty environment
 #   make tools         Kafka's command line tools against kcluster; needs Java and Maven
 #   make bench         benchmark the compiled build and its peers; writes docs/benchmarks.md
 #   make bench-micro   benchmark the hot paths alone, in seconds
@@ -23,7 +24,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-compiled can-compile jars tools lint compat compare compiled \
-  bench bench-micro renew clean
+  wheels bench bench-micro renew clean
 
 CC ?= cc
 VENV := .venv
@@ -114,6 +115,11 @@ $(CONNECTOR_JARS): tests/pipeline/connector/pom.xml
 
 compiled: $(COMPILED)/.done
 
+# Compiled wheels for the CPythons at hand: ARGS="--python python3.12" chooses, ARGS=--no-compiled skips
+# them.
+wheels: $(VENV)/.dev
+	@CFLAGS="$(CFLAGS) $(FASTER_HERE)" $(BIN)/python tools/build_wheels.py $(ARGS)
+
 bench: $(VENV)/.dev $(if $(filter pure,$(BUILD)),,$(COMPILED)/.done)
 	@PYTHONPATH=$(MEASURED) $(BIN)/python -P -m bench $(ARGS)
 
@@ -190,6 +196,6 @@ renew: $(BIN)/python
 	@git --no-pager diff --stat constraints.txt
 
 clean:
-	rm -rf $(VENV) $(VENV)-renew build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-renew build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f *__mypyc.*.so; find cluster -name '*.so' -delete
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
