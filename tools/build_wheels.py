@@ -184,18 +184,19 @@ def try_wheel(wheel: Path, python: str, build: str, with_spark: bool) -> None:
         raise StepFailedError(f"{wheel.name}: not {build}: {version}")
     incident = run(str(venv / "bin" / "python"), "-P", "-c", INCIDENT, where=place).strip()
     run(kcluster, "scenario", "run", incident, where=place)
-    pip(venv, "install", f"{wheel}[clients]", "pytest")
+    # The command that kcluster's own messages name.  pip keeps the wheel that is installed.
+    pip(venv, "install", "kcluster-sim[clients]", "pytest")
     run(kcluster, "demo", where=place)
     (place / "pytest.ini").write_text("[pytest]\n")  # else pytest finds this repository's settings
     (place / "test_project.py").write_text(PROJECT_TEST, "utf-8")
     run(str(venv / "bin" / "python"), "-m", "pytest", "-q", where=place)
     if with_spark:
-        pip(venv, "install", f"{wheel}[clients,spark]")
+        pip(venv, "install", "kcluster-sim[spark]")
         audited = run(kcluster, "demo", "--spark", where=place, TMPDIR=str(place))
         if "audited them" not in audited:
             raise StepFailedError(f"{wheel.name}: Spark did not audit the demo\n{audited}")
     else:
-        pip(venv, "install", "--dry-run", f"{wheel}[spark]")
+        pip(venv, "install", "--dry-run", "kcluster-sim[spark]")
     say(f"tried {wheel.name}: {version.strip()}" + (", with Spark" if with_spark else ""))
 
 
