@@ -73,3 +73,7 @@ def _checked(option: str, text: str) -> str | int | None:
     if option == "profile" and text not in _PROFILES:
         return None
     return text
+
+
+if __name__ == "__main__":
+    main()
