@@ -69,7 +69,7 @@ def place(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     (tmp_path / "topology.yaml").write_text(re.sub(r"port: \d+", "port: 0", topology))
     (tmp_path / "bin").mkdir()
     shim = tmp_path / "bin" / "kcluster"
-    shim.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m kcluster.cli.main "$@"\n')
+    shim.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m kcluster "$@"\n')
     shim.chmod(0o755)
     with tempfile.TemporaryDirectory(prefix="kc", dir="/tmp") as runtime:
         environment = {

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
+from kcluster.cli.interrupts import INTERRUPTED
 from kcluster.cli.spark_job import refuse
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 
 _SHOWN_ERRORS: Final = 20
-_INTERRUPTED: Final = 130
 
 
 @click.command("sweep")
@@ -98,7 +98,7 @@ def command(
         refuse(str(error))
     except KeyboardInterrupt:
         print(f"kcluster: interrupted; the same command resumes from {out}", file=sys.stderr)
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     finally:
         signal.signal(signal.SIGINT, before)
 
