@@ -96,8 +96,8 @@ def test_page_in_chromium__every_lane_is_drawn_and_shows_its_causes(page: Page) 
     saw.findings = text("findings");
     saw.events = text("events");
     for (const [name, lane, part] of [["elected", "p0", 0.5], ["away", "p0", 0.4],
-        ["down", "b1", 0.3], ["fenced", "b1", 0.5], ["action", "actions", 0.2],
-        ["error", "c:writer", 0.51]]) {
+        ["ahead", "p0", 0.55], ["end", "p0", 1.005], ["down", "b1", 0.3], ["fenced", "b1", 0.5],
+        ["action", "actions", 0.2], ["error", "c:writer", 0.51]]) {
       point("pointermove", lane, share(part));
       saw[name] = document.getElementById("tip").hidden ? "" : text("tip");
     }
@@ -119,7 +119,10 @@ def test_page_in_chromium__every_lane_is_drawn_and_shows_its_causes(page: Page) 
     assert "no writes for 3,900 ms" in saw["away"]
     assert "broker 2 elected unclean" in saw["away"]
     assert "ISR {1}, ELR {2}, replicas {1, 2}" in saw["away"]
-    assert "broker 1: log end 8, high watermark 8" in saw["away"]
+    assert "broker 1, down, leader: log end 8, high watermark 8" in saw["away"]
+    assert "broker 1, in sync: log end 6, high watermark 6" in saw["end"]
+    assert "broker 2, in ELR, 3 behind: log end 5, high watermark 5" in saw["away"]
+    assert "broker 1, down, 3 ahead: log end 8, high watermark 8" in saw["ahead"]
     assert "killed, since +2.000 s until +7.000 s: process killed" in saw["down"]
     assert "leads orders-0" in saw["down"]
     assert "fenced, since +5.000 s" in saw["fenced"]
