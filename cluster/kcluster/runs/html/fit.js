@@ -1,0 +1,56 @@
+// How the page fits a small screen: the lanes keep at least half of its height.
+//
+// Sizes are compared with each other, never with pixels of the screen, so that any zoom is the same.
+
+const NARROW_PX = 900;
+/** Parts that become a panel with a button, in the order in which they give way. */
+const PARTS = ["legend", "about", "side"];
+
+const isNarrow = () => document.body.classList.contains("narrow");
+
+/** Whether the lanes, without the overview and the axis above them, have half of the height. */
+function lanesHaveHalf() {
+  const height = (element) => element.getBoundingClientRect().height;
+  const lanes = height(document.getElementById("scroll")) - height(document.getElementById("top"));
+  return lanes * 2 >= height(document.body);
+}
+
+function fit() {
+  const { classList, clientWidth } = document.body;
+  classList.remove("tight", ...PARTS.map((part) => `off-${part}`));
+  classList.toggle("narrow", clientWidth < NARROW_PX);
+  for (const part of PARTS) {
+    if (lanesHaveHalf()) break;
+    // Beside the lanes the findings take no height.
+    if (part !== "side" || isNarrow()) classList.add(`off-${part}`);
+  }
+  if (!lanesHaveHalf()) classList.add("tight");
+  for (const part of PARTS) if (!isPanel(part)) open(part, false);
+}
+
+/** Whether a part is a panel now. */
+const isPanel = (part) => document.body.classList.contains(`off-${part}`);
+
+/** Open or close the panel of a part; one at a time. */
+function open(part, isOpen) {
+  for (const each of PARTS) {
+    const shown = each === part && isOpen && isPanel(part);
+    if (each !== part && !isOpen) continue;
+    document.body.classList.toggle(`show-${each}`, shown);
+    document.getElementById(`${each}-button`).setAttribute("aria-expanded", String(shown));
+  }
+}
+
+function closePanels() {
+  for (const part of PARTS) open(part, false);
+}
+
+function watchSize() {
+  for (const part of PARTS) {
+    document.getElementById(`${part}-button`).addEventListener("click", () => {
+      open(part, !document.body.classList.contains(`show-${part}`));
+    });
+  }
+  new ResizeObserver(fit).observe(document.body);
+  fit();
+}
