@@ -256,6 +256,9 @@ def test_page_in_chromium__the_lanes_keep_half_of_any_screen(
       if (button.offsetParent) button.click();
       const part = document.getElementById(button.getAttribute("aria-controls"));
       const {{top, bottom}} = part.getBoundingClientRect();
+      const box = button.getBoundingClientRect();
+      const onTop = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+      if (button.offsetParent && onTop !== button) return "the button is covered";
       return part.checkVisibility() && top >= 0 && bottom <= innerHeight + 1
         && (part.id !== "about" || part.scrollHeight <= part.clientHeight);
     }});

@@ -33,6 +33,9 @@ const isPanel = (part) => document.body.classList.contains(`off-${part}`);
 
 /** Open or close the panel of a part; one at a time. */
 function open(part, isOpen) {
+  // The story opens below the buttons, so that its own stays in reach.
+  const above = ["head", "tools"].map((id) => document.getElementById(id).offsetHeight);
+  document.getElementById("about").style.top = `${above[0] + above[1]}px`;
   for (const each of PARTS) {
     const shown = each === part && isOpen && isPanel(part);
     if (each !== part && !isOpen) continue;
