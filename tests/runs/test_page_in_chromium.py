@@ -277,6 +277,25 @@ def test_page_in_chromium__the_lanes_keep_half_of_any_screen(
     assert (saw["again"], saw["closed"]) == (saw["share"], True)
 
 
+def test_page_in_chromium__an_open_panel_stays_while_the_window_changes(page: Page) -> None:
+    steps = """
+    const button = document.getElementById("legend-button");
+    const resize = async (width, height) => {
+      Object.assign(document.body.style, {width, height});
+      await frames(4);
+      return [button.checkVisibility(), button.ariaExpanded, shareOfLanes() >= 0.5];
+    };
+    saw.small = await resize("683px", "384px");
+    button.click();
+    saw.smaller = await resize("640px", "380px");
+    saw.large = await resize("", "");
+    """
+    saw = page.look(unclean_run(), steps)
+    assert saw["small"] == [True, "false", True]
+    assert saw["smaller"] == [True, "true", True]
+    assert saw["large"] == [False, "false", True]
+
+
 def test_page_in_chromium__a_selection_opens_the_panel_that_shows_it(page: Page) -> None:
     steps = """
     const side = document.getElementById("side");

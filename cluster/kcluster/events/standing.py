@@ -4,8 +4,8 @@ Owns: the decision (in the ISR or not, running or not, ahead or behind), the lab
 Never: finds these facts (a run's record, or a cluster's status, has them).
 Kafka: `kafka-topics --describe` shows the ISR and the ELR; it does not show who is ahead.
 
-`down, 50 ahead`: the process is down, and its log ends 50 records after the leader's.  Such records
-are those that the leader never received; the replica drops them when it follows this leader.
+`down, 50 ahead`: the process is down, and its log ends 50 offsets after the leader's.  The leader
+lacks these records, and the replica drops them when it follows this leader.
 """
 
 from __future__ import annotations

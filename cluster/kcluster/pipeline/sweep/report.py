@@ -227,7 +227,7 @@ def html_report(content: SweepReport) -> str:
         parts.append(f"<h2>Losses</h2><p>{html.escape(_losses_note(content))}</p>")
         parts.append(f'<div class="losses">{_html_table((LOSS_HEAD, rows))}</div>')
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html.escape(grid.name)}</title><style>{_STYLE}</style>{''.join(parts)}</html>\n"
     )

@@ -17,6 +17,8 @@ function lanesHaveHalf() {
 
 function fit() {
   const { classList, clientWidth } = document.body;
+  const opened = PARTS.find(isOpen);
+  closePanels();
   classList.remove("tight", ...PARTS.map((part) => `off-${part}`));
   classList.toggle("narrow", clientWidth < NARROW_PX);
   for (const part of PARTS) {
@@ -25,33 +27,35 @@ function fit() {
     if (part !== "side" || isNarrow()) classList.add(`off-${part}`);
   }
   if (!lanesHaveHalf()) classList.add("tight");
-  for (const part of PARTS) if (!isPanel(part)) open(part, false);
+  if (opened) openPanel(opened, true);
 }
 
 /** Whether a part is a panel now. */
 const isPanel = (part) => document.body.classList.contains(`off-${part}`);
 
-/** Open or close the panel of a part; one at a time. */
-function open(part, isOpen) {
+const isOpen = (part) => document.body.classList.contains(`show-${part}`);
+
+/** Open or close the panel of a part; one at a time.  What is no panel stays as it is. */
+function openPanel(part, wanted) {
   // The story opens below the buttons, so that its own stays in reach.
   const above = ["head", "tools"].map((id) => document.getElementById(id).offsetHeight);
   document.getElementById("about").style.top = `${above[0] + above[1]}px`;
   for (const each of PARTS) {
-    const shown = each === part && isOpen && isPanel(part);
-    if (each !== part && !isOpen) continue;
+    if (each !== part && !wanted) continue;
+    const shown = each === part && wanted && isPanel(part);
     document.body.classList.toggle(`show-${each}`, shown);
     document.getElementById(`${each}-button`).setAttribute("aria-expanded", String(shown));
   }
 }
 
 function closePanels() {
-  for (const part of PARTS) open(part, false);
+  for (const part of PARTS) openPanel(part, false);
 }
 
 function watchSize() {
   for (const part of PARTS) {
     document.getElementById(`${part}-button`).addEventListener("click", () => {
-      open(part, !document.body.classList.contains(`show-${part}`));
+      openPanel(part, !isOpen(part));
     });
   }
   new ResizeObserver(fit).observe(document.body);

@@ -32,7 +32,7 @@ function choose(what) {
     const times = what.links.map((link) => link.at).concat(what.at ?? []);
     bringIntoView(times);
   }
-  open("side", what !== null);
+  openPanel("side", what !== null);
   redraw();
 }
 
