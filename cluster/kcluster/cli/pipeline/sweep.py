@@ -64,14 +64,14 @@ def command(
     \b
     seeds: 100
     grid:
-      replication_factor: 3
       min_insync_replicas: [1, 2]
-      failures: 2
-      failure_domain: [broker, all]
+      mtbf: 20s
+      repair: 20s
+      write_back: 5s
 
     Each combination is a cell; each (cell, seed) is one run in virtual time. The columns: brokers,
     racks, rack_aware, partitions, replication_factor, min_insync_replicas, acks, idempotent,
-    unclean_election, flush_messages, flush_interval, replica_lag; failures (the number per run),
+    unclean_election, flush_messages, flush_interval, write_back, replica_lag; failures (per run),
     mtbf or faults (a profile), failure (kill, clean, power, wipe, pause), failure_domain (broker,
     rack, all), repair, first_failure; latency, rate, size, consumers, duration.
 
