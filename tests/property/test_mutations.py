@@ -208,6 +208,10 @@ def consumers_forget_where_they_were(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Consumer, "_take", every_hundredth(honest, take))
 
 
+def producers_are_not_replayed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ProducerStates, "rewind", lambda _, end_offset: end_offset)
+
+
 MUTATIONS: tuple[tuple[Patch, str], ...] = (
     (watermark_is_the_log_end, "committed-lost"),
     (watermark_is_the_log_end, "watermark-above-isr"),
@@ -217,6 +221,8 @@ MUTATIONS: tuple[tuple[Patch, str], ...] = (
     (answers_are_forgotten, "no-reply"),
     (answers_are_given_twice, "two-replies"),
     (joining_the_isr_is_for_the_asking, "truncated-committed"),
+    (joining_the_isr_is_for_the_asking, "joined-lacking"),
+    (producers_are_not_replayed, "producers-differ"),
     (followers_overrun_their_log, "watermark-above-end"),
     (anybody_is_elected, "unclean-unasked"),
     (anybody_is_elected, "leader-not-in-isr"),

@@ -13,6 +13,7 @@ Setting = NewType("Setting", str)
 NO_SETTING: Final = Setting("")
 """Nothing allows it: the anomaly is a bug."""
 UNCLEAN: Final = Setting("unclean.leader.election.enable=true")
+UNCLEAN_REQUESTED: Final = Setting("an unclean election requested by the operator")
 DISK_LOST: Final = Setting("a disk lost")
 UNFLUSHED: Final = Setting("power lost before a flush")
 NOT_IDEMPOTENT: Final = Setting("enable.idempotence=false")

@@ -32,6 +32,9 @@ UNKNOWN: Final = "unknown"
 LATE_MS: Final = 20_000
 """On a real clock the machine may be busy."""
 LATE_VIRTUAL_MS: Final = 10
+STALL_MS: Final = 5_000
+"""A high watermark that waits for nothing may stand still for this long: followers fetch twice a
+second, and retry after a second."""
 PATIENCE_MS: Final = {"kafka": 1_000, "fast": 50}
 """By profile: an answer that takes longer counts as an outage."""
 MAX_SHOWN: Final = 20
@@ -173,6 +176,7 @@ def judge(
             inside = known[client_id] = client_id in own or keeps_a_ledger(client_id)
         return inside
 
+    recorder.check_stalls(STALL_MS + late_ms)
     outside, names = outside_ledger(recorder, ledger, is_inside, since_ms)
     whole = _joined(ledger, outside)
     finals = read_finals(recorder, names)

@@ -14,16 +14,17 @@ log of every later leader, at its offset, until an unclean election removes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
-from kcluster.contract import Note, Request
+from kcluster.contract import Note, NoteId, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
 from kcluster.events.partitions import LeaderChange
 from kcluster.events.topics import TopicDeleted
 from kcluster.invariants.observed import (
+    NO_EPOCH,
     Append,
     Move,
     ObservedPartition,
@@ -37,16 +38,20 @@ from kcluster.invariants.rules import (
     extend,
     first_lacking,
     is_behind_unclean,
+    joins_lacking,
     members_behind,
     membership_violations,
+    producer_violations,
     read_too_soon,
     registration_violations,
     replica_violations,
     step_violations,
     truncated_committed,
 )
+from kcluster.invariants.stalls import Stall
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.replica import Replica, Role
+from kcluster.timers import NEVER_MS
 
 VIOLATIONS: Final = {
     "two-leaders": "two brokers lead one partition in one leader epoch",
@@ -64,6 +69,13 @@ VIOLATIONS: Final = {
     "leader-not-in-isr": "the leader is not in the ISR",
     "fenced-in-isr": "a fenced broker is in the ISR",
     "elr-overlaps-isr": "a broker is in the ISR and in the ELR at once",
+    "unclean-forbidden": "an unclean election, though unclean.leader.election.enable was false and"
+    " nobody requested it",
+    "joined-lacking": "a replica joined the ISR without having all committed records",
+    "producers-differ": "a log's table of idempotent producers is not the one that its records"
+    " give",
+    "watermark-stalled": "a high watermark stood still, though all in-sync replicas, enough"
+    " of them, had more and could fetch",
     "unclean-unasked": "a leader was taken from outside ISR and ELR and it was not called unclean",
     "leader-truncated": "a leader's log became shorter within its epoch",
     "two-replies": "a request was answered twice",
@@ -105,7 +117,11 @@ class Invariants:
         """By node: (its life, the newest offset)."""
         self._unclean: dict[tuple[str, int], int] = {}
         """The epochs of unclean elections in partitions that have not been observed yet."""
+        self.forbidden_elections: dict[NoteId, None] = {}
+        """The notes of unclean elections that no setting and no request allowed."""
         self.replies = Replies()
+        self.producer_expiration_ms = NEVER_MS
+        """producer.id.expiration.ms of the broker that is observed."""
 
     def _report(self, now_ms: int, subject: str, problems: Iterable[tuple[str, str]]) -> None:
         for name, text in problems:
@@ -122,13 +138,14 @@ class Invariants:
 
     # ------------------------------------------------------------------------- inputs
 
-    def on_note(self, note: Note) -> None:
-        """Take from a note what the rules need: unclean elections, pauses, deleted topics."""
+    def on_note(self, note: Note, unclean_enabled: Callable[[str], bool]) -> None:
+        """Take from a note what the rules need: unclean elections, pauses, deleted topics.
+        `unclean_enabled(topic)`: unclean.leader.election.enable as it is in force."""
         event = note.event
         if isinstance(event, LeaderChange):
             # A cancelled reassignment, too, can end in an unclean election.
             if not event.clean:
-                self._on_unclean(event.topic, event.partition, event.leader_epoch)
+                self._on_unclean(note, event, unclean_enabled)
         elif isinstance(event, BrokerPaused):
             self.replies.on_pause(event.broker, note.at_ms)
         elif isinstance(event, BrokerResumed):
@@ -138,7 +155,16 @@ class Invariants:
                 if observed.topic == event.topic and observed.deleted_ms < 0:
                     observed.deleted_ms = note.at_ms
 
-    def _on_unclean(self, topic: str, partition: int, epoch: int) -> None:
+    def _on_unclean(
+        self, note: Note, change: LeaderChange, unclean_enabled: Callable[[str], bool]
+    ) -> None:
+        """An unclean election.  If it is forbidden, what it loses still counts as committed."""
+        topic, partition, epoch = change.topic, change.partition, change.leader_epoch
+        if change.is_allowed_by_setting and not unclean_enabled(topic):
+            self.forbidden_elections[note.note_id] = None
+            text = f"leader {change.old_leader} -> {change.new_leader}, epoch {epoch}"
+            self._report(note.at_ms, f"{topic}-{partition}", [("unclean-forbidden", text)])
+            return
         for observed in self.partitions.values():
             if (
                 observed.topic == topic
@@ -159,12 +185,12 @@ class Invariants:
             text = f"request {request.correlation_id} of connection {request.connection_id}"
             self._report(now_ms, f"broker {broker}", [("two-replies", text)])
 
-    def on_death(self, broker: int, loses_records: bool, now_ms: int) -> None:
-        """A broker's process has ended: it owes no more replies."""
+    def on_death(self, broker: int, epoch: int, loses_records: bool, now_ms: int) -> None:
+        """A broker's process, of this broker epoch, has ended: it owes no more replies."""
         self.replies.on_end(now_ms, broker=broker)
         if loses_records:
             for observed in self.partitions.values():
-                observed.lost[broker] = None
+                observed.lost[broker] = max(epoch, observed.lost.get(broker, NO_EPOCH))
 
     def on_connection_closed(self, connection_id: int, now_ms: int) -> None:
         """A connection has closed: a reply to its client is possible but no longer required."""
@@ -174,6 +200,11 @@ class Invariants:
         """At the end of the run: report each request that has waited too long, once."""
         for overdue in self.replies.overdue(now_ms, patience):
             self._report(now_ms, f"broker {overdue.broker}", [("no-reply", str(overdue))])
+
+    def report_stalls(self, now_ms: int, stalls: Iterable[Stall]) -> None:
+        """Report high watermarks that stood still for too long."""
+        for stall in stalls:
+            self._report(now_ms, stall.name, [("watermark-stalled", str(stall))])
 
     # ----------------------------------------------------------------------- observations
 
@@ -191,9 +222,9 @@ class Invariants:
             observed.registration = registration
             observed.registrations.append((now_ms, registration))
             self._report(now_ms, observed.name, registration_violations(registration, old))
-            for broker in tuple(observed.lost):
-                if broker not in registration.isr:
-                    del observed.lost[broker]
+            if old is not None and len(registration.isr) > len(old.isr):
+                problems = joins_lacking(observed, registration, old, brokers)
+                self._report(now_ms, observed.name, problems)
         self._report(now_ms, observed.name, membership_violations(registration, brokers))
 
     def observe_offset(self, now_ms: int, node: int, life: int, offset: int) -> None:
@@ -300,13 +331,17 @@ class Invariants:
         self._report(now_ms, subject, step_violations(old, replica))
         committed = observed.committed
         checked = 0
+        is_new_leader = replica.is_leader and (
+            old.role is not _LEADER or old.leader_epoch != replica.leader_epoch
+        )
+        if is_new_leader or log.log_end_offset < old.log_end_offset:
+            problems = producer_violations(log, now_ms, self.producer_expiration_ms)
+            self._report(now_ms, subject, problems)
         if log.log_end_offset >= old.log_end_offset:
             checked = min(old.high_watermark, committed.end)
         else:
             self._report(now_ms, subject, truncated_committed(observed, broker, replica))
-        if replica.is_leader and (
-            old.role is not _LEADER or old.leader_epoch != replica.leader_epoch
-        ):
+        if is_new_leader:
             self._report(now_ms, subject, _began_to_lead(observed, old, replica))
         elif replica.is_leader:
             _record_appends(now_ms, observed, replica, old.log_end_offset, request)

@@ -1,0 +1,112 @@
+"""Broken cores that one short story shows: each is found by its name, and the sound core is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kcluster.controller.partitions.partitions import Partitions
+from kcluster.partition.replica import FollowerProgress, Replica
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.running import RunResult, run_scenario
+
+pytestmark = pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def run(text: str) -> RunResult:
+    return run_scenario(Scenario.parse(text), "virtual")
+
+
+def names(result: RunResult) -> set[str]:
+    return {violation.name for violation in result.verdict.violations}
+
+
+UNCLEAN = "unclean.leader.election.enable"
+ALL_DOWN_AND_THE_OLDEST_RETURNS = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]], config: {min.insync.replicas: 2}}}
+workload: {producers: {topic: orders, rate: 20/s}}
+duration: 60s
+steps:
+  - {at: 5s, kill: 3}
+  - {at: 20s, kill: "1, 2"}
+  - {at: 35s, start: 3}
+"""
+"""Broker 3 has neither what 1 and 2 committed without it, nor a place in the ELR."""
+
+
+def test_unclean_election__of_a_topic_that_forbids_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(ALL_DOWN_AND_THE_OLDEST_RETURNS).passed
+    monkeypatch.setattr(Partitions, "unclean_allowed", lambda *_: True)
+    result = run(ALL_DOWN_AND_THE_OLDEST_RETURNS)
+    assert {"unclean-forbidden", "committed-lost"} <= names(result)
+    assert {(found.name, found.allowed) for found in result.verdict.anomalies} == {
+        ("lost-write", "")
+    }
+
+
+@pytest.mark.parametrize(
+    "allow",
+    [
+        f"topics: {{orders: {{assignment: [[1, 2, 3]], config: {{{UNCLEAN}: true}}}}}}",
+        f"topics: {{orders: {{assignment: [[1, 2, 3]]}}}}\n  config: {{{UNCLEAN}: true}}",
+    ],
+    ids=["topic", "cluster"],
+)
+def test_unclean_election__that_a_setting_allows(allow: str) -> None:
+    head, tail = ALL_DOWN_AND_THE_OLDEST_RETURNS.split("  topics:")
+    result = run(f"{head}  {allow}\n{tail[tail.index('workload') :]}")
+    assert names(result) == set()
+    assert {found.allowed for found in result.verdict.anomalies} == {f"{UNCLEAN}=true"}
+
+
+def test_unclean_election__that_was_allowed_when_it_took_place() -> None:
+    switched = """\
+  - {at: 34s, set_config: {config: {unclean.leader.election.enable: true}, topics: orders}, for: 5s}
+  - {at: 35s, start: 3}
+"""
+    result = run(ALL_DOWN_AND_THE_OLDEST_RETURNS.replace("  - {at: 35s, start: 3}\n", switched))
+    assert names(result) == set()
+    assert {found.allowed for found in result.verdict.anomalies} == {f"{UNCLEAN}=true"}
+
+
+def test_unclean_election__that_the_operator_requested() -> None:
+    result = run(
+        ALL_DOWN_AND_THE_OLDEST_RETURNS
+        + "  - {at: 40s, elect: {partition: orders-0, unclean: true}}\n"
+    )
+    assert names(result) == set()
+    assert {found.allowed for found in result.verdict.anomalies} == {
+        "an unclean election requested by the operator"
+    }
+
+
+ONE_STOPS = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]], config: {min.insync.replicas: 2}}}
+workload: {producers: {topic: orders, rate: 20/s}}
+duration: 60s
+steps: [{at: 5s, stop: 3, for: 20s}]
+"""
+
+
+def test_watermark__that_waits_for_a_broker_that_cannot_join(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """KAFKA-15021: a replica that is shutting down, or fenced, was waited for."""
+    assert run(ONE_STOPS).passed
+
+    def about_to_join(self: Replica, follower: FollowerProgress, end: int, now_ms: int) -> Any:
+        return not self._is_lagging(follower, end, now_ms)
+
+    monkeypatch.setattr(Replica, "_about_to_join", about_to_join)
+    result = run(ONE_STOPS)
+    assert names(result) == {"watermark-stalled"}
+    (window,) = result.verdict.windows
+    assert window.duration_ms > 5_000
