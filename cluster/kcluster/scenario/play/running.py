@@ -11,6 +11,7 @@ fault is undone (unless `heal: false`), and everything in flight completes.
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -23,6 +24,7 @@ from kcluster.contract import Note
 from kcluster.drivers.virtual import VirtualDriver
 from kcluster.evidence.history import Ledger
 from kcluster.evidence.recorder import Recorder
+from kcluster.protocol.errors import ProtocolError
 from kcluster.runs.build_record import record_of
 from kcluster.runs.record import RunInfo, RunRecord
 from kcluster.scenario.language.scenario import Scenario
@@ -39,6 +41,18 @@ hundredth of it."""
 ARRIVAL_MS: Final = 1_000
 """Records sent with acks=0 have arrived after this time; no answer reports when."""
 PROGRESS_SLICES: Final = 20
+BUGS: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    ProtocolError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What a bug raises; asserts of the core and endless loops are among them."""
 MAX_UNFINISHED: Final = 10
 """A report shows this much of what a run still waited for."""
 LEAVE_LIMIT_MS: Final = 60_000
@@ -49,6 +63,27 @@ Progress = Callable[[int, int], None]
 
 def _no_progress(passed_ms: int, all_ms: int) -> None:
     pass
+
+
+def replay_command(scenario: Scenario, clock: str, seed: int) -> str:
+    """The command that repeats a run."""
+    chosen = "" if seed == scenario.seed else f" --seed {seed}"
+    return f"kcluster scenario run {scenario.source} --clock {clock}{chosen}"
+
+
+class RunCrash(Struct, frozen=True):
+    """A run that a bug in kcluster ended.  `error` in one line; `traceback` with all its lines."""
+
+    scenario: Scenario
+    clock: str
+    seed: int
+    error: str
+    traceback: str
+
+    @property
+    def replay(self) -> str:
+        """The command that repeats the run."""
+        return replay_command(self.scenario, self.clock, self.seed)
 
 
 class RunResult(Struct):
@@ -82,8 +117,7 @@ class RunResult(Struct):
     @property
     def replay(self) -> str:
         """The command that repeats the run."""
-        seed = "" if self.seed == self.scenario.seed else f" --seed {self.seed}"
-        return f"kcluster scenario run {self.scenario.source} --clock {self.clock}{seed}"
+        return replay_command(self.scenario, self.clock, self.seed)
 
     def record(self) -> RunRecord:
         """The run as written to a run directory."""
@@ -264,6 +298,19 @@ def run_scenario(
     cluster cannot start."""
     run = _run_live if clock == "live" else _run_virtual
     return run(scenario, scenario.first_seed(seed), progress)
+
+
+def try_scenario(
+    scenario: Scenario, clock: str, seed: int | None = None, progress: Progress = _no_progress
+) -> RunResult | RunCrash:
+    """`run_scenario`, with a bug of kcluster as a result: the one place at which a bug does not end
+    the program, so that other runs go on."""
+    try:
+        return run_scenario(scenario, clock, seed, progress)
+    except BUGS as error:
+        text = f"{type(error).__name__}: {error}"
+        chosen = scenario.first_seed(seed)
+        return RunCrash(scenario, clock, chosen, text, traceback.format_exc())
 
 
 def _run_virtual(scenario: Scenario, seed: int, progress: Progress) -> RunResult:
