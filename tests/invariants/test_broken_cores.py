@@ -48,6 +48,13 @@ def test_unclean_election__of_a_topic_that_forbids_it(monkeypatch: pytest.Monkey
     assert {(found.name, found.allowed) for found in result.verdict.anomalies} == {
         ("lost-write", "")
     }
+    (first, *_) = result.verdict.violations
+    chain = [link.text for link in first.chain]
+    assert "broker 3 fenced: no heartbeat for 9000 ms" in chain
+    assert any("leader none -> 3" in text for text in chain)
+    assert (
+        f"  {first.chain[0].at_ms - result.began_ms:>+8} ms  {chain[0]}" in result.verdict.lines()
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,9 +88,9 @@ def test_unclean_election__that_the_operator_requested() -> None:
         + "  - {at: 40s, elect: {partition: orders-0, unclean: true}}\n"
     )
     assert names(result) == set()
-    assert {found.allowed for found in result.verdict.anomalies} == {
-        "an unclean election requested by the operator"
-    }
+    (lost,) = result.verdict.anomalies
+    assert lost.allowed == "an unclean election requested by the operator"
+    assert any("acked by broker 1 (acks=all, ISR [1, 2])" in link.text for link in lost.chain)
 
 
 ONE_STOPS = """\

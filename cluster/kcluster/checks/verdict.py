@@ -17,13 +17,13 @@ from msgspec import Struct
 from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import Anomaly, explained, find_anomalies
 from kcluster.checks.availability import Window, find_windows
+from kcluster.checks.violations import ExplainedViolation, explained_violations
 from kcluster.clients.ledger import Outcome, Partition
 from kcluster.evidence.finals import read_finals
 from kcluster.evidence.history import Ledger, Link, shown
 from kcluster.evidence.lookups import Facts
 from kcluster.evidence.outside import FROM_THE_START, outside_ledger
 from kcluster.evidence.recorder import Judged, Recorder, keeps_a_ledger
-from kcluster.invariants.invariants import Violation
 from kcluster.invariants.replies import Patience
 
 VALID: Final = "valid"
@@ -74,7 +74,7 @@ class Verdict(Struct, frozen=True):
     began_ms: int
     ended_ms: int
     anomalies: tuple[Anomaly, ...] = ()
-    violations: tuple[Violation, ...] = ()
+    violations: tuple[ExplainedViolation, ...] = ()
     windows: tuple[Window, ...] = ()
     errors: tuple[ErrorCount, ...] = ()
     deleted: tuple[Deleted, ...] = ()
@@ -114,10 +114,10 @@ class Verdict(Struct, frozen=True):
             lines.append(f"{anomaly}{allowed}")
             lines += [self._line(link) for link in anomaly.chain]
         lines += _more(len(self.anomalies), "anomalies")
-        lines += [
-            f"{broken.name} at {broken.at_ms - self.began_ms:+} ms: {broken.subject}: {broken.text}"
-            for broken in self.violations[:MAX_SHOWN]
-        ]
+        for broken in self.violations[:MAX_SHOWN]:
+            at = f"{broken.at_ms - self.began_ms:+} ms"
+            lines.append(f"{broken.name} at {at}: {broken.subject}: {broken.text}")
+            lines += [self._line(link) for link in broken.chain]
         lines += _more(len(self.violations), "violations")
         for window in self.windows[:MAX_SHOWN]:
             lines.append(window.line(self.began_ms))
@@ -184,8 +184,8 @@ def judge(
     present = _of_present_topics(recorder, whole)
     anomalies = find_anomalies(present, finals.logs, drained)
     anomalies = explained(facts, [x for x in anomalies if x.at_ms < 0 or x.at_ms >= since_ms])
-    violations = (*recorder.invariants.violations, *finals.violations)
-    violations = tuple(x for x in violations if x.at_ms >= since_ms)
+    broken = (*recorder.invariants.violations, *finals.violations)
+    violations = explained_violations(facts, [x for x in broken if x.at_ms >= since_ms])
     if patience_ms is None:
         profile = recorder.plan.topology.profile
         patience_ms = PATIENCE_MS.get(profile, PATIENCE_MS["kafka"])
@@ -289,7 +289,7 @@ def _deleted_topics(recorder: Recorder, since_ms: int) -> list[Deleted]:
 def _outcome(
     ledger: Ledger,
     anomalies: list[Anomaly],
-    violations: tuple[Violation, ...],
+    violations: tuple[ExplainedViolation, ...],
     offline: list[str],
     healed: bool,
 ) -> tuple[str, str]:

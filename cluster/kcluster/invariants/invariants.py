@@ -96,9 +96,28 @@ class Violation(Struct, frozen=True):
     at_ms: int
     subject: str
     text: str
+    topic: str = ""
+    """Of the partition concerned; "" for none."""
+    partition: int = -1
+    broker: int = -1
 
     def __str__(self) -> str:
         return f"{self.name} at {self.at_ms} ms: {self.subject}: {self.text}"
+
+
+Subject = ObservedPartition | ObservedReplica | None
+"""What a violation is about; None: a broker."""
+
+
+def violation(name: str, at_ms: int, subject: Subject, text: str, broker: int = -1) -> Violation:
+    """A violation about a partition, a replica, or a broker."""
+    if subject is None:
+        return Violation(name, at_ms, f"broker {broker}", text, broker=broker)
+    partition = subject.partition if isinstance(subject, ObservedReplica) else subject
+    if isinstance(subject, ObservedReplica):
+        broker = subject.broker
+    where = partition.name if broker < 0 else f"{partition.name} on broker {broker}"
+    return Violation(name, at_ms, where, text, partition.topic, partition.partition, broker)
 
 
 class Invariants:
@@ -123,10 +142,12 @@ class Invariants:
         self.producer_expiration_ms = NEVER_MS
         """producer.id.expiration.ms of the broker that is observed."""
 
-    def _report(self, now_ms: int, subject: str, problems: Iterable[tuple[str, str]]) -> None:
+    def _report(
+        self, now_ms: int, subject: Subject, problems: Iterable[tuple[str, str]], broker: int = -1
+    ) -> None:
         for name, text in problems:
             assert name in VIOLATIONS, name
-            self.violations.append(Violation(name, now_ms, subject, text))
+            self.violations.append(violation(name, now_ms, subject, text, broker))
 
     def partition(self, topic: str, key: PartitionKey) -> ObservedPartition:
         """A partition as it was observed so far."""
@@ -163,7 +184,16 @@ class Invariants:
         if change.is_allowed_by_setting and not unclean_enabled(topic):
             self.forbidden_elections[note.note_id] = None
             text = f"leader {change.old_leader} -> {change.new_leader}, epoch {epoch}"
-            self._report(note.at_ms, f"{topic}-{partition}", [("unclean-forbidden", text)])
+            self.violations.append(
+                Violation(
+                    name="unclean-forbidden",
+                    at_ms=note.at_ms,
+                    subject=change.subject,
+                    text=text,
+                    topic=topic,
+                    partition=partition,
+                )
+            )
             return
         for observed in self.partitions.values():
             if (
@@ -183,7 +213,7 @@ class Invariants:
         """A broker has answered it."""
         if not self.replies.on_reply(request):
             text = f"request {request.correlation_id} of connection {request.connection_id}"
-            self._report(now_ms, f"broker {broker}", [("two-replies", text)])
+            self._report(now_ms, None, [("two-replies", text)], broker)
 
     def on_death(self, broker: int, epoch: int, loses_records: bool, now_ms: int) -> None:
         """A broker's process, of this broker epoch, has ended: it owes no more replies."""
@@ -199,12 +229,13 @@ class Invariants:
     def check_unanswered(self, now_ms: int, patience: Patience) -> None:
         """At the end of the run: report each request that has waited too long, once."""
         for overdue in self.replies.overdue(now_ms, patience):
-            self._report(now_ms, f"broker {overdue.broker}", [("no-reply", str(overdue))])
+            self._report(now_ms, None, [("no-reply", str(overdue))], overdue.broker)
 
     def report_stalls(self, now_ms: int, stalls: Iterable[Stall]) -> None:
         """Report high watermarks that stood still for too long."""
         for stall in stalls:
-            self._report(now_ms, stall.name, [("watermark-stalled", str(stall))])
+            observed = self.partition(stall.topic, stall.key)
+            self._report(now_ms, observed, [("watermark-stalled", str(stall))], stall.leader)
 
     # ----------------------------------------------------------------------- observations
 
@@ -221,18 +252,18 @@ class Invariants:
         if old is not registration:
             observed.registration = registration
             observed.registrations.append((now_ms, registration))
-            self._report(now_ms, observed.name, registration_violations(registration, old))
+            self._report(now_ms, observed, registration_violations(registration, old))
             if old is not None and len(registration.isr) > len(old.isr):
                 problems = joins_lacking(observed, registration, old, brokers)
-                self._report(now_ms, observed.name, problems)
-        self._report(now_ms, observed.name, membership_violations(registration, brokers))
+                self._report(now_ms, observed, problems)
+        self._report(now_ms, observed, membership_violations(registration, brokers))
 
     def observe_offset(self, now_ms: int, node: int, life: int, offset: int) -> None:
         """Check the offset up to which a node has applied the metadata log."""
         known = self._metadata_offsets.get(node)
         if known is not None and known[0] == life and offset < known[1]:
             text = f"metadata offset {known[1]} -> {offset}"
-            self._report(now_ms, f"broker {node}", [("metadata-back", text)])
+            self._report(now_ms, None, [("metadata-back", text)], node)
         self._metadata_offsets[node] = (life, offset)
 
     def observe(
@@ -286,9 +317,9 @@ class Invariants:
             if watermark > before:
                 committed = observed.committed
                 if before < committed.end:
-                    self._report(now_ms, subject_of(old), differing(replica, committed, before))
+                    self._report(now_ms, old, differing(replica, committed, before))
                 extend(committed, replica)
-                self._report(now_ms, subject_of(old), members_behind(observed, replica))
+                self._report(now_ms, old, members_behind(observed, replica))
         elif watermark > before:
             batches = replica.log.segments[-1].batches if replica.log.segments else ()
             last = -1 if watermark == end else -2
@@ -297,7 +328,7 @@ class Invariants:
                 and observed.committed.batches.get(batch.base_offset) is batch
             ):
                 problems = differing(replica, observed.committed, before)
-                self._report(now_ms, subject_of(old), problems)
+                self._report(now_ms, old, problems)
         old.log_end_offset = end
         old.high_watermark = watermark
         observed.moves.append(Move(now_ms, old.broker, end, watermark))
@@ -326,9 +357,8 @@ class Invariants:
     ) -> None:
         """Compare a replica with its last observed state, and remember the new one."""
         log, observed, broker = replica.log, old.partition, old.broker
-        subject = subject_of(old)
-        self._report(now_ms, subject, replica_violations(replica))
-        self._report(now_ms, subject, step_violations(old, replica))
+        self._report(now_ms, old, replica_violations(replica))
+        self._report(now_ms, old, step_violations(old, replica))
         committed = observed.committed
         checked = 0
         is_new_leader = replica.is_leader and (
@@ -336,20 +366,20 @@ class Invariants:
         )
         if is_new_leader or log.log_end_offset < old.log_end_offset:
             problems = producer_violations(log, now_ms, self.producer_expiration_ms)
-            self._report(now_ms, subject, problems)
+            self._report(now_ms, old, problems)
         if log.log_end_offset >= old.log_end_offset:
             checked = min(old.high_watermark, committed.end)
         else:
-            self._report(now_ms, subject, truncated_committed(observed, broker, replica))
+            self._report(now_ms, old, truncated_committed(observed, broker, replica))
         if is_new_leader:
-            self._report(now_ms, subject, _began_to_lead(observed, old, replica))
+            self._report(now_ms, old, _began_to_lead(observed, old, replica))
         elif replica.is_leader:
             _record_appends(now_ms, observed, replica, old.log_end_offset, request)
         if not is_behind_unclean(observed, replica):
-            self._report(now_ms, subject, differing(replica, committed, checked))
+            self._report(now_ms, old, differing(replica, committed, checked))
             if replica.is_leader:
                 if replica.high_watermark > old.high_watermark:
-                    self._report(now_ms, subject, members_behind(observed, replica))
+                    self._report(now_ms, old, members_behind(observed, replica))
                 extend(committed, replica)
         old.role = replica.role
         old.registration = replica.registration
@@ -368,19 +398,14 @@ class Invariants:
         old = self._replicas.get(replica)
         if old is not None and answer.base_offset >= old.partition.committed.end:
             problems = acked_too_soon(old.partition, replica, answer)
-            self._report(now_ms, f"broker {broker}", problems)
+            self._report(now_ms, None, problems, broker)
 
     def check_read(self, now_ms: int, broker: int, replica: Replica, answer: Any) -> None:
         """Check a Fetch response with records of a partition."""
         old = self._replicas.get(replica)
         if old is not None and answer.records[-1].last_offset >= old.partition.committed.end:
             problems = read_too_soon(old.partition, replica, answer)
-            self._report(now_ms, f"broker {broker}", problems)
-
-
-def subject_of(replica: ObservedReplica) -> str:
-    """A replica as the subject of a violation."""
-    return f"{replica.partition.name} on broker {replica.broker}"
+            self._report(now_ms, None, problems, broker)
 
 
 def _record_appends(

@@ -33,7 +33,8 @@ SLOW_US: Final = 1_000_000
 class Stall(Struct):
     """A high watermark that has not moved from `since_ms` to `until_ms`."""
 
-    name: str
+    topic: str
+    key: PartitionKey
     leader: int
     leader_epoch: int
     high_watermark: int
@@ -87,7 +88,8 @@ class Stalls:
             or stall.leader_epoch != leader.leader_epoch
         ):
             self._present[key] = Stall(
-                name=leader.name,
+                topic=leader.topic,
+                key=key,
                 leader=leader.broker_id,
                 leader_epoch=leader.leader_epoch,
                 high_watermark=leader.high_watermark,
