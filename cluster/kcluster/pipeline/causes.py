@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def elections_of(notes: DataFrame) -> DataFrame:
     """(run, topic, partition, elections): structs of epoch, end (the log end with which the leader
     began, null if none began), by_setting (only unclean.leader.election.enable allows it),
-    by_request (unclean, as the operator requested), text (for display), at_ms; oldest first.  Topics that were deleted since are left out."""
+    by_request (unclean, as the operator requested), text (for display), at_ms; oldest first.
+    Topics that were deleted since are left out."""
     from pyspark.sql import functions as F
 
     kept_leader = F.coalesce(field("election") != ElectionKind.LAST_KNOWN_LEADER, F.lit(True))
