@@ -253,7 +253,7 @@ class Invariants:
             observed.registration = registration
             observed.registrations.append((now_ms, registration))
             self._report(now_ms, observed, registration_violations(registration, old))
-            if old is not None and len(registration.isr) > len(old.isr):
+            if old is not None and registration.isr != old.isr:
                 problems = joins_lacking(observed, registration, old, brokers)
                 self._report(now_ms, observed, problems)
         self._report(now_ms, observed, membership_violations(registration, brokers))

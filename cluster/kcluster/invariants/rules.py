@@ -189,7 +189,7 @@ def joins_lacking(
 ) -> Broken:
     """Who joins the ISR has all committed records.  The controller may accept a broker whose disk
     was lost, as long as it has not heard of its new life."""
-    if new.leader_epoch != old.leader_epoch or observed.unclean_applied < observed.unclean_epoch:
+    if new.leader != old.leader or observed.unclean_applied < observed.unclean_epoch:
         return  # an election: what the leader must have is checked when it begins to lead
     end = observed.committed.end
     for broker in new.isr:
