@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from kcluster.broker.replication.isr import IsrChanges
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.partition.replica import FollowerProgress, Replica
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.running import RunResult, run_scenario
 
 pytestmark = pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
-
-Patch = Callable[[pytest.MonkeyPatch], None]
 
 
 def run(text: str) -> RunResult:
@@ -117,3 +115,15 @@ def test_watermark__that_waits_for_a_broker_that_cannot_join(
     assert names(result) == {"watermark-stalled"}
     (window,) = result.verdict.windows
     assert window.duration_ms > 5_000
+
+
+def test_run__that_does_not_come_to_rest_names_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A leader that takes no answer to an AlterPartition asks for no second change of the ISR."""
+    monkeypatch.setattr(IsrChanges, "_on_answer", lambda *_: None)
+    twice = "steps: [{at: 5s, every: 20s, times: 2, stop: 3, for: 5s}]"
+    result = run(ONE_STOPS.replace("steps: [{at: 5s, stop: 3, for: 20s}]", twice))
+    missing = [line for line in result.failures if line.startswith("it did not come to rest: ")]
+    assert "orders-0: broker 3 is not in the ISR [1, 2]" in missing[0]
+    assert missing[0].endswith("the leader's proposal of the ISR [1, 2, 3] has not been decided")
