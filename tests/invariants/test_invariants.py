@@ -90,7 +90,7 @@ def two_replicas() -> tuple[Invariants, Replica, ObservedPartition]:
 @pytest.mark.parametrize(
     ("lost_epoch", "violations"),
     [(None, ["watermark-above-isr"]), (6, ["watermark-above-isr"]), (7, [])],
-    ids=["whole disk", "lost before it fetched", "lost since it fetched"],
+    ids=["kept its disk", "lost before it fetched", "lost since it fetched"],
 )
 def test_watermark__above_a_member_that_lost_its_disk_after_its_fetch_is_exempt(
     lost_epoch: int | None, violations: list[str]
@@ -106,7 +106,7 @@ def test_watermark__above_a_member_that_lost_its_disk_after_its_fetch_is_exempt(
 @pytest.mark.parametrize(
     ("lost_epoch", "violations"),
     [(None, ["joined-lacking"]), (6, ["joined-lacking"]), (7, [])],
-    ids=["whole disk", "known to have returned", "not yet known to be down"],
+    ids=["kept its disk", "known to have returned", "not yet known to be down"],
 )
 def test_isr__is_joined_only_with_all_that_is_committed(
     lost_epoch: int | None, violations: list[str]

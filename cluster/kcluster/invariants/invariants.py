@@ -1,7 +1,8 @@
 """The invariants of replication: what must hold after every step, whatever faults there are.
 
 Owns: the names of violations, and the state that is needed to detect them.  Never: changes a node;
-accepts a loss of committed records for any reason but an unclean election that a note reports.
+accepts a loss of committed records for any reason but an unclean election that a setting in force,
+or the operator, allows.
 Kafka: the specs of KIP-101, KIP-279, KIP-497, KIP-966; RaftEventSimulationTest's invariants.
 
 After each step of a broker, `Invariants.observe` compares the replicas concerned with their last
