@@ -9,9 +9,9 @@ import pytest
 from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
 from kcluster.contract import Request
 from kcluster.invariants.invariants import VIOLATIONS, Invariants
-from kcluster.invariants.observed import ObservedPartition
+from kcluster.invariants.observed import Committed, ObservedPartition
 from kcluster.invariants.replies import Patience
-from kcluster.invariants.rules import joins_lacking, registration_violations
+from kcluster.invariants.rules import extend, first_lacking, joins_lacking, registration_violations
 from kcluster.metadata.records import BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica
@@ -120,6 +120,17 @@ def test_isr__is_joined_only_with_all_that_is_committed(
     both = registration(replicas=(1, 2), partition_epoch=6)
     brokers = {2: BrokerRegistration(2, 7, "host", 9092, None, fenced=False)}
     assert [name for name, _ in joins_lacking(observed, both, alone, brokers)] == violations
+
+
+def test_committed__a_batch_counts_though_a_high_watermark_once_lay_within_it():
+    replica, committed = leader(1), Committed()
+    batch = build_batch([Record(at, 0, None, b"v", ()) for at in range(3)])
+    replica.append_as_leader(memoryview(batch), 1, 0)
+    for watermark in (2, 3):
+        replica.high_watermark = watermark
+        extend(committed, replica)
+    assert (list(committed.batches), committed.end) == ([0], 3)
+    assert first_lacking(leader(2).log, committed) == 0
 
 
 def test_leader__that_drops_records_within_its_epoch_is_a_violation():

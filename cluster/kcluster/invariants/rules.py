@@ -54,7 +54,7 @@ def first_lacking(log: Log, committed: Committed, start: int = 0) -> int | None:
             continue
         if not is_same(own.get(base), wanted):
             return base
-    return committed.end if log.log_end_offset < committed.end else None
+    return log.log_end_offset if log.log_end_offset < committed.end else None
 
 
 def registration_violations(
@@ -318,5 +318,6 @@ def extend(committed: Committed, leader: Replica) -> None:
     for batch in log.batches_from(end):
         if batch.last_offset >= watermark:
             break
-        if batch.base_offset >= end:
+        # The old end may lie within a batch: a high watermark may.
+        if batch.last_offset >= end:
             committed.batches[batch.base_offset] = batch
