@@ -133,6 +133,18 @@ def test_committed__a_batch_counts_though_a_high_watermark_once_lay_within_it():
     assert first_lacking(leader(2).log, committed) == 0
 
 
+def test_committed__a_batch_is_lacking_though_the_log_starts_within_it():
+    """DeleteRecords up to an offset within a batch, and then a power loss."""
+    replica, committed = leader(1), Committed()
+    batch = build_batch([Record(at, 0, None, b"v", ()) for at in range(3)])
+    replica.append_as_leader(memoryview(batch), 1, 0)
+    extend(committed, replica)
+    replica.advance_log_start(1)
+    assert first_lacking(replica.log, committed) is None
+    replica.truncate_fully_and_start_at(1)
+    assert first_lacking(replica.log, committed) == 0
+
+
 def test_leader__that_drops_records_within_its_epoch_is_a_violation():
     invariants, replica = Invariants(), leader(1)
     append(replica)

@@ -48,9 +48,9 @@ def first_lacking(log: Log, committed: Committed, start: int = 0) -> int | None:
     None if there is none.  Offsets below the log start were deleted on purpose, and compaction may
     have removed others."""
     own = {batch.base_offset: batch for batch in log.batches_from(start)}
-    start = max(start, log.first_dirty_offset)
+    start = max(start, log.first_dirty_offset, log.log_start_offset)
     for base, wanted in committed.batches.items():
-        if base < start or wanted.last_offset < log.log_start_offset:
+        if wanted.last_offset < start:
             continue
         if not is_same(own.get(base), wanted):
             return base
