@@ -18,6 +18,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-de
 RUN python -m venv /opt/kcluster
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY cluster ./cluster
+COPY scenarios ./scenarios
 RUN PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt HATCH_BUILD_HOOK_ENABLE_MYPYC=1 \
     /opt/kcluster/bin/pip install .
 

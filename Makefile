@@ -155,7 +155,8 @@ $(VENV)/.clients: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP_INSTALL) -e '.[clients]'
 	@touch $@
 
-SOURCES := pyproject.toml constraints.txt $(shell find cluster -name '*.py' -o -name '*.pyi' -o -name '*.txt')
+SOURCES := pyproject.toml constraints.txt $(shell find cluster scenarios -name '*.py' -o -name '*.pyi' \
+  -o -name '*.txt' -o -name '*.yaml')
 
 # The extension is one large C file: with -flto gcc optimises it on all cores. Functions that only the
 # extension calls are hidden, so that they are called directly and may be inlined.
@@ -169,7 +170,7 @@ $(COMPILED)/.done: $(SOURCES) | $(VENV)/.dev
 	@echo "Compiling the hot modules; a minute, once for each change of the code." >&2
 	@rm -rf $(COMPILED) build/source build/wheel
 	@mkdir -p build/source
-	@cp -r cluster pyproject.toml README.md LICENSE build/source/
+	@cp -r cluster scenarios pyproject.toml README.md LICENSE build/source/
 	@find build/source -name '*.so' -delete
 	@CFLAGS="$(CFLAGS) $(FASTER_HERE)" HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m pip wheel --quiet \
 	  --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir build/wheel build/source
