@@ -55,7 +55,7 @@ def handle(session: ControlSession, request: FaultRequest) -> ChangeResult:
     """Perform the action; the answer has what follows at once."""
     from msgspec.structs import replace
 
-    from kcluster.scenario.language.loader import ScenarioError, parse_action
+    from kcluster.scenario.language.loader import ScenarioError, one_line, parse_action
     from kcluster.scenario.language.words import moment
     from kcluster.scenario.perform import perform
 
@@ -65,7 +65,7 @@ def handle(session: ControlSession, request: FaultRequest) -> ChangeResult:
             options = replace(step.options, for_=moment(request.duration))
             step = replace(step, options=options)
     except ScenarioError as error:
-        raise ControlError("; ".join(problem.text for problem in error.problems), 2) from None
+        raise ControlError(one_line(error), 2) from None
     except ValueError as error:
-        raise ControlError(f"--for {request.duration}: {error}", 2) from None
+        raise ControlError(f"--for: {error}", 2) from None
     return session.change(lambda: perform(session.cluster, step))

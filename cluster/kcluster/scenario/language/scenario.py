@@ -28,7 +28,7 @@ from kcluster.scenario.language.fields import (
     read_struct,
     text,
 )
-from kcluster.scenario.language.loader import ScenarioError, read_steps, read_workload
+from kcluster.scenario.language.loader import Claims, ScenarioError, read_steps, read_workload
 from kcluster.scenario.language.model import Checks, Step, WorkloadSpec
 from kcluster.scenario.language.naming import check_names
 
@@ -127,13 +127,14 @@ def read_scenario(
     top |= {key: from_python(value) for key, value in overrides.items() if value is not None}
     values = {key: kind.read(reading, top[key], key) for key, kind in KEYS.items() if key in top}
     topology = _topology(reading, top.get("topology"), root, source)
-    workload = read_workload(reading, top.get("workload"))
-    steps = read_steps(reading, top.get("steps"))
+    claims = Claims()
+    workload = read_workload(reading, top.get("workload"), claims)
+    steps = read_steps(reading, top.get("steps"), claims)
     checks = Checks()
     if "checks" in top:
         checks = read_struct(reading, top["checks"], "checks", Checks, "check") or checks
     if topology is not None:
-        check_names(reading, top, topology, workload, steps, checks)
+        check_names(reading, top, topology, workload, steps, checks, claims)
     if reading.problems or topology is None:
         raise ScenarioError(reading.problems)
     name = values.get("name") or os.path.basename(source).rpartition(".")[0] or "scenario"

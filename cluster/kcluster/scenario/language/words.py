@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.config.files.problems import show
-from kcluster.scenario.language.fields import MAX_MS, Words, duration
+from kcluster.scenario.language.fields import MAX_MS, Words, duration, duration_text
 
 PartitionName = tuple[str, int]
 
@@ -27,6 +27,10 @@ class MomentRange(Struct, frozen=True):
 
     low_ms: int
     high_ms: int
+
+    def __str__(self) -> str:
+        low, high = duration_text(self.low_ms), duration_text(self.high_ms)
+        return low if low == high else f"{low}..{high}"
 
 
 class CountCheck(Struct, frozen=True):
@@ -79,10 +83,7 @@ def moment(text: str) -> MomentRange:
 
 
 def _milliseconds(text: str) -> int:
-    match = re.fullmatch(_TIME.pattern, text.strip())
-    if match is None:
-        raise ValueError("not a time like 250ms, 5s, 2m or 5s..20s")
-    number = round(_TIME.to_number(match))
+    number = round(_TIME.number(text))
     if number > MAX_MS:
         raise ValueError("more than a year")
     return number
@@ -106,6 +107,25 @@ def _count_number(text: str) -> int:
     return int(digits)
 
 
-PARTITION: Final = Words("a partition like orders-0", partition_name)
-MOMENT: Final = Words("a time like 5s, or 5s..20s for a time between them", moment)
-COUNT: Final = Words("a number like 3, >= 1, some or none", count)
+def time_check(text: str) -> CountCheck:
+    """`< 1s`, `300ms`, `some`, `none`: what a time must be, in ms."""
+    text = text.strip()
+    if text in ("some", "none"):
+        return count(text)
+    symbol = next((symbol for symbol in _SYMBOLS if text.startswith(symbol)), "")
+    number = _milliseconds(text[len(symbol) :])
+    return CountCheck("==" if symbol in ("", "=") else symbol, number)
+
+
+PARTITION: Final = Words(
+    "a partition like orders-0", partition_name, brief="partition such as orders-0"
+)
+MOMENT: Final = Words(
+    "a time like 5s, or 5s..20s for a time between them", moment, brief="time, or 5s..20s"
+)
+COUNT: Final = Words(
+    "a number like 3, >= 1, some or none", count, brief="number, >= 1, some or none"
+)
+TIME_CHECK: Final = Words(
+    "a time like < 1s, some or none", time_check, brief="time such as < 1s, some or none"
+)

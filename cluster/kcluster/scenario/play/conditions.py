@@ -229,4 +229,4 @@ def _number(text: str) -> int:
 
 
 SETTLED: Final = condition("settled")
-CONDITION: Final = Words("a condition like isr(orders-0) < 2", condition)
+CONDITION: Final = Words("a condition like isr(orders-0) < 2", condition, brief="condition")

@@ -11,13 +11,13 @@ Words are tried in the order of the classes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from msgspec import Struct
 
 from kcluster.broker.coordinator.placement import coordinator_partition
-from kcluster.config.files.problems import unknown
+from kcluster.config.files.problems import nearest, unknown
 from kcluster.contract import CONTROLLER_ID, Rng
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.operations.errors import ClusterError
@@ -82,6 +82,10 @@ class Target(Struct, frozen=True, kw_only=True):
     def problems(self, names: Names) -> Iterator[str]:
         """What the target names that a scenario does not have."""
         yield from ()
+
+    def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
+        """The same where `verb` takes brokers, and no clients."""
+        yield from self.problems(names)
 
     def __str__(self) -> str:
         return self.shown
@@ -269,6 +273,9 @@ class ClientTarget(Target, frozen=True, kw_only=True):
         if not names.may_be_client(self.client):
             yield f"client {self.client}: {unknown('client', self.client, names.clients)}"
 
+    def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
+        yield f"{self} is a client; {verb} takes brokers"
+
 
 @target
 class ClientsTarget(Target, frozen=True, kw_only=True):
@@ -279,6 +286,9 @@ class ClientsTarget(Target, frozen=True, kw_only=True):
 
     def resolve(self, finder: Finder) -> tuple[int, ...]:
         return finder.verbs.network.clients
+
+    def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
+        yield f"{verb} takes brokers, not clients"
 
 
 # -------------------------------------------------------------------------- brokers by number
@@ -406,10 +416,19 @@ class NameTarget(Target, frozen=True, kw_only=True):
         raise ClusterError(f"{self.name}: {text}, and no step has given it")
 
     def problems(self, names: Names) -> Iterator[str]:
-        known = (*names.from_steps, *names.clients)
+        yield from self._problems((*names.from_steps, *names.clients))
+
+    def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
+        if self.name in names.clients and self.name not in names.from_steps:
+            yield f"{self.name} is a client; {verb} takes brokers"
+        else:
+            yield from self._problems(names.from_steps)
+
+    def _problems(self, known: Sequence[str]) -> Iterator[str]:
         if self.name not in known:
-            hint = "write `as: name` at the step that gives it"
-            text = unknown("name", self.name, known) if known else hint
+            meant = nearest(self.name, known)
+            hint = f"write `as: {self.name}` at the step that gives it"
+            text = f"did you mean {meant}?" if meant else hint
             yield f"{self.name}: no step gives this name; {text}"
 
 
@@ -439,7 +458,10 @@ def _target(text: str) -> Target:
     raise ValueError(f"not known; there are {TARGETS_SHOWN}")
 
 
-TARGETS: Final = Words(TARGETS_SHOWN, targets, lists=True)
+TARGETS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets")
+"""Nodes: brokers, the controller, clients."""
+BROKERS: Final = Words(TARGETS_SHOWN, targets, lists=True, brief="targets (brokers)")
+"""Brokers, and the controller where the action says so."""
 
 
 class Finder:
