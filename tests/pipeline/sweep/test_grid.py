@@ -80,6 +80,14 @@ def test_grid__cells_are_all_combinations_that_can_be() -> None:
     assert {(cell.repair_ms, cell.failures, cell.brokers) for cell in grid.cells} == {(2500, 2, 3)}
 
 
+def test_grid__columns_may_have_kafkas_dots() -> None:
+    assert (
+        columns("min.insync.replicas: [1, 2]").cells == columns("min_insync_replicas: [1, 2]").cells
+    )
+    with pytest.raises(GridError, match="min_insync_replicas is given twice"):
+        columns("min.insync.replicas: 1, min_insync_replicas: 2")
+
+
 @pytest.mark.parametrize("text", WRONG)
 def test_grid__what_is_wrong_is_told_at_its_place(text: str) -> None:
     with pytest.raises(GridError) as caught:

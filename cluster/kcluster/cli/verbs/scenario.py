@@ -1,4 +1,4 @@
-"""`kcluster scenario`: run scenario files on either clock, or only check the files.
+"""`kcluster scenario`: run, check, list, show and begin scenario files; the help on their keys.
 
 Owns: the verb's options, progress, what is printed, the exit code: 0 all as expected, 1 not, 2 a
 file is wrong or a run proved nothing.  Never: runs a scenario itself (scenario/play/running.py).
@@ -7,14 +7,16 @@ Kafka: Trogdor's coordinator.
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import click
 
-from kcluster.cli.click_tools import Section, print_json, section
+from kcluster.cli.click_tools import Section, fail, print_json, section
+from kcluster.cli.control.protocol import ControlError
 
 CLOCKS: Final = ("virtual", "live", "both")
 
@@ -22,24 +24,22 @@ CLOCKS: Final = ("virtual", "live", "both")
 @section(Section.SCENARIOS)
 @click.group("scenario")
 def command() -> None:
-    """Run scenario files, live or in virtual time, or check them."""
+    """Run scenario files, live or in virtual time; check, list and explain them."""
 
 
 @command.command("check")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|NAME|DIR...")
 def check(files: tuple[str, ...]) -> None:
     """Check scenario files without running them.
 
     Each problem is one line on stderr; the exit code is 2 if there is any.
     """
-    found = [read(file) for file in files]
-    if any(scenario is None for scenario in found):
-        sys.exit(2)
+    found = read_all(files)
     print(f"{len(found)} scenario{'s' if len(found) > 1 else ''}: no problems")
 
 
 @command.command("run")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|NAME|DIR...")
 @click.option("--clock", type=click.Choice(CLOCKS), default="virtual", show_default=True)
 @click.option(
     "--seed", type=click.IntRange(0), help="The random seed.  [default: the file's, or 1]"
@@ -70,11 +70,10 @@ def run(
 ) -> None:
     """Run scenarios and check their results.
 
-    Each file is run on each clock with each seed; the last line is a summary.
+    A scenario is a file, or the NAME of one that ships with kcluster; of a DIR all scenario files
+    in it are run.  Each is run on each clock with each seed; the last line is a summary.
     """
-    scenarios = [read(file) for file in files]
-    if any(scenario is None for scenario in scenarios):
-        sys.exit(2)
+    scenarios = read_all(files)
     plan = [
         (scenario, on, scenario.first_seed(seed) + number)
         for scenario in scenarios
@@ -92,6 +91,98 @@ def run(
     if len(plan) > 1 and not as_json:
         print(f"\n{len(plan)} runs, {failed} not as expected")
     sys.exit(2 if inconclusive else 1 if failed else 0)
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file.")
+def list_(as_json: bool) -> None:
+    """List the scenarios, fault profiles and sweeps that ship with kcluster."""
+    from kcluster.scenario.library import LibraryKind, library_files
+
+    uses = {
+        LibraryKind.SCENARIO: "kcluster scenario run NAME",
+        LibraryKind.PROFILE: "in a step: faults: NAME",
+        LibraryKind.SWEEP: "kcluster pipeline sweep NAME",
+    }
+    for kind, use in uses.items():
+        files = library_files(kind)
+        if as_json:
+            for file in files:
+                print_json({"kind": kind, "name": file.name, "title": file.title})
+            continue
+        print(f"{kind.capitalize()}s ({use}):")
+        width = max(len(file.name) for file in files)
+        print("\n".join(f"  {file.name:<{width}}  {file.title}" for file in files) + "\n")
+
+
+@command.command("show")
+@click.argument("name")
+def show(name: str) -> None:
+    """Print a scenario, fault profile or sweep that ships with kcluster."""
+    from kcluster.scenario.library import LibraryKind, library_text, nearest_name
+
+    text = library_text(name)
+    if text is None:
+        near = next(filter(None, (nearest_name(kind, name) for kind in LibraryKind)), None)
+        meant = f"did you mean {near}?" if near else "kcluster scenario list shows all"
+        fail(ControlError(f"{name}: nothing of this name ships with kcluster; {meant}", 2))
+    print(text, end="")
+
+
+@command.command("new")
+@click.argument("file", default="scenario.yaml")
+def new(file: str) -> None:
+    """Write a scenario to begin with; it runs as it is.
+
+    FILE is scenario.yaml if none is given.  A file that exists is not overwritten.
+    """
+    from kcluster.scenario.skeleton import skeleton
+
+    try:
+        with open(file, "x", encoding="utf-8") as opened:
+            opened.write(skeleton(shlex.quote(file)))
+    except FileExistsError:
+        fail(ControlError(f"{file} exists; name another file", 2))
+    except OSError as error:
+        fail(ControlError(f"{file}: cannot be written: {error.strerror}", 2))
+    print(f"{file} is written; run it: kcluster scenario run {shlex.quote(file)}")
+
+
+@command.command("help")
+@click.argument("topic", required=False)
+@click.option("--markdown", is_flag=True, help="Print the whole reference as Markdown.")
+def help_(topic: str | None, markdown: bool) -> None:
+    """Explain the keys of scenario files, and each action.
+
+    Without TOPIC, all topics are listed.
+    """
+    from kcluster.config.files.problems import unknown
+    from kcluster.scenario.language.reference import pages
+    from kcluster.scenario.language.reference_text import as_markdown, as_text, overview
+
+    found = pages()
+    if markdown:
+        print(as_markdown(), end="")
+    elif topic is None:
+        print(overview())
+    elif topic in found:
+        print(as_text(found[topic]))
+    else:
+        fail(ControlError(f"{topic}: {unknown('topic', topic, found)}", 2))
+
+
+def read_all(words: Sequence[str]) -> list[Any]:
+    """The scenarios of files, names and directories; exit code 2 if any has a problem."""
+    from kcluster.scenario.search import scenario_files
+
+    problems: list[str] = []
+    files = [file for word in words for file in scenario_files(word, problems)]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    found = [read(file) for file in files]
+    if problems or any(scenario is None for scenario in found):
+        sys.exit(2)
+    return found
 
 
 def read(file: str) -> Any:

@@ -73,7 +73,7 @@ class PauseBrokers(_OnBrokers, frozen=True):
         return lambda: _resume(stage, chosen)
 
 
-@action("resume", short="brokers", example="resume: all")
+@action("resume", short="brokers", example="resume: 2")
 class ResumeBrokers(_OnBrokers, frozen=True):
     """Resume paused brokers."""
 

@@ -30,7 +30,7 @@ class MoveLeaderAction(Action, frozen=True):
         stage.verbs.move(*self.partition, to=stage.nodes(self.to)[0])
 
 
-@action("elect", short="partition", example="elect: {partition: orders-0, unclean: true}")
+@action("elect", short="partition", example="elect: orders-0")
 class Elect(Action, frozen=True):
     """Elect the preferred leader of a partition."""
 

@@ -88,10 +88,16 @@ class AddRule(Action, frozen=True):
         "Close the connection before or after the request is processed; true, with `drop`: at"
         " once.",
     ] = None
-    throttle_ms: Annotated[int | None, duration(1), "Add this throttle_time_ms."] = None
+    throttle_ms: Annotated[
+        int | None,
+        duration(1),
+        "Answer with this throttle_time_ms, and mute the connection for as long.",
+    ] = None
     stale: Annotated[bool, Flag(), "Answer Metadata from before the last change."] = False
     reorder_ms: Annotated[
-        int | None, duration(1), "Hold a request back until later ones have passed, so long."
+        int | None,
+        duration(1),
+        "Hold a request until one of another connection has passed it, at most for this time.",
     ] = None
 
     def to_rule(self, brokers: tuple[int, ...], client: str) -> Rule:

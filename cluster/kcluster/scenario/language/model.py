@@ -109,15 +109,17 @@ class ProducerSpec(Struct, frozen=True):
     ] = None
     acks: Annotated[str, _ACKS, "Kafka's acks; all and -1 mean the same."] = "all"
     idempotent: Annotated[
-        bool | None, Flag(), "enable.idempotence; without it as in the Java client."
+        bool | None, Flag(), "Kafka's enable.idempotence; without it as in the Java client."
     ] = None
-    retries: Annotated[int | None, Whole(), "retries."] = None
-    linger_ms: Annotated[int | None, duration(), "linger.ms."] = None
-    in_flight: Annotated[int | None, Whole(1, 100), "max.in.flight.requests.per.connection."] = None
-    request_timeout_ms: Annotated[int | None, duration(1), "request.timeout.ms."] = None
-    delivery_timeout_ms: Annotated[int | None, duration(1), "delivery.timeout.ms."] = None
-    retry_backoff_ms: Annotated[int | None, duration(), "retry.backoff.ms."] = None
-    batch_size_bytes: Annotated[int | None, size(), "batch.size."] = None
+    retries: Annotated[int | None, Whole(), "Kafka's retries."] = None
+    linger_ms: Annotated[int | None, duration(), "Kafka's linger.ms."] = None
+    in_flight: Annotated[
+        int | None, Whole(1, 100), "Kafka's max.in.flight.requests.per.connection."
+    ] = None
+    request_timeout_ms: Annotated[int | None, duration(1), "Kafka's request.timeout.ms."] = None
+    delivery_timeout_ms: Annotated[int | None, duration(1), "Kafka's delivery.timeout.ms."] = None
+    retry_backoff_ms: Annotated[int | None, duration(), "Kafka's retry.backoff.ms."] = None
+    batch_size_bytes: Annotated[int | None, size(), "Kafka's batch.size."] = None
     config: Annotated[
         dict[str, Any],
         ClientConfigs(ProducerSettings, "producer config"),
@@ -151,10 +153,12 @@ class ConsumerSpec(Struct, frozen=True):
         int | None, duration(), "When it stops; without it, at the scenario's end."
     ] = None
     isolation: Annotated[
-        str, OneOf("isolation level", ("read_uncommitted", "read_committed")), "isolation.level."
+        str,
+        OneOf("isolation level", ("read_uncommitted", "read_committed")),
+        "Kafka's isolation.level.",
     ] = "read_uncommitted"
     reset: Annotated[
-        str, OneOf("reset policy", ("earliest", "latest", "none")), "auto.offset.reset."
+        str, OneOf("reset policy", ("earliest", "latest", "none")), "Kafka's auto.offset.reset."
     ] = "earliest"
     commit: Annotated[
         str,
@@ -167,9 +171,9 @@ class ConsumerSpec(Struct, frozen=True):
         "Other configs of the consumer by Kafka's names.",
     ] = {}
     """By the fields of ConsumerSettings."""
-    rack: Annotated[str | None, text(), "client.rack: it may read from a follower in its rack."] = (
-        None
-    )
+    rack: Annotated[
+        str | None, text(), "Kafka's client.rack: it may read from a follower in its rack."
+    ] = None
     path: str = ""
     """Where it is in the file, for messages: `workload.consumers[1]`."""
 

@@ -307,7 +307,7 @@ class DownTarget(Target, frozen=True, kw_only=True):
 
 @target
 class AnyTarget(Target, frozen=True, kw_only=True):
-    """Some of others, drawn by the seed; of those that are up, if any is."""
+    """One or more of several nodes, drawn by the seed; nodes that are up come first."""
 
     EXAMPLE = "any broker"
     count: int
@@ -350,7 +350,7 @@ class AllTarget(Target, frozen=True, kw_only=True):
 
 @target
 class AllButTarget(Target, frozen=True, kw_only=True):
-    """All brokers without some; everything after the words belongs to it, commas too."""
+    """All brokers except some; everything after the words belongs to it, commas too."""
 
     EXAMPLE = "all but ..."
     excluded: Targets
@@ -372,7 +372,7 @@ class AllButTarget(Target, frozen=True, kw_only=True):
 
 @target
 class BrokerTarget(Target, frozen=True, kw_only=True):
-    """A broker by its id, or the controller by its."""
+    """A broker, or the controller, by its id."""
 
     EXAMPLE = "a broker's id"
     broker_id: int
@@ -434,6 +434,7 @@ class NameTarget(Target, frozen=True, kw_only=True):
 
 # ------------------------------------------------------------------------------------- reading
 
+TARGET_WORDS: Final = tuple(_WORDS)
 _EXAMPLES: Final = tuple(word.EXAMPLE for word in _WORDS)
 TARGETS_SHOWN: Final = f"{', '.join(_EXAMPLES[:-1])}, or {_EXAMPLES[-1]}"
 
