@@ -7,11 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from kcluster.cli.click_tools import kcluster
+from kcluster.cli.control.protocol import ControlError
+from kcluster.cli.verbs.fault import FaultRequest, handle
 
 GOOD = """\
 story: a leader dies
@@ -195,17 +198,36 @@ def test_fault__on_a_running_cluster(base: Path) -> None:
         assert "no messages pass between" in cut.stdout, cut.stderr
         wrong = kcluster_("fault", "isolte: 1")
         assert (wrong.returncode, "did you mean isolate?" in wrong.stderr) == (2, True)
-        wrong = kcluster_("fault", "isolate", "leader(orders-0)")
-        assert "isolate: leader(orders-0)" in wrong.stderr
-        wrong = kcluster_("fault", "create_topic: {topic: payments}")
-        assert wrong.stderr == (
-            "kcluster: create_topic.name: missing; create_topic.topic: no such key of"
-            " create_topic; did you mean name?\n"
-        )
-        wrong = kcluster_("fault", "pause: 1", "--for", "1")
-        assert (wrong.returncode, "--for: 1 what? Write 1ms or 1s" in wrong.stderr) == (2, True)
+        wrong = kcluster_("fault", "kill: shop")
+        assert "shop: no step has given this name" in wrong.stderr
         refused = kcluster_("fault", "kill: leader(ordres-0)")
         assert (refused.returncode, "there is no topic" in refused.stderr) == (1, True)
     finally:
         process.terminate()
         process.communicate(timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("action", "undone_after", "said"),
+    [
+        (
+            "isolate leader(orders-0)",
+            None,
+            "isolate leader(orders-0): a colon is missing; write isolate: leader(orders-0)",
+        ),
+        (
+            "create_topic: {topic: payments}",
+            None,
+            "create_topic.name: missing; create_topic.topic: no such key of create_topic; did you"
+            " mean name?",
+        ),
+        ("pause: 1", "1", "--for 1: which unit? Write 1ms, 1s or 1m"),
+    ],
+)
+def test_fault__what_is_wrong_is_said_with_its_path(
+    action: str, undone_after: str | None, said: str
+) -> None:
+    not_needed: Any = None
+    with pytest.raises(ControlError) as error:
+        handle(not_needed, FaultRequest(action, undone_after))
+    assert (str(error.value), error.value.exit_code) == (said, 2)

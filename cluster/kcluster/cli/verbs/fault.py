@@ -84,5 +84,5 @@ def handle(session: ControlSession, request: FaultRequest) -> ChangeResult:
     except ScenarioError as error:
         raise ControlError(one_line(error), 2) from None
     except ValueError as error:
-        raise ControlError(f"--for: {error}", 2) from None
+        raise ControlError(f"--for {request.duration}: {error}", 2) from None
     return session.change(lambda: perform(session.cluster, step))

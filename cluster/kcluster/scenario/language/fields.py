@@ -114,7 +114,7 @@ class Quantity(Struct, frozen=True):
         try:
             number = self.number(text)
         except ValueError as error:
-            reading.wrong(node, path, str(error))
+            reading.wrong(node, path, f"{show(text)}: {error}")
             return None
         if not self.low <= number <= self.high:
             bound = f"below {self.low:g}" if number < self.low else f"above {self.high:g}"
@@ -127,12 +127,11 @@ class Quantity(Struct, frozen=True):
         match = re.fullmatch(self.pattern, text.strip().replace("_", ""))
         if match is None:
             units = f"; the units are {', '.join(self.units)}" if self.units else ""
-            raise ValueError(f"{show(text)} is not {self.wanted}{units}")
+            raise ValueError(f"not {self.wanted}{units}")
         number = self.to_number(match)
         if self.units and match[2] is None and number:
-            first, second = self.units[:2]
-            bare = text.strip()
-            raise ValueError(f"{show(bare)} what? Write {bare}{first} or {bare}{second}")
+            *others, last = (f"{text.strip()}{unit}" for unit in self.units[:3])
+            raise ValueError(f"which unit? Write {', '.join(others)} or {last}")
         return number
 
     def schema(self) -> Schema:

@@ -152,7 +152,8 @@ def _step(reading: TreeReader, node: Node, path: str) -> Step | None:
             reading.wrong(at, path, f"{show(key)}: a colon is missing; write {lost}")
         else:
             text_ = unknown("action or key of a step", key, known)
-            reading.wrong(at, join(path, key), text_)
+            more = "" if nearest(key, known) else "; kcluster scenario help actions lists all"
+            reading.wrong(at, join(path, key), text_ + more)
     if len(verbs) != 1:
         if not strange:
             what = f"both {verbs[0]} and {verbs[1]}" if verbs else "no action"

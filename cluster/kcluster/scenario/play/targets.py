@@ -411,9 +411,9 @@ class NameTarget(Target, frozen=True, kw_only=True):
             return finder.names[self.name]
         if self.name in finder.clients:
             return (finder.clients[self.name],)
-        known = (*finder.names, *finder.clients)
-        text = unknown("name", self.name, known)
-        raise ClusterError(f"{self.name}: {text}, and no step has given it")
+        meant = nearest(self.name, (*finder.names, *finder.clients))
+        hint = f"; did you mean {meant}?" if meant else ""
+        raise ClusterError(f"{self.name}: no step has given this name{hint}")
 
     def problems(self, names: Names) -> Iterator[str]:
         yield from self._problems((*names.from_steps, *names.clients))
