@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from kcluster.config.kafka.broker import PROFILES
+
 
 class TopologyKey(NamedTuple):
     """One key.  `default`: as a file would have it; "" for none."""
@@ -24,7 +26,10 @@ TOPOLOGY: Final = (
     TopologyKey("name", "text", "kcluster", "The cluster's name, for `--name` of other verbs."),
     TopologyKey("host", "host name or address", "127.0.0.1", "Where all brokers listen."),
     TopologyKey(
-        "profile", "kafka or fast", "kafka", "Kafka's time constants, or the same divided by 100."
+        "profile",
+        " or ".join(PROFILES),
+        "kafka",
+        "kafka: Kafka's time constants; fast: the same divided by 100.",
     ),
     TopologyKey("config", _CONFIG, "", "Configs of all brokers by Kafka's names."),
     TopologyKey("brokers", "number, or a list", "", "The number of brokers, or a list of them."),

@@ -242,6 +242,13 @@ class Flag(Struct, frozen=True):
         return "true or false"
 
 
+def _unquoted(word: str) -> int | bool | None:
+    """What YAML makes of a word without quotes, if that is no text: 1, true."""
+    if word in ("true", "false"):
+        return word == "true"
+    return int(word) if word.removeprefix("-").isdecimal() else None
+
+
 class OneOf(Struct, frozen=True):
     """One of a set of words."""
 
@@ -256,7 +263,8 @@ class OneOf(Struct, frozen=True):
         return None
 
     def schema(self) -> Schema:
-        return {"enum": list(self.words)}
+        plain = [_unquoted(word) for word in self.words]
+        return {"enum": [*self.words, *(value for value in plain if value is not None)]}
 
     def form(self) -> str:
         if len(self.words) > MAX_SHOWN_WORDS:
@@ -517,12 +525,12 @@ def _unknown_key(what: str, key: str, known: Sequence[str]) -> str:
 def struct_schema(struct: type[Struct], short: str = "") -> Schema:
     """The JSON Schema of a Struct."""
     known = fields_of(struct)
+    required = [field.key for field in known if field.required]
     schema: Schema = {
-        "type": "object",
+        "type": "object" if required else ["object", "null"],
         "properties": {field.key: _field_schema(field) for field in known},
         "additionalProperties": False,
     }
-    required = [field.key for field in known if field.required]
     if required:
         schema["required"] = required
     if struct.__doc__:
@@ -530,17 +538,16 @@ def struct_schema(struct: type[Struct], short: str = "") -> Schema:
     if not short:
         return schema
     only = next(field for field in known if field.name == short)
-    others = [schema, only.kind.schema()]
-    if not any(field.required for field in known):
-        others.append({"type": "null"})
-    return {"anyOf": others}
+    return {"anyOf": [schema, only.kind.schema()]}
 
 
 def _field_schema(field: StructField) -> Schema:
     """The kind of a field, with its sentence and its default."""
     schema = field.kind.schema()
+    written_as = schema.get("description", "")
     if field.words:
-        schema["description"] = field.words
+        form = "" if written_as in ("", "text") else f"{written_as[0].upper()}{written_as[1:]}."
+        schema["description"] = " ".join(f"{field.words} {form}".split())
     if isinstance(field.default, (bool, int, float, str)) and field.default != "":
         is_plain = not isinstance(field.kind, Quantity)
         schema["default"] = field.default if is_plain else field.default_text

@@ -97,9 +97,9 @@ def as_markdown() -> str:
     lines = [
         "# Reference of scenario files",
         "",
-        f"Made by `{_COMMAND}` from the classes that also make the [JSON",
-        "Schemas](schema); a test keeps it equal. On a terminal: `kcluster scenario help`,",
-        "`kcluster scenario help checks`, `kcluster fault slow --help`.",
+        "On a terminal: `kcluster scenario help`, `kcluster scenario help checks`,",
+        "`kcluster fault slow --help`. For editors: the [JSON Schemas](schema), from the same",
+        f"classes. `{_COMMAND}` writes this page; a test keeps it equal.",
         "",
     ]
     found = pages()
@@ -108,7 +108,6 @@ def as_markdown() -> str:
         for page in found.values()
         if not page.is_action
     ]
-    lines += [""]
     for page in found.values():
         lines += ["", f"## {page.name}", "", _cell(page.title), *_markdown_body(page)]
     return "\n".join(lines) + "\n"
