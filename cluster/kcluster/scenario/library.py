@@ -51,15 +51,6 @@ def library_files(kind: LibraryKind) -> tuple[LibraryFile, ...]:
     )
 
 
-def library_text(name: str) -> str | None:
-    """The text of the file of this name, of whatever kind; None if there is none."""
-    for kind in LibraryKind:
-        path = library_path(kind, name)
-        if path is not None:
-            return path.read_text("utf-8")
-    return None
-
-
 def library_path(kind: LibraryKind, name: str) -> Path | None:
     """The file of this name; None if there is none.  `-` stands for `_`, and `.yaml` may follow."""
     wanted = _plain(name)

@@ -53,3 +53,15 @@ def _may_be_scenario(path: Path) -> bool:
     """Whether a file is no topology, profile or sweep.  A broken one may be: it is reported."""
     root, _ = from_yaml(path.read_text("utf-8", "replace"), str(path))
     return not isinstance(root, Map) or not _OF_OTHERS & root.entries.keys()
+
+
+def library_text(name: str) -> str:
+    """The text of a scenario, profile or sweep that ships with kcluster.  LookupError, with the
+    near name."""
+    for kind in LibraryKind:
+        path = library_path(kind, name)
+        if path is not None:
+            return path.read_text("utf-8")
+    near = next(filter(None, (nearest_name(kind, name) for kind in LibraryKind)), None)
+    hint = f"did you mean {near}?" if near else "kcluster scenario list shows all"
+    raise LookupError(f"{name}: nothing of this name ships with kcluster; {hint}")

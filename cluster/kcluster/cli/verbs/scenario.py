@@ -119,14 +119,12 @@ def list_(as_json: bool) -> None:
 @click.argument("name")
 def show(name: str) -> None:
     """Print a scenario, fault profile or sweep that ships with kcluster."""
-    from kcluster.scenario.library import LibraryKind, library_text, nearest_name
+    from kcluster.scenario.search import library_text
 
-    text = library_text(name)
-    if text is None:
-        near = next(filter(None, (nearest_name(kind, name) for kind in LibraryKind)), None)
-        meant = f"did you mean {near}?" if near else "kcluster scenario list shows all"
-        fail(ControlError(f"{name}: nothing of this name ships with kcluster; {meant}", 2))
-    print(text, end="")
+    try:
+        print(library_text(name), end="")
+    except LookupError as error:
+        fail(ControlError(str(error), 2))
 
 
 @command.command("new")
