@@ -170,29 +170,24 @@ def help_(topic: str | None, markdown: bool) -> None:
 
 
 def read_all(words: Sequence[str]) -> list[Any]:
-    """The scenarios of files, names and directories; exit code 2 if any has a problem."""
+    """The scenarios of files, names and directories.  All problems go to stderr; exit code 2 if
+    there is any."""
+    from kcluster.scenario.language.loader import ScenarioError
+    from kcluster.scenario.language.scenario import Scenario
     from kcluster.scenario.search import scenario_files
 
     problems: list[str] = []
-    files = [file for word in words for file in scenario_files(word, problems)]
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    found = [read(file) for file in files]
-    if problems or any(scenario is None for scenario in found):
+    scenarios = []
+    for word in words:
+        for file in scenario_files(word, problems):
+            try:
+                scenarios.append(Scenario.load(file))
+            except ScenarioError as error:
+                problems.append(str(error))
+    if problems:
+        print("\n".join(problems), file=sys.stderr)
         sys.exit(2)
-    return found
-
-
-def read(file: str) -> Any:
-    """The scenario of a file; None if it has problems, which go to stderr."""
-    from kcluster.scenario.language.loader import ScenarioError
-    from kcluster.scenario.language.scenario import Scenario
-
-    try:
-        return Scenario.load(file)
-    except ScenarioError as error:
-        print(error, file=sys.stderr)
-        return None
+    return scenarios
 
 
 def _one(
