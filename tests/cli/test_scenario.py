@@ -221,7 +221,7 @@ def test_fault__on_a_running_cluster(base: Path) -> None:
             "create_topic.name: missing; create_topic.topic: no such key of create_topic; did you"
             " mean name?",
         ),
-        ("pause: 1", "1", "--for 1: which unit? Write 1ms, 1s or 1m"),
+        ("pause: 1", "1", "--for 1: 1 what? Write 1ms, 1s or 1m"),
     ],
 )
 def test_fault__what_is_wrong_is_said_with_its_path(

@@ -34,7 +34,7 @@ WRONG = {
     "grid: {brokers: [3, 5, 3]}": "g.yaml:1:24 grid.brokers[2]: 3 twice",
     "grid: {repair: [1s, 1000ms], failures: 1}": "g.yaml:1:21 grid.repair[1]: 1s twice",
     "grid: {repair: 1s}": "g.yaml:1:8 grid.repair: it has no effect without failures or mtbf",
-    "grid: {repair: soon, mtbf: 1m}": "g.yaml:1:16 grid.repair: soon: not a time like 250ms,"
+    "grid: {repair: soon, mtbf: 1m}": "g.yaml:1:16 grid.repair: soon is not a time like 250ms,"
     " 5s or 2m; the units are ms, s, m, min, h",
     "grid: {brokers: 2}": "g.yaml:1:7 grid: no cell is left: 3 replicas need 3 brokers, not 2",
     "grid: {min_insync_replicas: 4}": "g.yaml:1:7 grid: no cell is left: min_insync_replicas 4"

@@ -91,11 +91,11 @@ WRONG = (
     ("steps: [{slow: {nodes: 1, latency_ms: 50}}]", "write latency, and the unit with the value"),
     (
         "steps: [{slow: {nodes: 1, latency: 50}}]",
-        "steps[0].slow.latency: 50: which unit? Write 50ms, 50s or 50m",
+        "steps[0].slow.latency: 50 what? Write 50ms, 50s or 50m",
     ),
-    ("steps: [{kill: 1, for: 1}]", "steps[0].for: 1: which unit? Write 1ms, 1s or 1m"),
+    ("steps: [{kill: 1, for: 1}]", "steps[0].for: 1: 1 what? Write 1ms, 1s or 1m"),
     ("workload: {consumers: {topics: o, count: 2}}", "did you mean members?"),
-    ("checks: {writes_unavailable: < 100}", "< 100: which unit? Write 100ms, 100s or 100m"),
+    ("checks: {writes_unavailable: < 100}", "< 100: 100 what? Write 100ms, 100s or 100m"),
     (
         "steps: [{create_topic: {name: o, config: {min_insync_replica: 2}}}]",
         "no such topic config; did you mean min.insync.replicas?",

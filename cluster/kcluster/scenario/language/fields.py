@@ -21,6 +21,7 @@ from typing import Annotated, Any, Final, Protocol, TypeVar, get_args, get_origi
 
 from msgspec import NODEFAULT, Struct, structs
 
+from kcluster.config.files.durations import DURATION, MAX_MS, milliseconds_of, without_unit
 from kcluster.config.files.problems import join, nearest, show, unknown
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
@@ -28,6 +29,7 @@ from kcluster.config.files.tree import Items, Map, Node, Scalar
 T = TypeVar("T")
 Schema = dict[str, Any]
 
+UNITS_SHOWN: Final = "ms, s, m, min, h"
 _SYNONYMS: Final = (
     {"brokers", "broker", "nodes", "node", "targets", "target"},
     {"name", "topic", "topics"},
@@ -44,8 +46,6 @@ _SYNONYMS: Final = (
 )
 """Keys that people write for one another: each set is one meaning."""
 _UNIT_SUFFIXES: Final = ("_ms", "_bytes", "_per_s")
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m|min|h)?")
-_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000}
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?(B|kB|KB|KiB|MB|MiB|GB|GiB)?")
 _BYTES: Final = {
     "B": 1, "kB": 1_000, "KB": 1_000, "KiB": 1_024, "MB": 10**6, "MiB": 1 << 20, "GB": 10**9,
@@ -57,7 +57,6 @@ MAX_SHOWN_NUMBER: Final = 10**7
 """Higher bounds of numbers say nothing to a reader."""
 MAX_SHOWN_WORDS: Final = 6
 """Of a longer set of words the reference has an example."""
-MAX_MS: Final = 366 * 24 * 3_600_000
 
 
 class Kind(Protocol):
@@ -92,6 +91,10 @@ def scalar(reading: TreeReader, node: Node, path: str, wanted: str) -> str | Non
 # ------------------------------------------------------------------------------------ scalars
 
 
+def _no_reason(text: str) -> str:
+    return ""
+
+
 class Quantity(Struct, frozen=True):
     """A number with a unit, as an integer of the smallest one."""
 
@@ -102,8 +105,10 @@ class Quantity(Struct, frozen=True):
     high: float
     to_number: Callable[[re.Match[str]], float]
     is_whole: bool = True
-    units: tuple[str, ...] = ()
-    """If a number other than 0 needs a unit: the units, the one that is meant most often first."""
+    why_not: Callable[[str], str] = _no_reason
+    """What is wrong with text that does not match, where it can be said; else ""."""
+    units: str = ""
+    """If a number other than 0 needs a unit: the units."""
     written: Callable[[float], str] = "{:g}".format
     """A value as a file has it."""
 
@@ -114,7 +119,7 @@ class Quantity(Struct, frozen=True):
         try:
             number = self.number(text)
         except ValueError as error:
-            reading.wrong(node, path, f"{show(text)}: {error}")
+            reading.wrong(node, path, str(error))
             return None
         if not self.low <= number <= self.high:
             bound = f"below {self.low:g}" if number < self.low else f"above {self.high:g}"
@@ -126,19 +131,16 @@ class Quantity(Struct, frozen=True):
         """The number that a text means, in the smallest unit; ValueError with the reason."""
         match = re.fullmatch(self.pattern, text.strip().replace("_", ""))
         if match is None:
-            units = f"; the units are {', '.join(self.units)}" if self.units else ""
-            raise ValueError(f"not {self.wanted}{units}")
-        number = self.to_number(match)
-        if self.units and match[2] is None and number:
-            *others, last = (f"{text.strip()}{unit}" for unit in self.units[:3])
-            raise ValueError(f"which unit? Write {', '.join(others)} or {last}")
-        return number
+            units = f"; the units are {self.units}" if self.units else ""
+            reason = self.why_not(text) or f"{show(text)} is not {self.wanted}{units}"
+            raise ValueError(reason)
+        return self.to_number(match)
 
     def schema(self) -> Schema:
+        pattern = f"^{self.pattern}$"
         if not self.units:
-            return {"type": ["string", "number"], "pattern": f"^{self.pattern}$"}
-        with_unit = self.pattern.removesuffix("?")
-        return {"anyOf": [{"type": "string", "pattern": f"^{with_unit}$"}, {"const": 0}]}
+            return {"type": ["string", "number"], "pattern": pattern}
+        return {"anyOf": [{"type": "string", "pattern": pattern}, {"const": 0}]}
 
     def form(self) -> str:
         return self.word
@@ -149,20 +151,21 @@ def duration(low_ms: float = 0, high_ms: float = MAX_MS) -> Quantity:
     return Quantity(
         word="time",
         wanted="a time like 250ms, 5s or 2m",
-        pattern=_DURATION.pattern,
+        pattern=DURATION,
         low=low_ms,
         high=high_ms,
-        to_number=lambda match: float(match[1]) * _MS[match[2] or "ms"],
-        units=tuple(_MS),
+        to_number=milliseconds_of,
+        why_not=without_unit,
+        units=UNITS_SHOWN,
         written=duration_text,
     )
 
 
 def duration_text(ms: float) -> str:
     """`100ms`, `5s`, `2m`: a time as a file has it."""
-    for unit in ("m", "s"):
-        if ms and ms % _MS[unit] == 0:
-            return f"{ms / _MS[unit]:g}{unit}"
+    for unit, size_ms in (("m", 60_000), ("s", 1_000)):
+        if ms and ms % size_ms == 0:
+            return f"{ms / size_ms:g}{unit}"
     return f"{ms:g}ms" if ms else "0"
 
 

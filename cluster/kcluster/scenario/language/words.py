@@ -12,14 +12,16 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.problems import show
-from kcluster.scenario.language.fields import MAX_MS, Words, duration, duration_text
+from kcluster.scenario.language.fields import UNITS_SHOWN, Words, duration_text
 
 PartitionName = tuple[str, int]
 
 _PARTITION: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-([0-9]{1,9})")
 _SYMBOLS: Final = ("<=", ">=", "==", "!=", "<", ">", "=")
-_TIME: Final = duration()
+_LENGTH: Final = f"a time like 250ms, 5s or 2m; the units are {UNITS_SHOWN}"
+_MOMENT: Final = f"a time like 250ms, 5s, 2m or 5s..20s; the units are {UNITS_SHOWN}"
 
 
 class MomentRange(Struct, frozen=True):
@@ -75,18 +77,11 @@ def partition_name(text: str) -> PartitionName:
 def moment(text: str) -> MomentRange:
     """`5s`, or `5s..20s` for a time between them, drawn by the seed."""
     low, dots, high = text.partition("..")
-    low_ms = _milliseconds(low)
-    high_ms = _milliseconds(high) if dots else low_ms
+    low_ms = milliseconds(low, _MOMENT)
+    high_ms = milliseconds(high, _MOMENT) if dots else low_ms
     if high_ms < low_ms:
         raise ValueError("the first time must be the earlier one")
     return MomentRange(low_ms, high_ms)
-
-
-def _milliseconds(text: str) -> int:
-    number = round(_TIME.number(text))
-    if number > MAX_MS:
-        raise ValueError("more than a year")
-    return number
 
 
 def count(text: str) -> CountCheck:
@@ -113,7 +108,7 @@ def time_check(text: str) -> CountCheck:
     if text in ("some", "none"):
         return count(text)
     symbol = next((symbol for symbol in _SYMBOLS if text.startswith(symbol)), "")
-    number = _milliseconds(text[len(symbol) :])
+    number = milliseconds(text[len(symbol) :], _LENGTH)
     return CountCheck("==" if symbol in ("", "=") else symbol, number)
 
 
