@@ -82,6 +82,7 @@ WRONG = (
     ("steps: [{at: 5s, kill: 1}, {at: 2s, kill: 2}]", "comes before the step above it"),
     ("steps: [{times: 3, kill: 1}]", "times needs every"),
     ("steps: {at: 5s}", "it must be a list of steps"),
+    ("steps: [kill: any clients]", "kill takes brokers, not clients"),
     ("steps: [explode]", "no such action or key of a step; kcluster scenario help actions lists"),
     ("steps: [kill 1]", "steps[0]: kill 1: a colon is missing; write kill: 1"),
     ("steps: [isolte leader(orders-0)]", "a colon is missing; write isolate: leader(orders-0)"),

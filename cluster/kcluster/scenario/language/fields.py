@@ -6,7 +6,7 @@ Kafka: ConfigDef.Type and its validators.
 
     class SlowDisk(Action, frozen=True):
         brokers: Annotated[Targets, BROKERS, "Whose disks."]
-        latency_ms: Annotated[int, duration(), "What each write takes longer."] = 100
+        latency_ms: Annotated[int, duration(), "How much longer each append takes."] = 100
 
 A field's key is its name without the unit: `latency_ms` is written `latency: 100ms`.  The sentence
 is the key's line in the reference and its description in the JSON Schema.

@@ -336,6 +336,10 @@ class AnyTarget(Target, frozen=True, kw_only=True):
         for inner in self.among:
             yield from inner.problems(names)
 
+    def problems_as_broker(self, names: Names, verb: str) -> Iterator[str]:
+        for inner in self.among:
+            yield from inner.problems_as_broker(names, verb)
+
 
 @target
 class AllTarget(Target, frozen=True, kw_only=True):
