@@ -102,6 +102,7 @@ ALLOWED = {
         "os",
     },  # the one file that it is given
     "cluster/kcluster/scenario/language/profiles.py": {"open", "os"},  # the profile it names
+    "cluster/kcluster/scenario/search.py": {"pathlib"},  # the files and directories it is given
     "cluster/kcluster/scenario/library.py": {"pathlib"},  # the files that ship with the package
     "cluster/kcluster/scenario/play/virtual.py": {"time"},  # how long a run took, for its report
 }

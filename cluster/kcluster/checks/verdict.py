@@ -16,7 +16,9 @@ from msgspec import Struct
 
 from kcluster.broker.node import BrokerNode
 from kcluster.checks.anomalies import Anomaly, explained, find_anomalies
+from kcluster.checks.anomalies.lost_write import LostWrite
 from kcluster.checks.availability import Window, find_windows
+from kcluster.checks.settings import Setting
 from kcluster.checks.violations import ExplainedViolation, explained_violations
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.evidence.finals import read_finals
@@ -110,8 +112,7 @@ class Verdict(Struct, frozen=True):
             f"  unknown {self.unknown:,}  read {self.read:,}",
         ]
         for anomaly in self.anomalies[:MAX_SHOWN]:
-            allowed = f" ({anomaly.allowed})" if anomaly.allowed else ""
-            lines.append(f"{anomaly}{allowed}")
+            lines.append(f"{anomaly}{_allowed(anomaly)}")
             lines += [self._line(link) for link in anomaly.chain]
         lines += _more(len(self.anomalies), "anomalies")
         for broken in self.violations[:MAX_SHOWN]:
@@ -137,6 +138,15 @@ class Verdict(Struct, frozen=True):
 
     def _line(self, link: Link) -> str:
         return f"  {link.at_ms - self.began_ms:>+8} ms  {link.text}"
+
+
+def _allowed(anomaly: Anomaly) -> str:
+    """The setting that allows an anomaly; a lost write's own text has the acks."""
+    is_in_text = anomaly.name == LostWrite.NAME and anomaly.allowed in (
+        Setting.ACKS_0,
+        Setting.ACKS_1,
+    )
+    return f" ({anomaly.allowed})" if anomaly.allowed and not is_in_text else ""
 
 
 def _more(count: int, what: str) -> list[str]:

@@ -136,16 +136,25 @@ class TestedCluster(Cluster, _Recorded):
         return do(self, verb, short, **keys)
 
     def new_topic(
-        self, name: str = "", partitions: int = 1, replication_factor: int = 0, **config: Any
+        self,
+        name: str = "",
+        partitions: int = 1,
+        replication_factor: int = 0,
+        config: Mapping[str, Any] | None = None,
+        **configs: Any,
     ) -> str:
         """Create a topic with a unique name; returns the name when all brokers know the topic.
-        Configs are keywords with underscores: `min_insync_replicas=2`."""
+        Configs are keywords with underscores, `min_insync_replicas=2`, or a mapping `config`, with
+        underscores or with Kafka's dots."""
         chosen = name or f"topic-{next(_NUMBERS)}"
         spec = TopicSpec(
             chosen,
             partitions,
             replication_factor or -1,
-            config={key.replace("_", "."): str(value) for key, value in config.items()},
+            config={
+                key.replace("_", "."): str(value)
+                for key, value in {**(config or {}), **configs}.items()
+            },
         )
         ended: Future[str] = Future()
         self.call(lambda: self.verbs.admin.create_topic(spec, ended.set_result))
